@@ -1,0 +1,41 @@
+# Everything a newcomer needs: `make demo`, `make test`, `make check`, `make bench`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check lint format bench clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+# Everything: style, layers, types, and all tests with real processes.
+test: $(READY) lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# What to run before every commit; about a minute.
+check: $(READY) lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not daemon"
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Against the peers, which it installs; writes benchmarks/results/.
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

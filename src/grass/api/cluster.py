@@ -1,0 +1,122 @@
+"""Routes about everything but single jobs: overview, queues, pause, the daemon."""
+
+import asyncio
+
+from starlette.requests import Request
+
+from grass.api.context import Context, context_of
+from grass.api.intake import create_queue_call
+from grass.api.jobs import present
+from grass.api.peer import actor
+from grass.api.presenting import (
+    Document,
+    daemon_document,
+    queue_document,
+    worker_document,
+)
+from grass.api.schemas import (
+    DoneReply,
+    PauseBody,
+    QueueBody,
+    QueueReply,
+    StopBody,
+)
+from grass.broker import queues
+from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
+from grass.model.lifecycle import ENDED, JobState
+from grass.store import JobFilter
+
+WAITING_SHOWN = 20
+RECENT_SHOWN = 10
+
+
+async def overview(request: Request) -> Document:
+    """Give the daemon, its workers and queues, and the jobs worth looking at."""
+    context = context_of(request)
+    queue = request.query_params.get("queue")
+    state = context.broker.state
+    if queue is not None:
+        queues.find(state, queue)
+    shown = [queues.find(state, queue)] if queue else list(state.queues.values())
+    return {
+        "daemon": daemon_document(context.version, context.started_at, state),
+        "workers": [worker_document(one, state) for one in state.workers.values()],
+        "queues": [queue_document(one, state) for one in shown],
+        "jobs": await _active_and_recent(context, queue),
+    }
+
+
+async def read_queue(request: Request) -> QueueReply:
+    """Tell whether a queue exists, and whether its words are a prefix's arguments."""
+    state = context_of(request).broker.state
+    queue = queues.find(state, str(request.path_params["name"]))
+    return QueueReply(queue.name, list(queue.prefix), queue.paused)
+
+
+async def create_queue(request: Request, body: QueueBody) -> DoneReply:
+    """Create a queue, or add this daemon's view; the same again is fine."""
+    context = context_of(request)
+    name = str(request.path_params["name"])
+    call = create_queue_call(name, body, actor(request), context.worker)
+    return _reply(await context.broker.call(call))
+
+
+async def delete_queue(request: Request) -> DoneReply:
+    """Remove a queue that has no unfinished jobs."""
+    context = context_of(request)
+    name = str(request.path_params["name"])
+    call = DeleteQueue(actor(request), name, context.worker)
+    return _reply(await context.broker.call(call))
+
+
+async def pause(request: Request, body: PauseBody) -> DoneReply:
+    """Start no more jobs; running ones run on."""
+    call = SetPaused(actor(request), True, body.queue)
+    return _reply(await context_of(request).broker.call(call))
+
+
+async def resume(request: Request, body: PauseBody) -> DoneReply:
+    """Start jobs again."""
+    call = SetPaused(actor(request), False, body.queue)
+    return _reply(await context_of(request).broker.call(call))
+
+
+async def stop(request: Request, body: StopBody) -> DoneReply:
+    """Stop the daemon; running jobs go on unless they are to be ended too."""
+    context, who = context_of(request), actor(request)
+    ended: list[int] = []
+    if body.jobs:
+        ended = list(context.broker.state.attempts)
+        await context.broker.call(SetPaused(who, True))
+        await context.broker.call(Cancel(who, ended))
+        await context.broker.ended(ended)
+        await context.broker.call(SetPaused(who, False))
+    asyncio.get_running_loop().call_soon(context.stop)
+    return DoneReply(ended)
+
+
+async def _active_and_recent(context: Context, queue: str | None) -> list[Document]:
+    """Running jobs, the next ones, and the last ones that ended."""
+    pages = [
+        (JobFilter(states=(JobState.RUNNING,), queue=queue, newest_first=False), 1000),
+        (
+            JobFilter(
+                states=(JobState.QUEUED, JobState.WAITING, JobState.HELD),
+                queue=queue,
+                newest_first=False,
+            ),
+            WAITING_SHOWN,
+        ),
+        (JobFilter(states=tuple(sorted(ENDED)), queue=queue, by_finish=True), RECENT_SHOWN),
+    ]
+    found = []
+    for wanted, limit in pages:
+        found += await context.broker.read(
+            lambda db, wanted=wanted, limit=limit: db.jobs(wanted, limit)
+        )
+    found.sort(key=lambda details: details.job.id)
+    return present(context, found)
+
+
+def _reply(done: Done) -> DoneReply:
+    return DoneReply(done.jobs, done.warnings, done.changed)

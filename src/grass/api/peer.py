@@ -1,0 +1,45 @@
+"""Who is calling: the uid at the other end of the Unix socket.
+
+uvicorn does not tell a route about its socket, so a thin subclass of its protocol looks
+once per connection and puts the identity into the request's scope. The socket lies in a
+directory of the owner's alone; the uid is checked all the same.
+"""
+
+import asyncio
+import os
+import socket
+import struct
+from typing import Any
+
+from starlette.requests import Request
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from grass.errors import Forbidden
+
+_CREDENTIALS = struct.Struct("3i")
+
+
+class PeerProtocol(HttpToolsProtocol):
+    """HTTP on a Unix socket, with the caller's uid in `scope["state"]`."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Ask the kernel who connected."""
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "uid": _peer_uid(transport)}
+
+
+def _peer_uid(transport: asyncio.Transport) -> int | None:
+    channel: Any = transport.get_extra_info("socket")
+    if channel is None or channel.family != socket.AF_UNIX:
+        return None
+    raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(raw)
+    return int(uid)
+
+
+def actor(request: Request) -> str:
+    """Name the caller, or refuse: only the owner of the daemon and root may call."""
+    uid = request.scope.get("state", {}).get("uid")
+    if uid is None or uid not in (0, os.geteuid()):
+        raise Forbidden("this daemon belongs to another user")
+    return f"uid:{uid}"

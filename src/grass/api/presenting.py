@@ -1,0 +1,168 @@
+"""State as people and programs see it: the documents behind `show`.
+
+Jobs come from the store, so what is shown was committed. Why a job waits, and flags,
+come from memory.
+"""
+
+import os
+from typing import Any
+
+from grass.broker import units
+from grass.broker.state import State
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import Queue
+from grass.model.resources import request_json, units_json
+from grass.model.times import rfc3339
+from grass.model.worker import Worker
+from grass.store.interface import JobDetails
+
+Document = dict[str, Any]
+
+
+def job_document(details: JobDetails, state: State, now_s: float) -> Document:
+    """Give everything there is to know of a job."""
+    job, spec, attempts = details.job, details.spec, details.attempts
+    last = attempts[-1] if attempts else None
+    running = last is not None and job.state is JobState.RUNNING
+    return {
+        "id": job.id,
+        "name": job.name,
+        "project": job.project,
+        "owner": job.owner,
+        "queue": job.queue,
+        "state": job.state,
+        "flags": _flags(job, last),
+        "command": _command(job, state),
+        "shell": job.shell,
+        "request": request_json(spec.request),
+        "allocation": units_json(last.allocation) if last and running else {},
+        "worker": _worker_name(state, last),
+        "pid": last.pid if last and running else None,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "reason": job.reason or _why_waiting(job, state, now_s),
+        "priority": job.priority,
+        "cwd": spec.cwd or _queue_directory(job, state),
+        "created_at": rfc3339(job.created_at),
+        "started_at": rfc3339(job.started_at),
+        "finished_at": rfc3339(job.finished_at),
+        "stopping_since": rfc3339(job.stopping_since),
+        "attempts": [_attempt(one, state) for one in attempts],
+        "output": last.output if last else None,
+    }
+
+
+def worker_document(worker: Worker, state: State) -> Document:
+    """Give a worker's units: what there is, what is free, and where it comes from."""
+    capacity = units.known_capacity(state, worker)
+    free = state.scheduler.free(worker.id) if worker.connected else {}
+    origins = units.origins(worker, capacity)
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        "connected": worker.connected,
+        "capacity": units_json(capacity),
+        "free": units_json(free),
+        "origin": origins,
+        "devices": {
+            kind: {name: unit.details for name, unit in found.items() if unit.details}
+            for kind, found in worker.found.items()
+            if any(unit.details for unit in found.values())
+        },
+    }
+
+
+def queue_document(queue: Queue, state: State) -> Document:
+    """Give a queue with its views and how many jobs it has."""
+    running = sum(state.jobs[job].queue == queue.name for job in state.attempts)
+    default = queue.default_request
+    return {
+        "name": queue.name,
+        "paused": queue.paused,
+        "max_running": queue.max_running,
+        "default_request": None if default is None else request_json(default),
+        "running": running,
+        "waiting": state.scheduler.waiting(queue.name),
+        "views": {
+            _name_of(state, worker): {
+                "capacity": units_json(view.capacity),
+                "command": list(view.prefix),
+                "cwd": view.cwd,
+            }
+            for worker, view in queue.views.items()
+        },
+    }
+
+
+def daemon_document(version: str, started_at: int, state: State) -> Document:
+    """Give the daemon itself, and sums over all jobs."""
+    return {
+        "pid": os.getpid(),
+        "version": version,
+        "started_at": rfc3339(started_at),
+        "cluster": state.cluster,
+        "paused": state.paused,
+        "jobs": {name.value: count for name, count in state.counts.items()},
+        "output_bytes": state.output_bytes,
+    }
+
+
+
+
+def _flags(job: Job, last: Attempt | None) -> list[str]:
+    flags = []
+    if job.state is JobState.RUNNING:
+        if job.stopping_since is not None:
+            flags.append("stopping")
+        if last is not None and last.state is AttemptState.STARTING:
+            flags.append("starting")
+    return flags
+
+
+def _command(job: Job, state: State) -> list[str]:
+    queue = state.queues.get(job.queue)
+    return [*(queue.prefix if queue else ()), *job.words]
+
+
+def _queue_directory(job: Job, state: State) -> str | None:
+    queue = state.queues.get(job.queue)
+    views = queue.views.values() if queue else ()
+    return next((view.cwd for view in views if view.cwd), None)
+
+
+def _why_waiting(job: Job, state: State, now_s: float) -> str | None:
+    known = state.jobs.get(job.id)
+    if known is None or known.state is not JobState.QUEUED:
+        return None
+    return str(state.scheduler.explain(job.id, now_s))
+
+
+def _worker_name(state: State, last: Attempt | None) -> str | None:
+    return None if last is None else _name_of(state, last.worker)
+
+
+def _name_of(state: State, worker: str) -> str:
+    known = state.workers.get(worker)
+    return known.name if known else worker
+
+
+def _attempt(attempt: Attempt, state: State) -> Document:
+    return {
+        "number": attempt.number,
+        "state": attempt.state,
+        "worker": _name_of(state, attempt.worker),
+        "allocation": units_json(attempt.allocation),
+        "pid": attempt.pid,
+        "started_at": rfc3339(attempt.started_at),
+        "finished_at": rfc3339(attempt.finished_at),
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "reason": attempt.reason,
+        "output": attempt.output,
+        "output_offset": attempt.output_offset,
+        "output_bytes": attempt.output_bytes,
+        "stderr": attempt.stderr,
+        "max_rss": attempt.max_rss,
+        "cpu_s": attempt.cpu_s,
+    }

@@ -1,0 +1,80 @@
+"""Serving the API on a Unix socket inside the daemon's own event loop.
+
+uvicorn's own main loop wakes ten times a second to refresh a date header and count
+requests; Grass needs neither, and a daemon with nothing to do must do nothing, so that
+loop is replaced by waiting for the order to stop.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from grass.api.peer import PeerProtocol
+
+SHUTDOWN_S = 2
+
+
+class ApiServer(uvicorn.Server):
+    """uvicorn without its clock and without its signal handlers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Prepare; `serve_on` listens."""
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PeerProtocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=60,
+                timeout_graceful_shutdown=SHUTDOWN_S,
+            )
+        )
+        self._stopping = asyncio.Event()
+
+    async def serve_on(self, listener: socket.socket) -> None:
+        """Answer requests until `stop` is called."""
+        await self.serve(sockets=[listener])
+
+    def stop(self) -> None:
+        """Have `serve_on` finish what it is answering and return."""
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Sleep until it is time to stop."""
+        await self._stopping.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the daemon."""
+        yield
+
+
+def listen(path: str) -> socket.socket:
+    """Listen on a Unix socket that only its owner may use, however long its path."""
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        # The caller holds the daemon's lock, so a socket that is there is a dead one's.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        listener.bind(f"/proc/self/fd/{descriptor}/{name}")
+        listener.listen(1024)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+        os.close(descriptor)
+    return listener

@@ -1,0 +1,219 @@
+"""An attempt's life in the broker: placed, started, ended; and cancelling.
+
+Judging an outcome is a pure step; recording it is the last one. Nothing here starts a
+process: a `Start` goes into the outbox and leaves once the attempt is committed.
+"""
+
+from collections.abc import Iterable
+
+from grass.broker.calls import Cancel, Done
+from grass.broker.state import State
+from grass.link.messages import Exited, Forget, Returned, Start, Started, Stop
+from grass.model.ids import attempt_id
+from grass.model.job import DEFAULT_GRACE_S, Attempt, Job
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import View
+from grass.scheduler import Placement
+
+_NO_VIEW = View({})
+
+
+def place(state: State, placements: Iterable[Placement]) -> None:
+    """Turn the scheduler's decisions into attempts."""
+    for placement in placements:
+        job = state.jobs[placement.job]
+        worker = state.workers[placement.worker]
+        job.attempts += 1
+        job.started_at = state.now_us
+        job.reason = None
+        attempt = Attempt(
+            job.id,
+            job.attempts,
+            worker.id,
+            worker.boot,
+            AttemptState.STARTING,
+            placement.allocation,
+            state.now_us,
+        )
+        state.attempts[job.id] = attempt
+        state.move_job(job, JobState.RUNNING)
+        state.save_attempt(attempt)
+        state.note("started", job.id, worker=worker.id, units=placement.allocation)
+        send_start(state, job, attempt)
+
+
+def send_start(state: State, job: Job, attempt: Attempt) -> None:
+    """Have the worker told to run an attempt; sending it again does no harm."""
+    spec = state.specs[job.spec]
+    queue = state.queues.get(job.queue)
+    view = queue.views.get(attempt.worker, _NO_VIEW) if queue else _NO_VIEW
+    base_env = None if spec.base_env is None else state.envs[spec.base_env]
+    state.send(
+        attempt.worker,
+        Start(
+            attempt=state.attempt_id(attempt),
+            job=job.id,
+            number=attempt.number,
+            name=job.name,
+            project=job.project,
+            words=job.words,
+            shell=job.shell,
+            allocation=attempt.allocation,
+            prefix=view.prefix,
+            raw=spec.raw,
+            pin=spec.pin,
+            cwd=spec.cwd or view.cwd,
+            base_env=base_env,
+            queue_env=view.env,
+            env=spec.env,
+            umask=spec.umask,
+            output=spec.output,
+            stderr=spec.stderr,
+            max_output=spec.max_output,
+            grace_s=spec.grace_s,
+        ),
+    )
+
+
+def live(state: State, name: str) -> tuple[Job, Attempt] | None:
+    """Find the job and attempt that a worker speaks of, unless it is a stale one."""
+    identity = attempt_id(name)
+    attempt = state.attempts.get(identity.job)
+    if identity.cluster != state.cluster or attempt is None:
+        return None
+    if attempt.number != identity.number:
+        return None
+    return state.jobs[identity.job], attempt
+
+
+def started(state: State, message: Started) -> None:
+    """Note that the process exists; nobody was promised this, so it may wait."""
+    found = live(state, message.attempt)
+    if found is None:
+        return
+    job, attempt = found
+    if attempt.state is AttemptState.STARTING:
+        state.move_attempt(attempt, AttemptState.RUNNING)
+    attempt.pid = message.pid
+    attempt.started_at = job.started_at = message.at
+    attempt.output = message.output
+    attempt.output_offset = message.output_offset
+    attempt.stderr = message.stderr
+    state.changes.jobs[job.id] = job
+    state.save_attempt(attempt)
+    state.moved.add(job.id)
+
+
+def exited(state: State, worker: str, message: Exited) -> None:
+    """Record an end, free its units, and have the worker forget it."""
+    state.send(worker, Forget([message.attempt]))
+    if message.attempt in state.foreign:
+        del state.foreign[message.attempt]
+        state.scheduler.release(message.attempt)
+    found = live(state, message.attempt)
+    if found is None:
+        return
+    job, attempt = found
+    end = AttemptState.LOST if message.lost else AttemptState.EXITED
+    attempt.output_bytes = message.output_bytes
+    attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
+    state.output_bytes += message.output_bytes
+    _end(state, job, attempt, end, message)
+
+
+def returned(state: State, message: Returned) -> None:
+    """Queue a job again whose attempt the worker never started."""
+    found = live(state, message.attempt)
+    if found is None:
+        return
+    job, attempt = found
+    if job.stopping_since is not None:
+        never_started(state, job, attempt, "cancelled before it started")
+        return
+    state.note("returned", job.id, reason=message.reason)
+    attempt.reason, attempt.finished_at = message.reason, state.now_us
+    state.move_attempt(attempt, AttemptState.EXITED)
+    del state.attempts[job.id]
+    state.scheduler.release(job.id)
+    state.move_job(job, JobState.QUEUED)
+    request = state.specs[job.spec].request
+    state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+
+
+def never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """End a job whose attempt no worker ever saw."""
+    ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason)
+    _end(state, job, attempt, AttemptState.EXITED, ended)
+
+
+def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """Give an attempt up whose fate cannot be known; its job does not run again."""
+    ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason, lost=True)
+    _end(state, job, attempt, AttemptState.LOST, ended)
+
+
+def cancel(state: State, call: Cancel) -> Done:
+    """Make the wish durable: from now on no attempt of these jobs starts."""
+    touched = []
+    for number in call.jobs:
+        job = state.jobs.get(number)
+        if job is None:
+            continue
+        touched.append(number)
+        state.note_by(call.actor, "cancelled", number)
+        if job.state is JobState.RUNNING:
+            _stop(state, job, call)
+        else:
+            if job.state is JobState.QUEUED:
+                state.scheduler.remove(number)
+            _finish(state, job, JobState.CANCELLED)
+    return Done(jobs=touched)
+
+
+def _stop(state: State, job: Job, call: Cancel) -> None:
+    attempt = state.attempts[job.id]
+    if job.stopping_since is None:
+        job.stopping_since = state.now_us
+    state.save_job(job)
+    default = state.specs[job.spec].grace_s
+    grace = default if call.grace_s is None else call.grace_s
+    stop = Stop(state.attempt_id(attempt), grace, call.signal)
+    state.send(attempt.worker, stop)
+
+
+def send_stop(state: State, job: Job, attempt: Attempt) -> None:
+    """Repeat a stop that a worker may have missed."""
+    state.send(attempt.worker, Stop(state.attempt_id(attempt), DEFAULT_GRACE_S))
+
+
+def _outcome(job: Job, ended: Exited) -> JobState:
+    if ended.lost:
+        return JobState.LOST
+    if job.stopping_since is not None:
+        return JobState.CANCELLED
+    clean = ended.exit_code == 0 and ended.reason is None
+    return JobState.SUCCEEDED if clean else JobState.FAILED
+
+
+def _end(
+    state: State, job: Job, attempt: Attempt, end: AttemptState, ended: Exited
+) -> None:
+    attempt.finished_at = ended.at
+    attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
+    attempt.reason = ended.reason
+    state.move_attempt(attempt, end)
+    job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
+    state.scheduler.release(job.id)
+    state.note(
+        "finished", job.id, exit_code=ended.exit_code, signal=ended.signal
+    )
+    del state.attempts[job.id]
+    _finish(state, job, _outcome(job, ended), ended.at)
+
+
+def _finish(state: State, job: Job, end: JobState, at: int | None = None) -> None:
+    """Let a job leave memory; from here on it is read back from the store."""
+    job.finished_at = state.now_us if at is None else at
+    state.move_job(job, end)
+    state.specs.release(job.spec)
+    del state.jobs[job.id]

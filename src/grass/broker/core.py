@@ -1,0 +1,115 @@
+"""The broker's decisions, without I/O: calls and time in, replies and effects out.
+
+`step` applies one call; `decide` lets the scheduler start what now fits; `take` hands
+over what must be committed and what is sent afterwards. A call that raises a
+`GrassError` has changed nothing. The shell in `service` does the waiting and writing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from grass.broker import attempts, enqueue, queues, settle
+from grass.broker.calls import (
+    Call,
+    Cancel,
+    CreateQueue,
+    DeleteQueue,
+    Done,
+    Enqueue,
+    FromWorker,
+    Prune,
+    SetPaused,
+    Tick,
+    WorkerGone,
+)
+from grass.broker.state import Effects, State
+from grass.errors import ProtocolError
+from grass.link.messages import Exited, Hello, Returned, Started
+from grass.model.lifecycle import JobState
+from grass.store.interface import Snapshot
+
+
+class BrokerCore:
+    """All state of a cluster and every decision about it."""
+
+    def __init__(self, snapshot: Snapshot, now_us: int) -> None:
+        """Rebuild everything from what was committed."""
+        self.state = State(snapshot, now_us)
+        self._publish()
+        self._handlers: dict[type[Any], Callable[[State, Any], object]] = {
+            Enqueue: enqueue.enqueue,
+            CreateQueue: queues.create,
+            DeleteQueue: queues.delete,
+            SetPaused: queues.set_paused,
+            Cancel: attempts.cancel,
+            Prune: _prune,
+            FromWorker: _from_worker,
+            WorkerGone: _worker_gone,
+            Tick: _nothing,
+        }
+
+    def step(self, call: Call, now_us: int) -> object:
+        """Apply one call and return its reply."""
+        self.state.now_us = now_us
+        return self._handlers[type(call)](self.state, call)
+
+    def decide(self, now_s: float) -> None:
+        """Start what fits; `now_s` is a clock that cannot jump."""
+        attempts.place(self.state, self.state.scheduler.decide(now_s))
+
+    def wake_at(self) -> float | None:
+        """Tell when to decide again though nothing happened."""
+        return self.state.scheduler.wake_at()
+
+    def take(self) -> Effects:
+        """Hand over what the calls since the last `take` changed."""
+        return self.state.take()
+
+    def _publish(self) -> None:
+        """Tell a fresh scheduler all that the store remembers.
+
+        Workers are added when they call: until then their units are held, not offered.
+        """
+        state = self.state
+        for queue in state.queues.values():
+            queues.publish(state, queue)
+        state.scheduler.set_paused(state.paused)
+        for attempt in state.attempts.values():
+            job = state.jobs[attempt.job]
+            state.scheduler.occupy(
+                attempt.job, attempt.worker, attempt.allocation, job.queue
+            )
+        for job in state.jobs.values():
+            if job.state is JobState.QUEUED:
+                request = state.specs[job.spec].request
+                state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+
+
+def _from_worker(state: State, call: FromWorker) -> None:
+    match call.message:
+        case Hello():
+            settle.hello(state, call.message)
+        case Started():
+            attempts.started(state, call.message)
+        case Exited():
+            attempts.exited(state, call.worker, call.message)
+        case Returned():
+            attempts.returned(state, call.message)
+        case _:
+            raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
+
+
+def _worker_gone(state: State, call: WorkerGone) -> None:
+    settle.gone(state, call.worker)
+
+
+def _prune(state: State, call: Prune) -> Done:
+    ended = [job for job in call.jobs if job not in state.jobs]
+    state.changes.removed_jobs.extend(ended)
+    state.envs.keep_only(state.specs.base_envs())
+    state.note_by(call.actor, "pruned", jobs=len(ended))
+    return Done(jobs=ended)
+
+
+def _nothing(_state: State, _call: Tick) -> None:
+    """Time alone changes no state; `decide` follows every batch."""

@@ -1,0 +1,135 @@
+"""Creating, deleting and pausing queues."""
+
+from grass.broker import units
+from grass.broker.calls import CreateQueue, DeleteQueue, Done, SetPaused
+from grass.broker.state import State
+from grass.errors import NotFound, Refused, UsageError
+from grass.model.job import DEFAULT_QUEUE
+from grass.model.queue import Queue, View
+from grass.model.resources import check_name
+from grass.model.worker import Worker
+
+
+def find(state: State, name: str) -> Queue:
+    """Return a queue that exists."""
+    queue = state.queues.get(name)
+    if queue is None:
+        known = ", ".join(sorted(state.queues))
+        raise NotFound(f"there is no queue `{name}`", f"queues: {known}")
+    return queue
+
+
+def publish(state: State, queue: Queue) -> None:
+    """Tell the scheduler all it needs to know of a queue."""
+    state.scheduler.set_queue(
+        queue.name,
+        paused=queue.paused,
+        max_running=queue.max_running,
+        open_to_all=queue.name == DEFAULT_QUEUE,
+    )
+    for worker, view in queue.views.items():
+        state.scheduler.set_view(queue.name, worker, view.capacity)
+
+
+def create(state: State, call: CreateQueue) -> Done:
+    """Add a worker's view of a queue; the same again is fine."""
+    check_name(call.name, "queue")
+    if call.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` always exists and sees every unit")
+    worker = _worker(state, call.worker)
+    view = View(call.capacity, call.prefix, call.cwd if call.prefix else None, call.env)
+    queue = state.queues.get(call.name)
+    if queue is not None and worker.id in queue.views:
+        _check_same(queue, queue.views[worker.id], view, call)
+        return Done(changed=False)
+    known = units.known_capacity(state, worker)
+    units.check_view(known, call.capacity, call.name)
+    warning = units.declared_warning(known, call.capacity)
+    _add(state, queue, worker, view, call)
+    return Done(warnings=[warning] if warning else [])
+
+
+def delete(state: State, call: DeleteQueue) -> Done:
+    """Remove a worker's view, and the queue with its last one."""
+    queue = find(state, call.name)
+    if call.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` cannot be deleted")
+    unfinished = [job.id for job in state.jobs.values() if job.queue == call.name]
+    if unfinished:
+        raise Refused(
+            f"queue `{call.name}` has {len(unfinished)} unfinished jobs",
+            f"`grass cancel queue:{call.name}` first, or wait for them",
+        )
+    queue.views.pop(call.worker, None)
+    state.changes.removed_views.append((call.name, call.worker))
+    state.scheduler.set_view(call.name, call.worker, None)
+    if not queue.views:
+        del state.queues[call.name]
+        state.changes.queues.pop(call.name, None)
+        state.changes.removed_queues.append(call.name)
+        state.scheduler.remove_queue(call.name)
+    worker = state.workers.get(call.worker)
+    if worker is not None:
+        units.publish(state, worker)
+    state.note_by(call.actor, "queue-deleted", queue=call.name)
+    return Done()
+
+
+def set_paused(state: State, call: SetPaused) -> Done:
+    """Stop or resume starting jobs; running ones are not touched."""
+    if call.queue is None:
+        changed = state.paused != call.paused
+        state.paused = call.paused
+        state.changes.meta["paused"] = "1" if call.paused else "0"
+        state.scheduler.set_paused(call.paused)
+    else:
+        queue = find(state, call.queue)
+        changed = queue.paused != call.paused
+        queue.paused = call.paused
+        state.changes.queues[queue.name] = queue
+        publish(state, queue)
+    kind = "paused" if call.paused else "resumed"
+    state.note_by(call.actor, kind, queue=call.queue)
+    return Done(changed=changed)
+
+
+def _add(
+    state: State, queue: Queue | None, worker: Worker, view: View, call: CreateQueue
+) -> None:
+    if queue is None:
+        queue = Queue(call.name, state.now_us)
+        state.queues[call.name] = queue
+    queue.default_request = call.default_request
+    queue.max_running = call.max_running
+    queue.views[worker.id] = view
+    state.changes.queues[queue.name] = queue
+    state.changes.views[queue.name, worker.id] = view
+    units.publish(state, worker)
+    publish(state, queue)
+    state.note_by(call.actor, "queue-created", queue=call.name, worker=worker.id)
+
+
+def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
+    pairs = [
+        ("capacity", old.capacity, new.capacity),
+        ("command", old.prefix, new.prefix),
+        ("directory", old.cwd, new.cwd),
+        ("environment", old.env, new.env),
+        ("default request", queue.default_request, call.default_request),
+        ("limit on running jobs", queue.max_running, call.max_running),
+    ]
+    differing = [name for name, before, after in pairs if before != after]
+    if differing:
+        raise Refused(
+            f"queue `{queue.name}` exists with another {' and '.join(differing)}",
+            f"`grass delete-queue {queue.name}` first",
+        )
+
+
+def _worker(state: State, worker: str) -> Worker:
+    known = state.workers.get(worker)
+    if known is None:
+        raise UsageError("this daemon has no worker yet", "try again in a moment")
+    return known
+
+

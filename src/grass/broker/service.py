@@ -1,0 +1,255 @@
+"""The shell around the broker's core: inbox, commit, acknowledge, dispatch.
+
+One task owns the core. It takes the calls that wait, up to about 10 ms of work, applies
+them, commits everything in one transaction, and only then answers the callers and sends
+starts to workers; the next batch gathers meanwhile. A batch that cannot be committed is
+dropped whole: the core is rebuilt from the store, the callers get the error, and workers
+are asked to report again.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.core import BrokerCore
+from grass.broker.output import OutputStreams
+from grass.broker.state import Effects, State
+from grass.broker.writer import Writer
+from grass.errors import Busy, GrassError, StorageError
+from grass.link.messages import (
+    Hello,
+    OutputData,
+    Resync,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+from grass.link.pair import LinkEnd
+from grass.store import Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MOST_WAITING_CALLS = 10_000
+BATCH_S = 0.010
+SETTLE_S = 0.05
+"""How long a process id may wait to be written when nothing else is to be."""
+KEYS_KEPT_US = 3_600 * 1_000_000
+LONGEST_PAUSE_S = 30.0
+
+_Waiting = tuple[Call, "asyncio.Future[Any] | None"]
+
+
+class Broker:
+    """The owner of all state."""
+
+    def __init__(self, store: Store, is_fatal: Callable[[StorageError], bool]) -> None:
+        """Load the state; `run` makes it live."""
+        self._store = store
+        self._is_fatal = is_fatal
+        self._core = self._loaded()
+        self._inbox: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+        self._links: dict[str, LinkEnd[ToWorker, ToBroker]] = {}
+        self._waiters: dict[int, set[asyncio.Future[None]]] = {}
+        self._welcomed: dict[str, asyncio.Event] = {}
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._timer: asyncio.TimerHandle | None = None
+        self._pause_s = 1.0
+        self.output = OutputStreams(self._link_of)
+
+    @property
+    def state(self) -> State:
+        """What is in memory now; for reading only."""
+        return self._core.state
+
+    async def call(self, call: Call) -> Any:  # noqa: ANN401 -- each call has its reply
+        """Ask for something, and return its reply once it is durable."""
+        if len(self._inbox) >= MOST_WAITING_CALLS:
+            raise Busy("the broker has too much to do", "try again in a moment")
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._post(call, reply)
+        return await reply
+
+    async def read(self, query: Callable[[Store], T]) -> T:
+        """Run a query of the store without holding anything up."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, query, self._store)
+
+    async def ended(self, jobs: Iterable[int]) -> None:
+        """Return when none of these jobs is unfinished any more."""
+        for job in jobs:
+            while job in self.state.jobs:
+                await self.moved(job)
+
+    async def moved(self, job: int) -> None:
+        """Return when the job's state or attempt has changed."""
+        waiter = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(job, set())
+        waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            waiters.discard(waiter)
+            if not waiters and self._waiters.get(job) is waiters:
+                del self._waiters[job]
+
+    async def run(self) -> None:
+        """Own the core until cancelled; returns early only if the store cannot go on."""
+        writer = Writer(self._store)
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._batch(writer)
+        finally:
+            writer.stop()
+            self._readers.shutdown()
+
+    async def welcomed(self, worker: str) -> None:
+        """Return when a worker's first report has been taken in and committed."""
+        await self._welcomed.setdefault(worker, asyncio.Event()).wait()
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker that no state depends on."""
+        link = self._links.get(worker)
+        if link is not None:
+            link.send(message)
+
+    async def serve(self, link: LinkEnd[ToWorker, ToBroker]) -> None:
+        """Listen to one worker until its link closes."""
+        worker = ""
+        try:
+            while messages := await link.receive():
+                for message in messages:
+                    if isinstance(message, Hello):
+                        worker = message.worker
+                        self._links[worker] = link
+                    if isinstance(message, OutputData):
+                        self.output.arrived(message)
+                    else:
+                        self._post(FromWorker(worker, message), None)
+        finally:
+            if self._links.get(worker) is link:
+                del self._links[worker]
+                self._post(WorkerGone(worker), None)
+
+    def _loaded(self) -> BrokerCore:
+        now = _now_us()
+        return BrokerCore(self._store.load(now - KEYS_KEPT_US), now)
+
+    def _link_of(self, worker: str) -> LinkEnd[ToWorker, ToBroker] | None:
+        return self._links.get(worker)
+
+    def _post(self, call: Call, reply: "asyncio.Future[Any] | None") -> None:
+        self._inbox.append((call, reply))
+        self._arrived.set()
+
+    async def _batch(self, writer: Writer) -> None:
+        replies = self._apply()
+        if self.state.quiet and not self._overdue(replies):
+            self._answer(replies)
+            self._wake(self.state.moved)
+            self.state.moved = set()
+            return
+        effects = self._core.take()
+        try:
+            await writer.commit(effects.changes)
+        except StorageError as error:
+            await self._drop_batch(replies, error)
+            return
+        self._pause_s = 1.0
+        self._answer(replies)
+        self._dispatch(effects)
+        self._set_timer()
+
+    def _apply(self) -> list[tuple[Call, "asyncio.Future[Any] | None", Any]]:
+        """Apply what waits, and let the scheduler decide once for all of it."""
+        applied = []
+        deadline = time.monotonic() + BATCH_S
+        now_us = _now_us()
+        while self._inbox and time.monotonic() < deadline:
+            call, reply = self._inbox.popleft()
+            try:
+                applied.append((call, reply, self._core.step(call, now_us)))
+            except GrassError as error:
+                applied.append((call, reply, error))
+        self._core.decide(time.monotonic())
+        if not self._inbox:
+            self._arrived.clear()
+        return applied
+
+    def _overdue(self, applied: list[tuple[Call, Any, Any]]) -> bool:
+        """Tell whether small news have waited long enough; else set a timer for them."""
+        if not self.state.changes:
+            return False
+        if any(isinstance(call, Tick) for call, _, _ in applied):
+            return True
+        if self._timer is None:
+            self._wake_in(SETTLE_S)
+        return False
+
+    def _answer(self, applied: list[tuple[Call, Any, Any]]) -> None:
+        for call, reply, outcome in applied:
+            if reply is None:
+                if isinstance(outcome, GrassError):
+                    log.warning("refused %s: %s", type(call).__name__, outcome)
+            elif not reply.done():
+                if isinstance(outcome, GrassError):
+                    reply.set_exception(outcome)
+                else:
+                    reply.set_result(outcome)
+
+    def _dispatch(self, effects: Effects) -> None:
+        for worker, message in effects.outbox:
+            self.send(worker, message)
+            if isinstance(message, Welcome):
+                self._welcomed.setdefault(worker, asyncio.Event()).set()
+        self._wake(effects.moved)
+
+    def _wake(self, jobs: set[int]) -> None:
+        for job in jobs & self._waiters.keys():
+            for waiter in self._waiters.pop(job):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def _drop_batch(
+        self, applied: list[tuple[Call, Any, Any]], error: StorageError
+    ) -> None:
+        log.error("a batch was dropped: %s", error)
+        for _, reply, _ in applied:
+            if reply is not None and not reply.done():
+                reply.set_exception(error)
+        if self._is_fatal(error):
+            raise error
+        self._core = await self.read(lambda _store: self._loaded())
+        asyncio.get_running_loop().call_later(self._pause_s, self._ask_for_reports)
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _ask_for_reports(self) -> None:
+        for link in self._links.values():
+            link.send(Resync())
+
+    def _set_timer(self) -> None:
+        wake_at = self._core.wake_at()
+        if wake_at is not None:
+            self._wake_in(wake_at - time.monotonic())
+
+    def _wake_in(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(0.0, delay_s), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._post(Tick(), None)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,105 @@
+"""Settling the difference after a worker connects.
+
+The worker's `Hello` lists every attempt it knows. What both know goes on; an exit is
+recorded; an attempt that the broker committed but the worker never saw is started now,
+because nothing was run; an attempt that the worker once had and no longer knows, or
+that another boot of the machine had, is lost. What only the worker knows is stopped if
+it is ours, and left alone, its units held, if it belongs to another database.
+"""
+
+from grass.broker import attempts, units
+from grass.broker.state import State
+from grass.link.messages import Hello, Report, Stop, Welcome
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import AttemptState
+from grass.model.resources import Allocation
+from grass.model.worker import Worker
+
+
+def hello(state: State, message: Hello) -> None:
+    """Take a worker in, and bring both sides to one view."""
+    worker = state.workers.get(message.worker)
+    known = worker is not None
+    if worker is None:
+        worker = Worker(message.worker, message.name)
+        state.workers[worker.id] = worker
+    rebooted = known and worker.boot != message.boot
+    worker.name, worker.boot, worker.found = message.name, message.boot, message.found
+    worker.connected = True
+    state.changes.workers[worker.id] = worker
+    state.urgent = True
+    state.send(worker.id, Welcome(state.cluster))
+    units.publish(state, worker)
+    state.note("worker-connected", worker=worker.id, name=worker.name)
+    _settle(state, message, rebooted)
+
+
+def gone(state: State, worker: str) -> None:
+    """Note that a worker's link ended; its attempts stay as they are."""
+    if worker in state.workers:
+        state.workers[worker].connected = False
+        state.scheduler.remove_worker(worker)
+
+
+def _settle(state: State, message: Hello, rebooted: bool) -> None:
+    for ended in message.exited:
+        attempts.exited(state, message.worker, ended)
+    reported = {report.attempt: report for report in message.running}
+    mine = [a for a in state.attempts.values() if a.worker == message.worker]
+    for attempt in mine:
+        report = reported.pop(state.attempt_id(attempt), None)
+        job = state.jobs[attempt.job]
+        if report is not None:
+            _adopt(state, job, attempt, report)
+        elif rebooted or attempt.boot != message.boot:
+            attempts.lose(state, job, attempt, "the machine was restarted")
+        else:
+            _unknown_to_worker(state, job, attempt)
+    for report in reported.values():
+        _unknown_to_broker(state, message.worker, report)
+
+
+def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
+    if attempt.state is AttemptState.STARTING and report.running:
+        state.move_attempt(attempt, AttemptState.RUNNING)
+    attempt.pid = report.pid
+    if report.started_at is not None:
+        attempt.started_at = job.started_at = report.started_at
+    attempt.output, attempt.stderr = report.output, report.stderr
+    attempt.output_offset = report.output_offset
+    state.save_attempt(attempt)
+    state.save_job(job)
+    if job.stopping_since is not None and not report.stopping:
+        attempts.send_stop(state, job, attempt)
+
+
+def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
+    if attempt.state is AttemptState.RUNNING:
+        attempts.lose(state, job, attempt, "its worker no longer knows it")
+    elif job.stopping_since is not None:
+        attempts.never_started(state, job, attempt, "cancelled before it started")
+    else:
+        attempts.send_start(state, job, attempt)
+
+
+def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
+    if report.attempt in state.foreign:
+        return
+    state.foreign[report.attempt] = worker
+    held = _clipped(report.allocation, state.scheduler.free(worker))
+    state.scheduler.occupy(report.attempt, worker, held)
+    if attempt_id(report.attempt).cluster == state.cluster:
+        stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
+        state.send(worker, stop)
+
+
+def _clipped(wanted: Allocation, free: Allocation) -> Allocation:
+    """Hold no more than is free: a stranger must not push the books below zero."""
+    held: Allocation = {}
+    for kind, amounts in wanted.items():
+        for unit, amount in amounts.items():
+            left = min(amount, free.get(kind, {}).get(unit, 0))
+            if left > 0:
+                held.setdefault(kind, {})[unit] = left
+    return held

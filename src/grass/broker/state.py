@@ -1,0 +1,132 @@
+"""The broker's memory: everything unfinished, and what this batch has changed.
+
+One task owns it, so there are no locks. It is filled from a `Snapshot` and is the same
+again after a restart. Functions in the modules beside this one change it; each change
+leaves its mark in `changes` (what to commit) or `outbox` (what to send once that is
+committed). `take` hands both over and starts a new batch.
+"""
+
+import msgspec
+
+from grass.broker.interning import EnvTable, SpecTable
+from grass.link.messages import ToWorker
+from grass.model.ids import AttemptId
+from grass.model.job import DEFAULT_QUEUE, Attempt, Job
+from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
+from grass.model.queue import Queue
+from grass.model.worker import Worker
+from grass.scheduler import Scheduler
+from grass.store.changes import Call, Changes, Event
+from grass.store.interface import Snapshot
+from grass.store.rows import json_text
+
+SCHEDULER = "scheduler"
+"""The actor of what nobody asked for by name: starts and ends."""
+
+
+class Effects(msgspec.Struct):
+    """What follows from a batch: commit the changes first, then do the rest."""
+
+    changes: Changes
+    outbox: list[tuple[str, ToWorker]]
+    moved: set[int]
+    """Jobs whose state or attempt changed: whoever waits for one may look again."""
+
+
+class State:
+    """Queues, workers and unfinished jobs."""
+
+    def __init__(self, snapshot: Snapshot, now_us: int) -> None:
+        """Rebuild memory from what was committed; no worker is connected yet."""
+        self.cluster = snapshot.cluster
+        self.now_us = now_us
+        self.last_job = snapshot.last_job
+        self.paused = snapshot.paused
+        self.queues = {queue.name: queue for queue in snapshot.queues}
+        self.workers = {worker.id: worker for worker in snapshot.workers}
+        self.jobs: dict[int, Job] = {}
+        self.attempts = {attempt.job: attempt for attempt in snapshot.attempts}
+        self.specs = SpecTable(snapshot.last_spec, snapshot.specs)
+        self.envs = EnvTable(snapshot.last_env, snapshot.envs)
+        self.calls: dict[str, Call] = {call.key: call for call in snapshot.calls}
+        self.counts = dict.fromkeys(JobState, 0)
+        self.counts.update({JobState(k): n for k, n in snapshot.counts.items()})
+        self.output_bytes = snapshot.output_bytes
+        self.foreign: dict[str, str] = {}
+        """Attempts of another database that still hold units here: id to worker."""
+        self.scheduler = Scheduler()
+        self._start_batch()
+        self._restore(snapshot)
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        if DEFAULT_QUEUE not in self.queues:
+            default = Queue(DEFAULT_QUEUE, self.now_us)
+            self.queues[DEFAULT_QUEUE] = default
+            self.changes.queues[DEFAULT_QUEUE] = default
+        for job in snapshot.jobs:
+            self.jobs[job.id] = job
+            self.specs.use(job.spec)
+
+    def _start_batch(self) -> None:
+        self.changes = Changes()
+        self.outbox: list[tuple[str, ToWorker]] = []
+        self.moved: set[int] = set()
+        self.urgent = False
+
+    @property
+    def quiet(self) -> bool:
+        """Tell whether nothing that this batch did was promised to anybody."""
+        return not self.urgent and not self.outbox
+
+    def take(self) -> Effects:
+        """Hand over what this batch did, and begin the next."""
+        self.changes.specs.update(self.specs.new)
+        self.changes.envs.extend(self.envs.new)
+        self.specs.new, self.envs.new = {}, []
+        effects = Effects(self.changes, self.outbox, self.moved)
+        self._start_batch()
+        return effects
+
+    def attempt_id(self, attempt: Attempt) -> str:
+        """Name an attempt as workers and keepers know it."""
+        return str(AttemptId(self.cluster, attempt.job, attempt.number))
+
+    def note(self, kind: str, job: int | None = None, **data: object) -> None:
+        """Write a line into the journal in the scheduler's name."""
+        self.note_by(SCHEDULER, kind, job, **data)
+
+    def note_by(
+        self, actor: str, kind: str, job: int | None = None, **data: object
+    ) -> None:
+        """Write a line into the journal."""
+        attempt = self.attempts.get(job) if job is not None else None
+        number = attempt.number if attempt is not None else None
+        text = json_text(data) if data else "{}"
+        self.changes.events.append(Event(self.now_us, actor, kind, job, number, text))
+        self.urgent = True
+
+    def move_job(self, job: Job, state: JobState) -> None:
+        """Change a job's state, along an arrow of the lifecycle."""
+        self.counts[job.state] -= 1
+        job.state = moved_job(job.state, state)
+        self.counts[state] += 1
+        self.moved.add(job.id)
+        self.save_job(job)
+
+    def save_job(self, job: Job) -> None:
+        """Have the job written with this batch."""
+        self.changes.jobs[job.id] = job
+        self.urgent = True
+
+    def move_attempt(self, attempt: Attempt, state: AttemptState) -> None:
+        """Change an attempt's state, along an arrow of the lifecycle."""
+        attempt.state = moved_attempt(attempt.state, state)
+        self.save_attempt(attempt)
+
+    def save_attempt(self, attempt: Attempt) -> None:
+        """Have the attempt written with this batch."""
+        self.changes.attempts[attempt.job, attempt.number] = attempt
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Have a message sent once this batch is committed."""
+        self.outbox.append((worker, message))

@@ -1,0 +1,48 @@
+"""Where things lie, and what the environment says.
+
+One state directory for each host and user holds everything: database, sockets, output,
+keeper records, log. `GRASS_HOME` moves all of it. Imported by every command, so it
+imports next to nothing.
+"""
+
+import os
+
+HOME_VARIABLE = "GRASS_HOME"
+AUTOSTART_VARIABLE = "GRASS_AUTOSTART"
+
+
+class Home:
+    """The state directory and the files in it."""
+
+    def __init__(self, folder: str) -> None:
+        """Name the places; nothing is made yet."""
+        self.folder = folder
+        self.socket = os.path.join(folder, "grass.sock")
+        self.database = os.path.join(folder, "grass.db")
+        self.daemon_lock = os.path.join(folder, "daemon.lock")
+        self.start_lock = os.path.join(folder, "start.lock")
+        self.stopped = os.path.join(folder, "stopped")
+        self.log = os.path.join(folder, "daemon.log")
+        self.worker_id = os.path.join(folder, "worker-id")
+        self.keeper = os.path.join(folder, "keeper")
+        self.output = os.path.join(folder, "output")
+
+    def make(self) -> None:
+        """Make the directory, for its owner alone."""
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        for folder in (self.keeper, self.output):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+
+
+def home() -> Home:
+    """Return the state directory that the environment asks for."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Home(os.path.abspath(os.path.expanduser(chosen)))
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Home(os.path.join(state, "grass", os.uname().nodename))
+
+
+def autostart_allowed() -> bool:
+    """Tell whether a command may start a daemon by itself."""
+    return os.environ.get(AUTOSTART_VARIABLE, "1").lower() not in ("0", "no", "false")

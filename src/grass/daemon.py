@@ -1,0 +1,222 @@
+"""The composition root: one process that hosts a broker, a worker and the API.
+
+It owns the state directory (by a lock that dies with it), the log, the signals and the
+order of starting and stopping. Running jobs are the keeper's: they neither notice that a
+daemon stops nor that another takes over.
+"""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from secrets import token_hex
+
+import uvloop
+
+import grass
+from grass.api.app import application
+from grass.api.context import Context
+from grass.api.server import ApiServer, listen
+from grass.broker.service import Broker
+from grass.config import Home
+from grass.devices.probe import boot_id, found_units
+from grass.errors import GrassError, Refused, StorageError
+from grass.keeper.mounts import network_mount
+from grass.link.messages import ToBroker, ToWorker
+from grass.link.pair import LinkEnd, pair
+from grass.neighbours import announce, other_daemons
+from grass.store.sqlite import SqliteStore, is_fatal
+from grass.worker.agent import Worker
+from grass.worker.core import WorkerCore
+from grass.worker.prepare import Surroundings, outside_a_job
+
+log = logging.getLogger("grass.daemon")
+
+
+def main(home: Home, *, ready: int | None, foreground: bool) -> int:
+    """Run a daemon until it is told to stop; returns the process's exit code."""
+    _set_up_log(foreground)
+    os.umask(0o077)
+    try:
+        lock = _take(home)
+        with contextlib.closing(SqliteStore(Path(home.database))) as store:
+            return uvloop.run(_serve(home, store, ready))
+    except GrassError as error:
+        _tell(ready, f"grass: {error}\n")
+        log.error("%s", error)  # noqa: TRY400 -- the message is the whole story
+        return error.exit_code
+    finally:
+        with contextlib.suppress(UnboundLocalError):
+            os.close(lock)
+
+
+async def _serve(home: Home, store: SqliteStore, ready: int | None) -> int:
+    """Bring everything up, say so, and take it down again in order."""
+    broker = Broker(store, is_fatal)
+    near, far = _link()
+    identity = _worker_id(home)
+    worker = _worker(home, identity, far)
+    stop = asyncio.Event()
+    context = Context(broker, identity, grass.__version__, time.time_ns() // 1000, stop.set)
+    server = ApiServer(application(context))
+    listener = listen(home.socket)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    tasks = [
+        asyncio.ensure_future(broker.run()),
+        asyncio.ensure_future(broker.serve(near)),
+        asyncio.ensure_future(worker.run()),
+        asyncio.ensure_future(server.serve_on(listener)),
+    ]
+    await _until_worker_is_there(broker, identity, tasks)
+    _tell(ready, "ready\n")
+    log.info("ready: pid %d, home %s", os.getpid(), home.folder)
+    return await _until_stopped(stop, server, tasks, home)
+
+
+async def _until_worker_is_there(
+    broker: Broker, worker: str, tasks: list[asyncio.Future[None]]
+) -> None:
+    """Wait for the keeper's first report, so that the first `show` is true."""
+    connected = asyncio.ensure_future(broker.welcomed(worker))
+    await asyncio.wait({connected, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    connected.cancel()
+
+
+async def _until_stopped(
+    stop: asyncio.Event,
+    server: ApiServer,
+    tasks: list[asyncio.Future[None]],
+    home: Home,
+) -> int:
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    crashed = [task for task in tasks if task.done()]
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(home.socket)
+    server.stop()
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(asyncio.wait({tasks[-1]}), 5)
+    for task in tasks:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    failures = [one for one in results if isinstance(one, Exception)]
+    for failure in failures:
+        log.error("stopped by an error: %s", failure, exc_info=_trace(failure))
+    log.info("stopped; running jobs go on")
+    return 1 if failures or crashed else 0
+
+
+def _trace(failure: Exception) -> Exception | None:
+    """Spare the log a traceback where the message says it all."""
+    return None if isinstance(failure, StorageError) else failure
+
+
+def _take(home: Home) -> int:
+    """Make the state directory ours, or say who has it."""
+    problem = _network_disk(home.folder)
+    if problem is not None:
+        raise Refused(
+            f"{home.folder} lies on a network file system ({problem}), where SQLite is"
+            " not safe",
+            "set GRASS_HOME to a folder on a local disk",
+        )
+    try:
+        home.make()
+        lock = os.open(home.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise GrassError(f"{home.folder} cannot be used: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        first = os.read(lock, 32).decode(errors="replace").strip()
+        os.close(lock)
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise GrassError(f"{home.daemon_lock}: {error.strerror}") from error
+        raise Refused(
+            f"a daemon with pid {first} already serves {home.folder}",
+            "`grass stop` ends it, GRASS_HOME chooses another home",
+        ) from None
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    _warn_of_neighbours()
+    return lock
+
+
+def _network_disk(folder: str) -> str | None:
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return network_mount(folder, mounts)
+
+
+def _warn_of_neighbours() -> None:
+    for uid, pid in other_daemons():
+        log.warning(
+            "user %s runs a grass daemon on this machine too (pid %s): the two do not"
+            " know of each other's jobs",
+            uid,
+            pid,
+        )
+    announce()
+
+
+def _worker(home: Home, identity: str, link: LinkEnd[ToBroker, ToWorker]) -> Worker:
+    around = Surroundings(
+        output_folder=home.output,
+        home=os.path.expanduser("~"),
+        shell=shutil.which("bash") or shutil.which("sh") or "/bin/sh",
+        environment=outside_a_job(os.environ),
+    )
+    name = socket.gethostname()
+    core = WorkerCore(identity, name, boot_id(), found_units(), around)
+    return Worker(core, link, home.keeper, home.output)
+
+
+def _worker_id(home: Home) -> str:
+    """Return this home's own random id, made at the first start."""
+    path = Path(home.worker_id)
+    with contextlib.suppress(FileNotFoundError):
+        known = path.read_text().strip()
+        if known:
+            return known
+    made = token_hex(8)
+    draft = path.with_suffix(".new")
+    draft.write_text(made + "\n")
+    draft.rename(path)
+    return made
+
+
+def _link() -> tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]]:
+    return pair()
+
+
+def _set_up_log(foreground: bool) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(message)s" if foreground else "%(asctime)s %(levelname)s %(message)s",
+    )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # The commit's thread makes many short calls that let go of the interpreter; with
+    # the default of 5 ms each could wait that long to get it back.
+    sys.setswitchinterval(0.0005)
+
+
+def _tell(ready: int | None, text: str) -> None:
+    """Tell whoever started us how it went; nobody has to listen."""
+    if ready is not None:
+        with contextlib.suppress(OSError):
+            os.write(ready, text.encode())
+        with contextlib.suppress(OSError):
+            os.close(ready)

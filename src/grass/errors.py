@@ -1,0 +1,118 @@
+"""Every exception Grass raises on purpose.
+
+One root, `GrassError`; each leaf has a stable `code` for the wire, the exit code a
+shell sees and the HTTP status a program sees. A message names the thing and is one
+line (JSON5 errors add the line and a caret); `hint` is the next step. The client turns
+a problem document back into the same class, so both ends speak of one error.
+"""
+
+
+class GrassError(Exception):
+    """Something the user can act on; printed as one line, never as a traceback."""
+
+    code = "error"
+    exit_code = 1
+    status = 500
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        """Keep the message and the next step apart, so that each edge lays them out."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Give message and hint as one text."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(GrassError):
+    """The call itself is malformed: a wrong flag, a broken value, bad JSON5."""
+
+    code = "usage"
+    exit_code = 2
+    status = 400
+
+
+class NoDaemon(GrassError):
+    """No daemon answers and none may be started."""
+
+    code = "no-daemon"
+    exit_code = 3
+    status = 503
+
+
+class NotFound(GrassError):
+    """A job, queue, worker or program that was named does not exist."""
+
+    code = "not-found"
+    exit_code = 4
+    status = 404
+
+
+class Refused(GrassError):
+    """The call is well formed but not allowed in the present state."""
+
+    code = "refused"
+    exit_code = 5
+    status = 409
+
+
+class Forbidden(Refused):
+    """The caller may not do this."""
+
+    code = "forbidden"
+    status = 403
+
+
+class NeverFits(GrassError):
+    """A request that no known worker of the queue could ever meet."""
+
+    code = "never-fits"
+    exit_code = 6
+    status = 422
+
+
+class TimedOut(GrassError):
+    """The caller's own deadline passed."""
+
+    code = "timed-out"
+    exit_code = 7
+    status = 408
+
+
+class StorageError(GrassError):
+    """The store could not commit; nothing of the call took effect."""
+
+    code = "storage"
+    status = 507
+
+
+class Busy(GrassError):
+    """More calls wait than the broker takes; the caller may try again."""
+
+    code = "busy"
+    status = 503
+
+
+class InvalidTransition(GrassError):
+    """A state change that the lifecycle tables do not know: a defect of ours."""
+
+    code = "invalid-transition"
+
+
+class ProtocolError(GrassError):
+    """The other side of a link, socket or pipe sent what it must not send."""
+
+    code = "protocol"
+    status = 400
+
+
+def error_classes() -> dict[str, type[GrassError]]:
+    """Return every error by its wire code."""
+    leaves = [GrassError, *_descendants(GrassError)]
+    return {leaf.code: leaf for leaf in leaves}
+
+
+def _descendants(parent: type[GrassError]) -> list[type[GrassError]]:
+    found = list(parent.__subclasses__())
+    return found + [leaf for child in found for leaf in _descendants(child)]

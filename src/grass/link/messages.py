@@ -1,0 +1,181 @@
+"""The messages between a broker and a worker.
+
+They are the same within one daemon and between machines. Every connection begins with
+the worker's `Hello`, which reports all attempts it knows; the broker answers `Welcome`
+and both settle the difference. Unknown fields are ignored, so that neighbouring versions
+understand each other; `VERSION` counts changes that this does not cover.
+
+An exit is reported again after every `Hello` until the broker has committed it and says
+`Forget`. A `Start` may be sent twice; the attempt's identity makes the second harmless.
+"""
+
+import msgspec
+
+from grass.model.resources import Allocation, Capacity
+from grass.model.worker import Found
+
+VERSION = 1
+
+
+class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
+    """Root of all messages; the wire names the type."""
+
+
+class Report(Message, tag="report"):
+    """What a worker knows of one attempt."""
+
+    attempt: str
+    allocation: Allocation
+    running: bool
+    pid: int | None = None
+    started_at: int | None = None
+    output: str | None = None
+    output_offset: int = 0
+    stderr: str | None = None
+    stopping: bool = False
+
+
+class Exited(Message, tag="exited"):
+    """An attempt ended and its whole process tree is gone."""
+
+    attempt: str
+    at: int
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    lost: bool = False
+    output_bytes: int = 0
+    max_rss: int | None = None
+    cpu_s: float | None = None
+
+
+class Hello(Message, tag="hello"):
+    """A worker introduces itself and reports everything it knows."""
+
+    worker: str
+    name: str
+    boot: str
+    found: Found
+    running: list[Report]
+    exited: list[Exited]
+    version: int = VERSION
+
+
+class Started(Message, tag="started"):
+    """An attempt's process exists."""
+
+    attempt: str
+    pid: int
+    at: int
+    output: str | None = None
+    output_offset: int = 0
+    stderr: str | None = None
+
+
+class Returned(Message, tag="returned"):
+    """The worker will not start this attempt and never did; the job may be placed anew."""
+
+    attempt: str
+    reason: str
+
+
+class OutputData(Message, tag="output-data"):
+    """The answer to `ReadOutput`."""
+
+    stream: int
+    data: bytes
+    missing: bool = False
+
+
+class Welcome(Message, tag="welcome"):
+    """The broker took the `Hello`; what it does not list as unknown, it knows."""
+
+    cluster: str
+    version: int = VERSION
+
+
+class Units(Message, tag="units"):
+    """What the worker has, declared units included; it checks every start against it."""
+
+    capacity: Capacity
+
+
+class Start(Message, tag="start"):
+    """Run this attempt; sent only after it was committed."""
+
+    attempt: str
+    job: int
+    number: int
+    name: str
+    project: str
+    words: tuple[str, ...]
+    shell: bool
+    allocation: Allocation
+    prefix: tuple[str, ...] = ()
+    raw: bool = False
+    pin: bool = False
+    cwd: str | None = None
+    base_env: dict[str, str] | None = None
+    """None: the worker's own environment."""
+    queue_env: tuple[tuple[str, str], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    umask: int | None = None
+    output: str | None = None
+    stderr: str | None = None
+    max_output: int | None = None
+    grace_s: float = 15.0
+
+
+class Stop(Message, tag="stop"):
+    """End this attempt: the signal, the grace, then SIGKILL until nothing is left."""
+
+    attempt: str
+    grace_s: float
+    signal: int = 15
+    reason: str = "cancelled"
+
+
+class Forget(Message, tag="forget"):
+    """These exits are committed; the worker need not report them again."""
+
+    attempts: list[str]
+
+
+class Resync(Message, tag="resync"):
+    """The broker rebuilt its state and asks for a new `Hello`."""
+
+
+class ReadOutput(Message, tag="read-output"):
+    """Send a piece of a file that an attempt wrote; `wait` for more at its end."""
+
+    stream: int
+    path: str
+    offset: int
+    length: int
+    wait: bool = False
+
+
+class CloseOutput(Message, tag="close-output"):
+    """Nobody waits for this stream any more."""
+
+    stream: int
+
+
+class RemoveOutput(Message, tag="remove-output"):
+    """Delete the output of pruned attempts; only files under the worker's own folder."""
+
+    paths: list[str]
+
+
+ToBroker = Hello | Report | Exited | Started | Returned | OutputData
+ToWorker = (
+    Welcome
+    | Units
+    | Start
+    | Stop
+    | Forget
+    | Resync
+    | ReadOutput
+    | CloseOutput
+    | RemoveOutput
+)

@@ -1,0 +1,1 @@
+"""Values that every other package speaks in: amounts, requests, jobs, states."""

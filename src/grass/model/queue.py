@@ -1,0 +1,35 @@
+"""Queues: a name, and for each worker one view on its resources.
+
+A view limits the kinds it names to its units and amounts, and may bring a command
+prefix with the directory and environment it was created in. Limits and defaults that
+belong to the whole queue stand on the queue itself.
+"""
+
+import msgspec
+
+from grass.model.resources import Capacity, Request
+
+
+class View(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a queue sees of one worker, and how its jobs run there."""
+
+    capacity: Capacity
+    prefix: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class Queue(msgspec.Struct):
+    """A named line of jobs."""
+
+    name: str
+    created_at: int
+    paused: bool = False
+    default_request: Request | None = None
+    max_running: int | None = None
+    views: dict[str, View] = {}
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """The command prefix that its workers agree on, or nothing."""
+        return next((view.prefix for view in self.views.values() if view.prefix), ())

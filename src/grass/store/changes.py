@@ -1,0 +1,66 @@
+"""What one transaction writes.
+
+The broker's core collects changes while it applies a batch of calls; a store commits
+them as one transaction or not at all. Jobs, attempts, queues and workers are written
+whole: the last version in a batch is the one that counts.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from grass.model.job import Attempt, Job, Spec
+from grass.model.queue import Queue, View
+from grass.model.worker import Worker
+
+
+class Event(NamedTuple):
+    """One line of the journal."""
+
+    at: int
+    actor: str
+    kind: str
+    job: int | None = None
+    attempt: int | None = None
+    data: str = "{}"
+
+
+class Call(NamedTuple):
+    """What an idempotency key was answered with."""
+
+    key: str
+    actor: str
+    first_job: int
+    last_job: int
+    at: int
+
+
+class Env(NamedTuple):
+    """A stored environment; `body` is a JSON object."""
+
+    id: int
+    owner: str
+    body: str
+
+
+class Changes(msgspec.Struct):
+    """Everything a batch changed, in no particular order."""
+
+    meta: dict[str, str] = {}
+    envs: list[Env] = []
+    specs: dict[int, Spec] = {}
+    queues: dict[str, Queue] = {}
+    removed_queues: list[str] = []
+    views: dict[tuple[str, str], View] = {}
+    removed_views: list[tuple[str, str]] = []
+    workers: dict[str, Worker] = {}
+    jobs: dict[int, Job] = {}
+    attempts: dict[tuple[int, int], Attempt] = {}
+    events: list[Event] = []
+    calls: list[Call] = []
+    removed_jobs: list[int] = []
+    """Pruned: jobs leave with their attempts, their events and what only they used."""
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything to write."""
+        return any(getattr(self, name) for name in self.__struct_fields__)

@@ -1,0 +1,84 @@
+"""What every store can do.
+
+A store keeps current state and the journal. `commit` is the only way in, and when it
+returns, a power cut loses nothing of it. Reading for people (`jobs`, `select`) sees what
+was committed and never waits for the broker. All calls block; the broker calls them
+from threads of its own, `commit` always from the same one.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import JobState
+from grass.model.queue import Queue
+from grass.model.selectors import Selection
+from grass.model.worker import Worker
+from grass.store.changes import Call, Changes, Env
+
+
+class Snapshot(msgspec.Struct):
+    """All that a broker needs to go on after a restart."""
+
+    cluster: str
+    last_job: int
+    last_spec: int
+    last_env: int
+    paused: bool
+    queues: list[Queue]
+    workers: list[Worker]
+    jobs: list[Job]
+    """Unfinished ones, in order of id."""
+    attempts: list[Attempt]
+    """Those that may still run: the last one of each running job."""
+    specs: dict[int, Spec]
+    envs: list[Env]
+    calls: list[Call]
+    counts: dict[str, int]
+    output_bytes: int
+
+
+class JobFilter(msgspec.Struct, frozen=True):
+    """Which jobs a page holds; empty means all."""
+
+    states: tuple[JobState, ...] = ()
+    queue: str | None = None
+    before: int | None = None
+    """Only ids below this one: where the page before ended."""
+    after: int | None = None
+    newest_first: bool = True
+    by_finish: bool = False
+
+
+class JobDetails(msgspec.Struct):
+    """A job as people look at it: with its spec and all its attempts."""
+
+    job: Job
+    spec: Spec
+    attempts: list[Attempt]
+
+
+class Store(Protocol):
+    """A database that keeps a cluster's state."""
+
+    def commit(self, changes: Changes) -> None:
+        """Write all of it durably, or nothing and raise `StorageError`."""
+
+    def load(self, calls_since: int) -> Snapshot:
+        """Read back what `commit` has written."""
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
+        """Read one page of jobs."""
+
+    def details(self, ids: list[int]) -> list[JobDetails]:
+        """Read these jobs, those that exist, in order of id."""
+
+    def select(self, selections: list[Selection]) -> list[int]:
+        """Give the ids of all jobs that any of the selections means."""
+
+    def finished_before(self, at: int, limit: int) -> list[int]:
+        """Give jobs that ended before a time, the oldest first."""
+
+    def close(self) -> None:
+        """Let go of the database; may be called twice."""

@@ -1,0 +1,111 @@
+"""Reading jobs for people: pages, details, selections.
+
+Filters become SQL here and nowhere else; every value is a parameter.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Mapping
+
+from grass.model.lifecycle import UNFINISHED
+from grass.model.selectors import Selection
+from grass.store import rows
+from grass.store.interface import JobDetails, JobFilter
+
+Statements = Mapping[str, str]
+
+
+def add_functions(db: sqlite3.Connection) -> None:
+    """Teach SQLite what selectors need."""
+    db.create_function("regexp", 2, _matches, deterministic=True)
+
+
+def page(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
+) -> list[JobDetails]:
+    """Read one page of jobs with their specs and attempts."""
+    where, values = _filter(wanted)
+    direction = "DESC" if wanted.newest_first else "ASC"
+    order = f"j.finished_at {direction}" if wanted.by_finish else f"j.id {direction}"
+    statement = sql["read_jobs"].format(where=where, order=order)
+    return _with_details(db, sql, db.execute(statement, (*values, limit)).fetchall())
+
+
+def details(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[JobDetails]:
+    """Read these jobs, those that exist, in order of id."""
+    statement = sql["read_jobs"].format(
+        where="j.id IN (SELECT value FROM json_each(?))", order="j.id ASC"
+    )
+    found = db.execute(statement, (json.dumps(ids), len(ids))).fetchall()
+    return _with_details(db, sql, found)
+
+
+def select(
+    db: sqlite3.Connection, sql: Statements, selections: list[Selection]
+) -> list[int]:
+    """Give the ids of all jobs that any of the selections means."""
+    clauses, values = [], []
+    for selection in selections:
+        clause, value = _clause(selection)
+        clauses.append(f"({clause})")
+        values.extend(value)
+    statement = sql["select_ids"].format(where=" OR ".join(clauses) or "FALSE")
+    return [row[0] for row in db.execute(statement, values)]
+
+
+def _with_details(
+    db: sqlite3.Connection, sql: Statements, found: list[rows.Row]
+) -> list[JobDetails]:
+    jobs = [rows.job_from(row) for row in found]
+    ids = json.dumps([job.id for job in jobs])
+    spec_ids = json.dumps(sorted({job.spec for job in jobs}))
+    specs = {
+        number: rows.spec_from(body)
+        for number, body in db.execute(sql["read_specs"], (spec_ids,))
+    }
+    known = {job.id: JobDetails(job, specs[job.spec], []) for job in jobs}
+    for row in db.execute(sql["read_attempts"], (ids,)):
+        known[row[0]].attempts.append(rows.attempt_from(row))
+    return list(known.values())
+
+
+def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
+    clauses, values = ["TRUE"], list[object]()
+    if wanted.states:
+        # Spelled out rather than bound, so that SQLite can use the partial index.
+        clauses.append(f"j.state IN ({_quoted(wanted.states)})")
+    if wanted.queue is not None:
+        clauses.append("j.queue = ?")
+        values.append(wanted.queue)
+    if wanted.before is not None:
+        clauses.append("j.id < ?")
+        values.append(wanted.before)
+    if wanted.after is not None:
+        clauses.append("j.id > ?")
+        values.append(wanted.after)
+    if wanted.by_finish:
+        clauses.append("j.finished_at IS NOT NULL")
+    return " AND ".join(clauses), values
+
+
+def _clause(selection: Selection) -> tuple[str, list[object]]:
+    if selection.ids is not None:
+        return "j.id BETWEEN ? AND ?", list(selection.ids)
+    if selection.last:
+        return "j.id = (SELECT MAX(id) FROM jobs)", []
+    if selection.unfinished:
+        return f"j.state IN ({_quoted(sorted(UNFINISHED))})", []
+    for column in ("project", "state", "queue"):
+        value = getattr(selection, column)
+        if value is not None:
+            return f"j.{column} = ?", [str(value)]
+    return "j.name REGEXP ?", [selection.name]
+
+
+def _quoted(states: object) -> str:
+    return ", ".join(f"'{state}'" for state in states)  # type: ignore[attr-defined]
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text) is not None

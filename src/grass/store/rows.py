@@ -1,0 +1,133 @@
+"""Values to rows and back.
+
+Text that may hold bytes which are not UTF-8 (commands, environments, directories) is
+stored as JSON with such bytes escaped, because databases take only real text.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import Queue, View
+from grass.model.resources import Request
+from grass.model.worker import Found, Unit, Worker
+
+Row = tuple[Any, ...]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_text(value: object) -> str:
+    """Write JSON that any database accepts, surrogates escaped."""
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+
+
+def job_row(job: Job) -> Row:
+    """Give a job as `save_job` takes it."""
+    return (
+        job.id,
+        job.spec,
+        json_text(job.words),
+        job.shell,
+        job.name,
+        job.project,
+        job.owner,
+        job.queue,
+        job.priority,
+        job.state.value,
+        job.created_at,
+        job.started_at,
+        job.finished_at,
+        job.exit_code,
+        job.signal,
+        job.reason,
+        job.attempts,
+        job.stopping_since,
+    )
+
+
+def job_from(row: Row) -> Job:
+    """Read a job as `save_job` wrote it."""
+    words = tuple(json.loads(row[2]))
+    state = JobState(row[9])
+    return Job(row[0], row[1], words, bool(row[3]), *row[4:9], state, *row[10:])
+
+
+def attempt_row(attempt: Attempt) -> Row:
+    """Give an attempt as `save_attempt` takes it."""
+    return (
+        attempt.job,
+        attempt.number,
+        attempt.worker,
+        attempt.boot,
+        attempt.state.value,
+        json_text(attempt.allocation),
+        attempt.started_at,
+        attempt.finished_at,
+        attempt.pid,
+        attempt.exit_code,
+        attempt.signal,
+        attempt.reason,
+        None if attempt.output is None else json_text(attempt.output),
+        attempt.output_offset,
+        attempt.output_bytes,
+        None if attempt.stderr is None else json_text(attempt.stderr),
+        attempt.max_rss,
+        attempt.cpu_s,
+    )
+
+
+def attempt_from(row: Row) -> Attempt:
+    """Read an attempt as `save_attempt` wrote it."""
+    return Attempt(
+        *row[:4],
+        AttemptState(row[4]),
+        json.loads(row[5]),
+        *row[6:12],
+        None if row[12] is None else json.loads(row[12]),
+        *row[13:15],
+        None if row[15] is None else json.loads(row[15]),
+        *row[16:],
+    )
+
+
+def spec_from(body: str) -> Spec:
+    """Read a spec's body."""
+    return msgspec.convert(json.loads(body), Spec)
+
+
+def view_from(body: str) -> View:
+    """Read a view's body."""
+    return msgspec.convert(json.loads(body), View)
+
+
+def queue_row(queue: Queue) -> Row:
+    """Give a queue as `save_queue` takes it; its views have rows of their own."""
+    request = None if queue.default_request is None else json_text(queue.default_request)
+    return (queue.name, queue.created_at, queue.paused, request, queue.max_running)
+
+
+def queue_from(row: Row) -> Queue:
+    """Read a queue, without its views."""
+    name, created_at, paused, request, max_running = row
+    default = None if request is None else msgspec.json.decode(request, type=Request)
+    return Queue(name, created_at, bool(paused), default, max_running, {})
+
+
+def worker_row(worker: Worker) -> Row:
+    """Give a worker as `save_worker` takes it."""
+    found, added = json_text(worker.found), json_text(worker.added)
+    return (worker.id, worker.name, worker.boot, found, added)
+
+
+def worker_from(row: Row) -> Worker:
+    """Read a worker; until it calls it is not connected."""
+    found: Found = msgspec.json.decode(row[3], type=dict[str, dict[str, Unit]])
+    added = msgspec.json.decode(row[4], type=dict[str, dict[str, int]])
+    return Worker(row[0], row[1], row[2], found, added, connected=False)

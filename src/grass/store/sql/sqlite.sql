@@ -1,0 +1,182 @@
+-- Named statements. Each has one purpose; parameters are positional.
+
+-- name: save_meta
+INSERT INTO meta (key, value) VALUES (?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: load_meta
+SELECT key, value FROM meta;
+
+-- name: add_env
+INSERT INTO envs (id, owner, body) VALUES (?, ?, ?);
+
+-- name: add_spec
+INSERT INTO specs (id, base_env, body) VALUES (?, ?, ?);
+
+-- name: save_queue
+INSERT INTO queues (name, created_at, paused, default_request, max_running)
+VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET
+    paused = excluded.paused,
+    default_request = excluded.default_request,
+    max_running = excluded.max_running;
+
+-- name: remove_queue
+DELETE FROM queues WHERE name = ?;
+
+-- name: save_view
+INSERT INTO views (queue, worker, body) VALUES (?, ?, ?)
+ON CONFLICT (queue, worker) DO UPDATE SET body = excluded.body;
+
+-- name: remove_view
+DELETE FROM views WHERE queue = ? AND worker = ?;
+
+-- name: save_worker
+INSERT INTO workers (id, name, boot, found, added) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    name = excluded.name,
+    boot = excluded.boot,
+    found = excluded.found,
+    added = excluded.added;
+
+-- name: save_job
+INSERT INTO jobs (
+    id, spec, words, shell, name, project, owner, queue, priority, state,
+    created_at, started_at, finished_at, exit_code, signal, reason, attempts,
+    stopping_since
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    queue = excluded.queue,
+    priority = excluded.priority,
+    state = excluded.state,
+    started_at = excluded.started_at,
+    finished_at = excluded.finished_at,
+    exit_code = excluded.exit_code,
+    signal = excluded.signal,
+    reason = excluded.reason,
+    attempts = excluded.attempts,
+    stopping_since = excluded.stopping_since;
+
+-- name: save_attempt
+INSERT INTO attempts (
+    job, number, worker, boot, state, allocation, started_at, finished_at, pid,
+    exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
+    cpu_s
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (job, number) DO UPDATE SET
+    state = excluded.state,
+    started_at = excluded.started_at,
+    finished_at = excluded.finished_at,
+    pid = excluded.pid,
+    exit_code = excluded.exit_code,
+    signal = excluded.signal,
+    reason = excluded.reason,
+    output = excluded.output,
+    output_offset = excluded.output_offset,
+    output_bytes = excluded.output_bytes,
+    stderr = excluded.stderr,
+    max_rss = excluded.max_rss,
+    cpu_s = excluded.cpu_s;
+
+-- name: add_event
+INSERT INTO events (at, actor, kind, job, attempt, data) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: add_call
+INSERT INTO calls (key, actor, first_job, last_job, at) VALUES (?, ?, ?, ?, ?);
+
+-- name: expire_calls
+DELETE FROM calls WHERE at < ?;
+
+-- name: load_calls
+SELECT key, actor, first_job, last_job, at FROM calls WHERE at >= ? ORDER BY at;
+
+-- name: load_queues
+SELECT name, created_at, paused, default_request, max_running
+FROM queues ORDER BY created_at, name;
+
+-- name: load_views
+SELECT queue, worker, body FROM views;
+
+-- name: load_workers
+SELECT id, name, boot, found, added FROM workers;
+
+-- name: load_unfinished_jobs
+SELECT
+    id, spec, words, shell, name, project, owner, queue, priority, state,
+    created_at, started_at, finished_at, exit_code, signal, reason, attempts,
+    stopping_since
+FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running') ORDER BY id;
+
+-- name: load_live_attempts
+SELECT
+    a.job, a.number, a.worker, a.boot, a.state, a.allocation, a.started_at,
+    a.finished_at, a.pid, a.exit_code, a.signal, a.reason, a.output,
+    a.output_offset, a.output_bytes, a.stderr, a.max_rss, a.cpu_s
+FROM attempts AS a
+INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
+WHERE j.state = 'running' AND a.state IN ('starting', 'running');
+
+-- name: load_specs
+SELECT id, body FROM specs WHERE id IN (
+    SELECT spec FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running')
+);
+
+-- name: load_envs
+SELECT id, owner, body FROM envs WHERE id IN (
+    SELECT base_env FROM specs WHERE id IN (
+        SELECT spec FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running')
+    )
+);
+
+-- name: largest_ids
+SELECT
+    (SELECT COALESCE(MAX(id), 0) FROM specs),
+    (SELECT COALESCE(MAX(id), 0) FROM envs);
+
+-- name: count_by_state
+SELECT state, COUNT(*) FROM jobs GROUP BY state;
+
+-- name: output_usage
+SELECT COALESCE(SUM(output_bytes), 0) FROM attempts;
+
+-- name: read_jobs
+SELECT
+    j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
+    j.state, j.created_at, j.started_at, j.finished_at, j.exit_code, j.signal, j.reason,
+    j.attempts, j.stopping_since
+FROM jobs AS j WHERE {where} ORDER BY {order} LIMIT ?;
+
+-- name: read_attempts
+SELECT
+    job, number, worker, boot, state, allocation, started_at, finished_at, pid,
+    exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
+    cpu_s
+FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
+
+-- name: read_specs
+SELECT id, body FROM specs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: select_ids
+SELECT j.id FROM jobs AS j WHERE {where} ORDER BY j.id;
+
+-- name: finished_before
+SELECT id FROM jobs
+WHERE finished_at < ? AND state NOT IN ('held', 'waiting', 'queued', 'running')
+ORDER BY finished_at LIMIT ?;
+
+-- name: remove_events_of
+DELETE FROM events WHERE job = ?;
+
+-- name: remove_attempts_of
+DELETE FROM attempts WHERE job = ?;
+
+-- name: remove_job
+DELETE FROM jobs WHERE id = ?;
+
+-- name: remove_unused_specs
+DELETE FROM specs WHERE id NOT IN (SELECT spec FROM jobs);
+
+-- name: remove_unused_envs
+DELETE FROM envs WHERE id NOT IN (
+    SELECT base_env FROM specs WHERE base_env IS NOT NULL
+);

@@ -1,0 +1,1 @@
+"""The agent that runs attempts on one machine."""

@@ -1,0 +1,128 @@
+"""The shell around the worker's core: it connects the keeper, the broker and files.
+
+`run` lives as long as the daemon. The keeper outlives it: closing the connection leaves
+every job running. When the keeper is lost another one is started, which adopts what its
+predecessor left.
+"""
+
+import asyncio
+import logging
+import os
+from typing import Any
+
+from grass.link.messages import (
+    CloseOutput,
+    ReadOutput,
+    RemoveOutput,
+    ToBroker,
+    ToWorker,
+)
+from grass.link.pair import LinkEnd
+from grass.worker.core import WorkerCore
+from grass.worker.files import OutputFiles
+from grass.worker.keeper_link import KeeperLink, open_keeper
+from grass.worker.watch import Watch
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE_S = 30.0
+
+
+class Worker:
+    """The agent of this machine."""
+
+    def __init__(
+        self,
+        core: WorkerCore,
+        link: LinkEnd[ToBroker, ToWorker],
+        keeper_folder: str,
+        output_folder: str,
+    ) -> None:
+        """`run` makes it live."""
+        self._core = core
+        self._link = link
+        self._keeper_folder = keeper_folder
+        self._watch = Watch()
+        self._files = OutputFiles(output_folder, link.send)
+        self._keeper: KeeperLink | None = None
+        self._lost = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until the link closes or the task is cancelled."""
+        keeping = asyncio.ensure_future(self._keep_keeper())
+        try:
+            while messages := await self._link.receive():
+                self._from_broker(messages)
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            if self._keeper is not None:
+                self._keeper.close()
+            self._files.close()
+            self._watch.close()
+
+    async def _keep_keeper(self) -> None:
+        pause_s = 0.1
+        while True:
+            self._lost.clear()
+            keeper = KeeperLink(self._from_keeper, self._keeper_lost)
+            try:
+                await open_keeper(self._keeper_folder, keeper)
+            except OSError as error:
+                log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                continue
+            self._keeper = keeper
+            pause_s = 0.1
+            await self._lost.wait()
+            log.warning("the keeper is gone; starting another")
+
+    def _keeper_lost(self) -> None:
+        self._keeper = None
+        self._core.keeper_lost()
+        self._lost.set()
+
+    def _from_broker(self, messages: list[ToWorker]) -> None:
+        for message in messages:
+            match message:
+                case ReadOutput():
+                    self._files.read(message)
+                case CloseOutput():
+                    self._files.close_stream(message)
+                case RemoveOutput():
+                    self._files.remove(message)
+                case _:
+                    self._core.from_broker(message)
+        self._flush()
+
+    def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            entries = line["attempts"] if line.get("e") == "hello" else [line]
+            for entry in entries:
+                if entry.get("lost"):
+                    self._ask_kernel(entry)
+            self._core.from_keeper(line)
+        self._flush()
+
+    def _ask_kernel(self, entry: dict[str, Any]) -> None:
+        """Fill in an exit code that a killed keeper took along, if the kernel knows."""
+        status = self._watch.status(entry["id"])
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            entry["code"] = code if code >= 0 else None
+            entry["signal"] = -code if code < 0 else None
+            entry["lost"], entry["reason"] = False, None
+
+    def _flush(self) -> None:
+        effects = self._core.take()
+        if self._keeper is not None:
+            self._keeper.send(effects.to_keeper)
+        for message in effects.to_broker:
+            self._link.send(message)
+        gone = set(effects.unwatch)
+        for attempt, (pid, ticks) in effects.watch.items():
+            if attempt not in gone:
+                self._watch.add(attempt, pid, ticks)
+        for attempt in gone:
+            self._watch.drop(attempt)

@@ -1,0 +1,255 @@
+"""The worker's decisions, without I/O.
+
+Events are the broker's messages and the keeper's lines; effects are messages for the
+broker and verbs for the keeper. The worker speaks to the broker only once the keeper has
+told what it knows, so the `Hello` is always the whole truth. Every attempt here is in
+one of three states: asked for (the keeper may not have it yet), running, or exited and
+not yet forgotten.
+"""
+
+from typing import Any
+
+import msgspec
+
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Hello,
+    Report,
+    Resync,
+    Returned,
+    Start,
+    Started,
+    Stop,
+    ToBroker,
+    ToWorker,
+    Units,
+    Welcome,
+)
+from grass.model.resources import Allocation
+from grass.model.worker import Found
+from grass.worker.ledger import Ledger
+from grass.worker.prepare import Surroundings, start_verb
+
+Verb = dict[str, Any]
+
+
+class Effects(msgspec.Struct):
+    """What is to be sent, in order."""
+
+    to_broker: list[ToBroker] = []
+    to_keeper: list[Verb] = []
+    watch: dict[str, tuple[int, int]] = {}
+    """Processes to keep an eye on besides the keeper: attempt to pid and start ticks."""
+    unwatch: list[str] = []
+
+
+class Held(msgspec.Struct):
+    """An attempt this machine answers for."""
+
+    allocation: Allocation
+    verb: Verb | None = None
+    """What the keeper was asked, until it says that it started."""
+    started: Started | None = None
+    stopping: bool = False
+    exited: Exited | None = None
+
+
+class WorkerCore:
+    """All that one worker knows."""
+
+    def __init__(
+        self, worker: str, name: str, boot: str, found: Found, around: Surroundings
+    ) -> None:
+        """Begin without a keeper."""
+        self.worker = worker
+        self._name = name
+        self._boot = boot
+        self._found = found
+        self._around = around
+        self._ledger = Ledger()
+        self._attempts: dict[str, Held] = {}
+        self._keeper_ready = False
+        self._effects = Effects()
+
+    def take(self) -> Effects:
+        """Hand over what the events since the last `take` led to."""
+        effects, self._effects = self._effects, Effects()
+        return effects
+
+    def from_broker(self, message: ToWorker) -> None:
+        """Apply one message of the broker; files are the shell's business."""
+        match message:
+            case Start():
+                self._start(message)
+            case Stop():
+                self._stop(message)
+            case Forget():
+                self._forget(message.attempts)
+            case Units():
+                self._ledger.set_capacity(message.capacity)
+            case Resync():
+                self._say_hello()
+            case Welcome() | _:
+                pass
+
+    def keeper_lost(self) -> None:
+        """The keeper is gone; its successor will tell what became of the attempts."""
+        self._keeper_ready = False
+
+    def from_keeper(self, line: Verb) -> None:
+        """Apply one line of the keeper."""
+        match line.get("e"):
+            case "hello":
+                self._keeper_hello(line["attempts"])
+            case "started":
+                self._started(line)
+            case "exited":
+                self._exited(line)
+
+    def _start(self, message: Start) -> None:
+        if message.attempt in self._attempts:
+            return
+        excess = self._ledger.excess(message.allocation)
+        if excess is not None:
+            reason = f"{excess} is given out already"
+            self._effects.to_broker.append(Returned(message.attempt, reason))
+            return
+        verb = start_verb(message, self._around)
+        self._ledger.hold(message.allocation)
+        self._attempts[message.attempt] = Held(message.allocation, verb)
+        if self._keeper_ready:
+            self._effects.to_keeper.append(verb)
+
+    def _stop(self, message: Stop) -> None:
+        held = self._attempts.get(message.attempt)
+        if held is None or held.exited is not None:
+            return
+        held.stopping = True
+        if self._keeper_ready:
+            self._effects.to_keeper.append(
+                {
+                    "v": "stop",
+                    "id": message.attempt,
+                    "signal": message.signal,
+                    "grace": message.grace_s,
+                    "reason": message.reason,
+                }
+            )
+
+    def _forget(self, attempts: list[str]) -> None:
+        for attempt in attempts:
+            self._attempts.pop(attempt, None)
+        self._effects.to_keeper.append({"v": "forget", "ids": attempts})
+
+    def _keeper_hello(self, listed: list[Verb]) -> None:
+        """Bring the worker's books in line with what the keeper really has."""
+        self._keeper_ready = True
+        known = {line["id"]: line for line in listed}
+        for line in listed:
+            self._listed(line)
+        for attempt, held in list(self._attempts.items()):
+            if attempt not in known and held.exited is None:
+                self._missing(attempt, held)
+        self._say_hello()
+
+    def _listed(self, line: Verb) -> None:
+        attempt = line["id"]
+        if attempt not in self._attempts:
+            allocation: Allocation = line["meta"]["allocation"]
+            self._ledger.hold(allocation)
+            self._attempts[attempt] = Held(allocation)
+        held = self._attempts[attempt]
+        held.stopping = bool(line.get("stopping"))
+        if line.get("started_at") is not None:
+            self._note_start(held, {**line, "at": line["started_at"]})
+            self._effects.watch[attempt] = (line["pid"], line["ticks"])
+        if line["state"] == "exited" and held.exited is None:
+            self._note_exit(held, line)
+
+    def _missing(self, attempt: str, held: Held) -> None:
+        if held.verb is not None:
+            # The keeper died before it read this; it records before it spawns, so
+            # nothing was run and it is safe to ask again.
+            self._effects.to_keeper.append(held.verb)
+            return
+        reason = "its keeper was killed and left no trace of it"
+        line = {"id": attempt, "at": 0, "lost": True, "reason": reason}
+        self._note_exit(held, line)
+
+    def _started(self, line: Verb) -> None:
+        held = self._attempts.get(line["id"])
+        if held is None:
+            return
+        self._effects.to_broker.append(self._note_start(held, line))
+        self._effects.watch[line["id"]] = (line["pid"], line.get("ticks") or 0)
+
+    def _exited(self, line: Verb) -> None:
+        held = self._attempts.get(line["id"])
+        if held is None or held.exited is not None:
+            return
+        self._effects.to_broker.append(self._note_exit(held, line))
+
+    def _note_start(self, held: Held, line: Verb) -> Started:
+        meta = held.verb["meta"] if held.verb is not None else line.get("meta") or {}
+        held.verb = None
+        held.started = Started(
+            line["id"],
+            line["pid"],
+            line["at"],
+            meta.get("output"),
+            line.get("offset") or 0,
+            meta.get("stderr"),
+        )
+        return held.started
+
+    def _note_exit(self, held: Held, line: Verb) -> Exited:
+        usage = line.get("rusage") or {}
+        held.verb = None
+        self._ledger.release(held.allocation)
+        cpu_s = usage.get("user_s", 0.0) + usage.get("system_s", 0.0) if usage else None
+        held.exited = Exited(
+            line["id"],
+            line["at"],
+            line.get("code"),
+            line.get("signal"),
+            line.get("reason"),
+            bool(line.get("lost")),
+            line.get("output_bytes") or 0,
+            usage.get("max_rss"),
+            cpu_s,
+        )
+        self._effects.unwatch.append(line["id"])
+        return held.exited
+
+    def _say_hello(self) -> None:
+        if not self._keeper_ready:
+            return
+        held = self._attempts.items()
+        self._effects.to_broker.append(
+            Hello(
+                worker=self.worker,
+                name=self._name,
+                boot=self._boot,
+                found=self._found,
+                running=[_report(name, one) for name, one in held if not one.exited],
+                exited=[one.exited for _, one in held if one.exited],
+            )
+        )
+
+
+def _report(attempt: str, held: Held) -> Report:
+    started = held.started
+    if started is None:
+        return Report(attempt, held.allocation, running=False, stopping=held.stopping)
+    return Report(
+        attempt=attempt,
+        allocation=held.allocation,
+        running=True,
+        pid=started.pid,
+        started_at=started.at,
+        output=started.output,
+        output_offset=started.output_offset,
+        stderr=started.stderr,
+        stopping=held.stopping,
+    )

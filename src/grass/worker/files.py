@@ -1,0 +1,112 @@
+"""Output files on this machine: read in pieces, waited for, removed.
+
+Files may lie on a network disk that hangs, so they are read in a thread of their own
+and never on the event loop. Removing is limited to the worker's own output folder.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
+from grass.worker.inotify import FileWatcher
+
+LARGEST_PIECE = 1 << 20
+
+
+class OutputFiles:
+    """Answers the broker's questions about files."""
+
+    def __init__(self, folder: str, answer: Callable[[OutputData], None]) -> None:
+        """`folder` is where output goes unless a job says otherwise."""
+        self._folder = Path(folder)
+        self._answer = answer
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="output")
+        self._watcher = FileWatcher()
+        self._waiting: dict[int, ReadOutput] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def read(self, question: ReadOutput) -> None:
+        """Answer with a piece, at once or when there is one."""
+        if question.wait:
+            self._waiting[question.stream] = question
+            self._watch(question.path)
+        self._begin(self._read(question))
+
+    def close_stream(self, question: CloseOutput) -> None:
+        """Nobody waits for this any more."""
+        self._settle(question.stream)
+
+    def remove(self, request: RemoveOutput) -> None:
+        """Delete output of pruned attempts."""
+        self._threads.submit(self._remove, request.paths)
+
+    def close(self) -> None:
+        """Stop answering."""
+        for task in self._tasks:
+            task.cancel()
+        self._watcher.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _read(self, question: ReadOutput) -> None:
+        loop = asyncio.get_running_loop()
+        data = await loop.run_in_executor(self._threads, _piece, question)
+        if data is None:
+            self._settle(question.stream)
+            self._answer(OutputData(question.stream, b"", missing=True))
+        elif data or not question.wait:
+            if question.wait and question.stream not in self._waiting:
+                return
+            self._settle(question.stream)
+            self._answer(OutputData(question.stream, data))
+
+    def _watch(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            self._watcher.add(path, lambda: self._changed(path))
+
+    def _changed(self, path: str) -> None:
+        for question in list(self._waiting.values()):
+            if question.path == path:
+                self._begin(self._read(question))
+
+    def _settle(self, stream: int) -> None:
+        question = self._waiting.pop(stream, None)
+        if question is None:
+            return
+        if all(other.path != question.path for other in self._waiting.values()):
+            self._watcher.remove(question.path)
+
+    def _begin(self, work: "asyncio.coroutines.Coroutine[None, None, None]") -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in map(Path, paths):
+            if not path.is_relative_to(self._folder) or ".." in path.parts:
+                continue
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+            for parent in path.parents:
+                if parent == self._folder:
+                    break
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+
+
+def _piece(question: ReadOutput) -> bytes | None:
+    try:
+        descriptor = os.open(question.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        length = min(question.length, LARGEST_PIECE)
+        return os.pread(descriptor, length, question.offset)
+    except OSError:
+        # A pipe or terminal cannot be read again from an offset: nothing to show.
+        return b""
+    finally:
+        os.close(descriptor)

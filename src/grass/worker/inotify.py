@@ -1,0 +1,78 @@
+"""Knowing that a file grew without asking again and again: inotify.
+
+The standard library has no inotify and the packages that do are not kept up, so the
+three system calls are made here by hand.
+"""
+
+import asyncio
+import ctypes
+import os
+import struct
+from collections.abc import Callable
+
+_MODIFIED = 0x00000002
+_HEADER = struct.Struct("iIII")
+_NONBLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class FileWatcher:
+    """Calls back when watched files change; each path has one callback."""
+
+    def __init__(self) -> None:
+        """Watch nothing; the kernel object is made with the first watch."""
+        self._descriptor = -1
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add(self, path: str, callback: Callable[[], None]) -> None:
+        """Watch a file that exists; raises OSError otherwise."""
+        if self._descriptor < 0:
+            self._open()
+        number = _libc().inotify_add_watch(
+            self._descriptor, os.fsencode(path), _MODIFIED
+        )
+        if number < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error), path)
+        self._numbers[path] = number
+        self._callbacks[number] = callback
+
+    def remove(self, path: str) -> None:
+        """Stop watching a file; one that is not watched is no error."""
+        number = self._numbers.pop(path, None)
+        if number is not None:
+            self._callbacks.pop(number, None)
+            _libc().inotify_rm_watch(self._descriptor, number)
+
+    def close(self) -> None:
+        """Give everything back; may be called twice."""
+        if self._descriptor >= 0:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> None:
+        self._descriptor = _libc().inotify_init1(_NONBLOCKING)
+        if self._descriptor < 0:
+            error = ctypes.get_errno()
+            raise OSError(error, os.strerror(error))
+        asyncio.get_running_loop().add_reader(self._descriptor, self._changed)
+
+    def _changed(self) -> None:
+        try:
+            data = os.read(self._descriptor, 65536)
+        except BlockingIOError:
+            return
+        numbers = []
+        while data:
+            number, _, _, length = _HEADER.unpack_from(data)
+            numbers.append(number)
+            data = data[_HEADER.size + length :]
+        for number in dict.fromkeys(numbers):
+            callback = self._callbacks.get(number)
+            if callback is not None:
+                callback()
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,139 @@
+"""From a `Start` to exactly what the keeper is to run.
+
+Pure: paths are composed, nothing is looked at. What a job sees of its environment is
+decided here and nowhere else; later wins: the base, the queue's, what grass sets,
+`--env`, leading `NAME=value` words.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from grass.link.messages import Start
+from grass.model.commands import safe_file_name, split_assignments
+from grass.model.placeholders import fill, unit_names
+
+MARKER = "GRASS_ATTEMPT_ID"
+"""In every process of a job, so that it is found again whatever became of it."""
+
+_KEPT_OF_A_JOB = frozenset({"GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART"})
+_NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
+DEFAULT_UMASK = 0o022
+
+
+class Surroundings(NamedTuple):
+    """What a worker offers its jobs."""
+
+    output_folder: str
+    home: str
+    shell: str
+    environment: Mapping[str, str]
+
+
+def outside_a_job(environment: Mapping[str, str]) -> dict[str, str]:
+    """Drop what a surrounding job of grass has set."""
+    if MARKER not in environment:
+        return dict(environment)
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("GRASS_") or name in _KEPT_OF_A_JOB
+    }
+
+
+def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
+    """Compose the keeper's `start`."""
+    values = {} if start.raw else _values(start)
+    assignments, words = _command(start)
+    cwd = fill(start.cwd or around.home, values)
+    output = _output_path(start, around, cwd, values)
+    stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
+    return {
+        "v": "start",
+        "id": start.attempt,
+        "argv": _argv(start, [fill(word, values) for word in words], around.shell),
+        "env": _environment(start, around, values, assignments),
+        "cwd": cwd,
+        "umask": DEFAULT_UMASK if start.umask is None else start.umask,
+        "output": output,
+        "stderr": stderr,
+        "grace": start.grace_s,
+        "time_limit": None,
+        "max_output": start.max_output,
+        "nice": 0,
+        "cpus": _pinned(start),
+        "meta": {"allocation": start.allocation, "output": output, "stderr": stderr},
+    }
+
+
+def _values(start: Start) -> dict[str, str]:
+    return {
+        "id": str(start.job),
+        "name": start.name,
+        "attempt": str(start.number),
+        "project": start.project,
+        **unit_names(start.allocation),
+    }
+
+
+def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    if start.prefix:
+        return (), start.prefix + start.words
+    if start.shell and len(start.words) == 1:
+        return (), start.words
+    return split_assignments(start.words)
+
+
+def _argv(start: Start, words: list[str], shell: str) -> list[str]:
+    return [shell, "-c", *words] if start.shell else words
+
+
+def _output_path(
+    start: Start, around: Surroundings, cwd: str, values: Mapping[str, str]
+) -> str:
+    if start.output is not None:
+        return _absolute(cwd, fill(start.output, values))
+    folder = f"{safe_file_name(start.project)}/{safe_file_name(start.name)}"
+    return f"{around.output_folder}/{folder}/{start.job}/{start.number}.log"
+
+
+def _absolute(cwd: str, path: str) -> str:
+    return str(PurePosixPath(cwd) / path)
+
+
+def _environment(
+    start: Start,
+    around: Surroundings,
+    values: Mapping[str, str],
+    assignments: tuple[tuple[str, str], ...],
+) -> dict[str, str]:
+    base = around.environment if start.base_env is None else start.base_env
+    environment = {"PYTHONUNBUFFERED": "1", **base, **dict(start.queue_env)}
+    environment.update(_own_variables(start))
+    for name, value in (*start.env, *assignments):
+        environment[name] = fill(value, values)
+    environment[MARKER] = start.attempt
+    return environment
+
+
+def _own_variables(start: Start) -> dict[str, str]:
+    units = unit_names(start.allocation)
+    own = {
+        f"GRASS_{_NOT_IN_A_NAME.sub('_', kind.upper())}": names
+        for kind, names in units.items()
+    }
+    return own | {
+        "GRASS_JOB_ID": str(start.job),
+        "GRASS_ATTEMPT": str(start.number),
+        "GRASS_NAME": start.name,
+        "GRASS_PROJECT": start.project,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": units.get("gpu", units.get("vram", "")),
+    }
+
+
+def _pinned(start: Start) -> list[int] | None:
+    if not start.pin:
+        return None
+    return [int(name) for name in start.allocation.get("cpu", {}) if name.isdecimal()]
