@@ -1,8 +1,8 @@
 """The composition root: one process that hosts a broker, a worker and the API.
 
 It owns the state directory (by a lock that dies with it), the log, the signals and the
-order of starting and stopping. Running jobs are the keeper's: they neither notice that a
-daemon stops nor that another takes over.
+order of starting and stopping. Running jobs are the keeper's: they notice neither that
+a daemon stops nor that another takes over.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 
@@ -28,7 +29,7 @@ from grass.api.server import ApiServer, listen
 from grass.broker.service import Broker
 from grass.config import Home
 from grass.devices.probe import boot_id, found_units
-from grass.errors import GrassError, Refused, StorageError
+from grass.errors import GrassError, Refused
 from grass.keeper.mounts import network_mount
 from grass.link.messages import ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
@@ -45,80 +46,72 @@ def main(home: Home, *, ready: int | None, foreground: bool) -> int:
     """Run a daemon until it is told to stop; returns the process's exit code."""
     _set_up_log(foreground)
     os.umask(0o077)
+    exit_code = 0
     try:
-        lock = _take(home)
-        with contextlib.closing(SqliteStore(Path(home.database))) as store:
-            return uvloop.run(_serve(home, store, ready))
-    except GrassError as error:
-        _tell(ready, f"grass: {error}\n")
-        log.error("%s", error)  # noqa: TRY400 -- the message is the whole story
-        return error.exit_code
-    finally:
-        with contextlib.suppress(UnboundLocalError):
-            os.close(lock)
+        with _taken(home), contextlib.closing(_store(home)) as store:
+            uvloop.run(_serve(home, store, ready))
+    except* GrassError as errors:
+        failure = _first(errors)
+        _tell(ready, f"grass: {failure}\n")
+        log.error("%s", failure)  # noqa: TRY400 -- the message is the whole story
+        exit_code = failure.exit_code
+    return exit_code
 
 
-async def _serve(home: Home, store: SqliteStore, ready: int | None) -> int:
+async def _serve(home: Home, store: SqliteStore, ready: int | None) -> None:
     """Bring everything up, say so, and take it down again in order."""
     broker = Broker(store, is_fatal)
     near, far = _link()
     identity = _worker_id(home)
-    worker = _worker(home, identity, far)
     stop = asyncio.Event()
-    context = Context(broker, identity, grass.__version__, time.time_ns() // 1000, stop.set)
+    context = Context(
+        broker, identity, grass.__version__, time.time_ns() // 1000, stop.set
+    )
     server = ApiServer(application(context))
-    listener = listen(home.socket)
+    _on_signals(stop)
+    async with asyncio.TaskGroup() as group:
+        parts = [
+            group.create_task(broker.run()),
+            group.create_task(broker.serve(near)),
+            group.create_task(_worker(home, identity, far).run()),
+        ]
+        await broker.welcomed(identity)
+        serving = group.create_task(server.serve_on(listen(home.socket)))
+        _tell(ready, "ready\n")
+        log.info("ready: pid %d, home %s", os.getpid(), home.folder)
+        await stop.wait()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(home.socket)
+        server.stop()
+        await serving
+        for part in parts:
+            part.cancel()
+    log.info("stopped; running jobs go on")
+
+
+def _first(errors: BaseExceptionGroup[GrassError]) -> GrassError:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _on_signals(stop: asyncio.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    tasks = [
-        asyncio.ensure_future(broker.run()),
-        asyncio.ensure_future(broker.serve(near)),
-        asyncio.ensure_future(worker.run()),
-        asyncio.ensure_future(server.serve_on(listener)),
-    ]
-    await _until_worker_is_there(broker, identity, tasks)
-    _tell(ready, "ready\n")
-    log.info("ready: pid %d, home %s", os.getpid(), home.folder)
-    return await _until_stopped(stop, server, tasks, home)
 
 
-async def _until_worker_is_there(
-    broker: Broker, worker: str, tasks: list[asyncio.Future[None]]
-) -> None:
-    """Wait for the keeper's first report, so that the first `show` is true."""
-    connected = asyncio.ensure_future(broker.welcomed(worker))
-    await asyncio.wait({connected, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    connected.cancel()
+def _store(home: Home) -> SqliteStore:
+    return SqliteStore(Path(home.database))
 
 
-async def _until_stopped(
-    stop: asyncio.Event,
-    server: ApiServer,
-    tasks: list[asyncio.Future[None]],
-    home: Home,
-) -> int:
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    crashed = [task for task in tasks if task.done()]
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(home.socket)
-    server.stop()
-    with contextlib.suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(asyncio.wait({tasks[-1]}), 5)
-    for task in tasks:
-        task.cancel()
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    failures = [one for one in results if isinstance(one, Exception)]
-    for failure in failures:
-        log.error("stopped by an error: %s", failure, exc_info=_trace(failure))
-    log.info("stopped; running jobs go on")
-    return 1 if failures or crashed else 0
-
-
-def _trace(failure: Exception) -> Exception | None:
-    """Spare the log a traceback where the message says it all."""
-    return None if isinstance(failure, StorageError) else failure
+@contextlib.contextmanager
+def _taken(home: Home) -> Iterator[None]:
+    """Hold the state directory for as long as this lasts."""
+    lock = _take(home)
+    try:
+        yield
+    finally:
+        os.close(lock)
 
 
 def _take(home: Home) -> int:
@@ -154,7 +147,9 @@ def _take(home: Home) -> int:
 
 def _network_disk(folder: str) -> str | None:
     try:
-        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        mounts = Path("/proc/self/mountinfo").read_text(
+            encoding="utf-8", errors="replace"
+        )
     except OSError:
         return None
     return network_mount(folder, mounts)

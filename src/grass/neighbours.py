@@ -17,7 +17,7 @@ _announced: list[socket.socket] = []
 def other_daemons() -> list[tuple[str, str]]:
     """Return uid and pid of each daemon that belongs to somebody else."""
     try:
-        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
             found = [_NAME.search(line.rstrip()) for line in file]
     except OSError:
         return []

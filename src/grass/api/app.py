@@ -40,14 +40,20 @@ ENDPOINTS = [
     Endpoint("GET", "/overview", cluster.overview),
     Endpoint("POST", "/jobs", jobs.enqueue, schemas.EnqueueBody, schemas.EnqueuedReply),
     Endpoint("GET", "/jobs", jobs.page),
-    Endpoint("POST", "/jobs/cancel", jobs.cancel, schemas.CancelBody, schemas.DoneReply),
+    Endpoint(
+        "POST", "/jobs/cancel", jobs.cancel, schemas.CancelBody, schemas.DoneReply
+    ),
     Endpoint("POST", "/jobs/wait", jobs.wait, schemas.WaitBody),
     Endpoint("POST", "/jobs/prune", jobs.prune, schemas.PruneBody, schemas.PrunedReply),
     Endpoint("GET", "/jobs/{id}", jobs.one),
     Endpoint("GET", "/jobs/{id}/output", output.output),
     Endpoint("GET", "/queues/{name}", cluster.read_queue, None, schemas.QueueReply),
     Endpoint(
-        "PUT", "/queues/{name}", cluster.create_queue, schemas.QueueBody, schemas.DoneReply
+        "PUT",
+        "/queues/{name}",
+        cluster.create_queue,
+        schemas.QueueBody,
+        schemas.DoneReply,
     ),
     Endpoint("DELETE", "/queues/{name}", cluster.delete_queue, None, schemas.DoneReply),
     Endpoint("POST", "/pause", cluster.pause, schemas.PauseBody, schemas.DoneReply),
@@ -124,7 +130,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": summary,
         "responses": {
-            "200": {"description": "done", "content": {"application/json": {"schema": reply}}}
+            "200": {
+                "description": "done",
+                "content": {"application/json": {"schema": reply}},
+            }
         },
     }
     if endpoint.body:
@@ -145,7 +154,7 @@ async def _openapi(request: Request) -> Response:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    if status == 404:  # noqa: PLR2004
+    if status == 404:
         return problem_response(NotFound(f"there is no {request.url.path} here"))
     return problem_response(UsageError(f"{request.method} does not work here"))
 

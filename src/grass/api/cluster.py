@@ -1,6 +1,7 @@
 """Routes about everything but single jobs: overview, queues, pause, the daemon."""
 
 import asyncio
+from functools import partial
 
 from starlette.requests import Request
 
@@ -24,7 +25,8 @@ from grass.api.schemas import (
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
 from grass.model.lifecycle import ENDED, JobState
-from grass.store import JobFilter
+from grass.store import JobFilter, Store
+from grass.store.interface import JobDetails
 
 WAITING_SHOWN = 20
 RECENT_SHOWN = 10
@@ -107,15 +109,20 @@ async def _active_and_recent(context: Context, queue: str | None) -> list[Docume
             ),
             WAITING_SHOWN,
         ),
-        (JobFilter(states=tuple(sorted(ENDED)), queue=queue, by_finish=True), RECENT_SHOWN),
+        (
+            JobFilter(states=tuple(sorted(ENDED)), queue=queue, by_finish=True),
+            RECENT_SHOWN,
+        ),
     ]
     found = []
     for wanted, limit in pages:
-        found += await context.broker.read(
-            lambda db, wanted=wanted, limit=limit: db.jobs(wanted, limit)
-        )
+        found += await context.broker.read(partial(_page, wanted=wanted, limit=limit))
     found.sort(key=lambda details: details.job.id)
     return present(context, found)
+
+
+def _page(store: Store, wanted: JobFilter, limit: int) -> list[JobDetails]:
+    return store.jobs(wanted, limit)
 
 
 def _reply(done: Done) -> DoneReply:

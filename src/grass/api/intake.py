@@ -36,7 +36,9 @@ def enqueue_call(body: EnqueueBody, actor: str) -> Enqueue:
     return Enqueue(actor, jobs, body.key, body.environment)
 
 
-def create_queue_call(name: str, body: QueueBody, actor: str, worker: str) -> CreateQueue:
+def create_queue_call(
+    name: str, body: QueueBody, actor: str, worker: str
+) -> CreateQueue:
     """Read a queue to create."""
     check_name(name, "queue")
     default = body.default_require
@@ -112,5 +114,3 @@ def _pairs(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
         if not name or "=" in name or "\0" in name + value:
             raise UsageError(f"`{name}` cannot be an environment variable")
     return tuple(env.items())
-
-

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from grass.errors import NotFound, TimedOut, UsageError
 from grass.link.messages import RemoveOutput
 from grass.model import selectors
 from grass.model.lifecycle import ENDED, UNFINISHED, JobState
-from grass.store import JobFilter
+from grass.store import JobFilter, Store
 from grass.store.interface import JobDetails
 
 LARGEST_PAGE = 1000
@@ -66,7 +67,7 @@ async def cancel(request: Request, body: CancelBody) -> DoneReply:
     """End jobs; answered once the wish is durable."""
     broker = context_of(request).broker
     ids = await select(request, body.select)
-    if not 0 < body.signal < 65:  # noqa: PLR2004 -- the kernel's range
+    if not 0 < body.signal < 65:
         raise UsageError(f"there is no signal {body.signal}")
     call = Cancel(actor(request), ids, body.grace_s, body.signal)
     done = await broker.call(call)
@@ -93,16 +94,18 @@ async def prune(request: Request, body: PruneBody) -> PrunedReply:
     before = time.time_ns() // 1000 - int(body.older_s * 1_000_000)
     total = PrunedReply(0, 0)
     while True:
-        ids = await context.broker.read(
-            lambda db: db.finished_before(before, PRUNE_BATCH)
-        )
-        found = await context.broker.read(lambda db, ids=ids: db.details(ids))
+        found = await context.broker.read(lambda db: _old(db, before))
+        ids = [details.job.id for details in found]
         total.jobs += len(found)
         total.output_bytes += sum(a.output_bytes for d in found for a in d.attempts)
         if body.dry_run or not ids:
             return total
         await context.broker.call(Prune(who, ids))
         _remove_output(context, found)
+
+
+def _old(store: Store, before: int) -> list[JobDetails]:
+    return store.details(store.finished_before(before, PRUNE_BATCH))
 
 
 def present(context: Context, found: list[JobDetails]) -> list[Document]:
@@ -118,10 +121,16 @@ async def select(request: Request, texts: list[str]) -> list[int]:
     selections = [selectors.read(text) for text in texts]
     broker = context_of(request).broker
     for text, selection in zip(texts, selections, strict=True):
-        found = await broker.read(lambda db, one=selection: db.select([one]))
-        if not found and (selection.ids is not None or selection.last):
-            raise NotFound(f"there is no job {text}", "`grass show --all` lists all")
-    return await broker.read(lambda db: db.select(selections))
+        if selection.ids is not None or selection.last:
+            found = await broker.read(partial(_selected, selections=[selection]))
+            if not found:
+                hint = "`grass show --all` lists all"
+                raise NotFound(f"there is no job {text}", hint)
+    return await broker.read(partial(_selected, selections=selections))
+
+
+def _selected(store: Store, selections: list[selectors.Selection]) -> list[int]:
+    return store.select(selections)
 
 
 async def job_of(request: Request) -> JobDetails:

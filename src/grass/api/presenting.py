@@ -108,8 +108,6 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
     }
 
 
-
-
 def _flags(job: Job, last: Attempt | None) -> list[str]:
     flags = []
     if job.state is JobState.RUNNING:

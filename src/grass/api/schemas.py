@@ -2,8 +2,8 @@
 
 Requests are read here into the broker's calls; what people type as JSON5 is parsed on
 this side, so that every client gets the same errors. Text may hold bytes that are not
-UTF-8, escaped as lone surrogates, which msgspec's own decoder refuses: then the standard
-library reads the JSON and msgspec only checks it.
+UTF-8, escaped as lone surrogates, which msgspec's own decoder refuses: then the
+standard library reads the JSON and msgspec only checks it.
 """
 
 import json

@@ -204,9 +204,7 @@ def _end(
     state.move_attempt(attempt, end)
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
     state.scheduler.release(job.id)
-    state.note(
-        "finished", job.id, exit_code=ended.exit_code, signal=ended.signal
-    )
+    state.note("finished", job.id, exit_code=ended.exit_code, signal=ended.signal)
     del state.attempts[job.id]
     _finish(state, job, _outcome(job, ended), ended.at)
 

@@ -20,7 +20,7 @@ class Settings(msgspec.Struct, frozen=True):
     name: str | None = None
     cwd: str | None = None
     caller_cwd: str | None = None
-    """Where the caller stood: used unless `cwd` or the queue's prefix says otherwise."""
+    """Where the caller stood; `cwd` and a queue with a prefix override it."""
     env: tuple[tuple[str, str], ...] = ()
     umask: int | None = None
     output: str | None = None

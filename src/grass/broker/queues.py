@@ -131,5 +131,3 @@ def _worker(state: State, worker: str) -> Worker:
     if known is None:
         raise UsageError("this daemon has no worker yet", "try again in a moment")
     return known
-
-

@@ -3,8 +3,8 @@
 One task owns the core. It takes the calls that wait, up to about 10 ms of work, applies
 them, commits everything in one transaction, and only then answers the callers and sends
 starts to workers; the next batch gathers meanwhile. A batch that cannot be committed is
-dropped whole: the core is rebuilt from the store, the callers get the error, and workers
-are asked to report again.
+dropped whole: the core is rebuilt from the store, the callers get the error, and
+workers are asked to report again.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class Broker:
                 del self._waiters[job]
 
     async def run(self) -> None:
-        """Own the core until cancelled; returns early only if the store cannot go on."""
+        """Own the core until cancelled; raise if the store cannot go on."""
         writer = Writer(self._store)
         try:
             while True:
@@ -185,7 +185,7 @@ class Broker:
         return applied
 
     def _overdue(self, applied: list[tuple[Call, Any, Any]]) -> bool:
-        """Tell whether small news have waited long enough; else set a timer for them."""
+        """Tell whether small news waited long enough; else set a timer for them."""
         if not self.state.changes:
             return False
         if any(isinstance(call, Tick) for call, _, _ in applied):

@@ -14,7 +14,6 @@ from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
-from grass.model.worker import Worker
 from grass.scheduler import Scheduler
 from grass.store.changes import Call, Changes, Event
 from grass.store.interface import Snapshot

@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 class Gpu(NamedTuple):
     """One GPU."""
 
-    index: str
+    number: str
     name: str
     uuid: str
     memory: int
@@ -49,7 +49,7 @@ def _library_present() -> bool:
 
 def _ask(found: list[Gpu]) -> None:
     # Imported here: it costs 3 MB, which machines without a driver need not pay.
-    import pynvml  # noqa: PLC0415
+    import pynvml
 
     try:
         pynvml.nvmlInit()

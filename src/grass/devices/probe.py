@@ -20,7 +20,7 @@ def found_units() -> Found:
     devices = gpus()
     if devices:
         found["gpu"] = {
-            device.index: Unit(
+            device.number: Unit(
                 WHOLE,
                 {
                     "name": device.name,
@@ -31,12 +31,12 @@ def found_units() -> Found:
             for device in devices
         }
         found["vram"] = {
-            device.index: Unit(amount_of_bytes(device.memory)) for device in devices
+            device.number: Unit(amount_of_bytes(device.memory)) for device in devices
         }
     return found
 
 
 def boot_id() -> str:
     """Name this boot of the kernel; attempts of another one cannot be alive."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()

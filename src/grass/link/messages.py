@@ -2,8 +2,8 @@
 
 They are the same within one daemon and between machines. Every connection begins with
 the worker's `Hello`, which reports all attempts it knows; the broker answers `Welcome`
-and both settle the difference. Unknown fields are ignored, so that neighbouring versions
-understand each other; `VERSION` counts changes that this does not cover.
+and both settle the difference. Unknown fields are ignored, so that neighbouring
+versions understand each other; `VERSION` counts changes that this does not cover.
 
 An exit is reported again after every `Hello` until the broker has committed it and says
 `Forget`. A `Start` may be sent twice; the attempt's identity makes the second harmless.
@@ -73,7 +73,7 @@ class Started(Message, tag="started"):
 
 
 class Returned(Message, tag="returned"):
-    """The worker will not start this attempt and never did; the job may be placed anew."""
+    """The worker never started this attempt and will not; place the job anew."""
 
     attempt: str
     reason: str
@@ -95,7 +95,7 @@ class Welcome(Message, tag="welcome"):
 
 
 class Units(Message, tag="units"):
-    """What the worker has, declared units included; it checks every start against it."""
+    """What the worker has, declared units included; starts are checked against it."""
 
     capacity: Capacity
 
@@ -162,7 +162,7 @@ class CloseOutput(Message, tag="close-output"):
 
 
 class RemoveOutput(Message, tag="remove-output"):
-    """Delete the output of pruned attempts; only files under the worker's own folder."""
+    """Delete the output of pruned attempts, within the worker's own folder."""
 
     paths: list[str]
 

@@ -4,10 +4,9 @@ Sending never waits; receiving takes all that has come, so that a burst is handl
 one batch. Closing either end ends both.
 """
 
+import asyncio
 from collections import deque
 from typing import Generic, TypeVar
-
-import anyio
 
 Out = TypeVar("Out")
 In = TypeVar("In")
@@ -20,7 +19,7 @@ class LinkEnd(Generic[Out, In]):
         """Take the two queues; `pair` makes ends that belong together."""
         self._incoming = incoming
         self._outgoing = outgoing
-        self._arrived = anyio.Event()
+        self._arrived = asyncio.Event()
         self._peer: LinkEnd[In, Out] = self  # type: ignore[assignment]
         self.closed = False
 
@@ -28,22 +27,26 @@ class LinkEnd(Generic[Out, In]):
         """Hand a message to the other side; after a close it goes nowhere."""
         if not self.closed:
             self._outgoing.append(message)
-            self._peer._arrived.set()
+            self._peer.wake()
 
     async def receive(self) -> list[In]:
         """Wait for messages and take all of them; an empty list means closed."""
         while not self._incoming and not self.closed:
             await self._arrived.wait()
-            self._arrived = anyio.Event()
+            self._arrived.clear()
         batch = list(self._incoming)
         self._incoming.clear()
         return batch
+
+    def wake(self) -> None:
+        """Have `receive` look again."""
+        self._arrived.set()
 
     def close(self) -> None:
         """End the link for both sides; may be called twice."""
         for end in (self, self._peer):
             end.closed = True
-            end._arrived.set()
+            end.wake()
 
 
 def pair() -> tuple[LinkEnd[Out, In], LinkEnd[In, Out]]:

@@ -17,7 +17,7 @@ LARGEST = 10**15 * WHOLE
 """Anything above is a slip of the keyboard, and would not fit an int64 when summed."""
 
 BYTE_KINDS = frozenset({"ram", "vram"})
-"""Kinds measured in GiB: a bare number is GiB, and sizes such as `8G` are understood."""
+"""Kinds measured in GiB: a bare number is GiB, a size such as `8G` is understood."""
 
 GIB = 2**30
 _SUFFIXES = {

@@ -22,7 +22,7 @@ class AttemptId(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        """Write it as it stands in the job's environment and in the keeper's records."""
+        """Write it as it stands in a job's environment and in keeper records."""
         return f"{self.cluster}.{self.job}.{self.number}"
 
 

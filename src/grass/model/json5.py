@@ -61,13 +61,13 @@ def _in_plain_words(reason: str) -> str:
     if "Maximum nesting" in reason or "nesting" in reason:
         return f"nested deeper than {DEEPEST}"
     if "starting near" in reason:
-        kind = re.sub(r"b'(\w+)'", r"\1", reason.split(" starting near")[0])
+        kind = re.sub(r"b'(\w+)'", r"\1", reason.split(" starting near", maxsplit=1)[0])
         return f"{kind[:1].lower()}{kind[1:]}"
     return _OFFSET.sub("here", reason).replace("near here", "here").lower()
 
 
 def _refuse_repeated_keys(text: str, what: str) -> None:
-    """Walk the tokens of a text that is known to parse, and remember keys per object."""
+    """Walk the tokens of a text that is known to parse; remember keys per object."""
     scopes: list[set[str] | None] = []
     pending: tuple[str, int] | None = None
     for token in _TOKEN.finditer(text):

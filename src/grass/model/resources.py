@@ -2,7 +2,8 @@
 
 A capacity says what a worker or a queue's view has, a request what a job asks for, an
 allocation which units it was given. All three hold amounts; nothing here knows what is
-free: that is the scheduler's. `capacity_from` and `request_from` read what people write.
+free: that is the scheduler's. `capacity_from` and `request_from` read what people
+write.
 """
 
 import re
@@ -37,7 +38,9 @@ _UNIT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 ONE_CPU: Request = (("cpu", WHOLE),)
 
 
-def capacity_from(value: str | Mapping[str, object], what: str = "capacity") -> Capacity:
+def capacity_from(
+    value: str | Mapping[str, object], what: str = "capacity"
+) -> Capacity:
     """Read a capacity: `{gpu:4}`, `{ram:[512]}` or `{gpu:{'2':1,'4':1}}`."""
     given = json5.read_object(value, what) if isinstance(value, str) else value
     return {_kind(kind): _units(kind, units) for kind, units in given.items()}
@@ -46,7 +49,9 @@ def capacity_from(value: str | Mapping[str, object], what: str = "capacity") -> 
 def request_from(value: str | Mapping[str, object], what: str = "request") -> Request:
     """Read a request: `{gpu:0.5, ram:"8G"}`. Zero amounts ask for nothing."""
     given = json5.read_object(value, what) if isinstance(value, str) else value
-    amounts = {_kind(kind): request_amount(asked, kind) for kind, asked in given.items()}
+    amounts = {
+        _kind(kind): request_amount(asked, kind) for kind, asked in given.items()
+    }
     return tuple(sorted((kind, asked) for kind, asked in amounts.items() if asked))
 
 
@@ -86,7 +91,9 @@ def check_name(name: str, what: str) -> str:
 
 def _kind(name: str) -> str:
     if not _KIND.match(name) or len(name) > 64:
-        raise UsageError(f"`{name}` is not a resource kind", "use letters, digits, _ . -")
+        raise UsageError(
+            f"`{name}` is not a resource kind", "use letters, digits, _ . -"
+        )
     if name in RESERVED_KINDS:
         raise UsageError(f"`{name}` is reserved and cannot be a resource kind")
     return name

@@ -61,7 +61,9 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise UsageError(f"`name~{text}`: {error}", "write a regular expression") from None
+        raise UsageError(
+            f"`name~{text}`: {error}", "write a regular expression"
+        ) from None
     return text
 
 

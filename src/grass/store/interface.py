@@ -1,9 +1,9 @@
 """What every store can do.
 
 A store keeps current state and the journal. `commit` is the only way in, and when it
-returns, a power cut loses nothing of it. Reading for people (`jobs`, `select`) sees what
-was committed and never waits for the broker. All calls block; the broker calls them
-from threads of its own, `commit` always from the same one.
+returns, a power cut loses nothing of it. Reading for people (`jobs`, `select`) sees
+what was committed and never waits for the broker. All calls block; the broker calls
+them from threads of its own, `commit` always from the same one.
 """
 
 from typing import Protocol

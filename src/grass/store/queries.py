@@ -32,7 +32,9 @@ def page(
     return _with_details(db, sql, db.execute(statement, (*values, limit)).fetchall())
 
 
-def details(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[JobDetails]:
+def details(
+    db: sqlite3.Connection, sql: Statements, ids: list[int]
+) -> list[JobDetails]:
     """Read these jobs, those that exist, in order of id."""
     statement = sql["read_jobs"].format(
         where="j.id IN (SELECT value FROM json_each(?))", order="j.id ASC"

@@ -56,7 +56,8 @@ def job_from(row: Row) -> Job:
     """Read a job as `save_job` wrote it."""
     words = tuple(json.loads(row[2]))
     state = JobState(row[9])
-    return Job(row[0], row[1], words, bool(row[3]), *row[4:9], state, *row[10:])
+    fields = (*row[:2], words, bool(row[3]), *row[4:9], state, *row[10:])
+    return Job(*fields)
 
 
 def attempt_row(attempt: Attempt) -> Row:
@@ -85,16 +86,12 @@ def attempt_row(attempt: Attempt) -> Row:
 
 def attempt_from(row: Row) -> Attempt:
     """Read an attempt as `save_attempt` wrote it."""
-    return Attempt(
-        *row[:4],
-        AttemptState(row[4]),
-        json.loads(row[5]),
-        *row[6:12],
-        None if row[12] is None else json.loads(row[12]),
-        *row[13:15],
-        None if row[15] is None else json.loads(row[15]),
-        *row[16:],
-    )
+    fields = list(row)
+    fields[4] = AttemptState(row[4])
+    fields[5] = json.loads(row[5])
+    for place in (12, 15):
+        fields[place] = None if row[place] is None else json.loads(row[place])
+    return Attempt(*fields)
 
 
 def spec_from(body: str) -> Spec:
@@ -109,7 +106,9 @@ def view_from(body: str) -> View:
 
 def queue_row(queue: Queue) -> Row:
     """Give a queue as `save_queue` takes it; its views have rows of their own."""
-    request = None if queue.default_request is None else json_text(queue.default_request)
+    request = (
+        None if queue.default_request is None else json_text(queue.default_request)
+    )
     return (queue.name, queue.created_at, queue.paused, request, queue.max_running)
 
 

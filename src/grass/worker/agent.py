@@ -42,24 +42,25 @@ class Worker:
         self._core = core
         self._link = link
         self._keeper_folder = keeper_folder
+        self._output_folder = output_folder
         self._watch = Watch()
-        self._files = OutputFiles(output_folder, link.send)
         self._keeper: KeeperLink | None = None
         self._lost = asyncio.Event()
 
     async def run(self) -> None:
         """Work until the link closes or the task is cancelled."""
-        keeping = asyncio.ensure_future(self._keep_keeper())
-        try:
-            while messages := await self._link.receive():
-                self._from_broker(messages)
-        finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
-            if self._keeper is not None:
-                self._keeper.close()
-            self._files.close()
-            self._watch.close()
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._keep_keeper())
+            files = OutputFiles(self._output_folder, self._link.send, group.create_task)
+            try:
+                while messages := await self._link.receive():
+                    self._from_broker(messages, files)
+            finally:
+                keeping.cancel()
+                files.close()
+                self._watch.close()
+                if self._keeper is not None:
+                    self._keeper.close()
 
     async def _keep_keeper(self) -> None:
         pause_s = 0.1
@@ -83,15 +84,15 @@ class Worker:
         self._core.keeper_lost()
         self._lost.set()
 
-    def _from_broker(self, messages: list[ToWorker]) -> None:
+    def _from_broker(self, messages: list[ToWorker], files: OutputFiles) -> None:
         for message in messages:
             match message:
                 case ReadOutput():
-                    self._files.read(message)
+                    files.read(message)
                 case CloseOutput():
-                    self._files.close_stream(message)
+                    files.close_stream(message)
                 case RemoveOutput():
-                    self._files.remove(message)
+                    files.remove(message)
                 case _:
                     self._core.from_broker(message)
         self._flush()

@@ -1,10 +1,10 @@
 """The worker's decisions, without I/O.
 
 Events are the broker's messages and the keeper's lines; effects are messages for the
-broker and verbs for the keeper. The worker speaks to the broker only once the keeper has
-told what it knows, so the `Hello` is always the whole truth. Every attempt here is in
-one of three states: asked for (the keeper may not have it yet), running, or exited and
-not yet forgotten.
+broker and verbs for the keeper. The worker speaks to the broker only once the keeper
+has told what it knows, so the `Hello` is always the whole truth. Every attempt here is
+in one of three states: asked for (the keeper may not have it yet), running, or exited
+and not yet forgotten.
 """
 
 from typing import Any
@@ -40,7 +40,7 @@ class Effects(msgspec.Struct):
     to_broker: list[ToBroker] = []
     to_keeper: list[Verb] = []
     watch: dict[str, tuple[int, int]] = {}
-    """Processes to keep an eye on besides the keeper: attempt to pid and start ticks."""
+    """Processes to hold on to besides the keeper: attempt to pid and start ticks."""
     unwatch: list[str] = []
 
 
@@ -106,6 +106,8 @@ class WorkerCore:
                 self._started(line)
             case "exited":
                 self._exited(line)
+            case _:
+                pass
 
     def _start(self, message: Start) -> None:
         if message.attempt in self._attempts:

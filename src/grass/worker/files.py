@@ -7,27 +7,33 @@ and never on the event loop. Removing is limited to the worker's own output fold
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
 from grass.worker.inotify import FileWatcher
 
 LARGEST_PIECE = 1 << 20
 
+Begin = Callable[[Coroutine[Any, Any, None]], object]
+"""Starts a task that somebody waits for: a task group's `create_task`."""
+
 
 class OutputFiles:
     """Answers the broker's questions about files."""
 
-    def __init__(self, folder: str, answer: Callable[[OutputData], None]) -> None:
+    def __init__(
+        self, folder: str, answer: Callable[[OutputData], None], begin: Begin
+    ) -> None:
         """`folder` is where output goes unless a job says otherwise."""
+        self._begin = begin
         self._folder = Path(folder)
         self._answer = answer
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="output")
         self._watcher = FileWatcher()
         self._waiting: dict[int, ReadOutput] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def read(self, question: ReadOutput) -> None:
         """Answer with a piece, at once or when there is one."""
@@ -46,8 +52,6 @@ class OutputFiles:
 
     def close(self) -> None:
         """Stop answering."""
-        for task in self._tasks:
-            task.cancel()
         self._watcher.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -78,11 +82,6 @@ class OutputFiles:
             return
         if all(other.path != question.path for other in self._waiting.values()):
             self._watcher.remove(question.path)
-
-    def _begin(self, work: "asyncio.coroutines.Coroutine[None, None, None]") -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _remove(self, paths: list[str]) -> None:
         for path in map(Path, paths):
