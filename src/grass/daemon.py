@@ -70,9 +70,9 @@ async def _serve(home: Home, store: SqliteStore, ready: int | None) -> None:
     server = ApiServer(application(context))
     _on_signals(stop)
     async with asyncio.TaskGroup() as group:
+        broker.serve(near)
         parts = [
             group.create_task(broker.run()),
-            group.create_task(broker.serve(near)),
             group.create_task(_worker(home, identity, far).run()),
         ]
         await broker.welcomed(identity)

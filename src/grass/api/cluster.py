@@ -25,9 +25,10 @@ from grass.api.schemas import (
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
 from grass.model.lifecycle import ENDED, JobState
-from grass.store import JobFilter, Store
+from grass.store import JobFilter, Order, Store
 from grass.store.interface import JobDetails
 
+RUNNING_SHOWN = 1000
 WAITING_SHOWN = 20
 RECENT_SHOWN = 10
 
@@ -89,10 +90,9 @@ async def stop(request: Request, body: StopBody) -> DoneReply:
     ended: list[int] = []
     if body.jobs:
         ended = list(context.broker.state.attempts)
-        await context.broker.call(SetPaused(who, True))
+        context.broker.start_no_more()
         await context.broker.call(Cancel(who, ended))
         await context.broker.ended(ended)
-        await context.broker.call(SetPaused(who, False))
     asyncio.get_running_loop().call_soon(context.stop)
     return DoneReply(ended)
 
@@ -100,24 +100,15 @@ async def stop(request: Request, body: StopBody) -> DoneReply:
 async def _active_and_recent(context: Context, queue: str | None) -> list[Document]:
     """Running jobs, the next ones, and the last ones that ended."""
     pages = [
-        (JobFilter(states=(JobState.RUNNING,), queue=queue, newest_first=False), 1000),
-        (
-            JobFilter(
-                states=(JobState.QUEUED, JobState.WAITING, JobState.HELD),
-                queue=queue,
-                newest_first=False,
-            ),
-            WAITING_SHOWN,
-        ),
-        (
-            JobFilter(states=tuple(sorted(ENDED)), queue=queue, by_finish=True),
-            RECENT_SHOWN,
-        ),
+        (JobFilter((JobState.RUNNING,), queue, order=Order.NEXT), RUNNING_SHOWN),
+        (JobFilter((JobState.QUEUED,), queue, order=Order.NEXT), WAITING_SHOWN),
+        (JobFilter((JobState.WAITING,), queue, order=Order.NEXT), WAITING_SHOWN),
+        (JobFilter((JobState.HELD,), queue, order=Order.NEXT), WAITING_SHOWN),
+        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
     ]
     found = []
     for wanted, limit in pages:
         found += await context.broker.read(partial(_page, wanted=wanted, limit=limit))
-    found.sort(key=lambda details: details.job.id)
     return present(context, found)
 
 

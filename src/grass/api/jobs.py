@@ -6,7 +6,6 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from grass.api.context import Context, context_of
@@ -27,7 +26,7 @@ from grass.errors import NotFound, TimedOut, UsageError
 from grass.link.messages import RemoveOutput
 from grass.model import selectors
 from grass.model.lifecycle import ENDED, UNFINISHED, JobState
-from grass.store import JobFilter, Store
+from grass.store import JobFilter, Order, Store
 from grass.store.interface import JobDetails
 
 LARGEST_PAGE = 1000
@@ -50,7 +49,7 @@ async def page(request: Request) -> Document:
         queue=query.get("queue"),
         before=_number(query.get("before"), 0, 2**62) or None,
         after=_number(query.get("after"), 0, 2**62) or None,
-        newest_first=query.get("order", "newest") == "newest",
+        order=_order(query.get("order", Order.NEWEST)),
     )
     found = await context_of(request).broker.read(lambda db: db.jobs(wanted, limit + 1))
     shown = present(context_of(request), found[:limit])
@@ -92,15 +91,20 @@ async def prune(request: Request, body: PruneBody) -> PrunedReply:
     """Forget ended jobs with their output."""
     context, who = context_of(request), actor(request)
     before = time.time_ns() // 1000 - int(body.older_s * 1_000_000)
+    if body.dry_run:
+        return PrunedReply(
+            *await context.broker.read(lambda db: db.usage_before(before))
+        )
     total = PrunedReply(0, 0)
     while True:
         found = await context.broker.read(lambda db: _old(db, before))
-        ids = [details.job.id for details in found]
+        size = sum(a.output_bytes for details in found for a in details.attempts)
         total.jobs += len(found)
-        total.output_bytes += sum(a.output_bytes for d in found for a in d.attempts)
-        if body.dry_run or not ids:
+        total.output_bytes += size
+        if not found:
             return total
-        await context.broker.call(Prune(who, ids))
+        states = {details.job.id: details.job.state for details in found}
+        await context.broker.call(Prune(who, states, size))
         _remove_output(context, found)
 
 
@@ -183,8 +187,14 @@ def _states(texts: list[str]) -> tuple[JobState, ...]:
         elif text == "ended":
             states += sorted(ENDED)
         else:
-            states.append(msgspec.convert(text, JobState))
+            states += [s for s in [selectors.read(f"state:{text}").state] if s]
     return tuple(states)
+
+
+def _order(text: str) -> Order:
+    if text not in (Order.NEWEST, Order.OLDEST):
+        raise UsageError(f"`{text}` is not an order", "use newest or oldest")
+    return Order(text)
 
 
 def _number(text: str | None, default: int, largest: int) -> int:

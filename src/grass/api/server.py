@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from grass.api.peer import PeerProtocol
 
-SHUTDOWN_S = 2
+SHUTDOWN_S = 1
 
 
 class ApiServer(uvicorn.Server):

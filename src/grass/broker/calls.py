@@ -7,6 +7,7 @@ simulation make them directly. Reading them never needs the broker's state.
 import msgspec
 
 from grass.link.messages import ToBroker
+from grass.model.lifecycle import JobState
 from grass.model.resources import Capacity, Request
 
 
@@ -93,7 +94,8 @@ class Prune(msgspec.Struct):
     """Forget these ended jobs: records, journal and output."""
 
     actor: str
-    jobs: list[int]
+    jobs: dict[int, JobState]
+    output_bytes: int = 0
 
 
 class FromWorker(msgspec.Struct):

@@ -105,6 +105,9 @@ def _worker_gone(state: State, call: WorkerGone) -> None:
 
 def _prune(state: State, call: Prune) -> Done:
     ended = [job for job in call.jobs if job not in state.jobs]
+    for job in ended:
+        state.counts[call.jobs[job]] -= 1
+    state.output_bytes -= call.output_bytes
     state.changes.removed_jobs.extend(ended)
     state.envs.keep_only(state.specs.base_envs())
     state.note_by(call.actor, "pruned", jobs=len(ended))

@@ -25,6 +25,7 @@ from grass.link.messages import (
     Hello,
     OutputData,
     Resync,
+    Started,
     ToBroker,
     ToWorker,
     Welcome,
@@ -38,12 +39,17 @@ T = TypeVar("T")
 
 MOST_WAITING_CALLS = 10_000
 BATCH_S = 0.010
+CURIOUS_S = 0.01
+"""How long news that nobody was promised may wait to be looked at."""
 SETTLE_S = 0.05
-"""How long a process id may wait to be written when nothing else is to be."""
+"""How long such news may then wait to be written."""
 KEYS_KEPT_US = 3_600 * 1_000_000
 LONGEST_PAUSE_S = 30.0
 
-_Waiting = tuple[Call, "asyncio.Future[Any] | None"]
+_Reply = asyncio.Future[Any] | None
+_Waiting = tuple[Call, _Reply]
+_Applied = tuple[Call, _Reply, Any]
+"""A call, who waits for it, and what came of it."""
 
 
 class Broker:
@@ -115,29 +121,43 @@ class Broker:
         """Return when a worker's first report has been taken in and committed."""
         await self._welcomed.setdefault(worker, asyncio.Event()).wait()
 
+    def start_no_more(self) -> None:
+        """Place no job until the daemon is started again; nothing is written down."""
+        self.state.scheduler.set_paused(True)
+
     def send(self, worker: str, message: ToWorker) -> None:
         """Say something to a worker that no state depends on."""
         link = self._links.get(worker)
         if link is not None:
             link.send(message)
 
-    async def serve(self, link: LinkEnd[ToWorker, ToBroker]) -> None:
+    def serve(self, link: LinkEnd[ToWorker, ToBroker]) -> None:
         """Listen to one worker until its link closes."""
-        worker = ""
-        try:
-            while messages := await link.receive():
-                for message in messages:
-                    if isinstance(message, Hello):
-                        worker = message.worker
-                        self._links[worker] = link
-                    if isinstance(message, OutputData):
-                        self.output.arrived(message)
-                    else:
-                        self._post(FromWorker(worker, message), None)
-        finally:
-            if self._links.get(worker) is link:
-                del self._links[worker]
-                self._post(WorkerGone(worker), None)
+        caller = _Caller(self, link)
+        link.listen(caller.arrived, caller.ended)
+
+    def heard(self, worker: str, messages: list[ToBroker]) -> None:
+        """Take what a worker said."""
+        for message in messages:
+            if isinstance(message, OutputData):
+                self.output.arrived(message)
+            elif isinstance(message, Started):
+                # Nobody waits for this but the curious: it goes along with the next
+                # batch, which for a short job is its end.
+                self._inbox.append((FromWorker(worker, message), None))
+                self._wake_within(CURIOUS_S)
+            else:
+                self._post(FromWorker(worker, message), None)
+
+    def connected(self, worker: str, link: LinkEnd[ToWorker, ToBroker]) -> None:
+        """Send to this worker over this link from now on."""
+        self._links[worker] = link
+
+    def disconnected(self, worker: str, link: LinkEnd[ToWorker, ToBroker]) -> None:
+        """Note that a link ended, unless the worker has called again since."""
+        if self._links.get(worker) is link:
+            del self._links[worker]
+            self._post(WorkerGone(worker), None)
 
     def _loaded(self) -> BrokerCore:
         now = _now_us()
@@ -146,55 +166,59 @@ class Broker:
     def _link_of(self, worker: str) -> LinkEnd[ToWorker, ToBroker] | None:
         return self._links.get(worker)
 
-    def _post(self, call: Call, reply: "asyncio.Future[Any] | None") -> None:
+    def _post(self, call: Call, reply: _Reply) -> None:
         self._inbox.append((call, reply))
         self._arrived.set()
 
     async def _batch(self, writer: Writer) -> None:
-        replies = self._apply()
-        if self.state.quiet and not self._overdue(replies):
-            self._answer(replies)
-            self._wake(self.state.moved)
-            self.state.moved = set()
-            return
-        effects = self._core.take()
+        applied: list[_Applied] = []
         try:
+            self._apply(applied)
+            if self.state.quiet and not self._overdue(applied):
+                self._answer(applied)
+                self._wake(self.state.moved)
+                self.state.moved = set()
+                return
+            effects = self._core.take()
             await writer.commit(effects.changes)
         except StorageError as error:
-            await self._drop_batch(replies, error)
-            return
-        self._pause_s = 1.0
-        self._answer(replies)
-        self._dispatch(effects)
-        self._set_timer()
+            await self._drop_batch(applied, error)
+        except Exception:
+            log.exception("a defect of grass; going on from what was committed")
+            hint = "see the daemon's log, and please report it"
+            defect = GrassError("something went wrong inside grass", hint)
+            await self._drop_batch(applied, defect)
+        else:
+            self._pause_s = 1.0
+            self._answer(applied)
+            self._dispatch(effects)
+            self._set_timer()
 
-    def _apply(self) -> list[tuple[Call, "asyncio.Future[Any] | None", Any]]:
+    def _apply(self, applied: list[_Applied]) -> None:
         """Apply what waits, and let the scheduler decide once for all of it."""
-        applied = []
         deadline = time.monotonic() + BATCH_S
         now_us = _now_us()
         while self._inbox and time.monotonic() < deadline:
             call, reply = self._inbox.popleft()
+            applied.append((call, reply, None))
             try:
-                applied.append((call, reply, self._core.step(call, now_us)))
+                applied[-1] = (call, reply, self._core.step(call, now_us))
             except GrassError as error:
-                applied.append((call, reply, error))
+                applied[-1] = (call, reply, error)
         self._core.decide(time.monotonic())
         if not self._inbox:
             self._arrived.clear()
-        return applied
 
-    def _overdue(self, applied: list[tuple[Call, Any, Any]]) -> bool:
+    def _overdue(self, applied: list[_Applied]) -> bool:
         """Tell whether small news waited long enough; else set a timer for them."""
         if not self.state.changes:
             return False
         if any(isinstance(call, Tick) for call, _, _ in applied):
             return True
-        if self._timer is None:
-            self._wake_in(SETTLE_S)
+        self._wake_within(SETTLE_S)
         return False
 
-    def _answer(self, applied: list[tuple[Call, Any, Any]]) -> None:
+    def _answer(self, applied: list[_Applied]) -> None:
         for call, reply, outcome in applied:
             if reply is None:
                 if isinstance(outcome, GrassError):
@@ -218,15 +242,17 @@ class Broker:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def _drop_batch(
-        self, applied: list[tuple[Call, Any, Any]], error: StorageError
-    ) -> None:
+    async def _drop_batch(self, applied: list[_Applied], error: StorageError) -> None:
         log.error("a batch was dropped: %s", error)
         for _, reply, _ in applied:
             if reply is not None and not reply.done():
                 reply.set_exception(error)
-        if self._is_fatal(error):
+        if isinstance(error, StorageError) and self._is_fatal(error):
             raise error
+        await self._rebuild()
+
+    async def _rebuild(self) -> None:
+        """Forget all that was not committed; workers will report again."""
         self._core = await self.read(lambda _store: self._loaded())
         asyncio.get_running_loop().call_later(self._pause_s, self._ask_for_reports)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
@@ -238,17 +264,39 @@ class Broker:
     def _set_timer(self) -> None:
         wake_at = self._core.wake_at()
         if wake_at is not None:
-            self._wake_in(wake_at - time.monotonic())
+            self._wake_within(max(0.0, wake_at - time.monotonic()))
 
-    def _wake_in(self, delay_s: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    def _wake_within(self, delay_s: float) -> None:
+        """Have the core look again, at the latest after this time."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(max(0.0, delay_s), self._tick)
+        at = loop.time() + delay_s
+        if self._timer is None or self._timer.when() > at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_at(at, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         self._post(Tick(), None)
+
+
+class _Caller:
+    """The broker's side of one link: knows who speaks once it has said hello."""
+
+    def __init__(self, broker: Broker, link: LinkEnd[ToWorker, ToBroker]) -> None:
+        self._broker = broker
+        self._link = link
+        self._worker = ""
+
+    def arrived(self, messages: list[ToBroker]) -> None:
+        for message in messages:
+            if isinstance(message, Hello):
+                self._worker = message.worker
+                self._broker.connected(self._worker, self._link)
+        self._broker.heard(self._worker, messages)
+
+    def ended(self) -> None:
+        self._broker.disconnected(self._worker, self._link)
 
 
 def _now_us() -> int:

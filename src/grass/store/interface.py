@@ -6,6 +6,7 @@ what was committed and never waits for the broker. All calls block; the broker c
 them from threads of its own, `commit` always from the same one.
 """
 
+from enum import StrEnum
 from typing import Protocol
 
 import msgspec
@@ -39,6 +40,17 @@ class Snapshot(msgspec.Struct):
     output_bytes: int
 
 
+class Order(StrEnum):
+    """How a page is sorted."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    NEXT = "next"
+    """As jobs would start: by priority, then by arrival."""
+    FINISHED = "finished"
+    """Those that ended, the last one first."""
+
+
 class JobFilter(msgspec.Struct, frozen=True):
     """Which jobs a page holds; empty means all."""
 
@@ -47,8 +59,7 @@ class JobFilter(msgspec.Struct, frozen=True):
     before: int | None = None
     """Only ids below this one: where the page before ended."""
     after: int | None = None
-    newest_first: bool = True
-    by_finish: bool = False
+    order: Order = Order.NEWEST
 
 
 class JobDetails(msgspec.Struct):
@@ -76,6 +87,9 @@ class Store(Protocol):
 
     def select(self, selections: list[Selection]) -> list[int]:
         """Give the ids of all jobs that any of the selections means."""
+
+    def usage_before(self, at: int) -> tuple[int, int]:
+        """Count jobs that ended before a time, and the bytes of their output."""
 
     def finished_before(self, at: int, limit: int) -> list[int]:
         """Give jobs that ended before a time, the oldest first."""

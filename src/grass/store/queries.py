@@ -11,9 +11,16 @@ from collections.abc import Mapping
 from grass.model.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
 from grass.store import rows
-from grass.store.interface import JobDetails, JobFilter
+from grass.store.interface import JobDetails, JobFilter, Order
 
 Statements = Mapping[str, str]
+
+_ORDERS = {
+    Order.NEWEST: "j.id DESC",
+    Order.OLDEST: "j.id ASC",
+    Order.NEXT: "j.priority DESC, j.id ASC",
+    Order.FINISHED: "j.finished_at DESC",
+}
 
 
 def add_functions(db: sqlite3.Connection) -> None:
@@ -26,9 +33,7 @@ def page(
 ) -> list[JobDetails]:
     """Read one page of jobs with their specs and attempts."""
     where, values = _filter(wanted)
-    direction = "DESC" if wanted.newest_first else "ASC"
-    order = f"j.finished_at {direction}" if wanted.by_finish else f"j.id {direction}"
-    statement = sql["read_jobs"].format(where=where, order=order)
+    statement = sql["read_jobs"].format(where=where, order=_ORDERS[wanted.order])
     return _with_details(db, sql, db.execute(statement, (*values, limit)).fetchall())
 
 
@@ -86,7 +91,7 @@ def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     if wanted.after is not None:
         clauses.append("j.id > ?")
         values.append(wanted.after)
-    if wanted.by_finish:
+    if wanted.order is Order.FINISHED:
         clauses.append("j.finished_at IS NOT NULL")
     return " AND ".join(clauses), values
 

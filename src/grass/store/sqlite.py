@@ -69,6 +69,11 @@ class SqliteStore:
         """Give the ids of all jobs that any of the selections means."""
         return self._read(lambda db: queries.select(db, self._sql, selections))
 
+    def usage_before(self, at: int) -> tuple[int, int]:
+        """Count jobs that ended before a time, and the bytes of their output."""
+        statement = self._sql["usage_before"]
+        return self._read(lambda db: _pair(db.execute(statement, (at,)).fetchone()))
+
     def finished_before(self, at: int, limit: int) -> list[int]:
         """Give jobs that ended before a time, the oldest first."""
         statement = self._sql["finished_before"]
@@ -214,6 +219,10 @@ def _first_rows(number: int) -> str:
         return mark
     values = f"('cluster', '{token_hex(CLUSTER_ID_BYTES)}'), ('last_job', '0'),"
     return f"INSERT INTO meta (key, value) VALUES {values} ('paused', '0');{mark}"  # noqa: S608 -- all of it is ours
+
+
+def _pair(row: rows.Row) -> tuple[int, int]:
+    return int(row[0]), int(row[1])
 
 
 def _spec_row(item: tuple[int, Spec]) -> rows.Row:

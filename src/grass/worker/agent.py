@@ -52,9 +52,10 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keep_keeper())
             files = OutputFiles(self._output_folder, self._link.send, group.create_task)
+            ended = asyncio.Event()
+            self._link.listen(lambda batch: self._from_broker(batch, files), ended.set)
             try:
-                while messages := await self._link.receive():
-                    self._from_broker(messages, files)
+                await ended.wait()
             finally:
                 keeping.cancel()
                 files.close()
@@ -81,6 +82,7 @@ class Worker:
 
     def _keeper_lost(self) -> None:
         self._keeper = None
+        self._watch.hold_all()
         self._core.keeper_lost()
         self._lost.set()
 

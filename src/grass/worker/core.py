@@ -174,9 +174,12 @@ class WorkerCore:
             # The keeper died before it read this; it records before it spawns, so
             # nothing was run and it is safe to ask again.
             self._effects.to_keeper.append(held.verb)
+            if held.stopping:
+                self._effects.to_keeper.append(_stop_verb(attempt))
             return
         reason = "its keeper was killed and left no trace of it"
-        line = {"id": attempt, "at": 0, "lost": True, "reason": reason}
+        at = held.started.at if held.started else 0
+        line = {"id": attempt, "at": at, "lost": True, "reason": reason}
         self._note_exit(held, line)
 
     def _started(self, line: Verb) -> None:
@@ -215,7 +218,7 @@ class WorkerCore:
             line["at"],
             line.get("code"),
             line.get("signal"),
-            line.get("reason"),
+            _clean(line.get("reason")),
             bool(line.get("lost")),
             line.get("output_bytes") or 0,
             usage.get("max_rss"),
@@ -238,6 +241,16 @@ class WorkerCore:
                 exited=[one.exited for _, one in held if one.exited],
             )
         )
+
+
+def _clean(reason: str | None) -> str | None:
+    """Make a reason real text; it may quote a program's name, which need not be."""
+    return None if reason is None else reason.encode("utf-8", "replace").decode()
+
+
+def _stop_verb(attempt: str) -> Verb:
+    reason = "cancelled"
+    return {"v": "stop", "id": attempt, "signal": 15, "grace": 0.0, "reason": reason}
 
 
 def _report(attempt: str, held: Held) -> Report:

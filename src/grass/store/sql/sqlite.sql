@@ -159,6 +159,11 @@ SELECT id, body FROM specs WHERE id IN (SELECT value FROM json_each(?));
 -- name: select_ids
 SELECT j.id FROM jobs AS j WHERE {where} ORDER BY j.id;
 
+-- name: usage_before
+SELECT COUNT(DISTINCT j.id), COALESCE(SUM(a.output_bytes), 0)
+FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id
+WHERE j.finished_at < ? AND j.state NOT IN ('held', 'waiting', 'queued', 'running');
+
 -- name: finished_before
 SELECT id FROM jobs
 WHERE finished_at < ? AND state NOT IN ('held', 'waiting', 'queued', 'running')

@@ -62,7 +62,7 @@ CREATE TABLE jobs (
     stopping_since INTEGER
 );
 
-CREATE INDEX jobs_unfinished ON jobs (state, id)
+CREATE INDEX jobs_unfinished ON jobs (state, priority DESC, id)
 WHERE state IN ('held', 'waiting', 'queued', 'running');
 
 CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;
