@@ -4,6 +4,7 @@ Jobs of one request that ask for the same share one `Settings`, so that ten thou
 jobs are checked once and stored with one spec.
 """
 
+from operator import attrgetter
 from typing import Any
 
 from grass.api.schemas import EnqueueBody, JobBody, QueueBody
@@ -13,9 +14,10 @@ from grass.model.amounts import size_bytes
 from grass.model.resources import Request, capacity_from, check_name, request_from
 
 MOST_JOBS = 100_000
-_SHARED = [
-    field for field in JobBody.__struct_fields__ if field not in ("command", "name")
-]
+_own_settings = attrgetter(
+    *[field for field in JobBody.__struct_fields__ if field not in ("command", "name")]
+)
+_NOTHING = _own_settings(JobBody())
 
 
 def enqueue_call(body: EnqueueBody, actor: str) -> Enqueue:
@@ -62,8 +64,9 @@ def _new_job(
 ) -> NewJob:
     command = body.defaults.command if job.command is None else job.command
     settings = common
-    if any(getattr(job, field) is not None for field in _SHARED):
-        text = repr([getattr(job, field) for field in _SHARED])
+    own = _own_settings(job)
+    if own != _NOTHING:
+        text = repr(own)
         if text not in known:
             known[text] = _settings(_merged(job, body.defaults), body)
         settings = known[text]

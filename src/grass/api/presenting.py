@@ -9,6 +9,7 @@ from typing import Any
 
 from grass.broker import units
 from grass.broker.state import State
+from grass.errors import NotFound
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue
@@ -133,7 +134,10 @@ def _why_waiting(job: Job, state: State, now_s: float) -> str | None:
     known = state.jobs.get(job.id)
     if known is None or known.state is not JobState.QUEUED:
         return None
-    return str(state.scheduler.explain(job.id, now_s))
+    try:
+        return str(state.scheduler.explain(job.id, now_s))
+    except NotFound:
+        return "just arriving"
 
 
 def _worker_name(state: State, last: Attempt | None) -> str | None:

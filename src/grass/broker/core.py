@@ -8,7 +8,7 @@ over what must be committed and what is sent afterwards. A call that raises a
 from collections.abc import Callable
 from typing import Any
 
-from grass.broker import attempts, enqueue, queues, settle
+from grass.broker import arrivals, attempts, enqueue, queues, settle
 from grass.broker.calls import (
     Call,
     Cancel,
@@ -52,6 +52,19 @@ class BrokerCore:
         """Apply one call and return its reply."""
         self.state.now_us = now_us
         return self._handlers[type(call)](self.state, call)
+
+    def advance(self) -> None:
+        """Do one more slice of what arrives in slices."""
+        state = self.state
+        if state.arriving:
+            arrivals.advance(state, state.arriving[0])
+            if arrivals.done(state.arriving[0]):
+                state.arriving.pop(0)
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether `advance` has more to do."""
+        return bool(self.state.arriving)
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""

@@ -4,44 +4,50 @@ Everything is checked before anything is changed: a call with one bad job among 
 thousand adds none. Jobs that share settings share one checked spec.
 """
 
-from typing import NamedTuple
-
-from grass.broker import queues
+from grass.broker import arrivals, queues
+from grass.broker.arrivals import Arrival, Prepared
 from grass.broker.calls import Enqueue, Enqueued, NewJob, Settings
 from grass.broker.state import State
 from grass.errors import NeverFits, Refused, UsageError
 from grass.model import placeholders
-from grass.model.commands import default_name, is_shell_line, split_assignments
-from grass.model.job import DEFAULT_MAX_OUTPUT, DEFAULT_QUEUE, Job, Spec
-from grass.model.lifecycle import JobState
+from grass.model.commands import split_assignments
+from grass.model.job import DEFAULT_MAX_OUTPUT, DEFAULT_QUEUE, Spec
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU, Request, check_name
-from grass.store.changes import Call
 
 LARGEST_PRIORITY = 1_000_000
 
 
-class Prepared(NamedTuple):
-    """Settings that were checked once for all jobs that share them."""
+def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
+    """Add all jobs of a call, or raise and add none.
 
-    queue: Queue
-    request: Request
-    spec: Spec
-    known_kinds: frozenset[str]
-
-
-def enqueue(state: State, call: Enqueue) -> Enqueued:
-    """Add all jobs of a call, or raise and add none."""
-    if call.key is not None and (earlier := state.calls.get(call.key)) is not None:
-        if earlier.actor != call.actor:
-            raise Refused("this idempotency key belongs to somebody else")
-        return Enqueued(earlier.first_job, earlier.last_job)
+    A large call is answered with its arrival: it is under way, and durable later.
+    """
+    if call.key is not None and (known := _known_call(state, call)) is not None:
+        return known
     if not call.jobs:
         raise UsageError("no jobs were given", "give a command, or lines with --from")
     prepared = _prepared(state, call)
     for job in call.jobs:
         _check_command(job, prepared[id(job.settings)])
-    return _add(state, call, prepared)
+    arrival = arrivals.begin(state, call, prepared)
+    if arrivals.done(arrival):
+        return arrivals.reply(arrival, _gpu_hint(state, prepared))
+    state.arriving.append(arrival)
+    return arrival
+
+
+def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
+    """Find what a repeated call was, or will be, answered with."""
+    for arrival in state.arriving:
+        if arrival.call.key == call.key and arrival.call.actor == call.actor:
+            return arrival
+    earlier = state.calls.get(call.key or "")
+    if earlier is None:
+        return None
+    if earlier.actor != call.actor:
+        raise Refused("this idempotency key belongs to somebody else")
+    return Enqueued(earlier.first_job, earlier.last_job)
 
 
 def _prepared(state: State, call: Enqueue) -> dict[int, Prepared]:
@@ -72,7 +78,7 @@ def _prepare(state: State, settings: Settings, base_env: int | None) -> Prepared
         texts = [value for _, value in settings.env]
         texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
         placeholders.check(texts, request, kinds)
-    return Prepared(queue, request, spec, kinds)
+    return Prepared(queue.name, queue.prefix, request, spec, kinds)
 
 
 def _request(queue: Queue, settings: Settings) -> Request:
@@ -107,59 +113,14 @@ def _known_kinds(state: State) -> frozenset[str]:
 
 
 def _check_command(job: NewJob, prepared: Prepared) -> None:
-    if not prepared.queue.prefix:
+    if not prepared.prefix:
         _, program = split_assignments(job.words)
         if not program or not program[0]:
             raise UsageError("no command was given", "grass enqueue -- python train.py")
-    if any("\0" in word for word in job.words):
+    if "\0" in "".join(job.words):
         raise UsageError("a command cannot hold a NUL byte")
     if not job.settings.raw:
         placeholders.check(job.words, prepared.request, prepared.known_kinds)
-
-
-def _add(state: State, call: Enqueue, prepared: dict[int, Prepared]) -> Enqueued:
-    first = state.last_job + 1
-    numbers = {key: state.specs.number(one.spec) for key, one in prepared.items()}
-    for offset, new in enumerate(call.jobs):
-        known = prepared[id(new.settings)]
-        job = _job(first + offset, new, known, numbers[id(new.settings)], state, call)
-        state.jobs[job.id] = job
-        state.changes.jobs[job.id] = job
-        state.specs.use(job.spec)
-        state.scheduler.enqueue(job.id, job.queue, known.request, job.priority)
-    last = first + len(call.jobs) - 1
-    state.last_job = last
-    state.counts[JobState.QUEUED] += len(call.jobs)
-    state.changes.meta["last_job"] = str(last)
-    state.note_by(call.actor, "enqueued", first, last=last)
-    if call.key is not None:
-        answered = Call(call.key, call.actor, first, last, state.now_us)
-        state.calls[call.key] = answered
-        state.changes.calls.append(answered)
-    return Enqueued(first, last, _gpu_hint(state, prepared))
-
-
-def _job(
-    number: int, new: NewJob, known: Prepared, spec: int, state: State, call: Enqueue
-) -> Job:
-    settings, prefix = new.settings, known.queue.prefix
-    shell = new.shell
-    if shell is None:
-        shell = not prefix and is_shell_line(new.words)
-    name = new.name or settings.name or default_name(prefix or new.words)
-    return Job(
-        number,
-        spec,
-        new.words,
-        shell,
-        name.encode("utf-8", "replace").decode(),
-        settings.project,
-        call.actor,
-        known.queue.name,
-        settings.priority,
-        JobState.QUEUED,
-        state.now_us,
-    )
 
 
 def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:

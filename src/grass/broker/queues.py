@@ -54,10 +54,15 @@ def delete(state: State, call: DeleteQueue) -> Done:
     queue = find(state, call.name)
     if call.name == DEFAULT_QUEUE:
         raise Refused("the queue `default` cannot be deleted")
-    unfinished = [job.id for job in state.jobs.values() if job.queue == call.name]
+    unfinished = sum(job.queue == call.name for job in state.jobs.values())
+    unfinished += sum(
+        job.settings.queue == call.name
+        for arrival in state.arriving
+        for job in arrival.call.jobs
+    )
     if unfinished:
         raise Refused(
-            f"queue `{call.name}` has {len(unfinished)} unfinished jobs",
+            f"queue `{call.name}` has {unfinished} unfinished jobs",
             f"`grass cancel queue:{call.name}` first, or wait for them",
         )
     queue.views.pop(call.worker, None)

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from grass.broker import arrivals
+from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
 from grass.broker.core import BrokerCore
 from grass.broker.output import OutputStreams
@@ -66,6 +68,7 @@ class Broker:
         self._waiters: dict[int, set[asyncio.Future[None]]] = {}
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._arriving: list[tuple[Arrival, asyncio.Future[Any]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pause_s = 1.0
         self.output = OutputStreams(self._link_of)
@@ -205,8 +208,9 @@ class Broker:
                 applied[-1] = (call, reply, self._core.step(call, now_us))
             except GrassError as error:
                 applied[-1] = (call, reply, error)
+        self._core.advance()
         self._core.decide(time.monotonic())
-        if not self._inbox:
+        if not self._inbox and not self._core.busy:
             self._arrived.clear()
 
     def _overdue(self, applied: list[_Applied]) -> bool:
@@ -223,11 +227,18 @@ class Broker:
             if reply is None:
                 if isinstance(outcome, GrassError):
                     log.warning("refused %s: %s", type(call).__name__, outcome)
+            elif isinstance(outcome, Arrival):
+                self._arriving.append((outcome, reply))
             elif not reply.done():
-                if isinstance(outcome, GrassError):
-                    reply.set_exception(outcome)
-                else:
-                    reply.set_result(outcome)
+                _settle(reply, outcome)
+        self._answer_arrived()
+
+    def _answer_arrived(self) -> None:
+        """Answer large calls whose last slice has been committed."""
+        for arrival, reply in self._arriving:
+            if arrival.complete and not reply.done():
+                _settle(reply, arrivals.reply(arrival))
+        self._arriving = [one for one in self._arriving if not one[1].done()]
 
     def _dispatch(self, effects: Effects) -> None:
         for worker, message in effects.outbox:
@@ -242,10 +253,13 @@ class Broker:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    async def _drop_batch(self, applied: list[_Applied], error: StorageError) -> None:
+    async def _drop_batch(self, applied: list[_Applied], error: GrassError) -> None:
         log.error("a batch was dropped: %s", error)
-        for _, reply, _ in applied:
-            if reply is not None and not reply.done():
+        waiting = [reply for _, reply, _ in applied if reply is not None]
+        waiting += [reply for _, reply in self._arriving]
+        self._arriving = []
+        for reply in waiting:
+            if not reply.done():
                 reply.set_exception(error)
         if isinstance(error, StorageError) and self._is_fatal(error):
             raise error
@@ -278,6 +292,13 @@ class Broker:
     def _tick(self) -> None:
         self._timer = None
         self._post(Tick(), None)
+
+
+def _settle(reply: asyncio.Future[Any], outcome: object) -> None:
+    if isinstance(outcome, GrassError):
+        reply.set_exception(outcome)
+    else:
+        reply.set_result(outcome)
 
 
 class _Caller:

@@ -6,6 +6,10 @@ leaves its mark in `changes` (what to commit) or `outbox` (what to send once tha
 committed). `take` hands both over and starts a new batch.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from grass.broker.interning import EnvTable, SpecTable
@@ -21,6 +25,10 @@ from grass.store.rows import json_text
 
 SCHEDULER = "scheduler"
 """The actor of what nobody asked for by name: starts and ends."""
+
+
+if TYPE_CHECKING:
+    from grass.broker.arrivals import Arrival
 
 
 class Effects(msgspec.Struct):
@@ -53,6 +61,8 @@ class State:
         self.output_bytes = snapshot.output_bytes
         self.foreign: dict[str, str] = {}
         """Attempts of another database that still hold units here: id to worker."""
+        self.arriving: list[Arrival] = []
+        """Large calls whose jobs are being made."""
         self.scheduler = Scheduler()
         self._start_batch()
         self._restore(snapshot)

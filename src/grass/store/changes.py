@@ -58,6 +58,9 @@ class Changes(msgspec.Struct):
     attempts: dict[tuple[int, int], Attempt] = {}
     events: list[Event] = []
     calls: list[Call] = []
+    arrivals: list[tuple[int, int]] = []
+    """Ranges of ids that are written in slices; their jobs do not exist yet."""
+    removed_arrivals: list[int] = []
     removed_jobs: list[int] = []
     """Pruned: jobs leave with their attempts, their events and what only they used."""
 

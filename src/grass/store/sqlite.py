@@ -53,6 +53,7 @@ class SqliteStore:
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
         try:
+            self._drop_arrivals()
             return self._loaded(calls_since)
         except sqlite3.Error as error:
             raise storage_error(error, self.path) from error
@@ -104,6 +105,8 @@ class SqliteStore:
         self._many("remove_queue", ((name,) for name in changes.removed_queues))
         self._many("save_job", map(rows.job_row, changes.jobs.values()))
         self._many("save_attempt", map(rows.attempt_row, changes.attempts.values()))
+        self._many("add_arrival", changes.arrivals)
+        self._many("remove_arrival", ((job,) for job in changes.removed_arrivals))
         self._many("add_event", changes.events)
         self._many("add_call", changes.calls)
         if changes.removed_jobs:
@@ -121,6 +124,13 @@ class SqliteStore:
     def _roll_back(self) -> None:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
+
+    def _drop_arrivals(self) -> None:
+        """Undo what a broker that went away was in the middle of writing."""
+        self._writer.execute("BEGIN IMMEDIATE")
+        self._writer.execute(self._sql["drop_arriving_jobs"])
+        self._writer.execute(self._sql["drop_arrivals"])
+        self._writer.execute("COMMIT")
 
     def _loaded(self, calls_since: int) -> Snapshot:
         db, sql = self._writer, self._sql

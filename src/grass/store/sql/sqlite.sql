@@ -78,6 +78,20 @@ ON CONFLICT (job, number) DO UPDATE SET
     max_rss = excluded.max_rss,
     cpu_s = excluded.cpu_s;
 
+-- name: add_arrival
+INSERT INTO arrivals (first_job, last_job) VALUES (?, ?);
+
+-- name: remove_arrival
+DELETE FROM arrivals WHERE first_job = ?;
+
+-- name: drop_arriving_jobs
+DELETE FROM jobs WHERE EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE jobs.id BETWEEN a.first_job AND a.last_job
+);
+
+-- name: drop_arrivals
+DELETE FROM arrivals;
+
 -- name: add_event
 INSERT INTO events (at, actor, kind, job, attempt, data) VALUES (?, ?, ?, ?, ?, ?);
 
@@ -144,7 +158,9 @@ SELECT
     j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
     j.state, j.created_at, j.started_at, j.finished_at, j.exit_code, j.signal, j.reason,
     j.attempts, j.stopping_since
-FROM jobs AS j WHERE {where} ORDER BY {order} LIMIT ?;
+FROM jobs AS j WHERE {where} AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY {order} LIMIT ?;
 
 -- name: read_attempts
 SELECT
@@ -157,7 +173,9 @@ FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number
 SELECT id, body FROM specs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: select_ids
-SELECT j.id FROM jobs AS j WHERE {where} ORDER BY j.id;
+SELECT j.id FROM jobs AS j WHERE ({where}) AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY j.id;
 
 -- name: usage_before
 SELECT COUNT(DISTINCT j.id), COALESCE(SUM(a.output_bytes), 0)

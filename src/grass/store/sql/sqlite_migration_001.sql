@@ -67,6 +67,12 @@ WHERE state IN ('held', 'waiting', 'queued', 'running');
 
 CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;
 
+-- Jobs that are being written in slices: until the range is gone, they do not exist.
+CREATE TABLE arrivals (
+    first_job INTEGER PRIMARY KEY,
+    last_job INTEGER NOT NULL
+);
+
 CREATE TABLE attempts (
     job INTEGER NOT NULL REFERENCES jobs (id),
     number INTEGER NOT NULL,

@@ -1,0 +1,148 @@
+"""Jobs on their way in, slice by slice.
+
+A call may bring a hundred thousand jobs, all or none. Made and written at once they
+would hold up every start for a second; so they are made, written and handed to the
+scheduler in slices, between which other calls and starts go on. Until the last slice is
+committed the store keeps the range of ids marked as arriving: nobody sees these jobs,
+and after a crash they are gone as if the call had never come. A small call is one slice
+and arrives in one step.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+
+from grass.broker.calls import Enqueue, Enqueued, NewJob
+from grass.broker.state import State
+from grass.model.commands import default_name, is_shell_line
+from grass.model.job import Job, Spec
+from grass.model.lifecycle import JobState
+from grass.model.resources import Request
+from grass.store.changes import Call
+
+SLICE = 1000
+"""Some 10 ms of work."""
+
+
+class Prepared(NamedTuple):
+    """Settings that were checked once for all jobs that share them."""
+
+    queue: str
+    prefix: tuple[str, ...]
+    request: Request
+    spec: Spec
+    known_kinds: frozenset[str]
+
+
+class Arrival(msgspec.Struct):
+    """A checked call whose jobs are being made."""
+
+    call: Enqueue
+    prepared: dict[int, Prepared]
+    specs: dict[int, int]
+    first: int
+    jobs: list[Job] = []
+    handed: int = 0
+    """How many the scheduler knows."""
+
+    @property
+    def last(self) -> int:
+        """The id of its last job."""
+        return self.first + len(self.call.jobs) - 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every job has been made."""
+        return len(self.jobs) == len(self.call.jobs)
+
+
+def begin(state: State, call: Enqueue, prepared: dict[int, Prepared]) -> Arrival:
+    """Give a checked call its ids and make its first slice."""
+    specs = {key: state.specs.number(one.spec) for key, one in prepared.items()}
+    arrival = Arrival(call, prepared, specs, state.last_job + 1)
+    for new in call.jobs:
+        state.specs.use(specs[id(new.settings)])
+    state.last_job = arrival.last
+    state.changes.meta["last_job"] = str(arrival.last)
+    _make_slice(state, arrival)
+    if arrival.complete:
+        _arrive(state, arrival)
+    else:
+        state.changes.arrivals.append((arrival.first, arrival.last))
+        state.urgent = True
+    return arrival
+
+
+def advance(state: State, arrival: Arrival) -> None:
+    """Make or hand over one more slice."""
+    if arrival.complete:
+        _hand_over(state, arrival)
+        return
+    _make_slice(state, arrival)
+    if arrival.complete:
+        state.changes.removed_arrivals.append(arrival.first)
+        _arrive(state, arrival)
+
+
+def done(arrival: Arrival) -> bool:
+    """Tell whether nothing is left to do."""
+    return arrival.handed == len(arrival.call.jobs)
+
+
+def reply(arrival: Arrival, hint: str = "") -> Enqueued:
+    """Give the ids, which follow on each other."""
+    return Enqueued(arrival.first, arrival.last, hint)
+
+
+def _make_slice(state: State, arrival: Arrival) -> None:
+    begin = len(arrival.jobs)
+    for offset, new in enumerate(arrival.call.jobs[begin : begin + SLICE], begin):
+        job = _job(arrival, arrival.first + offset, new, state.now_us)
+        arrival.jobs.append(job)
+        state.changes.jobs[job.id] = job
+    state.urgent = True
+
+
+def _arrive(state: State, arrival: Arrival) -> None:
+    """Let the jobs exist: from the next commit on the call is answered."""
+    call, first, last = arrival.call, arrival.first, arrival.last
+    state.jobs.update((job.id, job) for job in arrival.jobs)
+    state.counts[JobState.QUEUED] += len(arrival.jobs)
+    state.note_by(call.actor, "enqueued", first, last=last)
+    if call.key is not None:
+        answered = Call(call.key, call.actor, first, last, state.now_us)
+        state.calls[call.key] = answered
+        state.changes.calls.append(answered)
+    _hand_over(state, arrival)
+
+
+def _hand_over(state: State, arrival: Arrival) -> None:
+    """Let the scheduler know a slice; what was cancelled meanwhile stays out."""
+    begin, end = arrival.handed, arrival.handed + SLICE
+    arrival.handed = min(end, len(arrival.jobs))
+    news = arrival.call.jobs[begin:end]
+    for job, new in zip(arrival.jobs[begin:end], news, strict=True):
+        if job.state is JobState.QUEUED:
+            request = arrival.prepared[id(new.settings)].request
+            state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+
+
+def _job(arrival: Arrival, number: int, new: NewJob, now_us: int) -> Job:
+    settings, known = new.settings, arrival.prepared[id(new.settings)]
+    shell = new.shell
+    if shell is None:
+        shell = not known.prefix and is_shell_line(new.words)
+    name = new.name or settings.name or default_name(known.prefix or new.words)
+    return Job(
+        number,
+        arrival.specs[id(settings)],
+        new.words,
+        shell,
+        name.encode("utf-8", "replace").decode(),
+        settings.project,
+        arrival.call.actor,
+        known.queue,
+        settings.priority,
+        JobState.QUEUED,
+        now_us,
+    )

@@ -1,0 +1,15 @@
+"""Entry point: `python -I -S .../grass/keeper/__main__.py DIRECTORY [--detach]`.
+
+Isolated mode leaves the import path without grass, so the folder that holds the
+package is put there first.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.insert(0, os.path.dirname(package))
+    from grass.keeper.process import main
+
+    sys.exit(main(sys.argv[1:]))

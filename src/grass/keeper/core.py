@@ -1,0 +1,169 @@
+"""Every decision of the keeper, without I/O: `step(event, now) -> effects`.
+
+This module deals with daemons: what they ask for, what they are told, and when the
+keeper is not needed any more; `custody` deals with the attempts. An attempt's id is
+started at most once, and its exit is kept until it is forgotten. `now` is in seconds
+and never runs backwards. Processes, files, sockets and clocks belong to the shell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from grass.keeper import effects, events
+from grass.keeper.custody import Custody
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grass.keeper.attempt import Attempt
+    from grass.keeper.timers import Timers
+
+VERSION = 1
+FIRST_DAEMON_S = 30.0
+SOCKET_CHECK_S = 60.0
+
+
+class KeeperCore:
+    """The keeper's state and rules."""
+
+    def __init__(self, pid: int, boot: str) -> None:
+        """Begin empty; `pid` and `boot` are only repeated to daemons."""
+        self._pid = pid
+        self._boot = boot
+        self._custody = Custody()
+        self._connections: set[int] = set()
+        self._may_leave = False
+        self._asked_to_leave = False
+        self._socket_missing = False
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            events.Opened: self._opened,
+            events.Closed: self._closed,
+            events.Hello: self._hello,
+            events.Start: self._start,
+            events.Stop: self._stop,
+            events.Signal: self._signal,
+            events.Forget: self._forget,
+            events.Leave: self._leave,
+            events.SocketMissing: self._socket_is_missing,
+            events.Restored: self._restored,
+            events.Tick: self._tick,
+            **self._custody.handlers(),
+        }
+
+    def step(self, event: events.Event, now: float) -> list[effects.Effect]:
+        """Take one event and return what is to be done about it."""
+        self._handlers[type(event)](event, now)
+        if self._asked_to_leave or not self._connections:
+            self._consider_leaving(now)
+        return self._custody.take_effects()
+
+    def snapshot(self) -> list[events.Entry]:
+        """Return the shortest records from which a successor learns all of this."""
+        kept = self.attempts.values()
+        return [entry for attempt in kept for entry in attempt.entries()]
+
+    @property
+    def attempts(self) -> dict[str, Attempt]:
+        """Return the attempts that are not forgotten, by id."""
+        return self._custody.attempts
+
+    @property
+    def timers(self) -> Timers:
+        """Return the deadlines; the shell asks for the next one."""
+        return self._custody.timers
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether there are neither jobs nor exits to keep."""
+        return not self._custody.attempts
+
+    def _want(self, effect: effects.Effect) -> None:
+        self._custody.want(effect)
+
+    def _opened(self, event: events.Opened, now: float) -> None:
+        self._connections.add(event.connection)
+        self._may_leave = True
+        self.timers.cancel("first daemon", "")
+        self.timers.cancel("socket", "")
+
+    def _closed(self, event: events.Closed, now: float) -> None:
+        self._connections.discard(event.connection)
+
+    def _hello(self, event: events.Hello, now: float) -> None:
+        entry = {
+            "e": "hello",
+            "version": VERSION,
+            "pid": self._pid,
+            "boot": self._boot,
+            "attempts": [each.full_entry() for each in self.attempts.values()],
+        }
+        self._want(effects.Greet(event.connection, entry))
+
+    def _start(self, event: events.Start, now: float) -> None:
+        known = self.attempts.get(event.spec.id)
+        if known is None:
+            self._custody.take(event.spec)
+        else:
+            self._answer_with_state(event.connection, known)
+
+    def _stop(self, event: events.Stop, now: float) -> None:
+        attempt = self._attempt_or_error(event.connection, event.id)
+        if attempt is None:
+            return
+        if attempt.state == "exited":
+            self._answer_with_state(event.connection, attempt)
+        else:
+            self._custody.stop(attempt, event, now)
+
+    def _signal(self, event: events.Signal, now: float) -> None:
+        attempt = self._attempt_or_error(event.connection, event.id)
+        if attempt is not None and attempt.state != "exited":
+            self._want(effects.SignalTree(attempt.id, (event.signal,)))
+
+    def _forget(self, event: events.Forget, now: float) -> None:
+        gone = [id for id in event.ids if self._custody.forget(id)]
+        if gone:
+            self._want(effects.Record({"e": "forgotten", "ids": gone}))
+
+    def _leave(self, event: events.Leave, now: float) -> None:
+        self._asked_to_leave = True
+
+    def _attempt_or_error(self, connection: int, id: str) -> Attempt | None:
+        attempt = self.attempts.get(id)
+        if attempt is None:
+            entry = {"e": "error", "id": id, "message": f"no attempt `{id}`"}
+            self._want(effects.Reply(connection, entry))
+        return attempt
+
+    def _answer_with_state(self, connection: int, attempt: Attempt) -> None:
+        entry = attempt.full_entry()
+        entry["e"] = "exited" if attempt.state == "exited" else "started"
+        self._want(effects.Reply(connection, entry))
+
+    def _restored(self, event: events.Restored, now: float) -> None:
+        self.timers.set("first daemon", "", now + FIRST_DAEMON_S)
+        self._custody.restore(event.entries)
+
+    def _tick(self, event: events.Tick, now: float) -> None:
+        for purpose, id in self.timers.take_due(now):
+            if purpose == "first daemon":
+                self._may_leave = True
+            elif purpose == "socket":
+                self._want(effects.CheckSocket())
+            else:
+                self._custody.due(purpose, id, now)
+
+    def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:
+        self._socket_missing = True
+
+    def _consider_leaving(self, now: float) -> None:
+        if self._custody.live:
+            return
+        unreachable = self._socket_missing and not self._connections
+        unused = self.empty and (self._may_leave or self._asked_to_leave)
+        if unreachable or unused:
+            self._want(effects.Exit())
+        elif not self._connections and ("socket", "") not in self.timers:
+            self._want(effects.CheckSocket())
+            self.timers.set("socket", "", now + SOCKET_CHECK_S)

@@ -1,0 +1,143 @@
+"""What the keeper's core wants done; the shell carries it out and reports back.
+
+Effects of one step are carried out in order, with one exception the core relies on:
+a `Spawn` happens only after every record before it has reached the file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grass.keeper.events import Entry, Spec
+
+
+class Record(NamedTuple):
+    """Append the entry to the records."""
+
+    entry: Entry
+
+
+class Publish(NamedTuple):
+    """Append the entry to the records and send it to every listening connection.
+
+    One that is not urgent may wait a moment for company.
+    """
+
+    entry: Entry
+    urgent: bool = True
+
+
+class Reply(NamedTuple):
+    """Send the entry to one connection."""
+
+    connection: int
+    entry: Entry
+
+
+class Greet(NamedTuple):
+    """Send the entry to one connection, which listens from now on."""
+
+    connection: int
+    entry: Entry
+
+
+class Spawn(NamedTuple):
+    """Start the program; answered by Spawned, SpawnFailed or Forked."""
+
+    spec: Spec
+
+
+class SignalTree(NamedTuple):
+    """Send the signals, in order, to every process of the attempt."""
+
+    id: str
+    signals: tuple[int, ...]
+
+
+class KillTree(NamedTuple):
+    """Send SIGKILL to every process of the attempt."""
+
+    id: str
+
+
+class Survey(NamedTuple):
+    """Look whether anything of the attempt's tree is left; answered by Surveyed."""
+
+    id: str
+
+
+class Enclose(NamedTuple):
+    """Give the attempt's tree a cgroup; answered by Enclosed where that works."""
+
+    id: str
+
+
+class Measure(NamedTuple):
+    """Look how much the attempt wrote; answered by Measured, or not at all."""
+
+    id: str
+
+
+class Adopt(NamedTuple):
+    """Watch a process that a dead keeper left; answered by an Adopted... or Missing."""
+
+    id: str
+    pid: int
+    ticks: int
+
+
+class Search(NamedTuple):
+    """Find a process by its marker; answered by Adopted or Missing."""
+
+    id: str
+
+
+class Inspect(NamedTuple):
+    """Ask again about an adopted process that was unclear."""
+
+    id: str
+
+
+class Know(NamedTuple):
+    """Tell the process table what the records say of an attempt."""
+
+    id: str
+    pid: int
+    ticks: int
+    cgroup: str | None
+    files: list[tuple[str, int]]
+
+
+class Release(NamedTuple):
+    """The attempt is over: drop its cgroup and whatever is held for it."""
+
+    id: str
+
+
+class CheckSocket(NamedTuple):
+    """Look whether the socket's file is there; answered by SocketMissing if not."""
+
+
+class Exit(NamedTuple):
+    """Nothing is left to keep: end the keeper."""
+
+
+Effect = (
+    Record
+    | Publish
+    | Reply
+    | Greet
+    | Spawn
+    | SignalTree
+    | KillTree
+    | Survey
+    | Enclose
+    | Measure
+    | Adopt
+    | Search
+    | Inspect
+    | Know
+    | Release
+    | CheckSocket
+    | Exit
+)

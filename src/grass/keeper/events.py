@@ -1,0 +1,213 @@
+"""What the keeper's core is told: wishes of a daemon, and what became of processes.
+
+Every event is a plain value. `at` is microseconds UTC, taken by the shell when the
+thing happened; everything else about time reaches the core as `now`, in seconds of a
+clock that cannot jump and counts a suspended machine's sleep.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Entry = dict[str, Any]
+
+
+class Spec(NamedTuple):
+    """What to run and under which limits, as a start message gave it."""
+
+    id: str
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    umask: int
+    output: str
+    stderr: str | None
+    grace: float
+    time_limit: float | None
+    max_output: int | None
+    nice: int
+    cpus: list[int] | None
+    meta: Any
+
+
+class Opened(NamedTuple):
+    """A daemon connected."""
+
+    connection: int
+
+
+class Closed(NamedTuple):
+    """A connection ended, for whatever cause."""
+
+    connection: int
+
+
+class Hello(NamedTuple):
+    """The connection wants the full state now and every event from now on."""
+
+    connection: int
+
+
+class Start(NamedTuple):
+    """Run this attempt, unless its id is known already."""
+
+    connection: int
+    spec: Spec
+
+
+class Stop(NamedTuple):
+    """End the attempt's whole tree: the signal first, after the grace SIGKILL."""
+
+    connection: int
+    id: str
+    signal: int
+    grace: float
+    reason: str
+
+
+class Signal(NamedTuple):
+    """Send one signal to every process of the attempt."""
+
+    connection: int
+    id: str
+    signal: int
+
+
+class Forget(NamedTuple):
+    """These exits are safe with the daemon."""
+
+    ids: list[str]
+
+
+class Leave(NamedTuple):
+    """Exit as soon as nothing is kept."""
+
+
+class Forked(NamedTuple):
+    """A careful start is under way in this child; its program does not run yet."""
+
+    id: str
+    pid: int
+    ticks: int
+
+
+class Spawned(NamedTuple):
+    """The attempt's program runs."""
+
+    id: str
+    pid: int
+    ticks: int
+    at: int
+    offset: int
+    stderr_offset: int
+
+
+class SpawnFailed(NamedTuple):
+    """The attempt's program never ran."""
+
+    id: str
+    reason: str
+    at: int
+
+
+class ChildEnded(NamedTuple):
+    """A child was reaped: some attempt's main process or an orphan of one."""
+
+    pid: int
+    status: int
+    rusage: Entry
+    at: int
+
+
+class Surveyed(NamedTuple):
+    """Whether anything of an ended attempt's tree is left, and what it wrote."""
+
+    id: str
+    empty: bool
+    output_bytes: int
+
+
+class Adopted(NamedTuple):
+    """A process left by a dead keeper is alive and watched."""
+
+    id: str
+    pid: int
+    ticks: int
+    at: int
+
+
+class Missing(NamedTuple):
+    """Nothing is known of a process that a dead keeper should have left."""
+
+    id: str
+    at: int
+
+
+class AdoptedEnded(NamedTuple):
+    """An adopted process is gone; without a status the kernel did not tell it."""
+
+    id: str
+    status: int | None
+    at: int
+
+
+class AdoptedUnclear(NamedTuple):
+    """An adopted process lives unwatched, or is over but not reaped yet."""
+
+    id: str
+    over: bool
+    at: int
+
+
+class Enclosed(NamedTuple):
+    """The attempt's tree now has a cgroup of its own."""
+
+    id: str
+    cgroup: str
+
+
+class Measured(NamedTuple):
+    """How many bytes the attempt has written so far."""
+
+    id: str
+    written: int
+
+
+class SocketMissing(NamedTuple):
+    """The socket's file is gone: no daemon can ever connect again."""
+
+
+class Restored(NamedTuple):
+    """What a predecessor of this boot had on record, in order."""
+
+    entries: list[Entry]
+
+
+class Tick(NamedTuple):
+    """Time passed; timers that are due act."""
+
+
+Event = (
+    Opened
+    | Closed
+    | Hello
+    | Start
+    | Stop
+    | Signal
+    | Forget
+    | Leave
+    | Forked
+    | Spawned
+    | SpawnFailed
+    | ChildEnded
+    | Surveyed
+    | Adopted
+    | Missing
+    | AdoptedEnded
+    | AdoptedUnclear
+    | Enclosed
+    | Measured
+    | SocketMissing
+    | Restored
+    | Tick
+)

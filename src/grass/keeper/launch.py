@@ -1,0 +1,117 @@
+"""Starting a keeper from a daemon, and connecting to one.
+
+The keeper must outlive whoever starts it: it is detached twice, keeps nothing of its
+starter's environment and descriptors and, where systemd runs, gets a scope of its own,
+so that neither a logout nor a restart of the daemon's service takes it along.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+
+_START_S = 20.0
+_BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+
+
+def start_keeper(directory: str) -> None:
+    """Start a keeper on the directory and return once it accepts connections.
+
+    One that is running already is as good. Blocks for some 50 ms. Raises TimeoutError
+    when it is not ready in time, OSError with the log's last line when it gave up.
+    """
+    command = [sys.executable, "-I", "-S", _MAIN, directory, "--detach"]
+    deadline = time.monotonic() + _START_S
+    scope = _scope_prefix()
+    answer = _run([*scope, *command], directory, deadline) if scope else b""
+    if not answer:
+        answer = _run(command, directory, deadline)
+    if answer == b"locked\n":
+        connect(directory).close()
+    elif answer != b"ready\n":
+        raise OSError(f"the keeper did not start: {_last_line(directory)}")
+
+
+def connect(directory: str) -> socket.socket:
+    """Connect to the keeper of the directory, however long its path is."""
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        channel.connect(f"/proc/self/fd/{folder}/keeper.sock")
+    except BaseException:
+        channel.close()
+        raise
+    finally:
+        os.close(folder)
+    return channel
+
+
+def _scope_prefix() -> list[str]:
+    program = shutil.which("systemd-run")
+    if program is None or not os.path.isdir("/run/systemd/system"):
+        return []
+    manager = [] if os.geteuid() == 0 else ["--user"]
+    options = ["--scope", "--quiet", "--collect", "--property=Delegate=yes"]
+    return [program, *manager, *options, "--"]
+
+
+def _run(command: list[str], directory: str, deadline: float) -> bytes:
+    """Run the command and return what it says on standard output, or nothing."""
+    reader, writer = os.pipe()
+    try:
+        pid = _spawn(command, directory, writer)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    try:
+        return _await_line(reader, deadline)
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        os.close(reader)
+        os.waitpid(pid, 0)
+
+
+def _spawn(command: list[str], directory: str, writer: int) -> int:
+    kept = {name: os.environ[name] for name in _BUS_VARIABLES if name in os.environ}
+    log = os.path.join(directory, "log")
+    appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        command[0],
+        command,
+        {"PATH": os.defpath, "LANG": "C.UTF-8", **kept},
+        file_actions=(
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+            (os.POSIX_SPAWN_DUP2, writer, 1),
+            (os.POSIX_SPAWN_OPEN, 2, log, appending, 0o600),
+        ),
+        setsid=True,
+        setsigmask=(),
+    )
+
+
+def _await_line(reader: int, deadline: float) -> bytes:
+    waiting = select.poll()
+    waiting.register(reader, select.POLLIN)
+    left_ms = (deadline - time.monotonic()) * 1000
+    if not waiting.poll(max(0.0, left_ms)):
+        raise TimeoutError(f"the keeper was not ready within {_START_S:.0f} s")
+    return os.read(reader, 64)
+
+
+def _last_line(directory: str) -> str:
+    try:
+        with open(os.path.join(directory, "log"), "rb") as file:
+            lines = file.read()[-4096:].splitlines()
+    except OSError as error:
+        return str(error)
+    return lines[-1].decode(errors="replace") if lines else "its log is empty"

@@ -1,0 +1,79 @@
+"""Resource limits of a login, set on the keeper so that its jobs inherit them.
+
+The shell that happened to start a daemon may have odd limits; PID 1's are those a login
+begins with. What may not be raised is left as it is: a limit never stops the keeper.
+"""
+
+from __future__ import annotations
+
+import resource
+
+_NAMES = {
+    "Max cpu time": resource.RLIMIT_CPU,
+    "Max file size": resource.RLIMIT_FSIZE,
+    "Max data size": resource.RLIMIT_DATA,
+    "Max stack size": resource.RLIMIT_STACK,
+    "Max core file size": resource.RLIMIT_CORE,
+    "Max resident set": resource.RLIMIT_RSS,
+    "Max processes": resource.RLIMIT_NPROC,
+    "Max open files": resource.RLIMIT_NOFILE,
+    "Max locked memory": resource.RLIMIT_MEMLOCK,
+    "Max address space": resource.RLIMIT_AS,
+    "Max pending signals": resource.RLIMIT_SIGPENDING,
+    "Max msgqueue size": resource.RLIMIT_MSGQUEUE,
+    "Max nice priority": resource.RLIMIT_NICE,
+    "Max realtime priority": resource.RLIMIT_RTPRIO,
+    "Max realtime timeout": resource.RLIMIT_RTTIME,
+}
+_SOFT = {resource.RLIMIT_NOFILE: 1024, resource.RLIMIT_CORE: 0}
+
+Pair = tuple[int, int]
+
+
+def set_login_limits() -> None:
+    """Give this process the limits of a login, as far as it may."""
+    try:
+        with open("/proc/1/limits", encoding="ascii") as file:
+            wanted = parse_limits(file.read())
+    except OSError:
+        wanted = {}
+    for which in {*wanted, *_SOFT}:
+        present = resource.getrlimit(which)
+        _set(which, wanted.get(which, present), present)
+
+
+def parse_limits(text: str) -> dict[int, Pair]:
+    """Read the soft and hard limits out of a /proc/PID/limits text."""
+    found = {}
+    for line in text.splitlines():
+        which = _NAMES.get(line[:25].strip())
+        words = line[25:].split()
+        if which is not None and len(words) >= 2:
+            found[which] = (_number(words[0]), _number(words[1]))
+    return found
+
+
+def _number(word: str) -> int:
+    return resource.RLIM_INFINITY if word == "unlimited" else int(word)
+
+
+def _set(which: int, wanted: Pair, present: Pair) -> None:
+    soft = _SOFT.get(which, wanted[0])
+    for hard in (_larger(wanted[1], present[1]), present[1]):
+        try:
+            resource.setrlimit(which, (_smaller(soft, hard), hard))
+        except (ValueError, OSError):
+            continue
+        return
+
+
+def _larger(one: int, other: int) -> int:
+    if resource.RLIM_INFINITY in (one, other):
+        return resource.RLIM_INFINITY
+    return max(one, other)
+
+
+def _smaller(one: int, other: int) -> int:
+    if one == resource.RLIM_INFINITY:
+        return other
+    return one if other == resource.RLIM_INFINITY else min(one, other)

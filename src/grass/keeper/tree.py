@@ -1,0 +1,291 @@
+"""Which processes belong to which attempt, read from /proc.
+
+A process belongs to an attempt when it is its main process, is in that one's session,
+descends from such a process, is in the attempt's cgroup or carries its marker in the
+environment. An orphan that none of this fits is counted to an attempt once no other
+attempt whose main process lives could have started it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import NamedTuple
+
+MARKER = b"GRASS_ATTEMPT_ID="
+_SHORT_READ = 2048
+_NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+class Stat(NamedTuple):
+    """What /proc/PID/stat says that matters here."""
+
+    pid: int
+    ppid: int
+    session: int
+    ticks: int
+    dead: bool
+
+
+class Main:
+    """The main process of an attempt that is not over, and where its tree may be."""
+
+    __slots__ = ("adopted", "alive", "cgroup", "id", "pid", "ticks")
+
+    def __init__(self, id: str, pid: int, ticks: int, adopted: bool) -> None:
+        """Note a process believed alive."""
+        self.id = id
+        self.pid = pid
+        self.ticks = ticks
+        self.adopted = adopted
+        self.alive = True
+        self.cgroup: str | None = None
+
+
+def read_stat(pid: int) -> Stat | None:
+    """Read one process; None when it does not exist."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        text = os.read(descriptor, 1024)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    # The name may hold anything, so count fields from its closing bracket.
+    fields = text[text.rindex(b")") + 2 :].split(None, 20)
+    dead = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+    return Stat(pid, int(fields[1]), int(fields[3]), int(fields[19]), dead)
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when the process started, in clock ticks since boot."""
+    stat = read_stat(pid)
+    return None if stat is None else stat.ticks
+
+
+def boot_ticks() -> int:
+    """Return the present time as the kernel would note it for a new process."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NS_PER_TICK
+
+
+def all_stats() -> dict[int, Stat]:
+    """Read every process there is."""
+    stats = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (stat := read_stat(int(name))) is not None:
+            stats[stat.pid] = stat
+    return stats
+
+
+def marker_of(pid: int) -> str | None:
+    """Return the attempt id a process carries in its environment, if readable."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+    except OSError:
+        return None
+    for variable in environment.split(b"\0"):
+        if variable.startswith(MARKER):
+            return os.fsdecode(variable[len(MARKER) :])
+    return None
+
+
+def cgroup_of(pid: int) -> str | None:
+    """Return the path of a process within the cgroup v2 hierarchy."""
+    try:
+        with open(f"/proc/{pid}/cgroup", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith(b"0::"):
+            return os.fsdecode(line[3:])
+    return None
+
+
+def _open_children(pid: int) -> int | None:
+    """Open the list of a process's children; not every kernel is built with it."""
+    try:
+        return os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+
+
+class Forest:
+    """The trees of all attempts that are not over."""
+
+    def __init__(self, keeper_pid: int) -> None:
+        """Begin without trees; orphans are children of `keeper_pid`."""
+        self.mains: dict[str, Main] = {}
+        self._keeper = keeper_pid
+        self._by_pid: dict[int, Main] = {}
+        self._children = _open_children(keeper_pid)
+        self._owners: dict[tuple[int, int], str] = {}
+        self._snapshot: dict[int, Stat] | None = None
+
+    def plant(self, id: str, pid: int, ticks: int, *, adopted: bool) -> Main:
+        """Note an attempt's main process."""
+        main = Main(id, pid, ticks, adopted)
+        self.mains[id] = main
+        if not adopted:
+            self._by_pid[pid] = main
+        return main
+
+    def reaped(self, pid: int) -> None:
+        """Note that a child of the keeper is gone."""
+        main = self._by_pid.pop(pid, None)
+        if main is not None:
+            main.alive = False
+
+    def fell(self, id: str) -> None:
+        """Drop an attempt whose tree is gone."""
+        main = self.mains.pop(id, None)
+        if main is not None and self._by_pid.get(main.pid) is main:
+            del self._by_pid[main.pid]
+        if not self.mains:
+            self._owners.clear()
+
+    def anything_left(self, id: str) -> bool:
+        """Look whether an attempt with no main process has other processes left."""
+        main = self.mains.get(id)
+        if main is None:
+            return False
+        if main.adopted:
+            # A fork can slip past one look at /proc, hardly past two.
+            return any(self._looked_afresh(id) for _ in range(2))
+        return any(self._claims(main, stat) for stat in self._orphans())
+
+    def look_away(self) -> None:
+        """Drop what was read of all processes; the next question reads anew."""
+        self._snapshot = None
+
+    def _looked_afresh(self, id: str) -> list[Stat]:
+        self.look_away()
+        return self.members(id)
+
+    def members(self, id: str) -> list[Stat]:
+        """Return every process of the attempt that runs, as of the last look."""
+        main = self.mains.get(id)
+        if main is None:
+            return []
+        if self._snapshot is None:
+            self._snapshot = all_stats()
+        stats = self._snapshot
+        belongs = dict.fromkeys(self._never_members(stats), False)
+        return [
+            stat
+            for stat in stats.values()
+            if not stat.dead and self._belongs(main, stat, stats, belongs)
+        ]
+
+    def _never_members(self, stats: dict[int, Stat]) -> set[int]:
+        """Return the keeper and what it descends from, which no job can have made.
+
+        Membership is inherited, so one wrong yes about the first process of a machine
+        would be a yes about all of them.
+        """
+        never = {0, 1}
+        above: Stat | None = stats.get(self._keeper)
+        while above is not None and above.pid not in never:
+            never.add(above.pid)
+            above = stats.get(above.ppid)
+        return never
+
+    def _belongs(
+        self, main: Main, stat: Stat, stats: dict[int, Stat], known: dict[int, bool]
+    ) -> bool:
+        """Follow the parents up to one whose membership is plain."""
+        chain = []
+        verdict: bool | None = None
+        while verdict is None:
+            if stat.pid in known:
+                verdict = known[stat.pid]
+                break
+            chain.append(stat.pid)
+            verdict = self._is_plainly(main, stat, stats)
+            parent = stats.get(stat.ppid)
+            if verdict is None and (parent is None or parent.pid in chain):
+                verdict = False
+            elif parent is not None:
+                stat = parent
+        for pid in chain:
+            known[pid] = verdict
+        return verdict
+
+    def _is_plainly(
+        self, main: Main, stat: Stat, stats: dict[int, Stat]
+    ) -> bool | None:
+        """Decide by the process itself; None leaves it to its parent."""
+        if stat.ticks < main.ticks or stat.pid == main.pid:
+            return stat.ticks == main.ticks
+        if self._is_in_session(main, stat, stats):
+            return True
+        if stat.pid in self._by_pid:
+            return False
+        if stat.ppid == self._keeper:
+            return self._claims(main, stat)
+        if main.adopted and marker_of(stat.pid) == main.id:
+            return True
+        return None
+
+    def _is_in_session(self, main: Main, stat: Stat, stats: dict[int, Stat]) -> bool:
+        # Session 0 is where processes from outside a pid namespace appear to be.
+        if stat.session != main.pid or main.pid <= 1:
+            return False
+        # A session keeps its leader's pid from being given out again, so only a
+        # leader with another start time shows that the number means someone else.
+        leader = stats.get(main.pid)
+        return leader is None or leader.ticks == main.ticks
+
+    def _orphans(self) -> list[Stat]:
+        """Return the children of the keeper that are no attempt's main process."""
+        children = map(int, self._read_children().split())
+        found = [read_stat(pid) for pid in children if pid not in self._by_pid]
+        return [stat for stat in found if stat is not None and not stat.dead]
+
+    def _read_children(self) -> bytes:
+        if self._children is None:
+            own = [s.pid for s in all_stats().values() if s.ppid == self._keeper]
+            return b" ".join(b"%d" % pid for pid in own)
+        text = chunk = os.pread(self._children, 1 << 16, 0)
+        # One read gives at most a page, however much is asked for.
+        while len(chunk) > _SHORT_READ:
+            chunk = os.pread(self._children, 1 << 16, len(text))
+            text += chunk
+        return text
+
+    def _claims(self, main: Main, orphan: Stat) -> bool:
+        owner = self._owner(orphan)
+        if owner is not None:
+            return owner == main.id
+        return orphan.ticks >= main.ticks and not any(
+            other.alive and other is not main and other.ticks <= orphan.ticks
+            for other in self.mains.values()
+        )
+
+    def _owner(self, orphan: Stat) -> str | None:
+        key = (orphan.pid, orphan.ticks)
+        owner = self._owners.get(key)
+        if owner is None:
+            owner = self._owner_by_traits(orphan)
+            if owner is not None:
+                self._owners[key] = owner
+        return owner
+
+    def _owner_by_traits(self, orphan: Stat) -> str | None:
+        for main in self.mains.values():
+            if main.pid == orphan.session and main.pid > 1:
+                return main.id
+        marker = marker_of(orphan.pid)
+        if marker in self.mains:
+            return marker
+        cgroup = cgroup_of(orphan.pid)
+        if cgroup is None or cgroup == "/":
+            return None
+        for main in self.mains.values():
+            if main.cgroup is not None and main.cgroup.endswith(cgroup):
+                return main.id
+        return None

@@ -1,0 +1,136 @@
+"""Every invariant of the scheduler, walked by the tests after each step.
+
+Each function raises AssertionError that names what is wrong. Slow on purpose: all is
+counted again from the holders and the lines, never taken from a running total.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from grass.model.resources import Capacity
+from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.fleet import Fleet
+from grass.scheduler.gates import Gate, Queue
+from grass.scheduler.shapes import Shape, Standing
+from grass.scheduler.worker import View, Worker
+
+
+def check_fleet(fleet: Fleet) -> None:
+    """For each unit, free plus what is held is the capacity; views count right."""
+    for worker in fleet.workers.values():
+        _check_units(worker)
+        _check_views(fleet, worker)
+    for holder, hold in fleet.holds.items():
+        assert hold.worker.holders.get(holder) is hold.allocation, f"holder {holder}"
+        assert fleet.workers[hold.worker.name] is hold.worker, f"worker of {holder}"
+    held = sum(len(worker.holders) for worker in fleet.workers.values())
+    assert held == len(fleet.holds), "a holder is known to its worker only"
+
+
+def check_gates(
+    fleet: Fleet, queues: Mapping[str, Queue], limiters: Mapping[str, Gate]
+) -> None:
+    """Each queue and limiter counts exactly the holders that name it."""
+    running: Counter[Gate] = Counter()
+    for hold in fleet.holds.values():
+        running.update(gate for gate in (hold.queue, hold.limiter) if gate is not None)
+    for gate in (*queues.values(), *limiters.values()):
+        assert gate.running == running[gate], f"{gate.name} counts {gate.running}"
+
+
+def check_shapes(dispatch: Dispatch) -> None:
+    """Each job waits in one shape, each shape where it will be found again."""
+    waiting: Counter[Queue] = Counter()
+    for key, shape in dispatch.shapes.items():
+        assert shape.key == key, "shape under a wrong key"
+        assert shape.members, f"empty shape {key}"
+        assert shape.head == min(shape.members.values()), f"head of {key}"
+        for job in shape.members:
+            assert dispatch.shape_of.get(job) is shape, f"job {job} is in two shapes"
+        waiting[shape.queue] += len(shape.members)
+        _check_standing(dispatch, shape)
+    assert sum(waiting.values()) == len(dispatch.shape_of), "a job is in no shape"
+    for queue, count in waiting.items():
+        assert queue.waiting == count, f"{queue.name} counts {queue.waiting} waiting"
+    for pool in dispatch.index.every_pool():
+        pool.check()
+
+
+def check_claims(dispatch: Dispatch) -> None:
+    """A claim is known to its worker and its job alike, and within the capacity."""
+    claims = dispatch.claims
+    for job, (worker, shape) in claims.held.items():
+        assert worker.claim is not None, f"claim of {job}"
+        assert worker.claim.job == job, f"claim of {job}"
+        assert job in shape.members, f"claim of {job}, which does not wait"
+        if not dispatch.is_outdated():
+            _check_within(worker.claim.allocation, worker.capacity, f"claim of {job}")
+    for worker in dispatch.fleet.workers.values():
+        claim = worker.claim
+        assert claim is None or claim.job in claims.held, f"{worker.name} drains"
+    for job, shape in claims.due.items():
+        assert job in shape.members, f"job {job} is due but does not wait"
+
+
+def _check_units(worker: Worker) -> None:
+    held: Counter[tuple[str, str]] = Counter()
+    for allocation in worker.holders.values():
+        for kind, units in allocation.items():
+            for unit, amount in units.items():
+                held[kind, unit] += amount
+    for kind, units in worker.capacity.items():
+        for unit, amount in units.items():
+            free = worker.free[kind][unit]
+            where = f"{kind} {unit} of {worker.name}"
+            assert free >= 0, f"{where} is oversubscribed by {-free}"
+            assert free + held.pop((kind, unit), 0) == amount, (
+                f"{where} does not add up"
+            )
+    assert not held, f"{worker.name} is held from units it does not have: {held}"
+    assert worker.free.keys() == worker.capacity.keys(), worker.name
+
+
+def _check_views(fleet: Fleet, worker: Worker) -> None:
+    for name, view in worker.views.items():
+        used: Counter[tuple[str, str]] = Counter()
+        for holder, allocation in worker.holders.items():
+            queue = fleet.holds[holder].queue
+            if queue is not None and queue.name == name:
+                for kind in allocation.keys() & view.limits.keys():
+                    for unit, amount in allocation[kind].items():
+                        used[kind, unit] += amount
+        counted = {(k, u): n for k, us in view.used.items() for u, n in us.items() if n}
+        assert counted == dict(used), f"view of {name} on {worker.name} counts wrong"
+        _check_rooms(worker, view)
+        assert view.inherited or not view.exceeded(), f"view of {name} is exceeded"
+
+
+def _check_rooms(worker: Worker, view: View) -> None:
+    for kind, limits in view.limits.items():
+        open_units = worker.free.get(kind, {}).keys() - worker.shut.get(kind, set())
+        assert view.room[kind].keys() == open_units & limits.keys(), f"room of {kind}"
+        for unit, left in view.room[kind].items():
+            allowed = limits[unit] - view.used[kind].get(unit, 0)
+            free = worker.free[kind][unit]
+            assert left == max(0, min(free, allowed)), f"room on {kind} {unit}"
+
+
+def _check_standing(dispatch: Dispatch, shape: Shape) -> None:
+    match shape.standing:
+        case Standing.READY:
+            assert any(each is shape for _, each in dispatch.ready), "ready but lost"
+        case Standing.PARKED:
+            gate = shape.parked_at
+            assert gate is not None, "parked nowhere"
+            assert any(each is shape for _, each in gate.parked), "parked but lost"
+        case Standing.BLOCKED:
+            names = {worker.name for worker in shape.eligible or ()}
+            assert shape.entries.keys() == names, f"{shape.key} is not indexed"
+    if shape.standing is not Standing.BLOCKED:
+        assert not shape.entries, f"{shape.key} is indexed though not blocked"
+
+
+def _check_within(allocation: Capacity, capacity: Capacity, what: str) -> None:
+    for kind, units in allocation.items():
+        for unit, amount in units.items():
+            assert amount <= capacity.get(kind, {}).get(unit, 0), what

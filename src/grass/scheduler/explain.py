@@ -1,0 +1,199 @@
+"""Why a job waits, in numbers, and why a request can never be met.
+
+Reads, never changes. The answer is about the worker that is nearest to meeting the
+request: what the job needs of each kind it lacks, what is free, who holds the rest.
+"""
+
+from dataclasses import dataclass
+
+from grass.model.amounts import decimal_text
+from grass.model.resources import Request, request_text
+from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.placement import allocate, fits_when_empty, shortage
+from grass.scheduler.shapes import Order, Shape
+from grass.scheduler.worker import Holder, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One kind that is short: amounts asked, free to this job, and in all."""
+
+    kind: str
+    asked: int
+    free: int
+    total: int
+
+    def __str__(self) -> str:
+        """Say it in numbers."""
+        asked, free, total = map(decimal_text, (self.asked, self.free, self.total))
+        pieces = ", in smaller pieces" if self.free >= self.asked else ""
+        return f"needs {self.kind} {asked}, free {free} of {total}{pieces}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a waiting job waits for; as text, the first thing that stands in its way."""
+
+    job: int
+    queue: str
+    position: int
+    """Place in the queue's order, from 1."""
+    paused: bool
+    queue_paused: bool
+    queue_full: tuple[int, int] | None
+    """Running and allowed, where the queue is at its limit."""
+    limiter_full: tuple[int, int] | None
+    worker: str | None
+    """The eligible worker that is nearest to meeting the request."""
+    needs: tuple[Need, ...]
+    together: tuple[Need, ...]
+    """Kinds that are free there, but not on the same units as they must be."""
+    holders: tuple[Holder, ...]
+    """Who holds units of the kinds that are short there."""
+    claimed_on: str | None
+    """The worker on which units drain for this job."""
+    held_for: int | None
+    """The job for which units of the nearest worker drain."""
+    overtaken: int
+    """How often jobs of worse order went ahead since units were last kept for it."""
+    overtaken_s: float
+    """Seconds since the first of them did."""
+
+    def __str__(self) -> str:
+        """Say in one short line why the job waits."""
+        if self.paused:
+            return "everything is paused"
+        if self.queue_paused:
+            return f"queue `{self.queue}` is paused"
+        if self.queue_full is not None:
+            return "queue `{}` runs {} of at most {}".format(
+                self.queue, *self.queue_full
+            )
+        if self.limiter_full is not None:
+            return "{} of at most {} of its array run".format(*self.limiter_full)
+        if self.worker is None:
+            return f"no worker of queue `{self.queue}` can run it at present"
+        return self._shortage()
+
+    def _shortage(self) -> str:
+        text = "; ".join(map(str, self.needs))
+        if self.together:
+            asked = [f"{n.kind} {decimal_text(n.asked)}" for n in self.together]
+            text = f"needs {' and '.join(asked)} on the same unit"
+        if self.claimed_on is not None:
+            return f"{text}; units of `{self.claimed_on}` are kept for it"
+        if self.held_for is not None:
+            return f"{text or 'would fit'}; units are kept for job {self.held_for}"
+        return text or "starts with the next decision"
+
+
+def explain(
+    dispatch: Dispatch, shape: Shape, job: int, *, now: float, paused: bool
+) -> Explanation:
+    """Collect what keeps a waiting job from starting."""
+    order = shape.members[job]
+    eligible = shape.eligible
+    if eligible is None:
+        eligible = dispatch.fleet.eligible(shape)
+    nearest = _nearest(eligible, shape, order)
+    needs = () if nearest is None else _needs(nearest, shape, order)
+    together = () if nearest is None or needs else _together(nearest, shape, order)
+    record = dispatch.claims.overtaken.get(job)
+    claimed = dispatch.claims.held.get(job)
+    return Explanation(
+        job=job,
+        queue=shape.key.queue,
+        position=_position(dispatch, shape, order),
+        paused=paused,
+        queue_paused=shape.queue.paused,
+        queue_full=shape.queue.fullness(),
+        limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
+        worker=None if nearest is None else nearest.name,
+        needs=needs,
+        together=together,
+        holders=() if nearest is None else _holders(nearest, needs + together),
+        claimed_on=None if claimed is None else claimed[0].name,
+        held_for=None if nearest is None else _held_for(nearest, order),
+        overtaken=0 if record is None else record.times,
+        overtaken_s=0.0 if record is None else now - record.first_at,
+    )
+
+
+def never_fits(
+    serving: list[Worker], queue: str, request: Request, labels: frozenset[str]
+) -> str | None:
+    """Say with numbers why none of these workers could meet a request when empty."""
+    if not serving:
+        return None
+    labelled = [worker for worker in serving if labels <= worker.labels]
+    if not labelled:
+        wanted = ", ".join(f"`{label}`" for label in sorted(labels))
+        return f"no worker of queue `{queue}` has {wanted}"
+    if any(fits_when_empty(worker, queue, request) for worker in labelled):
+        return None
+    for kind, asked in request:
+        most = max(_total(worker, queue, kind) for worker in labelled)
+        if asked > most:
+            has = decimal_text(most)
+            text = f"{kind}: asked {decimal_text(asked)}, the most any worker of queue"
+            return f"{text} `{queue}` has is {has}"
+    return f"no worker of queue `{queue}` has {request_text(request)} together"
+
+
+def _total(worker: Worker, queue: str, kind: str) -> int:
+    stock = worker.stocks_for(queue).get(kind)
+    return 0 if stock is None else stock.total
+
+
+def _position(dispatch: Dispatch, shape: Shape, order: Order) -> int:
+    return 1 + sum(
+        other < order
+        for each in dispatch.shapes.values()
+        if each.queue is shape.queue
+        for other in each.members.values()
+    )
+
+
+def _nearest(workers: list[Worker], shape: Shape, order: Order) -> Worker | None:
+    asked = dict(shape.request)
+
+    def missing(worker: Worker) -> float:
+        short = shortage(worker, shape.key.queue, shape.request, order)
+        return sum(amount / asked[kind] for kind, amount in short.items())
+
+    return min(workers, key=missing, default=None)
+
+
+def _needs(worker: Worker, shape: Shape, order: Order) -> tuple[Need, ...]:
+    short = shortage(worker, shape.key.queue, shape.request, order)
+    needs = tuple(_need(worker, shape, order, kind) for kind in short)
+    if "gpu" not in dict(shape.request):
+        return needs
+    return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
+
+
+def _together(worker: Worker, shape: Shape, order: Order) -> tuple[Need, ...]:
+    if allocate(worker, shape.key.queue, shape.request, order) is not None:
+        return ()
+    return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
+
+
+def _need(worker: Worker, shape: Shape, order: Order, kind: str) -> Need:
+    queue = shape.key.queue
+    free = sum(worker.units_for(kind, queue, order).values())
+    total = worker.stocks_for(queue)[kind].total
+    return Need(kind, dict(shape.request)[kind], free, total)
+
+
+def _holders(worker: Worker, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
+    kinds = {need.kind for need in needs}
+    return tuple(
+        holder
+        for holder, allocation in worker.holders.items()
+        if not kinds.isdisjoint(allocation)
+    )
+
+
+def _held_for(worker: Worker, order: Order) -> int | None:
+    claim = worker.claim
+    return claim.job if claim is not None and claim.order < order else None

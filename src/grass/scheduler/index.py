@@ -1,0 +1,236 @@
+"""Blocked shapes, found by what a worker must free before they can start.
+
+A blocked shape has one entry per eligible worker, in the pool of a kind that this
+worker lacks for it. So no wake-up is lost, and a release asks only the pools of the
+kinds it freed for the best shape whose amount is now within reach. Entries carry the
+head's order of the time they were made: it can only have become worse since (a better
+head makes the shape ready again), so a stale entry surfaces early and is then renewed.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import NamedTuple
+
+from grass.model.resources import Units
+from grass.scheduler.ladder import Ladder
+from grass.scheduler.placement import TIED, reach_one, reach_several, tied_reach
+from grass.scheduler.shapes import Order, Shape
+from grass.scheduler.worker import Worker
+
+TIED_KINDS = frozenset({"gpu", "vram"})
+
+
+class Entry(NamedTuple):
+    """One blocked shape in one worker's pool."""
+
+    order: Order
+    shape: Shape
+    amount: int
+    pool: "Pool"
+
+
+class Pool:
+    """Shapes that lack one kind of one worker, as all queues or one view sees it."""
+
+    __slots__ = ("_buckets", "_dead", "_ladder", "_live", "kind", "queue", "worker")
+
+    def __init__(self, worker: Worker, kind: str, queue: str) -> None:
+        """Start empty; `queue` is empty where no view limits the kind."""
+        self.worker = worker
+        self.kind = kind
+        self.queue = queue
+        self._live = 0
+        self._dead = 0
+        self._buckets: dict[int, list[Entry]] = {}
+        self._ladder = Ladder()
+
+    def __lt__(self, other: "Pool") -> bool:
+        """Order nothing: entries differ before their pools are compared."""
+        return False
+
+    def push(self, shape: Shape, amount: int) -> None:
+        """Add a blocked shape that asks for this amount of the kind."""
+        assert shape.head is not None
+        entry = Entry(shape.head, shape, amount, self)
+        shape.entries[self.worker.name] = entry
+        self._live += 1
+        bucket = self._buckets.setdefault(amount, [])
+        heappush(bucket, entry)
+        if bucket[0] is entry:
+            self._ladder.put(amount, entry)
+
+    def forget(self) -> None:
+        """Count one entry as dead; its shape no longer names it."""
+        self._live -= 1
+        self._dead += 1
+        if self._dead > self._live + 64:
+            self._compact()
+
+    def best_startable(self) -> Entry | None:
+        """Return the best live entry whose amount is within reach on the worker."""
+        entry = self._best_within(None)
+        claim = self.worker.claim
+        if entry is None or claim is None or entry.order <= claim.order:
+            return entry
+        return self._best_within(entry.order)
+
+    def best_live(self, better_than: Order) -> Entry | None:
+        """Return the best live entry of all, if it beats this order."""
+        while True:
+            entry = self._ladder.top()
+            if entry is None or entry.order >= better_than:
+                return None
+            if self._is_current(entry):
+                return entry
+            self._renew(entry)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the live entries, in no order."""
+        for bucket in self._buckets.values():
+            for entry in bucket:
+                if entry.shape.entries.get(self.worker.name) is entry:
+                    yield entry
+
+    def check(self) -> None:
+        """Compare counts and the ladder with the buckets."""
+        live = sum(1 for _ in self.entries())
+        total = sum(len(bucket) for bucket in self._buckets.values())
+        assert live == self._live, f"{self.kind}: {live} live, counted {self._live}"
+        assert total - live == self._dead, f"{self.kind}: dead count"
+        for amount, bucket in self._buckets.items():
+            assert self._ladder.best(amount - 1, amount) is bucket[0], "ladder"
+
+    def _best_within(self, order: Order | None) -> Entry | None:
+        if not self._buckets:
+            return None
+        one, largest, several = self._reach(order)
+        while True:
+            entry = self._ladder.best(0, one) if one else None
+            if several > largest:
+                larger = self._ladder.best(largest, several)
+                if larger is not None and (entry is None or larger < entry):
+                    entry = larger
+            if entry is None or self._is_current(entry):
+                return entry
+            self._renew(entry)
+
+    def _reach(self, order: Order | None) -> tuple[int, int, int]:
+        """Return the reach on one unit, the largest unit, and the reach on several."""
+        worker, queue = self.worker, self.queue
+        if self.kind is TIED:
+            gpu = worker.units_for("gpu", queue, order)
+            reach = tied_reach(gpu, worker.units_for("vram", queue, order))
+            return reach, reach, 0
+        stock = worker.stocks_for(queue).get(self.kind)
+        if stock is None:
+            return 0, 0, 0
+        units: Units = worker.units_for(self.kind, queue, order)
+        several = 0
+        if self._ladder.greatest() > stock.largest:
+            several = reach_several(units, stock.sizes)
+        return min(reach_one(units), stock.largest), stock.largest, several
+
+    def _is_current(self, entry: Entry) -> bool:
+        shape = entry.shape
+        live = shape.entries.get(self.worker.name) is entry
+        return live and entry.order is shape.head
+
+    def _renew(self, entry: Entry) -> None:
+        """Replace a bucket's top that is stale, or drop it if it is dead."""
+        _, shape, amount, _ = entry
+        bucket = self._buckets[amount]
+        if shape.entries.get(self.worker.name) is entry and shape.head is not None:
+            renewed = Entry(shape.head, shape, amount, self)
+            shape.entries[self.worker.name] = renewed
+            heapreplace(bucket, renewed)
+        else:
+            heappop(bucket)
+            self._dead -= 1
+        if bucket:
+            self._ladder.put(amount, bucket[0])
+        else:
+            del self._buckets[amount]
+            self._ladder.remove(amount)
+
+    def _compact(self) -> None:
+        live = list(self.entries())
+        self._dead = 0
+        self._buckets = {}
+        self._ladder = Ladder()
+        for entry in live:
+            self._buckets.setdefault(entry.amount, []).append(entry)
+        for amount, bucket in self._buckets.items():
+            heapify(bucket)
+            self._ladder.put(amount, bucket[0])
+
+
+class BlockedIndex:
+    """The pools of every worker."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._pools: dict[str, dict[str, dict[str, Pool]]] = {}
+
+    def insert(self, shape: Shape, worker: Worker, kind: str, amount: int) -> None:
+        """Enter a shape for one worker under the kind it lacks there."""
+        queue = shape.key.queue
+        view = worker.views.get(queue)
+        if view is None or not _limits(view.limits, kind):
+            queue = ""
+        kinds = self._pools.setdefault(worker.name, {})
+        pools = kinds.setdefault(kind, {})
+        pool = pools.get(queue)
+        if pool is None:
+            pool = pools[queue] = Pool(worker, kind, queue)
+        pool.push(shape, amount)
+
+    def withdraw(self, shape: Shape, worker: str) -> None:
+        """Take out a shape's entry for one worker."""
+        entry = shape.entries.pop(worker, None)
+        if entry is not None:
+            entry.pool.forget()
+
+    def forget(self, shape: Shape) -> None:
+        """Take out all entries of a shape."""
+        entries = list(shape.entries.values())
+        shape.entries.clear()
+        for entry in entries:
+            entry.pool.forget()
+
+    def best_startable(self, worker: Worker, kinds: Iterable[str]) -> Entry | None:
+        """Return the best shape that a release of these kinds may have unblocked."""
+        found: Entry | None = None
+        for pool in self.pools(worker, kinds):
+            entry = pool.best_startable()
+            if entry is not None and (found is None or entry.order < found.order):
+                found = entry
+        return found
+
+    def pools(self, worker: Worker, kinds: Iterable[str]) -> list[Pool]:
+        """Return a worker's pools that any of these kinds feeds."""
+        of_worker = self._pools.get(worker.name)
+        if of_worker is None:
+            return []
+        found: list[Pool] = []
+        for kind in kinds:
+            if kind in of_worker:
+                found += of_worker[kind].values()
+        if TIED in of_worker and not TIED_KINDS.isdisjoint(kinds):
+            found += of_worker[TIED].values()
+        return found
+
+    def every_pool(self) -> Iterator[Pool]:
+        """Yield all pools."""
+        for kinds in self._pools.values():
+            for pools in kinds.values():
+                yield from pools.values()
+
+    def clear(self) -> None:
+        """Forget everything; the shapes' own entries are the caller's to clear."""
+        self._pools.clear()
+
+
+def _limits(limits: dict[str, Units], kind: str) -> bool:
+    if kind is TIED:
+        return not TIED_KINDS.isdisjoint(limits)
+    return kind in limits

@@ -1,0 +1,1 @@
+"""Tests of the keeper: real processes, and a core with made-up ones."""

@@ -1,0 +1,143 @@
+"""The core's decisions, with time and processes made up."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from grass.keeper import effects, events
+from grass.keeper.core import KeeperCore
+
+
+def spec(id: str = "a", **fields: Any) -> events.Spec:
+    plain = events.Spec(
+        id, ["true"], {}, "/", 0o022, "/o", None, 15.0, None, None, 0, None, {}
+    )
+    return plain._replace(**fields)
+
+
+def spawned(id: str = "a", pid: int = 100) -> events.Spawned:
+    return events.Spawned(id, pid, 5, 1_000_000, 0, 0)
+
+
+def ended(pid: int = 100, status: int = 0) -> events.ChildEnded:
+    return events.ChildEnded(pid, status, {}, 2_000_000)
+
+
+def core_with_job(**fields: Any) -> KeeperCore:
+    core = KeeperCore(1, "boot")
+    core.step(events.Restored([]), 0.0)
+    core.step(events.Opened(7), 0.0)
+    core.step(events.Start(7, spec(**fields)), 0.0)
+    core.step(spawned(), 0.0)
+    return core
+
+
+def of(wanted: list[effects.Effect], kind: type) -> list[Any]:
+    return [effect for effect in wanted if type(effect) is kind]
+
+
+def test_record_comes_before_the_spawn() -> None:
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    wanted = core.step(events.Start(7, spec()), 0.0)
+    assert [type(effect) for effect in wanted] == [effects.Record, effects.Spawn]
+
+
+def test_exit_is_published_only_when_the_tree_is_empty() -> None:
+    core = core_with_job()
+    assert core.step(ended(status=256), 1.0) == [effects.Survey("a")]
+    wanted = core.step(events.Surveyed("a", False, 0), 1.0)
+    assert of(wanted, effects.SignalTree) == [effects.SignalTree("a", (15, 18))]
+    assert not of(wanted, effects.Publish)
+    assert core.step(ended(pid=999), 1.1) == [effects.Survey("a")]
+    [published] = of(core.step(events.Surveyed("a", True, 9), 1.1), effects.Publish)
+    assert published.entry["code"] == 1
+    assert published.entry["output_bytes"] == 9
+
+
+def test_kill_is_repeated_with_growing_pauses_until_the_end() -> None:
+    core = core_with_job()
+    core.step(events.Stop(7, "a", 15, 3.0, "cancelled"), 10.0)
+    kills: list[float] = []
+    while len(kills) < 10:
+        due = core.timers.next_due()
+        assert due is not None
+        if of(core.step(events.Tick(), due), effects.KillTree):
+            kills.append(due)
+    pauses = [later - earlier for earlier, later in pairwise(kills)]
+    assert kills[0] == 13.0
+    assert pauses == sorted(pauses)
+    assert round(pauses[-1], 6) == 5.0
+    assert core.attempts["a"].full_entry()["stopping"]
+
+
+def test_every_deadline_ends_with_the_attempt() -> None:
+    core = core_with_job(time_limit=50.0, max_output=100)
+    core.step(events.Tick(), 0.1)
+    assert core.timers.next_due() is not None
+    core.step(ended(), 1.0)
+    core.step(events.Surveyed("a", True, 0), 1.0)
+    assert core.timers.next_due() is None
+
+
+def test_output_checks_come_closer_as_the_limit_does() -> None:
+    core = core_with_job(max_output=8 << 30)
+    core.step(events.Tick(), 0.1)
+    assert core.timers.next_due() == 8.1
+    assert core.step(events.Tick(), 8.1) == [effects.Measure("a")]
+    core.step(events.Measured("a", 6 << 30), 8.1)
+    assert core.timers.next_due() == 10.1
+    core.step(events.Tick(), 10.1)
+    core.step(events.Measured("a", 8 << 30), 10.1)
+    assert core.timers.next_due() == 10.35
+    core.step(events.Tick(), 10.35)
+    wanted = core.step(events.Measured("a", (8 << 30) + 1), 10.35)
+    assert of(wanted, effects.SignalTree)
+
+
+def test_snapshot_restores_to_the_same_snapshot() -> None:
+    core = core_with_job()
+    core.step(events.Enclosed("a", "/cg"), 0.1)
+    core.step(events.Stop(7, "a", 15, 3.0, "cancelled"), 1.0)
+    core.step(events.Start(7, spec("b")), 2.0)
+    core.step(events.SpawnFailed("b", "could not start: x", 5), 2.0)
+    core.step(events.Start(7, spec("c")), 2.0)
+    core.step(events.Forked("c", 300, 9), 2.0)
+    successor = KeeperCore(2, "boot")
+    wanted = successor.step(events.Restored(core.snapshot()), 3.0)
+    assert successor.snapshot() == core.snapshot()
+    assert of(wanted, effects.Adopt) == [
+        effects.Adopt("a", 100, 5),
+        effects.Adopt("c", 300, 9),
+    ]
+
+
+def test_adopted_process_nobody_reaps_is_lost_in_the_end() -> None:
+    core = KeeperCore(2, "boot")
+    core.step(events.Restored(core_with_job().snapshot()), 0.0)
+    core.step(events.Adopted("a", 100, 5, 0), 0.0)
+    now, wanted = 0.0, core.step(events.AdoptedUnclear("a", True, 1), 0.0)
+    while not of(wanted, effects.Survey):
+        now += 5.0
+        core.step(events.Tick(), now)
+        wanted = core.step(events.AdoptedUnclear("a", True, 1), now)
+    core.step(events.Surveyed("a", True, 0), now)
+    assert core.attempts["a"].full_entry()["lost"]
+    assert now < 200
+
+
+def test_keeper_that_no_daemon_ever_greets_leaves() -> None:
+    core = KeeperCore(1, "boot")
+    assert not of(core.step(events.Restored([]), 0.0), effects.Exit)
+    assert not of(core.step(events.Tick(), 29.0), effects.Exit)
+    assert of(core.step(events.Tick(), 30.0), effects.Exit)
+
+
+def test_keeper_with_an_unacknowledged_exit_stays_while_its_socket_does() -> None:
+    core = core_with_job()
+    core.step(ended(), 1.0)
+    core.step(events.Surveyed("a", True, 0), 1.0)
+    wanted = core.step(events.Closed(7), 1.0)
+    assert wanted == [effects.CheckSocket()]
+    assert of(core.step(events.SocketMissing(), 1.0), effects.Exit)

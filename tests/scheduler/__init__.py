@@ -1,0 +1,1 @@
+"""Tests of the decisions: pure, no processes, every step checked."""

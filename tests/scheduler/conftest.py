@@ -1,0 +1,11 @@
+"""Fixtures of the scheduler's tests."""
+
+import pytest
+
+from .lab import Lab
+
+
+@pytest.fixture
+def lab() -> Lab:
+    """Give a scheduler without workers."""
+    return Lab()

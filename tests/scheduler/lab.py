@@ -1,0 +1,95 @@
+"""A scheduler with short calls, whose every step is followed by a full check."""
+
+from grass.model.resources import Allocation, Capacity, capacity_from, request_from
+from grass.scheduler import Explanation, Placement, Scheduler
+
+Started = dict[int, tuple[str, Allocation]]
+
+
+def whole(amount: float) -> int:
+    """Give units as an amount."""
+    return round(amount * 10_000)
+
+
+class Lab:
+    """Requests and capacities as people write them; jobs numbered from 1."""
+
+    def __init__(self, overtakes: int = 100, patience_s: float = 900.0) -> None:
+        """Start with the queue `default`, which every worker serves."""
+        self.scheduler = Scheduler(overtakes=overtakes, patience_s=patience_s)
+        self.queue("default", open_to_all=True)
+        self.now = 0.0
+        self.last = 0
+
+    def worker(self, name: str, capacity: str, *labels: str) -> None:
+        """Add a worker or change its capacity."""
+        self.scheduler.add_worker(name, capacity_from(capacity), frozenset(labels))
+        self.scheduler.check()
+
+    def queue(
+        self,
+        name: str,
+        *,
+        paused: bool = False,
+        max_running: int | None = None,
+        open_to_all: bool = False,
+    ) -> None:
+        """Add a queue or change it."""
+        self.scheduler.set_queue(
+            name, paused=paused, max_running=max_running, open_to_all=open_to_all
+        )
+        self.scheduler.check()
+
+    def view(self, queue: str, worker: str, capacity: str | None) -> None:
+        """Set a queue's view on a worker."""
+        limits: Capacity | None = None if capacity is None else capacity_from(capacity)
+        self.scheduler.set_view(queue, worker, limits)
+        self.scheduler.check()
+
+    def enqueue(
+        self,
+        request: str,
+        priority: int = 0,
+        *,
+        queue: str = "default",
+        worker: str | None = None,
+        labels: tuple[str, ...] = (),
+        limiter: str | None = None,
+        arrival: int | None = None,
+    ) -> int:
+        """Enqueue the next job and return its id."""
+        self.last += 1
+        self.scheduler.enqueue(
+            self.last,
+            queue,
+            request_from(request),
+            priority,
+            worker=worker,
+            labels=frozenset(labels),
+            limiter=limiter,
+            arrival=arrival,
+        )
+        self.scheduler.check()
+        return self.last
+
+    def decide(self) -> Started:
+        """Decide once and return who started where."""
+        placements: list[Placement] = self.scheduler.decide(self.now)
+        self.scheduler.check()
+        return {job: (worker, units) for job, worker, units in placements}
+
+    def release(self, *holders: int | str) -> Started:
+        """Release holders, then decide."""
+        for holder in holders:
+            self.scheduler.release(holder)
+            self.scheduler.check()
+        return self.decide()
+
+    def start(self, request: str, **options: str) -> Allocation:
+        """Enqueue a job that must start at once, and return its units."""
+        job = self.enqueue(request, queue=options.get("queue", "default"))
+        return self.decide()[job][1]
+
+    def explain(self, job: int) -> Explanation:
+        """Ask why a job waits."""
+        return self.scheduler.explain(job, self.now)

@@ -1,0 +1,129 @@
+"""What could start, found by trying everything: slow, simple, and independent.
+
+Knows the rules from their description only and shares no code with the scheduler, so
+that a wrong index or a lost wake-up shows as a difference.
+"""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from grass.model.resources import Allocation, Capacity, Request, Units
+
+
+@dataclass
+class Waiting:
+    """One waiting job as it was enqueued."""
+
+    queue: str
+    request: Request
+    priority: int
+    worker: str | None
+    limiter: str | None
+
+
+@dataclass
+class Oracle:
+    """Everything that was ever told to the scheduler."""
+
+    capacity: dict[str, Capacity] = field(default_factory=dict)
+    views: dict[tuple[str, str], Capacity] = field(default_factory=dict)
+    drained: set[tuple[str, str, str]] = field(default_factory=set)
+    paused: dict[str, bool] = field(default_factory=dict)
+    max_running: dict[str, int | None] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+    running: dict[int, tuple[Waiting, str, Allocation]] = field(default_factory=dict)
+
+    def startable(self) -> list[int]:
+        """Return the waiting jobs that some worker could start now."""
+        return [
+            job
+            for job, asked in self.waiting.items()
+            if self._gates_open(asked)
+            and any(self.fits(asked, worker) for worker in self.capacity)
+        ]
+
+    def fits(self, asked: Waiting, worker: str) -> bool:
+        """Tell whether one worker could start a job now."""
+        view = self.views.get((asked.queue, worker))
+        serves = asked.queue == "default" or view is not None
+        if not serves or asked.worker not in (None, worker):
+            return False
+        request = dict(asked.request)
+        if "gpu" in request and "vram" in request:
+            return self._fits_tied(asked, worker, request)
+        return all(
+            _kind_fits(
+                self._free(asked.queue, worker, kind),
+                self._sizes(asked.queue, worker, kind),
+                amount,
+            )
+            for kind, amount in request.items()
+        )
+
+    def _fits_tied(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
+        rest = [(k, n) for k, n in request.items() if k not in ("gpu", "vram")]
+        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        # The histories ask for vram only next to a share of one gpu.
+        gpu = self._free(asked.queue, worker, "gpu")
+        vram = self._free(asked.queue, worker, "vram")
+        on_one = any(
+            free >= request["gpu"] and vram.get(unit, 0) >= request["vram"]
+            for unit, free in gpu.items()
+        )
+        return on_one and self.fits(others, worker)
+
+    def _gates_open(self, asked: Waiting) -> bool:
+        if self.paused.get(asked.queue):
+            return False
+        in_queue = sum(
+            each.queue == asked.queue for each, _, _ in self.running.values()
+        )
+        allowed = self.max_running.get(asked.queue)
+        if allowed is not None and in_queue >= allowed:
+            return False
+        if asked.limiter is None or asked.limiter not in self.limits:
+            return True
+        capped = sum(
+            each.limiter == asked.limiter for each, _, _ in self.running.values()
+        )
+        return capped < self.limits[asked.limiter]
+
+    def _sizes(self, queue: str, worker: str, kind: str) -> Units:
+        units = self.capacity[worker].get(kind, {})
+        view = self.views.get((queue, worker), {})
+        if kind not in view:
+            return units
+        return {u: min(n, view[kind][u]) for u, n in units.items() if u in view[kind]}
+
+    def _free(self, queue: str, worker: str, kind: str) -> Units:
+        free = {}
+        for unit, size in self._sizes(queue, worker, kind).items():
+            if (worker, kind, unit) in self.drained:
+                continue
+            used = self._held(None, worker, kind, unit)
+            left = self.capacity[worker][kind][unit] - used
+            own = size - self._held(queue, worker, kind, unit)
+            limited = kind in self.views.get((queue, worker), {})
+            free[unit] = max(0, min(left, own) if limited else left)
+        return free
+
+    def _held(self, queue: str | None, worker: str, kind: str, unit: str) -> int:
+        return sum(
+            allocation.get(kind, {}).get(unit, 0)
+            for asked, where, allocation in self.running.values()
+            if where == worker and queue in (None, asked.queue)
+        )
+
+
+def _kind_fits(free: Units, sizes: Units, amount: int) -> bool:
+    if amount <= max(sizes.values(), default=0):
+        return any(has >= amount for has in free.values())
+    whole = [unit for unit, has in free.items() if has == sizes[unit]]
+    for count in range(1, len(whole) + 1):
+        for chosen in combinations(whole, count):
+            rest = amount - sum(sizes[unit] for unit in chosen)
+            others = [has for unit, has in free.items() if unit not in chosen]
+            if rest <= 0 or any(has >= rest for has in others):
+                return True
+    return False

@@ -1,0 +1,110 @@
+"""Every wait has a reason with numbers."""
+
+import pytest
+
+from grass.model.resources import request_from
+
+from .lab import Lab
+
+
+def test_a_shortage_names_the_kind_and_the_numbers(lab: Lab) -> None:
+    lab.worker("w", "{gpu:4}")
+    lab.start("{gpu:3}")
+    job = lab.enqueue("{gpu:2}")
+    lab.decide()
+    explanation = lab.explain(job)
+    assert str(explanation) == "needs gpu 2, free 1 of 4"
+    assert explanation.holders == (1,)
+    assert explanation.worker == "w"
+
+
+def test_free_shares_that_are_too_small_are_called_so(lab: Lab) -> None:
+    lab.worker("w", "{gpu:2}")
+    lab.start("{gpu:0.6}")
+    lab.start("{gpu:0.6}")
+    job = lab.enqueue("{gpu:0.7}")
+    lab.decide()
+    expected = "needs gpu 0.7, free 0.8 of 2, in smaller pieces"
+    assert str(lab.explain(job)) == expected
+
+
+def test_the_position_counts_better_jobs_of_the_queue(lab: Lab) -> None:
+    for priority in (0, 5, 0):
+        lab.enqueue("{cpu:1}", priority)
+    lab.enqueue("{gpu:1}")
+    lab.enqueue("{gpu:1}", queue="q")
+    assert [lab.explain(job).position for job in range(1, 6)] == [2, 1, 3, 4, 1]
+
+
+def test_pauses_and_limits_are_named(lab: Lab) -> None:
+    lab.worker("w", "{cpu:4}")
+    lab.queue("q", max_running=1, open_to_all=True)
+    lab.scheduler.set_limit("array", 1)
+    lab.start("{cpu:1}", queue="q")
+    full = lab.enqueue("{cpu:1}", queue="q")
+    lab.enqueue("{cpu:1}", limiter="array")
+    capped = lab.enqueue("{cpu:1}", limiter="array")
+    lab.decide()
+    assert str(lab.explain(full)) == "queue `q` runs 1 of at most 1"
+    assert str(lab.explain(capped)) == "1 of at most 1 of its array run"
+    lab.queue("q", paused=True, open_to_all=True)
+    assert str(lab.explain(full)) == "queue `q` is paused"
+    lab.scheduler.set_paused(True)
+    assert str(lab.explain(full)) == "everything is paused"
+
+
+def test_a_queue_without_workers_is_named(lab: Lab) -> None:
+    job = lab.enqueue("{cpu:1}", queue="q")
+    assert str(lab.explain(job)) == "no worker of queue `q` can run it at present"
+
+
+def test_a_job_not_yet_decided_on_says_so(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1}")
+    job = lab.enqueue("{cpu:1}")
+    assert str(lab.explain(job)) == "starts with the next decision"
+
+
+def test_tied_kinds_on_different_units_are_explained(lab: Lab) -> None:
+    lab.worker("w", "{gpu:2,vram:{'0':8,'1':8}}")
+    lab.scheduler.occupy("a", "w", {"gpu": {"0": 10_000}})
+    lab.scheduler.occupy("b", "w", {"vram": {"1": 80_000}})
+    job = lab.enqueue("{gpu:1,vram:8}")
+    lab.decide()
+    assert str(lab.explain(job)) == "needs gpu 1 and vram 8 on the same unit"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "sentence"),
+    [
+        ("{gpu:2}", None),
+        ("{gpu:5}", "gpu: asked 5, the most any worker of queue `q1` has is 2"),
+        ("{tpu:1}", "tpu: asked 1, the most any worker of queue `q1` has is 0"),
+        ("{cpu:8,gpu:2}", "no worker of queue `q1` has {cpu:8,gpu:2} together"),
+    ],
+)
+def test_what_can_never_be_met_is_said_in_numbers(
+    lab: Lab, request_text: str, sentence: str | None
+) -> None:
+    lab.worker("a", "{cpu:8,gpu:1}")
+    lab.worker("b", "{cpu:2,gpu:4}")
+    lab.view("q1", "a", "{gpu:1}")
+    lab.view("q1", "b", "{gpu:2}")
+    lab.start("{cpu:8}")
+    request = request_from(request_text)
+    assert lab.scheduler.never_fits("q1", request) == sentence
+
+
+def test_a_queue_whose_workers_have_not_come_accepts_anything(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1}")
+    request = request_from("{gpu:100}")
+    assert lab.scheduler.never_fits("q", request) is None
+    assert lab.scheduler.never_fits("default", request, worker="other") is None
+
+
+def test_a_label_that_no_worker_has_is_named(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1}", "slow")
+    labels = frozenset({"near", "fast"})
+    sentence = lab.scheduler.never_fits(
+        "default", request_from("{cpu:1}"), labels=labels
+    )
+    assert sentence == "no worker of queue `default` has `fast`, `near`"

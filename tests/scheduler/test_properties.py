@@ -1,0 +1,314 @@
+"""Random histories against a brute-force oracle, with every invariant after each step.
+
+Never over capacity, nothing startable left waiting, strict order within a shape, no
+lost wake-up with several workers and views, the same decisions for the same calls.
+"""
+
+import os
+import subprocess
+import sys
+from collections import defaultdict
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from grass.model.resources import Capacity, Request
+from grass.scheduler import Placement, Scheduler
+
+from .oracle import Oracle, Waiting
+
+QUEUES = ("default", "a", "b")
+WORKERS = ("u", "v", "w")
+LIMITERS = ("x", "y")
+HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
+CHECKS = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@st.composite
+def capacities(draw: st.DrawFn) -> Capacity:
+    """Small machines; gpu and vram have the same units."""
+    units = draw(st.integers(1, 3))
+    capacity = {
+        "gpu": {str(unit): 10_000 for unit in range(units)},
+        "vram": {str(unit): draw(HALVES) for unit in range(units)},
+        "cpu": {str(unit): draw(HALVES) for unit in range(draw(st.integers(1, 4)))},
+    }
+    kinds = draw(st.sets(st.sampled_from(sorted(capacity)), min_size=1))
+    return {kind: capacity[kind] for kind in sorted(kinds)}
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> Request:
+    """Small requests; one gpu at most where vram is asked too."""
+    amounts = {kind: draw(HALVES) for kind in draw(st.sets(st.sampled_from(KINDS)))}
+    if {"gpu", "vram"} <= amounts.keys():
+        amounts["gpu"] = min(amounts["gpu"], 5_000)
+    return tuple(sorted(amounts.items()))
+
+
+KINDS = ("cpu", "gpu", "vram")
+
+
+class Histories(RuleBasedStateMachine):
+    """Any order of calls, small enough for the oracle to try everything."""
+
+    overtakes = 10**9
+
+    def __init__(self) -> None:
+        """Start with the three queues."""
+        super().__init__()
+        self.scheduler = Scheduler(overtakes=self.overtakes)
+        self.oracle = Oracle()
+        self.now = 0.0
+        self.jobs = 0
+        for queue in QUEUES:
+            self.set_queue(queue, paused=False, max_running=None)
+
+    @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
+    def add_worker(self, worker: str, capacity: Capacity) -> None:
+        """A worker joins, if it is not there; changes have tests of their own."""
+        if worker not in self.oracle.capacity and not self._held_on(worker):
+            self.scheduler.add_worker(worker, capacity)
+            self.oracle.capacity[worker] = capacity
+
+    @rule(worker=st.sampled_from(WORKERS))
+    def remove_worker(self, worker: str) -> None:
+        """A worker goes away, with or without holders."""
+        self.scheduler.remove_worker(worker)
+        self.oracle.capacity.pop(worker, None)
+        self.oracle.drained = {d for d in self.oracle.drained if d[0] != worker}
+
+    @precondition(lambda self: self.oracle.capacity)
+    @rule(data=st.data(), on=st.booleans())
+    def drain(self, data: st.DataObject, on: bool) -> None:
+        """One unit of one worker is drained or opened."""
+        worker = data.draw(st.sampled_from(sorted(self.oracle.capacity)))
+        kind = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker])))
+        unit = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker][kind])))
+        self.scheduler.drain(worker, kind, unit, on)
+        (self.oracle.drained.add if on else self.oracle.drained.discard)(
+            (worker, kind, unit)
+        )
+
+    @rule(
+        queue=st.sampled_from(QUEUES[1:]),
+        worker=st.sampled_from(WORKERS),
+        limits=st.none() | capacities(),
+    )
+    def set_view(self, queue: str, worker: str, limits: Capacity | None) -> None:
+        """A view comes, changes or goes."""
+        self.scheduler.set_view(queue, worker, limits)
+        if limits is None:
+            self.oracle.views.pop((queue, worker), None)
+        else:
+            self.oracle.views[queue, worker] = limits
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        paused=st.sampled_from([False, False, True]),
+        max_running=st.none() | st.integers(0, 3),
+    )
+    def set_queue(self, queue: str, paused: bool, max_running: int | None) -> None:
+        """A queue is paused, resumed or limited."""
+        self.scheduler.set_queue(
+            queue,
+            paused=paused,
+            max_running=max_running,
+            open_to_all=queue == "default",
+        )
+        self.oracle.paused[queue] = paused
+        self.oracle.max_running[queue] = max_running
+
+    @rule(limiter=st.sampled_from(LIMITERS), at_most=st.integers(0, 3))
+    def set_limit(self, limiter: str, at_most: int) -> None:
+        """A limiter changes."""
+        self.scheduler.set_limit(limiter, at_most)
+        self.oracle.limits[limiter] = at_most
+
+    @rule(
+        queue=st.sampled_from(QUEUES),
+        request=requests(),
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        worker=st.sampled_from([None, None, *WORKERS]),
+        limiter=st.sampled_from([None, None, *LIMITERS]),
+        copies=st.integers(1, 3),
+    )
+    def enqueue(
+        self,
+        queue: str,
+        request: Request,
+        priority: int,
+        worker: str | None,
+        limiter: str | None,
+        copies: int,
+    ) -> None:
+        """A few jobs of one shape arrive."""
+        for _ in range(copies):
+            self.jobs += 1
+            self.scheduler.enqueue(
+                self.jobs, queue, request, priority, worker=worker, limiter=limiter
+            )
+            asked = Waiting(queue, request, priority, worker, limiter)
+            self.oracle.waiting[self.jobs] = asked
+
+    @precondition(lambda self: self.oracle.waiting)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        """A waiting job is cancelled."""
+        job = data.draw(st.sampled_from(sorted(self.oracle.waiting)))
+        self.scheduler.remove(job)
+        del self.oracle.waiting[job]
+
+    @precondition(lambda self: self.oracle.running)
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def release(self, data: st.DataObject, count: int) -> None:
+        """A few jobs end."""
+        for _ in range(min(count, len(self.oracle.running))):
+            job = data.draw(st.sampled_from(sorted(self.oracle.running)))
+            self.scheduler.release(job)
+            del self.oracle.running[job]
+
+    @rule()
+    def decide(self) -> None:
+        """Jobs start; then nothing startable may be left."""
+        self.now += 1.0
+        placements = self.scheduler.decide(self.now)
+        for placement in placements:
+            self._check_placement(placement)
+        assert self.scheduler.decide(self.now) == []
+        self.check_nothing_startable_is_left()
+
+    def check_nothing_startable_is_left(self) -> None:
+        """Compare with the oracle, which tries everything."""
+        assert self.oracle.startable() == []
+
+    @invariant()
+    def everything_adds_up(self) -> None:
+        """Walk the scheduler's own invariants."""
+        self.scheduler.check()
+        assert self.scheduler.waiting() == len(self.oracle.waiting)
+
+    def _check_placement(self, placement: Placement) -> None:
+        job, worker, allocation = placement
+        asked = self.oracle.waiting.pop(job)
+        given = {kind: sum(units.values()) for kind, units in allocation.items()}
+        assert given == dict(asked.request)
+        assert self.oracle.fits(asked, worker)
+        for other, each in self.oracle.waiting.items():
+            ahead = (-each.priority, other) < (-asked.priority, job)
+            same = (each.queue, each.request, each.worker, each.limiter) == (
+                asked.queue,
+                asked.request,
+                asked.worker,
+                asked.limiter,
+            )
+            assert not (ahead and same), f"{job} went before {other}"
+        self.oracle.running[job] = (asked, worker, allocation)
+
+    def _held_on(self, worker: str) -> bool:
+        return any(where == worker for _, where, _ in self.oracle.running.values())
+
+
+class HistoriesWithClaims(Histories):
+    """The same with heads that claim units after two overtakings."""
+
+    overtakes = 2
+
+    def check_nothing_startable_is_left(self) -> None:
+        """Allow for jobs that leave claimed units alone."""
+        claims = {
+            self.scheduler.explain(job, self.now).claimed_on: job
+            for job in self.oracle.waiting
+        }
+        for job in self.oracle.startable():
+            for worker in self.oracle.capacity:
+                if self.oracle.fits(self.oracle.waiting[job], worker):
+                    assert worker in claims, f"{job} could start on {worker}"
+                    assert self._order(claims[worker]) < self._order(job)
+
+    def _order(self, job: int) -> tuple[int, int]:
+        return -self.oracle.waiting[job].priority, job
+
+
+Histories.TestCase.settings = CHECKS
+HistoriesWithClaims.TestCase.settings = CHECKS
+TestHistories = Histories.TestCase
+TestHistoriesWithClaims = HistoriesWithClaims.TestCase
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    units=st.integers(1, 6),
+    bound=st.integers(1, 12),
+    data=st.data(),
+)
+def test_a_job_that_needs_all_units_is_overtaken_no_more_than_the_bound(
+    units: int, bound: int, data: st.DataObject
+) -> None:
+    scheduler = Scheduler(overtakes=bound)
+    scheduler.set_queue("default", paused=False, max_running=None, open_to_all=True)
+    scheduler.add_worker("w", {"cpu": {str(unit): 10_000 for unit in range(units)}})
+    small = st.sampled_from([5_000, 10_000])
+    running: list[int] = []
+    overtaken = 0
+    for job in range(1, 4 * (bound + units) + 8):
+        amount = units * 10_000 if job == units + 1 else data.draw(small)
+        scheduler.enqueue(job, "default", (("cpu", amount),))
+        if running and job > units + 1:
+            at = data.draw(st.integers(0, len(running) - 1))
+            scheduler.release(running.pop(at))
+        for placement in scheduler.decide(float(job)):
+            if placement.job == units + 1:
+                return
+            running.append(placement.job)
+            overtaken += placement.job > units + 1
+        scheduler.check()
+        assert overtaken <= bound
+    raise AssertionError("the large job never started")
+
+
+HISTORY = """
+from grass.scheduler import Scheduler
+scheduler = Scheduler(overtakes=3)
+scheduler.set_queue("default", paused=False, max_running=None, open_to_all=True)
+for name in ("east", "north", "south", "west"):
+    scheduler.add_worker(
+        name,
+        {"cpu": {str(unit): 10_000 for unit in range(3)}, "ram": {"0": 90_000}},
+        frozenset({"fast", "near", name}),
+    )
+running = []
+for job in range(1, 400):
+    request = (("cpu", 5_000 * (1 + job * 7 % 5)), ("ram", 10_000 * (1 + job * 5 % 8)))
+    labels = frozenset({"fast", "near"}) if job % 3 else frozenset({"east"})
+    limiter = f"array-{job % 4}"
+    scheduler.set_limit(limiter, 3)
+    scheduler.enqueue(job, "default", request, job % 2, labels=labels, limiter=limiter)
+    if len(running) > 5:
+        scheduler.release(running.pop(job % 5))
+        scheduler.release(running.pop(job % 3))
+    for placement in scheduler.decide(float(job)):
+        running.append(placement.job)
+        print(placement)
+"""
+
+
+def test_decisions_do_not_depend_on_hash_seeds() -> None:
+    seen = defaultdict(list)
+    for seed in ("1", "2"):
+        told = subprocess.run(
+            [sys.executable, "-c", HISTORY],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen[told.stdout].append(seed)
+    assert len(seen) == 1
+    assert len(next(iter(seen)).splitlines()) > 100
