@@ -33,7 +33,7 @@ def test_the_position_counts_better_jobs_of_the_queue(lab: Lab) -> None:
         lab.enqueue("{cpu:1}", priority)
     lab.enqueue("{gpu:1}")
     lab.enqueue("{gpu:1}", queue="q")
-    assert [lab.explain(job).position for job in range(1, 6)] == [2, 1, 3, 4, 1]
+    assert [lab.scheduler.position(job) for job in range(1, 6)] == [2, 1, 3, 4, 1]
 
 
 def test_pauses_and_limits_are_named(lab: Lab) -> None:

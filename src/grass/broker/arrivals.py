@@ -111,8 +111,7 @@ def _arrive(state: State, arrival: Arrival) -> None:
     state.note_by(call.actor, "enqueued", first, last=last)
     if call.key is not None:
         answered = Call(call.key, call.actor, first, last, state.now_us)
-        state.calls[call.key] = answered
-        state.changes.calls.append(answered)
+        state.remember(answered)
     _hand_over(state, arrival)
 
 

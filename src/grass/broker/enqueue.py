@@ -4,6 +4,8 @@ Everything is checked before anything is changed: a call with one bad job among 
 thousand adds none. Jobs that share settings share one checked spec.
 """
 
+from msgspec.structs import replace
+
 from grass.broker import arrivals, queues
 from grass.broker.arrivals import Arrival, Prepared
 from grass.broker.calls import Enqueue, Enqueued, NewJob, Settings
@@ -30,6 +32,8 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     prepared = _prepared(state, call)
     for job in call.jobs:
         _check_command(job, prepared[id(job.settings)])
+    if call.base_env is not None:
+        prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = arrivals.begin(state, call, prepared)
     if arrivals.done(arrival):
         return arrivals.reply(arrival, _gpu_hint(state, prepared))
@@ -51,19 +55,30 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
 
 
 def _prepared(state: State, call: Enqueue) -> dict[int, Prepared]:
-    base_env = None
-    if state.envs.crowded:
-        state.envs.keep_only(state.specs.base_envs())
-    if call.base_env is not None:
-        base_env = state.envs.number(call.actor, call.base_env)
     found: dict[int, Prepared] = {}
     for job in call.jobs:
         if id(job.settings) not in found:
-            found[id(job.settings)] = _prepare(state, job.settings, base_env)
+            found[id(job.settings)] = _prepare(state, job.settings)
     return found
 
 
-def _prepare(state: State, settings: Settings, base_env: int | None) -> Prepared:
+def _with_environment(
+    state: State, owner: str, env: dict[str, str], prepared: dict[int, Prepared]
+) -> dict[int, Prepared]:
+    """Store the caller's environment; only now, when nothing can be refused any more.
+
+    One that no job uses would be pruned from the store, but not from memory.
+    """
+    if state.envs.crowded:
+        state.envs.keep_only(state.specs.base_envs())
+    number = state.envs.number(owner, env)
+    return {
+        key: one._replace(spec=replace(one.spec, base_env=number))
+        for key, one in prepared.items()
+    }
+
+
+def _prepare(state: State, settings: Settings) -> Prepared:
     queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
     check_name(settings.project, "project")
     if abs(settings.priority) > LARGEST_PRIORITY:
@@ -72,7 +87,7 @@ def _prepare(state: State, settings: Settings, base_env: int | None) -> Prepared
     problem = state.scheduler.never_fits(queue.name, request)
     if problem is not None:
         raise NeverFits(problem, "see `grass show` for what there is")
-    spec = _spec(queue, settings, request, base_env)
+    spec = _spec(queue, settings, request)
     kinds = _known_kinds(state)
     if not settings.raw:
         texts = [value for _, value in settings.env]
@@ -87,14 +102,11 @@ def _request(queue: Queue, settings: Settings) -> Request:
     return ONE_CPU if queue.default_request is None else queue.default_request
 
 
-def _spec(
-    queue: Queue, settings: Settings, request: Request, base_env: int | None
-) -> Spec:
+def _spec(queue: Queue, settings: Settings, request: Request) -> Spec:
     limit = settings.max_output
     return Spec(
         request=request,
         cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
-        base_env=base_env,
         env=settings.env,
         umask=settings.umask,
         output=settings.output,

@@ -66,6 +66,7 @@ def delete(state: State, call: DeleteQueue) -> Done:
             f"`grass cancel queue:{call.name}` first, or wait for them",
         )
     queue.views.pop(call.worker, None)
+    state.changes.views.pop((call.name, call.worker), None)
     state.changes.removed_views.append((call.name, call.worker))
     state.scheduler.set_view(call.name, call.worker, None)
     if not queue.views:

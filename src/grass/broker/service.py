@@ -20,7 +20,7 @@ from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
 from grass.broker.core import BrokerCore
 from grass.broker.output import OutputStreams
-from grass.broker.state import Effects, State
+from grass.broker.state import CALLS_KEPT_US, Effects, State
 from grass.broker.writer import Writer
 from grass.errors import Busy, GrassError, StorageError
 from grass.link.messages import (
@@ -45,7 +45,6 @@ CURIOUS_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
 SETTLE_S = 0.05
 """How long such news may then wait to be written."""
-KEYS_KEPT_US = 3_600 * 1_000_000
 LONGEST_PAUSE_S = 30.0
 
 _Reply = asyncio.Future[Any] | None
@@ -164,7 +163,7 @@ class Broker:
 
     def _loaded(self) -> BrokerCore:
         now = _now_us()
-        return BrokerCore(self._store.load(now - KEYS_KEPT_US), now)
+        return BrokerCore(self._store.load(now - CALLS_KEPT_US), now)
 
     def _link_of(self, worker: str) -> LinkEnd[ToWorker, ToBroker] | None:
         return self._links.get(worker)

@@ -23,6 +23,9 @@ from grass.store.changes import Call, Changes, Event
 from grass.store.interface import Snapshot
 from grass.store.rows import json_text
 
+CALLS_KEPT_US = 3_600 * 1_000_000
+"""How long a repeated call is recognised."""
+
 SCHEDULER = "scheduler"
 """The actor of what nobody asked for by name: starts and ends."""
 
@@ -95,6 +98,16 @@ class State:
         effects = Effects(self.changes, self.outbox, self.moved)
         self._start_batch()
         return effects
+
+    def remember(self, answered: Call) -> None:
+        """Keep what a call was answered with, for as long as it may be repeated."""
+        self.calls[answered.key] = answered
+        self.changes.calls.append(answered)
+        for key, oldest in self.calls.items():
+            if oldest.at >= self.now_us - CALLS_KEPT_US:
+                break
+            del self.calls[key]
+            break
 
     def attempt_id(self, attempt: Attempt) -> str:
         """Name an attempt as workers and keepers know it."""

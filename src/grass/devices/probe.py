@@ -2,8 +2,6 @@
 
 import os
 
-import psutil
-
 from grass.devices.nvml import gpus
 from grass.model.amounts import GIB, WHOLE, amount_of_bytes
 from grass.model.worker import Found, Unit
@@ -12,7 +10,7 @@ from grass.model.worker import Found, Unit
 def found_units() -> Found:
     """Return every unit this machine has: `cpu`, `ram`, and with NVML `gpu`, `vram`."""
     cores = sorted(os.sched_getaffinity(0))
-    memory = psutil.virtual_memory().total
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     found: Found = {
         "cpu": {str(core): Unit(WHOLE) for core in cores},
         "ram": {"0": Unit(amount_of_bytes(memory), {"bytes": memory})},

@@ -20,6 +20,9 @@ BYTE_KINDS = frozenset({"ram", "vram"})
 """Kinds measured in GiB: a bare number is GiB, a size such as `8G` is understood."""
 
 GIB = 2**30
+LARGEST_SIZE = 2**63 - 1
+"""In bytes; larger ones mean the same: no limit."""
+
 _SUFFIXES = {
     "": Decimal(1),
     "K": Decimal(2**10) / GIB,
@@ -63,10 +66,10 @@ def size_bytes(text: str) -> int:
     if suffix not in _SUFFIXES:
         raise UsageError(f"`{text}` is not a size", "write 500M, 10G or 1T")
     number = _plain_decimal(stripped.removesuffix(suffix))
-    if number is None or number < 0:
+    if number is None or not 0 <= number <= LARGEST:
         raise UsageError(f"`{text}` is not a size", "write 500M, 10G or 1T")
     factor = _SUFFIXES[suffix] * GIB if suffix else Decimal(1)
-    return int(number * factor)
+    return min(int(number * factor), LARGEST_SIZE)
 
 
 def _decimal(value: object, kind: str) -> Decimal:
@@ -88,6 +91,8 @@ def _gibibytes(text: str, kind: str) -> Decimal:
     number = _plain_decimal(stripped.removesuffix(suffix))
     if number is None or suffix not in _SUFFIXES:
         raise _not_a_number(text, kind)
+    if number.copy_abs() > LARGEST:
+        raise _absurd(number, kind)
     return _finite(number * _SUFFIXES[suffix], text, kind)
 
 
@@ -107,10 +112,14 @@ def _finite(number: Decimal, value: object, kind: str) -> Decimal:
 
 def _scaled(number: Decimal, kind: str, rounding: str) -> int:
     if number < 0:
-        raise UsageError(f"{kind} is {number}", "amounts cannot be negative")
+        raise UsageError(f"{kind} is {_shown(number)}", "amounts cannot be negative")
     if number * WHOLE > LARGEST:
-        raise UsageError(f"{kind} is {_shown(number)}", "no machine has that much")
+        raise _absurd(number, kind)
     return int((number * WHOLE).to_integral_value(rounding=rounding))
+
+
+def _absurd(number: Decimal, kind: str) -> UsageError:
+    return UsageError(f"{kind} is {_shown(number)}", "no machine has that much")
 
 
 def _not_a_number(value: object, kind: str) -> UsageError:

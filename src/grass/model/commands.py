@@ -1,14 +1,16 @@
 """What a job runs: from the words a person typed to a program and its arguments.
 
-Leading `NAME=value` words are environment. One word with spaces is a shell line.
+Leading `NAME=value` words are environment. One word with spaces is a shell line, also
+when it begins with assignments of its own.
 After a queue with a prefix every word is an argument of that prefix, untouched.
 """
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)\Z", re.DOTALL)
+
+_SPACE = re.compile(r"\s")
 
 Assignments = tuple[tuple[str, str], ...]
 
@@ -16,15 +18,18 @@ Assignments = tuple[tuple[str, str], ...]
 def is_shell_line(words: Sequence[str]) -> bool:
     """Tell whether a command is one word with spaces, after its assignments."""
     _, rest = split_assignments(words)
-    return len(rest) == 1 and any(letter.isspace() for letter in rest[0])
+    return len(rest) == 1 and _SPACE.search(rest[0]) is not None
 
 
 def split_assignments(words: Sequence[str]) -> tuple[Assignments, tuple[str, ...]]:
     """Take the leading `NAME=value` words off a command."""
+    if words and "=" not in words[0]:
+        return (), tuple(words)
     found: list[tuple[str, str]] = []
     for position, word in enumerate(words):
         match = _ASSIGNMENT.match(word)
-        if match is None:
+        is_last = position == len(words) - 1
+        if match is None or (is_last and _SPACE.search(word)):
             return tuple(found), tuple(words[position:])
         found.append((match.group(1), match.group(2)))
     return tuple(found), ()
@@ -33,10 +38,10 @@ def split_assignments(words: Sequence[str]) -> tuple[Assignments, tuple[str, ...
 def default_name(words: Sequence[str]) -> str:
     """Name a job after the base name of its program."""
     _, rest = split_assignments(words)
-    if rest and any(letter.isspace() for letter in rest[0].strip()):
+    if rest and _SPACE.search(rest[0].strip()):
         _, rest = split_assignments(rest[0].split())
     program = rest[0] if rest else "job"
-    return PurePosixPath(program).name[:64] or "job"
+    return program.rstrip("/").rpartition("/")[2][:64] or "job"
 
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+=@-]+")

@@ -6,8 +6,7 @@ names line and column and draws a caret. Size and depth are limited.
 """
 
 import re
-
-import pyjson5
+from types import ModuleType
 
 from grass.errors import UsageError
 
@@ -24,6 +23,13 @@ _TOKEN = re.compile(
 _OFFSET = re.compile(r"near (\d+)")
 
 
+def _pyjson5() -> ModuleType:
+    """Load the parser when the first text comes: an idle daemon need not hold it."""
+    import pyjson5
+
+    return pyjson5
+
+
 def read_object(text: str, what: str) -> dict[str, object]:
     """Return the object written in `text`; `what` names it in errors."""
     if len(text) > LARGEST_TEXT:
@@ -36,13 +42,15 @@ def read_object(text: str, what: str) -> dict[str, object]:
 
 
 def _decoded(text: str, what: str) -> object:
+    pyjson5 = _pyjson5()
     try:
-        return pyjson5.decode(text, maxdepth=DEEPEST)
+        value: object = pyjson5.decode(text, maxdepth=DEEPEST)
     except pyjson5.Json5Exception as error:
         reason = str(error.args[0])
         raise _at(text, _offset(reason, text), _in_plain_words(reason), what) from None
     except (ValueError, UnicodeError) as error:
         raise UsageError(f"{what} is not JSON5: {error}") from None
+    return value
 
 
 def _offset(reason: str, text: str) -> int:
@@ -89,6 +97,7 @@ def _refuse_repeated_keys(text: str, what: str) -> None:
 def _key(token: str) -> str:
     if token[0] not in "'\"":
         return token
+    pyjson5 = _pyjson5()
     try:
         return str(pyjson5.decode(token))
     except pyjson5.Json5Exception:

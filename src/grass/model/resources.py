@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from grass.errors import UsageError
 from grass.model import json5
 from grass.model.amounts import (
+    LARGEST,
     WHOLE,
     capacity_amount,
     decimal_number,
@@ -114,6 +115,8 @@ def _units(kind: str, value: object) -> Units:
 def _count(kind: str, value: object) -> int:
     if isinstance(value, float) and value.is_integer() and 0 <= value <= MOST_UNITS:
         value = int(value)
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise UsageError(f"{kind} has more units than any machine")
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         hint = f"for one unit of {value} write {{{kind}:[{value}]}}"
     else:

@@ -12,7 +12,7 @@ from grass.model.resources import Allocation, Capacity, Request
 from grass.scheduler import check
 from grass.scheduler.claims import Claims
 from grass.scheduler.dispatch import Dispatch, Placement
-from grass.scheduler.explain import Explanation, explain, never_fits
+from grass.scheduler.explain import Explanation, explain, never_fits, position
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.shapes import Shape, ShapeKey
@@ -182,6 +182,13 @@ class Scheduler:
         if shape is None:
             raise NotFound(f"job {job} is not waiting")
         return explain(self._dispatch, shape, job, now=now, paused=self._paused)
+
+    def position(self, job: int) -> int:
+        """Return a waiting job's place in its queue, from 1; looks at every other."""
+        shape = self._dispatch.shape_of.get(job)
+        if shape is None:
+            raise NotFound(f"job {job} is not waiting")
+        return position(self._dispatch, shape, job)
 
     def waiting(self, queue: str | None = None) -> int:
         """Return how many jobs wait, in one queue or in all."""

@@ -36,8 +36,6 @@ class Explanation:
 
     job: int
     queue: str
-    position: int
-    """Place in the queue's order, from 1."""
     paused: bool
     queue_paused: bool
     queue_full: tuple[int, int] | None
@@ -103,7 +101,6 @@ def explain(
     return Explanation(
         job=job,
         queue=shape.key.queue,
-        position=_position(dispatch, shape, order),
         paused=paused,
         queue_paused=shape.queue.paused,
         queue_full=shape.queue.fullness(),
@@ -145,7 +142,9 @@ def _total(worker: Worker, queue: str, kind: str) -> int:
     return 0 if stock is None else stock.total
 
 
-def _position(dispatch: Dispatch, shape: Shape, order: Order) -> int:
+def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
+    """Count a job's place in its queue's order, from 1; costs the queue's length."""
+    order = shape.members[job]
     return 1 + sum(
         other < order
         for each in dispatch.shapes.values()

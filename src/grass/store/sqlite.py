@@ -8,10 +8,10 @@ listing never delays a commit.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from secrets import token_hex
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from grass.errors import GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
@@ -26,6 +26,9 @@ from grass.store.statements import migrations, statements
 SCHEMA_VERSION = 1
 
 T = TypeVar("T")
+
+_FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
+"""The last two are what binding a value raises that SQLite cannot hold."""
 
 
 class SqliteStore:
@@ -46,16 +49,17 @@ class SqliteStore:
             self._writer.execute("BEGIN IMMEDIATE")
             self._write(changes)
             self._writer.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             self._roll_back()
             raise storage_error(error, self.path) from error
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
         try:
-            self._drop_arrivals()
+            self._tidy(calls_since)
             return self._loaded(calls_since)
         except sqlite3.Error as error:
+            self._roll_back()
             raise storage_error(error, self.path) from error
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
@@ -91,24 +95,14 @@ class SqliteStore:
         with self._reading:
             try:
                 return query(self._reader)
-            except sqlite3.Error as error:
+            except _FAILURES as error:
                 raise storage_error(error, self.path) from error
 
     def _write(self, changes: Changes) -> None:
-        self._many("save_meta", changes.meta.items())
-        self._many("add_env", changes.envs)
-        self._many("add_spec", map(_spec_row, changes.specs.items()))
-        self._many("save_worker", map(rows.worker_row, changes.workers.values()))
-        self._many("save_queue", map(rows.queue_row, changes.queues.values()))
-        self._many("save_view", map(_view_row, changes.views.items()))
-        self._many("remove_view", changes.removed_views)
-        self._many("remove_queue", ((name,) for name in changes.removed_queues))
-        self._many("save_job", map(rows.job_row, changes.jobs.values()))
-        self._many("save_attempt", map(rows.attempt_row, changes.attempts.values()))
-        self._many("add_arrival", changes.arrivals)
-        self._many("remove_arrival", ((job,) for job in changes.removed_arrivals))
-        self._many("add_event", changes.events)
-        self._many("add_call", changes.calls)
+        for statement, values_of, row in _WRITES:
+            values = values_of(changes)
+            if values:
+                self._many(statement, map(row, values))
         if changes.removed_jobs:
             self._remove_jobs(changes.removed_jobs)
 
@@ -125,9 +119,10 @@ class SqliteStore:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
 
-    def _drop_arrivals(self) -> None:
-        """Undo what a broker that went away was in the middle of writing."""
+    def _tidy(self, calls_since: int) -> None:
+        """Undo what a broker was in the middle of writing, and drop old answers."""
         self._writer.execute("BEGIN IMMEDIATE")
+        self._writer.execute(self._sql["expire_calls"], (calls_since,))
         self._writer.execute(self._sql["drop_arriving_jobs"])
         self._writer.execute(self._sql["drop_arrivals"])
         self._writer.execute("COMMIT")
@@ -166,7 +161,7 @@ class SqliteStore:
         )
 
 
-def storage_error(error: sqlite3.Error, path: Path) -> StorageError:
+def storage_error(error: Exception, path: Path) -> StorageError:
     """Say in one line what the database could not do, and what to do about it."""
     if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
         return StorageError(
@@ -243,3 +238,31 @@ def _spec_row(item: tuple[int, Spec]) -> rows.Row:
 def _view_row(item: tuple[tuple[str, str], View]) -> rows.Row:
     (queue, worker), view = item
     return (queue, worker, rows.json_text(view))
+
+
+def _alone(value: object) -> rows.Row:
+    return (value,)
+
+
+def _as_it_is(row: rows.Row) -> rows.Row:
+    return row
+
+
+_WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., rows.Row]]]
+_WRITES = [
+    ("save_meta", lambda changes: changes.meta.items(), _as_it_is),
+    ("add_env", lambda changes: changes.envs, _as_it_is),
+    ("add_spec", lambda changes: changes.specs.items(), _spec_row),
+    ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
+    ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
+    ("save_view", lambda changes: changes.views.items(), _view_row),
+    ("remove_view", lambda changes: changes.removed_views, _as_it_is),
+    ("remove_queue", lambda changes: changes.removed_queues, _alone),
+    ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
+    ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
+    ("add_arrival", lambda changes: changes.arrivals, _as_it_is),
+    ("remove_arrival", lambda changes: changes.removed_arrivals, _alone),
+    ("add_event", lambda changes: changes.events, _as_it_is),
+    ("add_call", lambda changes: changes.calls, _as_it_is),
+]
+"""Statement, what of the changes it writes, and how a value becomes a row."""

@@ -96,7 +96,12 @@ DELETE FROM arrivals;
 INSERT INTO events (at, actor, kind, job, attempt, data) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: add_call
-INSERT INTO calls (key, actor, first_job, last_job, at) VALUES (?, ?, ?, ?, ?);
+INSERT INTO calls (key, actor, first_job, last_job, at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET
+    actor = excluded.actor,
+    first_job = excluded.first_job,
+    last_job = excluded.last_job,
+    at = excluded.at;
 
 -- name: expire_calls
 DELETE FROM calls WHERE at < ?;

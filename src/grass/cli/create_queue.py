@@ -1,0 +1,96 @@
+"""`grass create-queue`: create a queue, with what it may use and what it runs.
+
+The first plain word is the name. From the next plain word on everything is the command
+prefix, dashes included.
+"""
+
+from pathlib import Path
+
+from grass.cli.enqueue import output_format, variables
+from grass.cli.options import Command, Option, Values, scan
+from grass.cli.printing import print_document, say, warn
+from grass.client.client import Client
+from grass.client.surroundings import caller_directory
+from grass.client.wire import Document
+from grass.errors import UsageError
+
+OPTIONS = (
+    Option("--json, --capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),
+    Option("--file", "PATH", "the capacity, from a file"),
+    Option("--env", "NAME=VALUE", "set a variable for its jobs; repeatable"),
+    Option("--default-require", "JSON5", "what a job needs that does not say"),
+    Option("--max-running", "N", "most jobs that run at a time"),
+    Option("--format", "text|json", "what to print (default: text)"),
+)
+
+
+def run(words: list[str]) -> int:
+    """Create the queue that the words describe."""
+    values, name, prefix = read_words(words)
+    style = output_format(values)
+    with Client() as client:
+        done = client.create_queue(name, _body(values, prefix))
+    if style == "json":
+        print_document({"queue": name, **done})
+        return 0
+    for warning in done["warnings"]:
+        warn(warning)
+    say(
+        f"created queue {name}" if done["changed"] else f"queue {name} is there already"
+    )
+    return 0
+
+
+def read_words(words: list[str]) -> tuple[Values, str, list[str]]:
+    """Return the options, the queue's name and the command prefix."""
+    values = Values()
+    at = scan(OPTIONS, words, 0, values)
+    if at == len(words) or words[at] == "--":
+        raise UsageError("the queue's name is missing")
+    name = words[at]
+    at = scan(OPTIONS, words, at + 1, values)
+    prefix = words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
+    return values, name, prefix
+
+
+def _body(values: Values, prefix: list[str]) -> Document:
+    return {
+        "capacity": _capacity(values),
+        "command": prefix,
+        "directory": caller_directory() if prefix else None,
+        "env": variables(values.all("env")),
+        "default_require": values.text("default_require"),
+        "max_running": values.whole_number("max_running"),
+    }
+
+
+def _capacity(values: Values) -> str:
+    text, path = values.text("capacity"), values.text("file")
+    if text is not None and path is not None:
+        raise UsageError("--capacity and --file both say the capacity", "give one")
+    if path is None:
+        return "{}" if text is None else text
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--file {path} is not UTF-8 text") from None
+
+
+COMMAND = Command(
+    usage="[OPTIONS] NAME [OPTIONS] [--] [COMMAND ARG...]",
+    about=(
+        "Create a queue. Its capacity limits the kinds it names, and declares units "
+        "that no worker found; without one it may use everything. With a COMMAND, the "
+        "words of each job are added to it, and its jobs run in the directory where "
+        "the queue was created. The same queue again changes nothing."
+    ),
+    options=OPTIONS,
+    examples=(
+        'grass create-queue q1 --capacity "{gpu:4,cpu:16}"',
+        'grass create-queue --capacity "{printer:1}" print lpr',
+        "grass create-queue q2 --file capacity.json5 --max-running 2",
+    ),
+    run=run,
+)

@@ -1,0 +1,167 @@
+"""Options: what a command takes, and reading it from the words of a shell.
+
+One small reader serves every command, because two of them have a grammar in which the
+first plain word decides how the rest is read, and because it imports nothing. Options
+are never abbreviated. `--name value`, `--name=value`, `-n value` and `-nvalue` are
+understood; `--` ends the options.
+"""
+
+from __future__ import annotations
+
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class HelpWanted(Exception):
+    """The user asked for the command's help."""
+
+
+class Option:
+    """One option; without a `value` it is a switch."""
+
+    def __init__(
+        self, names: str, value: str = "", about: str = "", *, hidden: bool = False
+    ) -> None:
+        """Take the names as people read them: `-g, --gpu`."""
+        self.names = names.split(", ")
+        self.value = value
+        self.about = about
+        self.hidden = hidden
+        self.key = self.names[-1].lstrip("-").replace("-", "_")
+
+
+class Command:
+    """A command: how it is called, what it does, what it takes."""
+
+    def __init__(
+        self,
+        usage: str,
+        about: str,
+        options: Sequence[Option],
+        examples: Sequence[str],
+        run: Callable[[list[str]], int],
+    ) -> None:
+        """Describe the command; `run` gets the words after its name."""
+        self.usage = usage
+        self.about = about
+        self.options = options
+        self.examples = examples
+        self.run = run
+
+
+class Values:
+    """The options that were given."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._given: dict[str, list[str]] = {}
+
+    def add(self, option: Option, value: str) -> None:
+        """Note that an option was given."""
+        self._given.setdefault(option.key, []).append(value)
+
+    def has(self, key: str) -> bool:
+        """Tell whether an option was given."""
+        return key in self._given
+
+    def text(self, key: str) -> str | None:
+        """Return an option's value; given twice, the last one counts."""
+        values = self._given.get(key)
+        return values[-1] if values else None
+
+    def all(self, key: str) -> list[str]:
+        """Return every value of an option that may be repeated."""
+        return self._given.get(key, [])
+
+    def whole_number(self, key: str) -> int | None:
+        """Return an option's value as an integer."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise UsageError(
+                f"--{key.replace('_', '-')} must be a whole number, not `{text}`"
+            ) from None
+
+
+JSON = Option("--json", about="print one JSON document")
+
+
+def scan(
+    options: Sequence[Option], words: Sequence[str], at: int, values: Values
+) -> int:
+    """Read options from a position on; return that of the first other word, or `--`."""
+    while at < len(words):
+        word = words[at]
+        if word in ("-", "--") or not word.startswith("-"):
+            return at
+        if word in ("-h", "--help"):
+            raise HelpWanted
+        at = _read_one(options, words, at, values)
+    return at
+
+
+def read(options: Sequence[Option], words: Sequence[str]) -> tuple[Values, list[str]]:
+    """Read a command whose options may stand anywhere before `--`."""
+    values, plain = Values(), list[str]()
+    at = 0
+    while (at := scan(options, words, at, values)) < len(words):
+        if words[at] == "--":
+            plain += words[at + 1 :]
+            break
+        plain.append(words[at])
+        at += 1
+    return values, plain
+
+
+def at_most(words: Sequence[str], most: int) -> None:
+    """Refuse words that a command has no use for."""
+    if len(words) > most:
+        raise UsageError(f"`{words[most]}` is one word too many")
+
+
+def one_word(words: Sequence[str], what: str) -> str:
+    """Return the only word that a command takes."""
+    if not words:
+        raise UsageError(f"{what} is missing")
+    at_most(words, 1)
+    return words[0]
+
+
+def _read_one(
+    options: Sequence[Option], words: Sequence[str], at: int, values: Values
+) -> int:
+    word = words[at]
+    name, equals, value = _split(word)
+    option = _find(options, name, word)
+    if not option.value:
+        if equals:
+            raise UsageError(f"{name} takes no value")
+        values.add(option, "")
+        return at + 1
+    if equals:
+        values.add(option, value)
+        return at + 1
+    if at + 1 == len(words):
+        raise UsageError(f"{name} needs a value: {option.value}")
+    values.add(option, words[at + 1])
+    return at + 2
+
+
+def _split(word: str) -> tuple[str, bool, str]:
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        return name, bool(equals), value
+    return word[:2], len(word) > 2, word[2:].removeprefix("=")
+
+
+def _find(options: Sequence[Option], name: str, word: str) -> Option:
+    for option in options:
+        if name in option.names:
+            return option
+    raise UsageError(f"there is no option `{word}`")

@@ -1,0 +1,42 @@
+"""`grass prune`: forget jobs that ended long ago, with their output."""
+
+from grass.cli.durations import seconds, size_text
+from grass.cli.options import JSON, Command, Option, at_most, read
+from grass.cli.printing import counted, print_document, say
+from grass.client.client import Client
+
+OPTIONS = (
+    Option("--older", "TIME", "ended longer ago than this: 12h, 30d (default: 30d)"),
+    Option("--dry-run", about="only say what would be forgotten"),
+    JSON,
+)
+DEFAULT_AGE = "30d"
+
+
+def run(words: list[str]) -> int:
+    """Forget old jobs."""
+    values, rest = read(OPTIONS, words)
+    at_most(rest, 0)
+    older_s = seconds(values.text("older") or DEFAULT_AGE)
+    dry_run = values.has("dry_run")
+    with Client() as client:
+        done = client.prune(older_s, dry_run=dry_run)
+    if values.has("json"):
+        print_document({**done, "dry_run": dry_run})
+        return 0
+    did = "would forget" if dry_run else "forgot"
+    size = size_text(done["output_bytes"])
+    say(f"{did} {counted(done['jobs'], 'job')} with {size} of output")
+    return 0
+
+
+COMMAND = Command(
+    usage="[--older TIME] [--dry-run] [--json]",
+    about=(
+        "Forget jobs that ended long ago and remove their output. Files given with "
+        "`enqueue --output` stay."
+    ),
+    options=OPTIONS,
+    examples=("grass prune", "grass prune --older 7d --dry-run"),
+    run=run,
+)

@@ -1,0 +1,53 @@
+"""`grass stop`: stop the daemon, and remember that it was stopped."""
+
+from grass.cli.options import JSON, Command, Option, at_most, read
+from grass.cli.printing import counted, print_document, say
+from grass.client.autostart import remember_stop, wait_until_gone
+from grass.client.client import Client
+from grass.config import home
+from grass.errors import NoDaemon
+
+OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
+
+
+def run(words: list[str]) -> int:
+    """Stop the daemon; it is gone when this returns."""
+    values, rest = read(OPTIONS, words)
+    at_most(rest, 0)
+    remember_stop(home())
+    left = stop_daemon(jobs=values.has("jobs"))
+    if values.has("json"):
+        print_document({"stopped": left is not None, "running": left or 0})
+    elif left is None:
+        say("no daemon was running; commands will not start one until `grass start`")
+    elif left:
+        say(f"grass is stopped; {counted(left, 'job')} still running")
+    else:
+        say("grass is stopped")
+    return 0
+
+
+def stop_daemon(*, jobs: bool) -> int | None:
+    """Stop a daemon; return how many jobs run on, or None if there was no daemon."""
+    try:
+        with Client(may_start=False) as client:
+            running: int = client.overview()["daemon"]["jobs"].get("running", 0)
+            client.stop(jobs=jobs)
+    except NoDaemon:
+        wait_until_gone(home())
+        return None
+    wait_until_gone(home())
+    return 0 if jobs else running
+
+
+COMMAND = Command(
+    usage="[--jobs] [--json]",
+    about=(
+        "Stop the daemon. Running jobs go on, and their results are there when it is "
+        "started again. Until `grass start` or `grass daemon`, other commands refuse "
+        "to start one."
+    ),
+    options=OPTIONS,
+    examples=("grass stop", "grass stop --jobs"),
+    run=run,
+)

@@ -1,0 +1,76 @@
+"""`grass wait`: wait until jobs have ended, and exit as they did.
+
+Waiting for one job gives the job's own exit code, so that grass's own errors need a
+code of their own, 124. Waiting for several gives 0 if all succeeded, else 1.
+"""
+
+from __future__ import annotations
+
+from grass.cli.durations import seconds
+from grass.cli.options import JSON, Command, Option, read
+from grass.cli.printing import print_document, warn
+from grass.client.client import Client
+from grass.errors import GrassError, TimedOut, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option("--timeout", "TIME", "give up after this long: 90s, 10m, 2h"),
+    JSON,
+)
+GRASS_FAILED = 124
+HAS_NO_CODE = 125
+_KILLED = 128
+
+
+def run(words: list[str]) -> int:
+    """Wait for the selected jobs."""
+    values, select = read(OPTIONS, words)
+    if not select:
+        raise UsageError("no job was named", "grass wait 7, or grass wait all")
+    timeout = values.text("timeout")
+    timeout_s = None if timeout is None else seconds(timeout)
+    try:
+        with Client() as client:
+            jobs = client.wait(select, timeout_s)
+    except (UsageError, TimedOut):
+        raise
+    except GrassError as error:
+        if not _names_one(select):
+            raise
+        warn(str(error))
+        return GRASS_FAILED
+    if values.has("json"):
+        print_document({"jobs": jobs})
+    if _names_one(select):
+        return exit_code(jobs[0])
+    return 0 if all(job["state"] == "succeeded" for job in jobs) else 1
+
+
+def exit_code(job: Document) -> int:
+    """Return what a shell should see of a job that has ended."""
+    if job["state"] in ("cancelled", "lost"):
+        return HAS_NO_CODE
+    if job["signal"] is not None:
+        return _KILLED + int(job["signal"])
+    return HAS_NO_CODE if job["exit_code"] is None else int(job["exit_code"])
+
+
+def _names_one(select: list[str]) -> bool:
+    return len(select) == 1 and (select[0].isdecimal() or select[0] == "last")
+
+
+COMMAND = Command(
+    usage="[--timeout TIME] [--json] SELECTOR...",
+    about=(
+        "Wait until jobs have ended. For one job (an id, or last) the exit code is the "
+        "job's own, 128+N when signal N killed it, 125 when it was cancelled, lost or "
+        "could not start, 124 when grass itself failed. For several it is 0 if all "
+        "succeeded, else 1. It is 7 when the time was up."
+    ),
+    options=OPTIONS,
+    examples=("grass wait 7", "grass wait --timeout 10m all"),
+    run=run,
+)

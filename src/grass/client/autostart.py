@@ -1,0 +1,193 @@
+"""Finding the daemon, and starting one where there is none.
+
+Of any number of callers at once exactly one starts a daemon: they queue on a lock, and
+all but the first find it running. `grass stop` leaves a mark that keeps daemons from
+being started by the way; `grass start` and `grass daemon` remove it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+
+from grass.client.connection import Connection, open_connection
+from grass.client.surroundings import daemon_environment
+from grass.config import autostart_allowed
+from grass.errors import GrassError, NoDaemon
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.config import Home
+
+HANDOVER_S = 30.0
+"""How long a daemon that holds the lock may take to answer, or to be gone."""
+
+_LAST_SIGNAL = 31
+_UNCATCHABLE = (9, 19)
+
+
+def connect(home: Home) -> Connection:
+    """Return a connection, starting a daemon if that is allowed."""
+    found = open_connection(home.socket)
+    if found is not None:
+        return found
+    refuse_when_stopped(home)
+    if not autostart_allowed():
+        raise NoDaemon("no daemon is running", "start it with `grass start`")
+    return start(home, asked_for=False)[0]
+
+
+def connect_running(home: Home) -> Connection:
+    """Return a connection to a daemon that runs already."""
+    found = open_connection(home.socket)
+    if found is None:
+        refuse_when_stopped(home)
+        raise NoDaemon("no daemon is running", "start it with `grass start`")
+    return found
+
+
+def refuse_when_stopped(home: Home) -> None:
+    """Honour an earlier `grass stop`."""
+    if os.path.exists(home.stopped):
+        raise NoDaemon("grass was stopped", "start it with `grass start`")
+
+
+def start(home: Home, *, asked_for: bool) -> tuple[Connection, bool]:
+    """Return a connection, and whether a daemon had to be started for it."""
+    _make(home)
+    lock = os.open(home.start_lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if asked_for:
+            forget_stop(home)
+        else:
+            refuse_when_stopped(home)
+        found = _when_settled(home)
+        if found is not None:
+            return found, False
+        _launch(home, asked_for=asked_for)
+        return connect_running(home), True
+    finally:
+        os.close(lock)
+
+
+def forget_stop(home: Home) -> None:
+    """Remove the mark of an earlier `grass stop`."""
+    try:  # noqa: SIM105 -- importing contextlib would cost every command
+        os.unlink(home.stopped)
+    except FileNotFoundError:
+        pass
+
+
+def remember_stop(home: Home) -> None:
+    """Leave the mark that keeps commands from starting a daemon."""
+    _make(home)
+    os.close(os.open(home.stopped, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def wait_until_gone(home: Home) -> None:
+    """Sleep until no process holds the daemon's lock."""
+    try:
+        lock = os.open(home.daemon_lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    finally:
+        os.close(lock)
+
+
+def _make(home: Home) -> None:
+    try:
+        home.make()
+    except OSError as error:
+        raise GrassError(
+            f"{home.folder} cannot be made: {error.strerror}",
+            "set GRASS_HOME to a folder you may write to",
+        ) from error
+
+
+def _when_settled(home: Home) -> Connection | None:
+    """Wait out a daemon that is coming up or going down; None when there is none."""
+    deadline = time.monotonic() + HANDOVER_S
+    while True:
+        found = open_connection(home.socket)
+        if found is not None or not _is_held(home.daemon_lock):
+            return found
+        if time.monotonic() > deadline:
+            raise NoDaemon(f"the daemon does not answer, see {home.log}")
+        time.sleep(0.01)
+
+
+def _is_held(path: str) -> bool:
+    try:
+        lock = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _launch(home: Home, *, asked_for: bool) -> None:
+    """Start a daemon and wait until it says that it is ready."""
+    hears, tells = os.pipe()
+    try:
+        os.set_inheritable(tells, True)
+        child = _spawn(home, tells, asked_for=asked_for)
+    finally:
+        os.close(tells)
+    try:  # noqa: SIM105
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass
+    with open(hears, "rb") as said:
+        answer = said.read().decode(errors="replace").strip()
+    if answer == "ready":
+        return
+    if answer:
+        raise GrassError(
+            f"the daemon could not start: {answer.removeprefix('grass: ')}"
+        )
+    reason = _last_line(home.log)
+    raise GrassError(f"the daemon could not start: {reason}", f"see {home.log}")
+
+
+def _spawn(home: Home, tells: int, *, asked_for: bool) -> int:
+    main = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
+    words = [sys.executable, "-I", main, "daemon", "--detached", f"--ready-fd={tells}"]
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    return os.posix_spawn(
+        sys.executable,
+        words,
+        daemon_environment(os.environ, home.folder, asked_for=asked_for),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, home.log, append, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        # A caller in the background of a script, or under nohup, ignores signals that
+        # a daemon and its jobs must not.
+        setsigdef=[
+            number
+            for number in range(1, _LAST_SIGNAL + 1)
+            if number not in _UNCATCHABLE
+        ],
+    )
+
+
+def _last_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            lines = log.read().strip().splitlines()
+    except OSError:
+        return "it left no word"
+    return lines[-1] if lines else "it left no word"

@@ -1,0 +1,66 @@
+"""What a caller has around it: environment, directory, umask.
+
+A job enqueued from inside another job must not take that job's `GRASS_*` variables for
+its own, and a daemon keeps nothing of the shell that happened to start it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INSIDE_A_JOB = "GRASS_ATTEMPT_ID"
+KEPT = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
+"""Settings of the user, not of a job."""
+
+
+def caller_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a job enqueued here shall see."""
+    if INSIDE_A_JOB in environment:
+        return _without_job_variables(environment)
+    return dict(environment)
+
+
+def daemon_environment(
+    environment: Mapping[str, str], folder: str, *, asked_for: bool
+) -> dict[str, str]:
+    """Return what a daemon started here shall see.
+
+    A daemon that was asked for keeps the caller's choice of GPUs; one that is started
+    by the way, or from inside a job, does not.
+    """
+    kept = _without_job_variables(environment)
+    if not asked_for or INSIDE_A_JOB in environment:
+        kept.pop("CUDA_VISIBLE_DEVICES", None)
+    kept["GRASS_HOME"] = folder
+    return kept
+
+
+def caller_directory() -> str:
+    """Return the current directory."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError(
+            "the current directory does not exist any more", "change to one that does"
+        ) from None
+
+
+def caller_umask() -> int:
+    """Return the umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _without_job_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("GRASS_") or name in KEPT
+    }

@@ -1,0 +1,109 @@
+"""`grass` as a process: bad input, exit codes, and what it may import."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grass.cli import reference
+from grass.cli.main import COMMANDS
+
+from .conftest import Grass
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+FORBIDDEN = {
+    *("argparse", "asyncio", "contextlib", "dataclasses", "http.client", "json"),
+    *("msgspec", "re", "rich", "socket", "subprocess", "typing", "uuid"),
+}
+
+
+def test_enqueue_imports_next_to_nothing(surroundings: dict[str, str]) -> None:
+    script = (
+        "import os, sys; before = set(sys.modules)\n"
+        "from grass.cli.main import dispatch\n"
+        "dispatch(['enqueue', '--', 'true'])\n"
+        "print(*(set(sys.modules) - before))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**surroundings, "GRASS_AUTOSTART": "0"},
+    )
+    imported = set(ran.stdout.split()) - {"grass.cli.safe", "unicodedata"}
+    assert imported & FORBIDDEN == set()
+    assert len(imported) <= 18
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["shw"], 2, "grass: there is no command `shw` (did you mean `grass show`?)"),
+        (
+            ["--nope"],
+            2,
+            "grass: there is no option `--nope` (`grass --help` lists all)",
+        ),
+        (
+            ["show", "--jsn"],
+            2,
+            "grass show: there is no option `--jsn` (see `grass show --help`)",
+        ),
+        (["enqueue"], 2, "no command was given"),
+        (["logs"], 2, "grass logs: the job is missing (see `grass logs --help`)"),
+        (["show", "a", "b"], 2, "`b` is one word too many"),
+        (["wait"], 2, "no job was named"),
+        (["prune", "--older", "soon"], 2, "`soon` is not a duration"),
+        (["create-queue"], 2, "the queue's name is missing"),
+        (["create-queue", "q", "--file", "none.json5"], 2, "No such file"),
+        (["show"], 3, "no daemon is running (start it with `grass start`)"),
+        (["wait", "7"], 124, "no daemon is running"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    grass: Grass, words: list[str], code: int, message: str
+) -> None:
+    ran = grass(*words)
+    assert ran.returncode == code
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert ran.stdout == ""
+
+
+def test_help_lists_every_command(grass: Grass) -> None:
+    ran = grass("--help")
+    assert ran.returncode == 0
+    assert all(f"  {name} " in ran.stdout for name in COMMANDS)
+
+
+def test_each_command_has_help_with_an_example(grass: Grass) -> None:
+    ran = grass("create-queue", "q1", "--help")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "examples:\n  grass create-queue q1" in ran.stdout
+
+
+def test_the_version_is_printed(grass: Grass) -> None:
+    assert grass("--version").stdout.startswith("grass ")
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    assert REFERENCE.read_text() == reference.text()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("\n# nothing\n", "stdin holds no jobs"),
+        ('{"command": "a"}\n\n{"comm\n', "stdin, line 3: "),
+        ('{"command": "a", "cwd": "/no/such"}', "stdin, line 1: there is no directory"),
+        ('{"command": "a"}\n[1]\n', "stdin, line 2: a job is an object"),
+    ],
+)
+def test_a_file_of_jobs_is_checked_line_by_line(
+    grass: Grass, lines: str, message: str
+) -> None:
+    ran = grass("enqueue", "--from", "-", input=lines)
+    assert ran.returncode == 2
+    assert message in ran.stderr

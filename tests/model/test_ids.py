@@ -1,0 +1,53 @@
+"""Attempt names and points in time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grass.errors import ProtocolError, error_classes
+from grass.model.ids import AttemptId, attempt_id
+from grass.model.times import rfc3339
+
+CLUSTER = "0123456789abcdef"
+
+
+@given(st.integers(0, 10**18 - 1), st.integers(0, 10**9 - 1))
+def test_an_attempt_reads_back_from_its_name(job: int, number: int) -> None:
+    identity = AttemptId(CLUSTER, job, number)
+    assert attempt_id(str(identity)) == identity
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "7.1",
+        f"{CLUSTER}.7",
+        f"{CLUSTER}.7.1.2",
+        f"{CLUSTER}.-7.1",
+        f"{CLUSTER}.7.1\n",
+        f"{CLUSTER.upper()}.7.1",
+        f"{CLUSTER}.{'9' * 19}.1",
+        "x" * 10_000,
+    ],
+)
+def test_what_is_no_attempt_is_refused_in_a_short_line(text: str) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        attempt_id(text)
+    assert len(str(refused.value)) < 100
+
+
+def test_two_clusters_never_share_an_attempt() -> None:
+    assert AttemptId(CLUSTER, 7, 1) != AttemptId(CLUSTER[::-1], 7, 1)
+
+
+def test_times_are_written_for_people_in_utc() -> None:
+    assert rfc3339(None) is None
+    assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
+    assert rfc3339(1_700_000_000_123_456) == "2023-11-14T22:13:20.123Z"
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    classes = error_classes()
+    assert {"usage", "not-found", "refused", "never-fits", "storage"} <= set(classes)
+    assert all(classes[code].code == code for code in classes)

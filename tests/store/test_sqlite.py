@@ -1,0 +1,115 @@
+"""What is particular to SQLite: its file, its limits, its errors."""
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from grass.errors import GrassError, StorageError
+from grass.store import Changes
+from grass.store.changes import Env
+from grass.store.sqlite import SCHEMA_VERSION, SqliteStore, is_fatal
+from grass.store.statements import migrations, statements
+from tests.support.building import a_job, a_spec
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "grass.db"
+
+
+def test_a_database_of_a_newer_grass_is_refused(path: Path) -> None:
+    SqliteStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    db.close()
+    with pytest.raises(GrassError, match="written by a newer grass"):
+        SqliteStore(path)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    path.write_text("my thesis, not a database\n" * 100)
+    with pytest.raises(StorageError, match="not a database") as refused:
+        SqliteStore(path)
+    assert is_fatal(refused.value)
+    assert path.read_text().startswith("my thesis")
+
+
+def test_a_folder_that_does_not_exist_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="unable to open") as refused:
+        SqliteStore(tmp_path / "nowhere" / "grass.db")
+    assert "\n" not in str(refused.value)
+
+
+def test_the_migrations_end_at_the_schema_this_code_knows() -> None:
+    assert [number for number, _ in migrations()] == list(range(1, SCHEMA_VERSION + 1))
+
+
+def test_every_statement_is_complete_sql(path: Path) -> None:
+    store = SqliteStore(path)
+    store.close()
+    with sqlite3.connect(path) as db:
+        for name, text in statements("sqlite").items():
+            plain = text.format(where="TRUE", order="1") if "{" in text else text
+            assert sqlite3.complete_statement(plain), name
+            db.execute(f"EXPLAIN {plain}", (None,) * plain.count("?"))
+    db.close()
+
+
+def test_a_second_opening_sees_what_the_first_committed(path: Path) -> None:
+    first, second = SqliteStore(path), SqliteStore(path)
+    first.commit(Changes(specs={1: a_spec()}, jobs={1: a_job(1)}))
+    assert [job.id for job in second.load(0).jobs] == [1]
+    first.close()
+    second.close()
+
+
+def test_a_full_disk_is_named_and_changes_nothing(path: Path) -> None:
+    store = SqliteStore(path)
+    store.commit(Changes(specs={1: a_spec()}))
+    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")
+    large = Changes(envs=[Env(1, "u", "x" * 100_000)], jobs={1: a_job(1)})
+    with pytest.raises(StorageError, match="is full; nothing was changed") as refused:
+        store.commit(large)
+    assert "grass prune" in refused.value.hint
+    assert not is_fatal(refused.value)
+    assert not store.load(0).jobs
+    store._writer.execute("PRAGMA max_page_count = 100000")
+    store.commit(large)
+    assert [job.id for job in store.load(0).jobs] == [1]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "fatal"),
+    [
+        ("SQLITE_IOERR_FSYNC", True),
+        ("SQLITE_CORRUPT", True),
+        ("SQLITE_NOTADB", True),
+        ("SQLITE_FULL", False),
+        ("SQLITE_BUSY", False),
+    ],
+)
+def test_only_a_file_that_cannot_be_trusted_is_fatal(name: str, fatal: bool) -> None:
+    cause = sqlite3.OperationalError("failed")
+    cause.sqlite_errorname = name
+    error = StorageError("failed")
+    error.__cause__ = cause
+    assert is_fatal(error) is fatal
+
+
+def test_the_reading_connection_cannot_write(path: Path) -> None:
+    store = SqliteStore(path)
+    with pytest.raises(sqlite3.OperationalError):
+        store._reader.execute("DELETE FROM jobs")
+    store.close()
+
+
+def test_commits_are_synced_to_the_disk(path: Path) -> None:
+    store = SqliteStore(path)
+    assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert stat.S_ISREG(path.stat().st_mode)
+    store.close()

@@ -1,0 +1,54 @@
+"""Values for tests, complete and unremarkable unless told otherwise."""
+
+from typing import Any
+
+from grass.model.amounts import WHOLE
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.resources import capacity_from
+from grass.model.worker import Found, Unit
+
+BOOT = "boot-1"
+WORKER = "worker-1"
+
+
+def a_spec(**fields: Any) -> Spec:
+    """Ask for one core."""
+    return Spec(**{"request": (("cpu", WHOLE),), **fields})
+
+
+def a_job(number: int = 1, **fields: Any) -> Job:
+    """Give a queued job that runs `true`."""
+    standard: dict[str, Any] = {
+        "spec": 1,
+        "words": ("true",),
+        "shell": False,
+        "name": "true",
+        "project": "default",
+        "owner": "uid:1000",
+        "queue": "default",
+        "priority": 0,
+        "state": JobState.QUEUED,
+        "created_at": 1_000_000 + number,
+    }
+    return Job(number, **{**standard, **fields})
+
+
+def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:
+    """Give an attempt that holds one core and has not started yet."""
+    standard: dict[str, Any] = {
+        "worker": WORKER,
+        "boot": BOOT,
+        "state": AttemptState.STARTING,
+        "allocation": {"cpu": {"0": WHOLE}},
+        "started_at": 2_000_000,
+    }
+    return Attempt(job, number, **{**standard, **fields})
+
+
+def units(text: str) -> Found:
+    """Give units as a machine finds them, from a capacity as people write it."""
+    return {
+        kind: {name: Unit(amount) for name, amount in found.items()}
+        for kind, found in capacity_from(text).items()
+    }
