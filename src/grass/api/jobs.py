@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from grass.api.context import Context, context_of
 from grass.api.intake import enqueue_call
 from grass.api.peer import actor
-from grass.api.presenting import Document, job_document
+from grass.api.presenting import Document, job_document, outcome_document
 from grass.api.schemas import (
     CancelBody,
     DoneReply,
@@ -83,8 +83,8 @@ async def wait(request: Request, body: WaitBody) -> Document:
     except TimeoutError:
         left = sum(job in context.broker.state.jobs for job in ids)
         raise TimedOut(f"{left} of {len(ids)} jobs are unfinished") from None
-    found = await context.broker.read(lambda db: db.details(ids))
-    return {"jobs": present(context, found)}
+    found = await context.broker.read(lambda db: db.outcomes(ids))
+    return {"jobs": [outcome_document(job) for job in found]}
 
 
 async def prune(request: Request, body: PruneBody) -> PrunedReply:

@@ -54,6 +54,18 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
     }
 
 
+def outcome_document(job: Job) -> Document:
+    """Give how a job ended, and nothing else: many may be asked for at once."""
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "reason": job.reason,
+    }
+
+
 def worker_document(worker: Worker, state: State) -> Document:
     """Give a worker's units: what there is, what is free, and where it comes from."""
     capacity = units.known_capacity(state, worker)

@@ -64,6 +64,7 @@ class Broker:
         self._inbox: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._links: dict[str, LinkEnd[ToWorker, ToBroker]] = {}
+        self._committing: set[int] = set()
         self._waiters: dict[int, set[asyncio.Future[None]]] = {}
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
@@ -93,7 +94,8 @@ class Broker:
     async def ended(self, jobs: Iterable[int]) -> None:
         """Return when none of these jobs is unfinished any more."""
         for job in jobs:
-            while job in self.state.jobs:
+            # Memory runs ahead of the disk while a batch is being committed.
+            while job in self.state.jobs or job in self._committing:
                 await self.moved(job)
 
     async def moved(self, job: int) -> None:
@@ -182,6 +184,7 @@ class Broker:
                 self.state.moved = set()
                 return
             effects = self._core.take()
+            self._committing = effects.moved
             await writer.commit(effects.changes)
         except StorageError as error:
             await self._drop_batch(applied, error)
@@ -192,6 +195,7 @@ class Broker:
             await self._drop_batch(applied, defect)
         else:
             self._pause_s = 1.0
+            self._committing = set()
             self._answer(applied)
             self._dispatch(effects)
             self._set_timer()
@@ -267,6 +271,7 @@ class Broker:
     async def _rebuild(self) -> None:
         """Forget all that was not committed; workers will report again."""
         self._core = await self.read(lambda _store: self._loaded())
+        self._committing = set()
         asyncio.get_running_loop().call_later(self._pause_s, self._ask_for_reports)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 

@@ -85,6 +85,9 @@ class Store(Protocol):
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""
 
+    def outcomes(self, ids: list[int]) -> list[Job]:
+        """Read these jobs, those that exist, without spec and attempts."""
+
     def select(self, selections: list[Selection]) -> list[int]:
         """Give the ids of all jobs that any of the selections means."""
 

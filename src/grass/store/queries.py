@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Mapping
 
+from grass.model.job import Job
 from grass.model.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
 from grass.store import rows
@@ -34,18 +35,24 @@ def page(
     """Read one page of jobs with their specs and attempts."""
     where, values = _filter(wanted)
     statement = sql["read_jobs"].format(where=where, order=_ORDERS[wanted.order])
-    return _with_details(db, sql, db.execute(statement, (*values, limit)).fetchall())
+    found = [rows.job_from(row) for row in db.execute(statement, (*values, limit))]
+    return _with_details(db, sql, found)
 
 
 def details(
     db: sqlite3.Connection, sql: Statements, ids: list[int]
 ) -> list[JobDetails]:
     """Read these jobs, those that exist, in order of id."""
+    return _with_details(db, sql, jobs_by_id(db, sql, ids))
+
+
+def jobs_by_id(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[Job]:
+    """Read these jobs alone, those that exist, in order of id."""
     statement = sql["read_jobs"].format(
         where="j.id IN (SELECT value FROM json_each(?))", order="j.id ASC"
     )
-    found = db.execute(statement, (json.dumps(ids), len(ids))).fetchall()
-    return _with_details(db, sql, found)
+    found = db.execute(statement, (json.dumps(ids), len(ids)))
+    return [rows.job_from(row) for row in found]
 
 
 def select(
@@ -62,9 +69,8 @@ def select(
 
 
 def _with_details(
-    db: sqlite3.Connection, sql: Statements, found: list[rows.Row]
+    db: sqlite3.Connection, sql: Statements, jobs: list[Job]
 ) -> list[JobDetails]:
-    jobs = [rows.job_from(row) for row in found]
     ids = json.dumps([job.id for job in jobs])
     spec_ids = json.dumps(sorted({job.spec for job in jobs}))
     specs = {

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from grass.errors import GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
-from grass.model.job import Spec
+from grass.model.job import Job, Spec
 from grass.model.queue import View
 from grass.model.selectors import Selection
 from grass.store import queries, rows
@@ -69,6 +69,10 @@ class SqliteStore:
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""
         return self._read(lambda db: queries.details(db, self._sql, ids))
+
+    def outcomes(self, ids: list[int]) -> list[Job]:
+        """Read these jobs, those that exist, without spec and attempts."""
+        return self._read(lambda db: queries.jobs_by_id(db, self._sql, ids))
 
     def select(self, selections: list[Selection]) -> list[int]:
         """Give the ids of all jobs that any of the selections means."""
@@ -254,10 +258,11 @@ _WRITES = [
     ("add_env", lambda changes: changes.envs, _as_it_is),
     ("add_spec", lambda changes: changes.specs.items(), _spec_row),
     ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
-    ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
-    ("save_view", lambda changes: changes.views.items(), _view_row),
+    # Removals first: a queue may be made anew in the batch that deleted it.
     ("remove_view", lambda changes: changes.removed_views, _as_it_is),
     ("remove_queue", lambda changes: changes.removed_queues, _alone),
+    ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
+    ("save_view", lambda changes: changes.views.items(), _view_row),
     ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
     ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
     ("add_arrival", lambda changes: changes.arrivals, _as_it_is),

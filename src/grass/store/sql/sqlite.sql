@@ -201,8 +201,11 @@ DELETE FROM attempts WHERE job = ?;
 -- name: remove_job
 DELETE FROM jobs WHERE id = ?;
 
+-- While jobs arrive in slices, those not yet written may need any spec.
+
 -- name: remove_unused_specs
-DELETE FROM specs WHERE id NOT IN (SELECT spec FROM jobs);
+DELETE FROM specs WHERE id NOT IN (SELECT spec FROM jobs)
+AND NOT EXISTS (SELECT 1 FROM arrivals);
 
 -- name: remove_unused_envs
 DELETE FROM envs WHERE id NOT IN (

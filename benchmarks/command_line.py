@@ -1,0 +1,67 @@
+"""What `grass enqueue` costs in a shell, against starting Python at all.
+
+Pairs, one command right after the other and the first of them by turns, with the
+console script and the interpreter of the environment that runs this. The daemon is
+paused, so that no job competes with the command.
+"""
+
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.figures import Benchmark, Claim, Figures
+from benchmarks.fresh_home import environment_of, fresh_home
+from benchmarks.sizes import Sizes
+
+_GRASS, _PYTHON = "grass enqueue -- true", "python -c pass"
+
+
+def command_line(sizes: Sizes) -> Benchmark:
+    """Return the pairs as one contender."""
+    pairs = sizes.command_pairs
+    return Benchmark(
+        "cli",
+        [lambda: _both(pairs)],
+        [
+            Claim(
+                "`grass enqueue -- true` against `python -c pass`",
+                lambda f: f[_GRASS] / f[_PYTHON],
+                bar=3.0,
+                goal=2.3,
+                unit="x",
+                at_most=True,
+            )
+        ],
+        "ms",
+        [f"{pairs} pairs a round, medians"],
+    )
+
+
+def _both(pairs: int) -> Figures:
+    script = str(Path(sys.executable).parent / "grass")
+    commands = {
+        _GRASS: [script, "enqueue", "--", "true"],
+        _PYTHON: [sys.executable, "-c", "pass"],
+    }
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    with fresh_home(slots=1) as fresh:
+        fresh.client.pause()
+        environment = environment_of(fresh)
+        for number in range(pairs):
+            names = list(commands) if number % 2 else list(reversed(commands))
+            for name in names:
+                taken[name].append(_milliseconds(commands[name], environment))
+    return {name: statistics.median(values) for name, values in taken.items()}
+
+
+def _milliseconds(command: list[str], environment: dict[str, str]) -> float:
+    quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    started = time.perf_counter()
+    pid = os.posix_spawn(command[0], command, environment, file_actions=quiet)
+    _pid, status = os.waitpid(pid, 0)
+    taken = time.perf_counter() - started
+    if status:
+        raise RuntimeError(f"`{' '.join(command[1:])}` failed")
+    return taken * 1000

@@ -1,0 +1,111 @@
+"""The peers: how they are installed and how one round of each is run.
+
+HyperQueue lives in a virtual environment of its own beside this file; task-spooler is
+the distribution's package, which only root can install. A peer that cannot be had is
+left out, and the table says so.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.scratch import HERE, scratch_folder
+
+Command = Sequence[str | Path]
+HYPERQUEUE = "hyperqueue==0.27.*"
+_PEERS = HERE / ".peers"
+_PYTHON = _PEERS / "bin" / "python"
+
+
+class LeftOut(Exception):
+    """A peer cannot be had here; says why."""
+
+
+def install_hyperqueue() -> None:
+    """Make the environment with HyperQueue, unless it is there."""
+    if not _works([*_own_network(), "true"]):
+        raise LeftOut("HyperQueue listens everywhere, and `unshare --net` fails here")
+    if _PYTHON.exists() and _works([_PYTHON, "-c", "import hyperqueue"]):
+        return
+    _install([sys.executable, "-m", "venv", "--clear", _PEERS], "HyperQueue")
+    _install([_PYTHON, "-m", "pip", "install", "--quiet", HYPERQUEUE], "HyperQueue")
+
+
+def install_spooler() -> None:
+    """Install task-spooler where it is missing and this is root."""
+    if shutil.which("tsp"):
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise LeftOut("task-spooler is not installed (package task-spooler)")
+    install = ["apt-get", "install", "-qq", "--no-install-recommends", "task-spooler"]
+    try:
+        _install(install, "task-spooler")
+    except LeftOut:
+        _install(["apt-get", "update", "-qq"], "task-spooler")
+        _install(install, "task-spooler")
+
+
+def hyperqueue_elapsed_s(jobs: int) -> float:
+    """Run `true` so many times, two at a time, on a fresh local cluster."""
+    with scratch_folder() as folder:
+        script = HERE / "hyperqueue_round.py"
+        command: Command = [*_own_network(), _PYTHON, "-I", script, folder, str(jobs)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = done.stdout.split()
+    if done.returncode or "elapsed" not in words:
+        raise RuntimeError(f"HyperQueue failed: {done.stderr.strip()[-500:]}")
+    return float(words[words.index("elapsed") + 1])
+
+
+def spooler_elapsed_s(jobs: int) -> float:
+    """Run `true` so many times, two at a time, in a fresh task-spooler."""
+    with scratch_folder() as folder, _spooler(folder) as environment:
+        started = time.perf_counter()
+        ids = [_tsp(environment, "true") for _ in range(jobs)]
+        for last in ids[-2:]:
+            _tsp(environment, "-w", last)
+        return time.perf_counter() - started
+
+
+@contextmanager
+def _spooler(folder: Path) -> Iterator[dict[str, str]]:
+    """Give the environment in which `tsp` speaks to a server of our own."""
+    # Only the socket lies elsewhere: its path has to be short.
+    with tempfile.TemporaryDirectory() as place:
+        socket = f"{place}/socket"
+        environment = {**os.environ, "TMPDIR": str(folder), "TS_SOCKET": socket}
+        _tsp(environment, "-S", "2")
+        try:
+            yield environment
+        finally:
+            _tsp(environment, "-K")
+
+
+def _tsp(environment: dict[str, str], *words: str) -> str:
+    done = subprocess.run(
+        ["tsp", *words], env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.strip()
+
+
+def _own_network() -> list[str]:
+    """Return the words that run a command where loopback is the only address."""
+    as_root = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", *as_root, "--net"]
+
+
+def _install(command: Command, peer: str) -> None:
+    if not _works(command):
+        raise LeftOut(f"{peer} could not be installed: {Path(command[0]).name} failed")
+
+
+def _works(command: Command) -> bool:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    return done.returncode == 0

@@ -1,0 +1,32 @@
+"""How much is run: the full benchmark, or a quick look at whether it works."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of jobs, pairs and turns."""
+
+    throughput_jobs: int = 5_000
+    spooler_jobs: int = 500
+    gap_jobs: int = 300
+    command_pairs: int = 30
+    bulk_jobs: int = 10_000
+    short_line: int = 100
+    long_line: int = 100_000
+    placement_turns: int = 5_000
+    backlog_jobs: int = 2_000
+    memory_jobs: int = 20
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    throughput_jobs=300,
+    spooler_jobs=50,
+    gap_jobs=40,
+    command_pairs=5,
+    bulk_jobs=1_000,
+    long_line=5_000,
+    placement_turns=1_000,
+    backlog_jobs=200,
+)
