@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import errno
 import fcntl
+import gc
 import logging
 import os
 import shutil
@@ -77,6 +78,9 @@ async def _serve(home: Home, store: SqliteStore, ready: int | None) -> None:
         ]
         await broker.welcomed(identity)
         serving = group.create_task(server.serve_on(listen(home.socket)))
+        # What start-up made lives as long as the daemon: spare the collector the look.
+        gc.collect()
+        gc.freeze()
         _tell(ready, "ready\n")
         log.info("ready: pid %d, home %s", os.getpid(), home.folder)
         await stop.wait()

@@ -109,7 +109,7 @@ class ProtocolError(GrassError):
 
 def error_classes() -> dict[str, type[GrassError]]:
     """Return every error by its wire code."""
-    leaves = [GrassError, *_descendants(GrassError)]
+    leaves: list[type[GrassError]] = [GrassError, *_descendants(GrassError)]
     return {leaf.code: leaf for leaf in leaves}
 
 

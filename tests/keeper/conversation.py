@@ -29,8 +29,9 @@ class Daemon:
 
     def send(self, **message: Any) -> None:
         """Send a message; ids are made unique, as markers must be on a machine."""
-        if isinstance(message.get("id"), str):
-            message["id"] = self.full_id(message["id"])
+        for name in ("id", "after"):
+            if isinstance(message.get(name), str):
+                message[name] = self.full_id(message[name])
         if isinstance(message.get("ids"), list):
             message["ids"] = [self.full_id(id) for id in message["ids"]]
         self.send_raw(json.dumps(message).encode() + b"\n")
@@ -113,8 +114,9 @@ def end_all(directory: Path) -> None:
     except OSError:
         return
     attempts = {each["id"]: each["state"] for each in last.hello["attempts"]}
-    for id, state in attempts.items():
-        if state == "running":
+    # Backwards, as one that waits would start when the one before it is gone.
+    for id, state in reversed(attempts.items()):
+        if state != "exited":
             last.send(v="stop", id=id, signal=9, grace=0, reason="test over")
             last.expect("exited", id)
     last.send(v="forget", ids=list(attempts))

@@ -85,6 +85,9 @@ def test_nonsense_is_answered_and_harms_nobody(daemon: Daemon) -> None:
         {"v": "stop", "id": "a", "grace": float("nan")},
         {"v": "signal", "id": "a", "signal": 1000},
         {"v": "forget", "ids": 7},
+        {"v": "recall", "ids": 7},
+        {"v": "start", "id": "a", "argv": ["true"], "env": {}, "cwd": "/"}
+        | {"output": "/o", "after": 7},
     ):
         daemon.send(**message)
         assert daemon.receive()["e"] == "error", message

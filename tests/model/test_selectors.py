@@ -27,7 +27,20 @@ def test_each_form_is_understood(text: str, selection: Selection) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "x", "@", "queue:", "-3", "3-", "9-3", "1.5", "7 ", "7\n", "ALL", "0x7"],
+    [
+        "",
+        "x",
+        "@",
+        "queue:",
+        "-3",
+        "3-",
+        "9-3",
+        "1.5",
+        "7 ",
+        "7\n",
+        "ALL",
+        "0x7",
+    ],
 )
 def test_what_is_no_selector_is_refused_with_the_forms(text: str) -> None:
     with pytest.raises(UsageError) as refused:
@@ -50,3 +63,8 @@ def test_an_unknown_state_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="no state `done`") as refused:
         read("state:done")
     assert "succeeded" in refused.value.hint
+
+
+def test_a_selector_that_is_not_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read("@caf\udce9")

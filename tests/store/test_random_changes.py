@@ -5,12 +5,12 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.building import a_job, a_spec
 
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from grass.store import Changes, JobFilter, Order
 from grass.store.sqlite import SqliteStore
-from tests.support.building import a_job, a_spec
 
 saved = st.dictionaries(
     st.integers(1, 12),

@@ -5,13 +5,13 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.support.building import a_job, a_spec
 
 from grass.errors import GrassError, StorageError
 from grass.store import Changes
 from grass.store.changes import Env
 from grass.store.sqlite import SCHEMA_VERSION, SqliteStore, is_fatal
 from grass.store.statements import migrations, statements
-from tests.support.building import a_job, a_spec
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ def enqueue_call(body: EnqueueBody, actor: str) -> Enqueue:
         raise UsageError(
             f"{len(body.jobs)} jobs in one call", f"send at most {MOST_JOBS} at a time"
         )
+    if body.key is not None and not body.key.isprintable():
+        raise UsageError("an idempotency key is printable text")
     common = _settings(body.defaults, body)
     known: dict[str, Settings] = {}
     jobs = []

@@ -44,6 +44,8 @@ async def page(request: Request) -> Document:
     """Read a page of jobs, the newest first; `next` continues it."""
     query = request.query_params
     limit = _number(query.get("limit"), 100, LARGEST_PAGE)
+    if limit < 1:
+        raise UsageError("a page holds at least one job")
     wanted = JobFilter(
         states=_states(query.getlist("state")),
         queue=query.get("queue"),

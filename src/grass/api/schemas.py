@@ -7,13 +7,17 @@ standard library reads the JSON and msgspec only checks it.
 """
 
 import json
-from typing import Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 
 from grass.errors import UsageError
 
 T = TypeVar("T")
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -30,7 +34,7 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True):
     cwd: str | None = None
     output: str | None = None
     stderr: str | None = None
-    max_output: int | str | None = None
+    max_output: Bytes | str | None = None
     raw: bool | None = None
     pin: bool | None = None
 
@@ -43,7 +47,7 @@ class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
     key: str | None = None
     environment: dict[str, str] | None = None
     directory: str | None = None
-    umask: int | None = None
+    umask: Umask | None = None
 
 
 class EnqueuedReply(msgspec.Struct):
@@ -83,7 +87,7 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     """Jobs to end."""
 
     select: list[str]
-    grace_s: float | None = None
+    grace_s: Seconds | None = None
     signal: int = 15
 
 
@@ -91,7 +95,7 @@ class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     """Jobs to wait for; without a timeout as long as it takes."""
 
     select: list[str]
-    timeout_s: float | None = None
+    timeout_s: Seconds | None = None
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -109,7 +113,7 @@ class StopBody(msgspec.Struct, forbid_unknown_fields=True):
 class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     """Which ended jobs to forget."""
 
-    older_s: float
+    older_s: Seconds
     dry_run: bool = False
 
 
@@ -137,11 +141,15 @@ def read_body(data: bytes, body: type[T]) -> T:
     except msgspec.DecodeError:
         pass
     try:
-        return msgspec.convert(json.loads(data), body)
+        return msgspec.convert(json.loads(data, parse_constant=_refuse), body)
     except msgspec.ValidationError as error:
         raise UsageError(f"the request is not understood: {error}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the request is not JSON: {error}") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
 
 
 def json_bytes(value: object) -> bytes:

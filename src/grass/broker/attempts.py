@@ -4,8 +4,7 @@ Judging an outcome is a pure step; recording it is the last one. Nothing here st
 process: a `Start` goes into the outbox and leaves once the attempt is committed.
 """
 
-from collections.abc import Iterable
-
+from grass.broker import relay
 from grass.broker.calls import Cancel, Done
 from grass.broker.state import State
 from grass.link.messages import Exited, Forget, Returned, Start, Started, Stop
@@ -18,28 +17,28 @@ from grass.scheduler import Placement
 _NO_VIEW = View({})
 
 
-def place(state: State, placements: Iterable[Placement]) -> None:
-    """Turn the scheduler's decisions into attempts."""
-    for placement in placements:
-        job = state.jobs[placement.job]
-        worker = state.workers[placement.worker]
-        job.attempts += 1
-        job.started_at = state.now_us
-        job.reason = None
-        attempt = Attempt(
-            job.id,
-            job.attempts,
-            worker.id,
-            worker.boot,
-            AttemptState.STARTING,
-            placement.allocation,
-            state.now_us,
-        )
-        state.attempts[job.id] = attempt
-        state.move_job(job, JobState.RUNNING)
-        state.save_attempt(attempt)
-        state.note("started", job.id, worker=worker.id, units=placement.allocation)
-        send_start(state, job, attempt)
+def place(state: State, placement: Placement, after: int | None = None) -> None:
+    """Turn a decision of the scheduler into an attempt."""
+    job = state.jobs[placement.job]
+    worker = state.workers[placement.worker]
+    job.attempts += 1
+    job.started_at = state.now_us
+    job.reason = None
+    attempt = Attempt(
+        job.id,
+        job.attempts,
+        worker.id,
+        worker.boot,
+        AttemptState.STARTING,
+        placement.allocation,
+        state.now_us,
+        after=after,
+    )
+    state.attempts[job.id] = attempt
+    state.move_job(job, JobState.RUNNING)
+    state.save_attempt(attempt)
+    state.note("started", job.id, worker=worker.id, units=placement.allocation)
+    send_start(state, job, attempt)
 
 
 def send_start(state: State, job: Job, attempt: Attempt) -> None:
@@ -48,6 +47,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
     queue = state.queues.get(job.queue)
     view = queue.views.get(attempt.worker, _NO_VIEW) if queue else _NO_VIEW
     base_env = None if spec.base_env is None else state.envs[spec.base_env]
+    leader = None if attempt.after is None else state.attempts.get(attempt.after)
     state.send(
         attempt.worker,
         Start(
@@ -71,6 +71,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             stderr=spec.stderr,
             max_output=spec.max_output,
             grace_s=spec.grace_s,
+            after=None if leader is None else state.attempt_id(leader),
         ),
     )
 
@@ -130,11 +131,19 @@ def returned(state: State, message: Returned) -> None:
     if job.stopping_since is not None:
         never_started(state, job, attempt, "cancelled before it started")
         return
-    state.note("returned", job.id, reason=message.reason)
-    attempt.reason, attempt.finished_at = message.reason, state.now_us
-    state.move_attempt(attempt, AttemptState.EXITED)
+    take_back(state, job, attempt, message.reason)
+
+
+def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """Undo a decision of which nothing was run: the job waits again in its place."""
+    state.note("returned", job.id, reason=reason)
+    # Nothing was run, so the number was never used: the next attempt takes it.
+    state.changes.attempts.pop((job.id, attempt.number), None)
+    state.changes.removed_attempts.append((job.id, attempt.number))
+    job.attempts -= 1
+    job.started_at = None
     del state.attempts[job.id]
-    state.scheduler.release(job.id)
+    relay.let_go(state, attempt)
     state.move_job(job, JobState.QUEUED)
     request = state.specs[job.spec].request
     state.scheduler.enqueue(job.id, job.queue, request, job.priority)
@@ -203,7 +212,8 @@ def _end(
     attempt.reason = ended.reason
     state.move_attempt(attempt, end)
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
-    state.scheduler.release(job.id)
+    relay.let_go(state, attempt)
+    relay.learn(state, job, attempt)
     state.note("finished", job.id, exit_code=ended.exit_code, signal=ended.signal)
     del state.attempts[job.id]
     _finish(state, job, _outcome(job, ended), ended.at)

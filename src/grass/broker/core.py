@@ -8,7 +8,7 @@ over what must be committed and what is sent afterwards. A call that raises a
 from collections.abc import Callable
 from typing import Any
 
-from grass.broker import arrivals, attempts, enqueue, queues, settle
+from grass.broker import arrivals, attempts, enqueue, queues, relay, settle
 from grass.broker.calls import (
     Call,
     Cancel,
@@ -68,11 +68,34 @@ class BrokerCore:
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
-        attempts.place(self.state, self.state.scheduler.decide(now_s))
+        state = self.state
+        for placement in state.scheduler.decide(now_s):
+            attempts.place(state, placement)
+            state.leaders.append(placement.job)
+        if state.leaders:
+            self._hand_ahead(now_s)
+        if state.handed:
+            relay.recall(state, relay.overdue(state, now_s))
+
+    def _hand_ahead(self, now_s: float) -> None:
+        state = self.state
+        leaders, state.leaders = state.leaders, []
+        for number in leaders:
+            leader = state.jobs.get(number)
+            most = 0 if leader is None else relay.depth(state, leader)
+            while most:
+                ahead = state.scheduler.hand_ahead(number, most)
+                if ahead is None:
+                    break
+                after = state.scheduler.leader(ahead.job)
+                assert isinstance(after, int)
+                state.handed[ahead.job] = now_s
+                attempts.place(state, ahead, after)
 
     def wake_at(self) -> float | None:
         """Tell when to decide again though nothing happened."""
-        return self.state.scheduler.wake_at()
+        known = [self.state.scheduler.wake_at(), relay.wake_at(self.state)]
+        return min((at for at in known if at is not None), default=None)
 
     def take(self) -> Effects:
         """Hand over what the calls since the last `take` changed."""
@@ -88,10 +111,15 @@ class BrokerCore:
             queues.publish(state, queue)
         state.scheduler.set_paused(state.paused)
         for attempt in state.attempts.values():
-            job = state.jobs[attempt.job]
-            state.scheduler.occupy(
-                attempt.job, attempt.worker, attempt.allocation, job.queue
-            )
+            if attempt.after not in state.attempts:
+                attempt.after = None
+                job = state.jobs[attempt.job]
+                state.scheduler.occupy(
+                    attempt.job, attempt.worker, attempt.allocation, job.queue
+                )
+        for attempt in state.attempts.values():
+            if attempt.after is not None:
+                state.scheduler.follow(attempt.job, attempt.after)
         for job in state.jobs.values():
             if job.state is JobState.QUEUED:
                 request = state.specs[job.spec].request

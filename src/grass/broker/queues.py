@@ -1,6 +1,6 @@
 """Creating, deleting and pausing queues."""
 
-from grass.broker import units
+from grass.broker import relay, units
 from grass.broker.calls import CreateQueue, DeleteQueue, Done, SetPaused
 from grass.broker.state import State
 from grass.errors import NotFound, Refused, UsageError
@@ -94,6 +94,8 @@ def set_paused(state: State, call: SetPaused) -> Done:
         queue.paused = call.paused
         state.changes.queues[queue.name] = queue
         publish(state, queue)
+    if call.paused:
+        relay.recall_all(state, call.queue)
     kind = "paused" if call.paused else "resumed"
     state.note_by(call.actor, kind, queue=call.queue)
     return Done(changed=changed)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from grass.broker import arrivals
+from grass.broker import arrivals, relay
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
 from grass.broker.core import BrokerCore
@@ -24,6 +24,7 @@ from grass.broker.state import CALLS_KEPT_US, Effects, State
 from grass.broker.writer import Writer
 from grass.errors import Busy, GrassError, StorageError
 from grass.link.messages import (
+    Exited,
     Hello,
     OutputData,
     Resync,
@@ -43,6 +44,8 @@ MOST_WAITING_CALLS = 10_000
 BATCH_S = 0.010
 CURIOUS_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
+GATHER_S = 0.004
+"""How long ends of short jobs may gather, while others follow on their units."""
 SETTLE_S = 0.05
 """How long such news may then wait to be written."""
 LONGEST_PAUSE_S = 30.0
@@ -150,8 +153,14 @@ class Broker:
                 # batch, which for a short job is its end.
                 self._inbox.append((FromWorker(worker, message), None))
                 self._wake_within(CURIOUS_S)
+            elif isinstance(message, Exited) and self._may_wait(message):
+                self._inbox.append((FromWorker(worker, message), None))
+                self._wake_within(GATHER_S)
             else:
                 self._post(FromWorker(worker, message), None)
+
+    def _may_wait(self, message: Exited) -> bool:
+        return relay.may_wait(self.state, message.attempt)
 
     def connected(self, worker: str, link: LinkEnd[ToWorker, ToBroker]) -> None:
         """Send to this worker over this link from now on."""

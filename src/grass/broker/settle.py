@@ -7,7 +7,9 @@ that another boot of the machine had, is lost. What only the worker knows is sto
 it is ours, and left alone, its units held, if it belongs to another database.
 """
 
-from grass.broker import attempts, units
+from collections.abc import Container
+
+from grass.broker import attempts, relay, units
 from grass.broker.state import State
 from grass.link.messages import Hello, Report, Stop, Welcome
 from grass.model.ids import attempt_id
@@ -56,6 +58,7 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
             attempts.lose(state, job, attempt, "the machine was restarted")
         else:
             _unknown_to_worker(state, job, attempt)
+    _release_gone(state, message.worker, reported)
     for report in reported.values():
         _unknown_to_broker(state, message.worker, report)
 
@@ -70,6 +73,8 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
     attempt.output_offset = report.output_offset
     state.save_attempt(attempt)
     state.save_job(job)
+    if attempt.after is not None and not report.running:
+        relay.recall(state, [job.id])
     if job.stopping_since is not None and not report.stopping:
         attempts.send_stop(state, job, attempt)
 
@@ -79,8 +84,18 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
         attempts.lose(state, job, attempt, "its worker no longer knows it")
     elif job.stopping_since is not None:
         attempts.never_started(state, job, attempt, "cancelled before it started")
+    elif attempt.after is not None:
+        attempts.take_back(state, job, attempt, "its turn had not come")
     else:
         attempts.send_start(state, job, attempt)
+
+
+def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
+    """Free what strangers held that the worker does not know of any more."""
+    for name, where in list(state.foreign.items()):
+        if where == worker and name not in reported:
+            del state.foreign[name]
+            state.scheduler.release(name)
 
 
 def _unknown_to_broker(state: State, worker: str, report: Report) -> None:

@@ -66,6 +66,12 @@ class State:
         """Attempts of another database that still hold units here: id to worker."""
         self.arriving: list[Arrival] = []
         """Large calls whose jobs are being made."""
+        self.pace: dict[tuple[str, int], float] = {}
+        """How long jobs of a queue and spec run, in seconds, on a moving average."""
+        self.handed: dict[int, float] = {}
+        """Jobs handed ahead, and since when, the oldest first."""
+        self.leaders: list[int] = []
+        """Jobs that just got units, and that others may be handed ahead to follow."""
         self.scheduler = Scheduler()
         self._start_batch()
         self._restore(snapshot)

@@ -1,8 +1,9 @@
 """What the keeper knows of one attempt, and how it is written down.
 
-States: `starting` (asked for, program not running yet), `running`, `ended` (main
-process gone, rest of the tree not), `exited`. The same entries go to the records and
-to the daemon; reading the entries back in order gives the attempt again.
+States: `waiting` (for another attempt to be gone; not on record), `starting` (program
+not running yet), `running`, `ended` (main process gone, rest of the tree not),
+`exited`. The same entries go to the records and to the daemon; reading the entries
+back in order gives the attempt again.
 """
 
 from __future__ import annotations
@@ -114,6 +115,13 @@ class Attempt:
         self.code = code if code >= 0 else None
         self.signal = -code if code < 0 else None
 
+    def files(self) -> list[tuple[str, int]]:
+        """Where it writes, output first, and from which offset on."""
+        files = [(self.output, self.offset)]
+        if self.stderr is not None and self.stderr != self.output:
+            files.append((self.stderr, self.stderr_offset))
+        return files
+
     def spawning_entry(self) -> Entry:
         """What must be on record before the program may run."""
         return {
@@ -168,7 +176,7 @@ class Attempt:
         """Everything a daemon may ask about; `at` is that of the latest event."""
         over = self.state == "exited"
         entry = {**self.started_entry(), **self.exited_entry("state")}
-        entry["state"] = "exited" if over else "running"
+        entry["state"] = self.state if over or self.state == "waiting" else "running"
         entry["at"] = self.exited_at if over else self.started_at
         entry["started_at"] = self.started_at
         entry["stopping"] = self.ladder is not None and not over
@@ -177,6 +185,8 @@ class Attempt:
 
     def entries(self) -> list[Entry]:
         """The shortest record from which a successor learns the same."""
+        if self.state == "waiting":
+            return []
         entries = [self.spawning_entry()]
         if self.state == "starting" and self.pid is not None:
             entries.append(self.forked_entry())

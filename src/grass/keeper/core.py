@@ -41,6 +41,7 @@ class KeeperCore:
             events.Closed: self._closed,
             events.Hello: self._hello,
             events.Start: self._start,
+            events.Recall: self._recall,
             events.Stop: self._stop,
             events.Signal: self._signal,
             events.Forget: self._forget,
@@ -103,9 +104,14 @@ class KeeperCore:
     def _start(self, event: events.Start, now: float) -> None:
         known = self.attempts.get(event.spec.id)
         if known is None:
-            self._custody.take(event.spec)
+            self._custody.take(event.spec, event.after)
         else:
             self._answer_with_state(event.connection, known)
+
+    def _recall(self, event: events.Recall, now: float) -> None:
+        for id in event.ids:
+            if self._custody.recall(id):
+                self._want(effects.Tell({"e": "recalled", "id": id}))
 
     def _stop(self, event: events.Stop, now: float) -> None:
         attempt = self._attempt_or_error(event.connection, event.id)
@@ -118,7 +124,7 @@ class KeeperCore:
 
     def _signal(self, event: events.Signal, now: float) -> None:
         attempt = self._attempt_or_error(event.connection, event.id)
-        if attempt is not None and attempt.state != "exited":
+        if attempt is not None and attempt.state not in ("waiting", "exited"):
             self._want(effects.SignalTree(attempt.id, (event.signal,)))
 
     def _forget(self, event: events.Forget, now: float) -> None:
@@ -138,7 +144,7 @@ class KeeperCore:
 
     def _answer_with_state(self, connection: int, attempt: Attempt) -> None:
         entry = attempt.full_entry()
-        entry["e"] = "exited" if attempt.state == "exited" else "started"
+        entry["e"] = "started" if entry["state"] == "running" else entry["state"]
         self._want(effects.Reply(connection, entry))
 
     def _restored(self, event: events.Restored, now: float) -> None:

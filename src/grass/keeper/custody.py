@@ -1,9 +1,10 @@
 """The attempts in the keeper's care, from the wish to start until the exit.
 
-What always holds: an exit is published only when nothing of the attempt's tree is left;
-a stop that has begun ends with SIGKILL, repeated until the tree is empty; of several
-causes to stop, the first is the reason. Like the rest of the core it does no I/O: it
-says what it wants done, and is told what came of it.
+What always holds: an exit is published only when nothing of the attempt's tree is left,
+and whoever waits for it starts after that; a stop that has begun ends with SIGKILL,
+repeated until the tree is empty; of several causes to stop, the first is the reason.
+Like the rest of the core it does no I/O: it says what it wants done, and is told what
+came of it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
 from grass.keeper.attempt import Attempt, Ladder, attempt_of, attempts_of
+from grass.keeper.relay import Relay
 from grass.keeper.timers import Timers
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Custody:
         self.attempts: dict[str, Attempt] = {}
         self.timers = Timers()
         self.live = 0
+        self._relay = Relay()
         self._by_pid: dict[int, Attempt] = {}
         self._ended: dict[str, Attempt] = {}
         self._settling: deque[tuple[float, str]] = deque()
@@ -65,18 +68,37 @@ class Custody:
         wanted, self._wanted = self._wanted, []
         return wanted
 
-    def take(self, spec: events.Spec) -> None:
-        """Take a new attempt into care."""
-        attempt = attempt_of(spec)
-        self.attempts[spec.id] = attempt
+    def take(self, spec: events.Spec, after: str | None) -> None:
+        """Take a new attempt into care; it starts when `after` is gone."""
+        predecessor = None if after is None else self.attempts.get(after)
+        attempt = self.attempts[spec.id] = attempt_of(spec)
         self.live += 1
+        if predecessor is None or predecessor.state == "exited":
+            self._record_and(attempt, effects.Spawn(spec))
+        else:
+            attempt.state = "waiting"
+            self._relay.add(spec, predecessor.id)
+
+    def _record_and(self, attempt: Attempt, effect: effects.Effect) -> None:
+        attempt.state = "starting"
         self.want(effects.Record(attempt.spawning_entry()))
-        self.want(effects.Spawn(spec))
+        self.want(effect)
+
+    def recall(self, id: str) -> bool:
+        """Drop an attempt that still waits; anything else stays."""
+        if not self._relay.drop(id):
+            return False
+        del self.attempts[id]
+        self.live -= 1
+        return True
 
     def stop(self, attempt: Attempt, wish: events.Stop, now: float) -> None:
         """Begin to end an attempt, or hasten an end that has begun."""
-        ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
-        self._begin(ladder, attempt, now)
+        if self._relay.drop(attempt.id):
+            self._record_and(attempt, effects.GiveUp(attempt.id, wish.reason))
+        else:
+            ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
+            self._begin(ladder, attempt, now)
 
     def forget(self, id: str) -> bool:
         """Drop an exit that is safe elsewhere; anything else stays."""
@@ -194,6 +216,8 @@ class Custody:
             self.timers.cancel(purpose, attempt.id)
         self.want(effects.Release(attempt.id))
         self.want(effects.Publish(attempt.exited_entry("exited")))
+        for spec in self._relay.let_go(attempt.id):
+            self._record_and(self.attempts[spec.id], effects.Spawn(spec))
 
     def _begin(self, ladder: Ladder, attempt: Attempt, now: float) -> None:
         if attempt.ladder is not None:
@@ -301,9 +325,5 @@ def _pause(round: int) -> float:
 
 
 def _known_facts(attempt: Attempt) -> effects.Know:
-    files = [(attempt.output, attempt.offset)]
-    if attempt.stderr is not None and attempt.stderr != attempt.output:
-        files.append((attempt.stderr, attempt.stderr_offset))
-    return effects.Know(
-        attempt.id, attempt.pid or 0, attempt.ticks or 0, attempt.cgroup, files
-    )
+    pid, ticks = attempt.pid or 0, attempt.ticks or 0
+    return effects.Know(attempt.id, pid, ticks, attempt.cgroup, attempt.files())

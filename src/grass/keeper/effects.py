@@ -27,6 +27,12 @@ class Publish(NamedTuple):
     urgent: bool = True
 
 
+class Tell(NamedTuple):
+    """Send the entry to every listening connection, off the record."""
+
+    entry: Entry
+
+
 class Reply(NamedTuple):
     """Send the entry to one connection."""
 
@@ -45,6 +51,13 @@ class Spawn(NamedTuple):
     """Start the program; answered by Spawned, SpawnFailed or Forked."""
 
     spec: Spec
+
+
+class GiveUp(NamedTuple):
+    """The attempt is never to run; answered by SpawnFailed with this reason."""
+
+    id: str
+    reason: str
 
 
 class SignalTree(NamedTuple):
@@ -125,9 +138,11 @@ class Exit(NamedTuple):
 Effect = (
     Record
     | Publish
+    | Tell
     | Reply
     | Greet
     | Spawn
+    | GiveUp
     | SignalTree
     | KillTree
     | Survey

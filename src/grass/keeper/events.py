@@ -49,10 +49,20 @@ class Hello(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Run this attempt, unless its id is known already."""
+    """Run this attempt, unless its id is known already.
+
+    With `after` it runs as soon as that attempt is gone.
+    """
 
     connection: int
     spec: Spec
+    after: str | None = None
+
+
+class Recall(NamedTuple):
+    """Drop those of these attempts that still wait for another one."""
+
+    ids: list[str]
 
 
 class Stop(NamedTuple):
@@ -192,6 +202,7 @@ Event = (
     | Closed
     | Hello
     | Start
+    | Recall
     | Stop
     | Signal
     | Forget

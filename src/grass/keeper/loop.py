@@ -68,9 +68,11 @@ class Loop:
         self._actions: dict[type, Callable[[Any], events.Event | None]] = {
             effects.Record: self._record,
             effects.Publish: self._publish,
+            effects.Tell: self._tell,
             effects.Reply: self._reply,
             effects.Greet: self._greet,
             effects.Spawn: self._spawn_later,
+            effects.GiveUp: self._give_up,
             effects.SignalTree: jobs.signal_tree,
             effects.KillTree: jobs.kill_tree,
             effects.Survey: jobs.survey,
@@ -237,6 +239,13 @@ class Loop:
             self._urgent = True
         elif self._hold_until is None:
             self._hold_until = boot_s() + _HOLD_S
+        self._put_to_listening(line)
+
+    def _tell(self, effect: effects.Tell) -> None:
+        self._urgent = True
+        self._put_to_listening(encode(effect.entry))
+
+    def _put_to_listening(self, line: bytes) -> None:
         for connection in self._connections.values():
             if connection.listening:
                 connection.put(line)
@@ -255,6 +264,9 @@ class Loop:
 
     def _spawn_later(self, effect: effects.Spawn) -> None:
         self._starts.append(effect.spec)
+
+    def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
+        return events.SpawnFailed(effect.id, effect.reason, utc_us())
 
     def _flush_records(self) -> bool:
         try:

@@ -87,7 +87,8 @@ def _start(message: events.Entry, connection: int) -> events.Start:
     )
     if not spec.argv:
         raise ValueError("argv is empty")
-    return events.Start(connection, spec)
+    after = None if get("after") is None else _text(message["after"])
+    return events.Start(connection, spec, after)
 
 
 def _stop(message: events.Entry, connection: int) -> events.Stop:
@@ -106,6 +107,10 @@ def _signal(message: events.Entry, connection: int) -> events.Signal:
     return events.Signal(connection, _text(message["id"]), number)
 
 
+def _recall(message: events.Entry, connection: int) -> events.Recall:
+    return events.Recall(_texts(message["ids"]))
+
+
 def _forget(message: events.Entry, connection: int) -> events.Forget:
     return events.Forget(_texts(message["ids"]))
 
@@ -122,6 +127,7 @@ _READERS: dict[str, Callable[[events.Entry, int], events.Event]] = {
     "start": _start,
     "stop": _stop,
     "signal": _signal,
+    "recall": _recall,
     "forget": _forget,
     "hello": _hello,
     "leave": _leave,

@@ -124,6 +124,8 @@ class Start(Message, tag="start"):
     stderr: str | None = None
     max_output: int | None = None
     grace_s: float = 15.0
+    after: str | None = None
+    """Run it the moment this attempt is gone, on the units that one had."""
 
 
 class Stop(Message, tag="stop"):
@@ -133,6 +135,12 @@ class Stop(Message, tag="stop"):
     grace_s: float
     signal: int = 15
     reason: str = "cancelled"
+
+
+class Recall(Message, tag="recall"):
+    """Give these attempts back if they have not started: answered by `Returned`."""
+
+    attempts: list[str]
 
 
 class Forget(Message, tag="forget"):
@@ -173,6 +181,7 @@ ToWorker = (
     | Units
     | Start
     | Stop
+    | Recall
     | Forget
     | Resync
     | ReadOutput

@@ -78,3 +78,5 @@ class Attempt(msgspec.Struct, gc=False):
     stderr: str | None = None
     max_rss: int | None = None
     cpu_s: float | None = None
+    after: int | None = None
+    """The job whose units it takes over when that one ends; None: it has them."""

@@ -32,6 +32,8 @@ _IDS = re.compile(r"(\d{1,16})(?:-(\d{1,16}))?\Z")
 
 def read(text: str) -> Selection:
     """Read one selector."""
+    if not _is_text(text):
+        raise UsageError(f"`{text}` selects no job: it is not UTF-8")
     if found := _IDS.match(text):
         return _ids(text, int(found.group(1)), found.group(2))
     if text in ("last", "all"):
@@ -48,6 +50,10 @@ def read(text: str) -> Selection:
         f"`{text}` selects no job",
         "use an id, 3-9, last, all, @project, name~re, state:failed or queue:q1",
     )
+
+
+def _is_text(text: str) -> bool:
+    return text.encode("utf-8", "ignore").decode() == text
 
 
 def _ids(text: str, first: int, last: str | None) -> Selection:

@@ -11,6 +11,7 @@ from grass.model.resources import Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
+from grass.scheduler.relays import Relays
 from grass.scheduler.shapes import Shape, Standing
 from grass.scheduler.worker import View, Worker
 
@@ -25,6 +26,16 @@ def check_fleet(fleet: Fleet) -> None:
         assert fleet.workers[hold.worker.name] is hold.worker, f"worker of {holder}"
     held = sum(len(worker.holders) for worker in fleet.workers.values())
     assert held == len(fleet.holds), "a holder is known to its worker only"
+
+
+def check_relays(fleet: Fleet, dispatch: Dispatch, relays: Relays) -> None:
+    """Each follower stands in one line, which begins with a holder of units."""
+    assert len(relays.followers) == len(relays.leaders), "a line is broken"
+    for leader, follower in relays.followers.items():
+        assert relays.leaders[follower] == leader, f"job {follower} follows two"
+        assert relays.first_of(follower) in fleet.holds, f"job {follower} follows none"
+        assert follower not in fleet.holds, f"job {follower} holds before its turn"
+        assert follower not in dispatch.shape_of, f"job {follower} waits as well"
 
 
 def check_gates(

@@ -15,6 +15,7 @@ from grass.scheduler.dispatch import Dispatch, Placement
 from grass.scheduler.explain import Explanation, explain, never_fits, position
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
+from grass.scheduler.relays import Relays, may_follow
 from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker import Holder
 
@@ -31,6 +32,7 @@ class Scheduler:
         self._dispatch = Dispatch(self._fleet, self._claims)
         self._queues: dict[str, Queue] = {}
         self._limiters: dict[str, Gate] = {}
+        self._relays = Relays()
         self._paused = False
         self._shapes_made = 0
 
@@ -141,8 +143,23 @@ class Scheduler:
             None if limiter is None else self._limiter(limiter),
         )
 
-    def release(self, holder: Holder) -> None:
-        """Free what a holder has; one that has nothing is left alone."""
+    def release(self, holder: Holder) -> int | None:
+        """Free what a holder has, or let the job take over that follows it.
+
+        Returns that job. A follower leaves its line; who has nothing is left alone.
+        """
+        if holder in self._relays.leaders:
+            assert isinstance(holder, int)
+            self._relays.step_out(holder)
+            return None
+        heir = self._relays.heir(holder)
+        if heir is not None:
+            self._fleet.pass_on(holder, heir)
+            return heir
+        self._free(holder)
+        return None
+
+    def _free(self, holder: Holder) -> None:
         hold = self._fleet.give(holder)
         if hold is None:
             return
@@ -152,6 +169,41 @@ class Scheduler:
             dispatch.opened(hold.queue)
         if hold.limiter is not None:
             dispatch.opened(hold.limiter)
+
+    def hand_ahead(self, holder: Holder, at_most: int) -> Placement | None:
+        """Decide who takes over a holder's units when it lets go, if that is fair.
+
+        At most so many jobs follow one holder. The placement's units are still the
+        holder's: the job has them once `release` says so.
+        """
+        hold = self._fleet.hold_of(holder)
+        if hold is None or self._paused or len(self._dispatch.shapes) != 1:
+            return None
+        shape = next(iter(self._dispatch.shapes.values()))
+        last, count = self._relays.last_of(holder)
+        if count >= at_most or not may_follow(shape, hold) or shape.head is None:
+            return None
+        job = shape.head[2]
+        self._dispatch.leave(shape, job)
+        self._relays.follow(job, last)
+        allocation = _copy(hold.allocation)
+        return Placement(job, hold.worker.name, allocation)
+
+    def follow(self, job: int, leader: Holder) -> None:
+        """Restore a decision that was made ahead."""
+        self._relays.follow(job, leader)
+
+    def follower(self, holder: Holder) -> int | None:
+        """Return the job that takes over next, if any."""
+        return self._relays.followers.get(holder)
+
+    def followers(self, holder: Holder) -> int:
+        """Return how many jobs stand in line behind a holder."""
+        return self._relays.last_of(holder)[1]
+
+    def leader(self, job: int) -> Holder | None:
+        """Return whom a job follows, if anybody."""
+        return self._relays.leaders.get(job)
 
     def decide(self, now: float) -> list[Placement]:
         """Start what may start, in order; `now` is of a clock that cannot jump."""
@@ -227,6 +279,7 @@ class Scheduler:
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""
         check.check_fleet(self._fleet)
+        check.check_relays(self._fleet, self._dispatch, self._relays)
         check.check_gates(self._fleet, self._queues, self._limiters)
         check.check_shapes(self._dispatch)
         check.check_claims(self._dispatch)

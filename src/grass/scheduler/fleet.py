@@ -132,6 +132,16 @@ class Fleet:
             self._forget_if_unused(worker)
         return hold
 
+    def pass_on(self, holder: Holder, heir: Holder) -> None:
+        """Let a holder's units be another's, without their being free in between."""
+        hold = self.holds.pop(holder)
+        self.holds[heir] = hold
+        hold.worker.holders[heir] = hold.worker.holders.pop(holder)
+
+    def hold_of(self, holder: Holder) -> Hold | None:
+        """Return what a holder has, if anything."""
+        return self.holds.get(holder)
+
     def worker(self, name: str) -> Worker:
         """Return a worker that must be known."""
         worker = self.workers.get(name)

@@ -56,6 +56,8 @@ class Changes(msgspec.Struct):
     workers: dict[str, Worker] = {}
     jobs: dict[int, Job] = {}
     attempts: dict[tuple[int, int], Attempt] = {}
+    removed_attempts: list[tuple[int, int]] = []
+    """Attempts that were decided and taken back before anything was run."""
     events: list[Event] = []
     calls: list[Call] = []
     arrivals: list[tuple[int, int]] = []

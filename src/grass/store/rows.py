@@ -81,6 +81,7 @@ def attempt_row(attempt: Attempt) -> Row:
         None if attempt.stderr is None else json_text(attempt.stderr),
         attempt.max_rss,
         attempt.cpu_s,
+        attempt.after,
     )
 
 

@@ -15,6 +15,7 @@ from grass.link.messages import (
     Exited,
     Forget,
     Hello,
+    Recall,
     Report,
     Resync,
     Returned,
@@ -48,6 +49,8 @@ class Held(msgspec.Struct):
     """An attempt this machine answers for."""
 
     allocation: Allocation
+    after: str | None = None
+    """Whose units it takes over; until then it holds nothing."""
     verb: Verb | None = None
     """What the keeper was asked, until it says that it started."""
     started: Started | None = None
@@ -69,6 +72,8 @@ class WorkerCore:
         self._around = around
         self._ledger = Ledger()
         self._attempts: dict[str, Held] = {}
+        self._heirs: dict[str, str] = {}
+        """Who takes over whose units."""
         self._keeper_ready = False
         self._effects = Effects()
 
@@ -86,6 +91,9 @@ class WorkerCore:
                 self._stop(message)
             case Forget():
                 self._forget(message.attempts)
+            case Recall():
+                verb = {"v": "recall", "ids": message.attempts}
+                self._effects.to_keeper.append(verb)
             case Units():
                 self._ledger.set_capacity(message.capacity)
             case Resync():
@@ -106,20 +114,31 @@ class WorkerCore:
                 self._started(line)
             case "exited":
                 self._exited(line)
+            case "recalled":
+                self._recalled(line["id"])
             case _:
                 pass
 
     def _start(self, message: Start) -> None:
         if message.attempt in self._attempts:
             return
+        leader = self._attempts.get(message.after or "")
+        if leader is not None and leader.exited is None:
+            self._take_in(message, message.after)
+            return
         excess = self._ledger.excess(message.allocation)
         if excess is not None:
             reason = f"{excess} is given out already"
             self._effects.to_broker.append(Returned(message.attempt, reason))
             return
-        verb = start_verb(message, self._around)
         self._ledger.hold(message.allocation)
-        self._attempts[message.attempt] = Held(message.allocation, verb)
+        self._take_in(message, None)
+
+    def _take_in(self, message: Start, after: str | None) -> None:
+        verb = start_verb(message, self._around)
+        self._attempts[message.attempt] = Held(message.allocation, after, verb)
+        if after is not None:
+            self._heirs[after] = message.attempt
         if self._keeper_ready:
             self._effects.to_keeper.append(verb)
 
@@ -158,9 +177,7 @@ class WorkerCore:
     def _listed(self, line: Verb) -> None:
         attempt = line["id"]
         if attempt not in self._attempts:
-            allocation: Allocation = line["meta"]["allocation"]
-            self._ledger.hold(allocation)
-            self._attempts[attempt] = Held(allocation)
+            self._take_over(attempt, line)
         held = self._attempts[attempt]
         held.stopping = bool(line.get("stopping"))
         if line.get("started_at") is not None:
@@ -168,6 +185,17 @@ class WorkerCore:
             self._effects.watch[attempt] = (line["pid"], line["ticks"])
         if line["state"] == "exited" and held.exited is None:
             self._note_exit(held, line)
+
+    def _take_over(self, attempt: str, line: Verb) -> None:
+        """Learn of an attempt that a daemon before this one started."""
+        allocation: Allocation = line["meta"]["allocation"]
+        if line["state"] == "waiting":
+            after = line["meta"].get("after")
+            self._attempts[attempt] = Held(allocation, after)
+            self._heirs[after] = attempt
+        else:
+            self._ledger.hold(allocation)
+            self._attempts[attempt] = Held(allocation)
 
     def _missing(self, attempt: str, held: Held) -> None:
         if held.verb is not None:
@@ -211,7 +239,7 @@ class WorkerCore:
     def _note_exit(self, held: Held, line: Verb) -> Exited:
         usage = line.get("rusage") or {}
         held.verb = None
-        self._ledger.release(held.allocation)
+        self._let_go(line["id"], held)
         cpu_s = usage.get("user_s", 0.0) + usage.get("system_s", 0.0) if usage else None
         held.exited = Exited(
             line["id"],
@@ -226,6 +254,26 @@ class WorkerCore:
         )
         self._effects.unwatch.append(line["id"])
         return held.exited
+
+    def _recalled(self, attempt: str) -> None:
+        held = self._attempts.pop(attempt, None)
+        if held is not None:
+            self._let_go(attempt, held)
+            self._effects.to_broker.append(Returned(attempt, "recalled"))
+
+    def _let_go(self, attempt: str, held: Held) -> None:
+        """Take an attempt's units back, and give them to who follows it."""
+        heir = self._heirs.pop(attempt, None)
+        if held.after is not None:
+            self._heirs.pop(held.after, None)
+        else:
+            self._ledger.release(held.allocation)
+        if heir is not None and heir in self._attempts:
+            self._attempts[heir].after = held.after
+            if held.after is None:
+                self._ledger.hold(self._attempts[heir].allocation)
+            else:
+                self._heirs[held.after] = heir
 
     def _say_hello(self) -> None:
         if not self._keeper_ready:

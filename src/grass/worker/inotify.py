@@ -21,7 +21,8 @@ class FileWatcher:
     def __init__(self) -> None:
         """Watch nothing; the kernel object is made with the first watch."""
         self._descriptor = -1
-        self._callbacks: dict[int, Callable[[], None]] = {}
+        # The kernel has one number for a file, however many paths lead to it.
+        self._callbacks: dict[int, dict[str, Callable[[], None]]] = {}
         self._numbers: dict[str, int] = {}
 
     def add(self, path: str, callback: Callable[[], None]) -> None:
@@ -35,13 +36,17 @@ class FileWatcher:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error), path)
         self._numbers[path] = number
-        self._callbacks[number] = callback
+        self._callbacks.setdefault(number, {})[path] = callback
 
     def remove(self, path: str) -> None:
         """Stop watching a file; one that is not watched is no error."""
         number = self._numbers.pop(path, None)
-        if number is not None:
-            self._callbacks.pop(number, None)
+        if number is None:
+            return
+        callbacks = self._callbacks[number]
+        del callbacks[path]
+        if not callbacks:
+            del self._callbacks[number]
             _libc().inotify_rm_watch(self._descriptor, number)
 
     def close(self) -> None:
@@ -69,8 +74,7 @@ class FileWatcher:
             numbers.append(number)
             data = data[_HEADER.size + length :]
         for number in dict.fromkeys(numbers):
-            callback = self._callbacks.get(number)
-            if callback is not None:
+            for callback in list(self._callbacks.get(number, {}).values()):
                 callback()
 
 

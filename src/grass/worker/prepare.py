@@ -63,7 +63,13 @@ def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
         "max_output": start.max_output,
         "nice": 0,
         "cpus": _pinned(start),
-        "meta": {"allocation": start.allocation, "output": output, "stderr": stderr},
+        "after": start.after,
+        "meta": {
+            "allocation": start.allocation,
+            "output": output,
+            "stderr": stderr,
+            "after": start.after,
+        },
     }
 
 
@@ -136,4 +142,5 @@ def _own_variables(start: Start) -> dict[str, str]:
 def _pinned(start: Start) -> list[int] | None:
     if not start.pin:
         return None
-    return [int(name) for name in start.allocation.get("cpu", {}) if name.isdecimal()]
+    cores = start.allocation.get("cpu", {})
+    return [int(name) for name in cores if name.isdecimal()] or None

@@ -61,8 +61,8 @@ ON CONFLICT (id) DO UPDATE SET
 INSERT INTO attempts (
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
     exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
-    cpu_s
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    cpu_s, after_job
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job, number) DO UPDATE SET
     state = excluded.state,
     started_at = excluded.started_at,
@@ -76,7 +76,11 @@ ON CONFLICT (job, number) DO UPDATE SET
     output_bytes = excluded.output_bytes,
     stderr = excluded.stderr,
     max_rss = excluded.max_rss,
-    cpu_s = excluded.cpu_s;
+    cpu_s = excluded.cpu_s,
+    after_job = excluded.after_job;
+
+-- name: remove_attempt
+DELETE FROM attempts WHERE job = ? AND number = ?;
 
 -- name: add_arrival
 INSERT INTO arrivals (first_job, last_job) VALUES (?, ?);
@@ -130,7 +134,7 @@ FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running') ORDER BY id;
 SELECT
     a.job, a.number, a.worker, a.boot, a.state, a.allocation, a.started_at,
     a.finished_at, a.pid, a.exit_code, a.signal, a.reason, a.output,
-    a.output_offset, a.output_bytes, a.stderr, a.max_rss, a.cpu_s
+    a.output_offset, a.output_bytes, a.stderr, a.max_rss, a.cpu_s, a.after_job
 FROM attempts AS a
 INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
 WHERE j.state = 'running' AND a.state IN ('starting', 'running');
@@ -171,7 +175,7 @@ FROM jobs AS j WHERE {where} AND NOT EXISTS (
 SELECT
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
     exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
-    cpu_s
+    cpu_s, after_job
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
 
 -- name: read_specs

@@ -92,6 +92,7 @@ CREATE TABLE attempts (
     stderr TEXT,
     max_rss INTEGER,
     cpu_s REAL,
+    after_job INTEGER,
     PRIMARY KEY (job, number)
 ) WITHOUT ROWID;
 

@@ -1,0 +1,26 @@
+"""Fixtures of the broker's tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.brokerage import Brokerage
+
+
+@pytest.fixture
+def broker_of(tmp_path: Path) -> Iterator[Callable[[str], Brokerage]]:
+    """Make a broker whose worker found these units."""
+    made: list[Brokerage] = []
+
+    def make(found: str) -> Brokerage:
+        made.append(Brokerage(tmp_path / "grass.db", found))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.store.close()
+
+
+@pytest.fixture
+def broker(broker_of: Callable[[str], Brokerage]) -> Brokerage:
+    return broker_of("{cpu:2}")

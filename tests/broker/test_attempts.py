@@ -1,0 +1,200 @@
+"""An attempt's life: placed, started, ended, returned, cancelled."""
+
+from typing import Any
+
+import pytest
+from tests.support.brokerage import ME, Brokerage, memory
+from tests.support.building import WORKER
+
+from grass.broker.calls import Cancel, Enqueue, NewJob, Prune, Settings
+from grass.errors import ProtocolError
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Report,
+    Returned,
+    Start,
+    Started,
+    Stop,
+)
+from grass.model.amounts import WHOLE
+from grass.model.lifecycle import AttemptState, JobState
+
+
+def test_a_start_leaves_only_together_with_its_committed_attempt(
+    broker: Brokerage,
+) -> None:
+    broker.step(Enqueue(ME, [NewJob(("true",), Settings())]))
+    broker.core.decide(1.0)
+    effects = broker.core.take()
+    ((worker, start),) = effects.outbox
+    assert isinstance(start, Start)
+    assert worker == WORKER
+    attempt = effects.changes.attempts[1, 1]
+    assert attempt.state is AttemptState.STARTING
+    assert start.allocation == attempt.allocation == {"cpu": {"0": WHOLE}}
+    assert effects.changes.jobs[1].state is JobState.RUNNING
+    assert start.attempt == f"{broker.state.cluster}.1.1"
+
+
+def test_a_job_waits_until_its_units_are_free(broker: Brokerage) -> None:
+    first, second, third = (broker.enqueue() for _ in range(3))
+    assert set(broker.state.attempts) == {first, second}
+    broker.exit(second)
+    assert broker.started_jobs() == [third]
+
+
+def test_started_is_noted_with_its_process(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.start(job, pid=42)
+    (attempt,) = broker.job(job).attempts
+    assert (attempt.state, attempt.pid) == (AttemptState.RUNNING, 42)
+    assert attempt.output == "/out"
+
+
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [
+        ({"exit_code": 0}, JobState.SUCCEEDED),
+        ({"exit_code": 3}, JobState.FAILED),
+        ({"signal": 9}, JobState.FAILED),
+        ({"reason": "no such program"}, JobState.FAILED),
+        ({"exit_code": 0, "reason": "output was full"}, JobState.FAILED),
+        ({"reason": "keeper killed", "lost": True}, JobState.LOST),
+    ],
+)
+def test_an_end_decides_the_jobs_state(
+    broker: Brokerage, ended: dict[str, Any], state: JobState
+) -> None:
+    job = broker.enqueue()
+    broker.start(job)
+    message = Exited(broker.name(job), broker.now_us, output_bytes=5, **ended)
+    broker.hear(message)
+    assert broker.said(Forget) == [Forget([message.attempt])]
+    found = broker.job(job)
+    assert found.job.state is state
+    assert found.job.exit_code == ended.get("exit_code")
+    assert found.job.signal == ended.get("signal")
+    assert found.job.reason == ended.get("reason")
+    assert found.attempts[0].finished_at == message.at
+    assert broker.state.output_bytes == 5
+    assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": WHOLE, "1": WHOLE}}
+
+
+def test_an_end_without_a_start_counts_too(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.exit(job, 0)
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def test_an_exit_reported_twice_is_forgotten_twice_and_counted_once(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    message = Exited(broker.name(job), broker.now_us, 1, output_bytes=7)
+    broker.hear(message)
+    broker.hear(Exited(message.attempt, broker.now_us, 0))
+    assert broker.said(Forget)
+    assert broker.job(job).job.exit_code == 1
+    assert broker.state.output_bytes == 7
+
+
+def test_stale_attempts_change_nothing(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    before = memory(broker.state)
+    for stale in (broker.name(job, 7), f"{'f' * 16}.{job}.1", broker.name(99, 1)):
+        broker.hear(Started(stale, 5, broker.now_us))
+        broker.hear(Exited(stale, broker.now_us, 1))
+        broker.hear(Returned(stale, "in use"))
+    assert memory(broker.state) == before
+    assert broker.job_state(job) is JobState.RUNNING
+
+
+def test_a_name_that_is_no_attempt_is_refused(broker: Brokerage) -> None:
+    with pytest.raises(ProtocolError):
+        broker.hear(Exited("nonsense", 0))
+    with pytest.raises(ProtocolError):
+        broker.hear(Report("a", {}, running=True))
+
+
+def test_a_returned_attempt_is_placed_anew(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.hear(Returned(broker.name(job), "cpu 0 is given out already"))
+    assert broker.started_jobs() == [job]
+    assert broker.job(job).attempts[-1].state is AttemptState.STARTING
+
+
+def test_a_cancelled_job_that_is_returned_does_not_start_again(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.cancel(job)
+    broker.hear(Returned(broker.name(job), "in use"))
+    assert broker.job_state(job) is JobState.CANCELLED
+    assert not broker.started_jobs()
+
+
+def test_cancelling_a_queued_job_ends_it_at_once(broker: Brokerage) -> None:
+    broker.pause()
+    job = broker.enqueue()
+    assert broker.cancel(job) == [job]
+    assert broker.job_state(job) is JobState.CANCELLED
+    broker.resume()
+    assert not broker.started_jobs()
+
+
+def test_cancelling_a_running_job_stops_it_and_it_ends_cancelled(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.start(job)
+    broker.call(Cancel(ME, [job], 2.5, 2))
+    assert broker.said(Stop) == [Stop(broker.name(job), 2.5, 2)]
+    since = broker.job(job).job.stopping_since
+    assert since is not None
+    broker.cancel(job)
+    assert broker.said(Stop) == [Stop(broker.name(job), 15.0, 15)]
+    assert broker.job(job).job.stopping_since == since
+    broker.exit(job, 0)
+    assert broker.job_state(job) is JobState.CANCELLED
+
+
+def test_cancelling_what_has_ended_touches_nothing(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.exit(job)
+    assert broker.cancel(job, 99) == []
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def test_a_cancelled_job_whose_fate_is_unknown_is_lost(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.cancel(job)
+    broker.exit(job, lost=True)
+    assert broker.job_state(job) is JobState.LOST
+
+
+def test_pruned_jobs_leave_no_trace_in_the_sums(broker: Brokerage) -> None:
+    done, kept = broker.enqueue(), broker.enqueue()
+    broker.exit(done, output_bytes=10)
+    broker.call(
+        Prune(ME, {done: JobState.SUCCEEDED, kept: JobState.RUNNING}, output_bytes=10)
+    )
+    assert not broker.store.details([done])
+    assert broker.job_state(kept) is JobState.RUNNING
+    assert broker.state.output_bytes == 0
+
+
+def test_an_environment_survives_a_prune_in_the_batch_of_a_refused_call(
+    broker: Brokerage,
+) -> None:
+    done = broker.enqueue()
+    broker.exit(done)
+    broker.step(Prune(ME, {done: JobState.SUCCEEDED}))
+    impossible = Settings(request=(("gpu", 1),))
+    with pytest.raises(Exception, match="gpu"):
+        broker.step(Enqueue(ME, [NewJob(("x",), impossible)], None, {"A": "1"}))
+    broker.flush()
+    broker.call(Enqueue(ME, [NewJob(("x",), Settings())], None, {"A": "1"}))
+    broker.restart()
+    broker.hello()
+    assert broker.said(Start)[0].base_env == {"A": "1"}

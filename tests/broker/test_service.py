@@ -1,0 +1,179 @@
+"""The broker as it runs: batches, answers, waiting, and stores that fail."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from tests.support.building import WORKER
+from tests.support.far_end import FarEnd
+
+from grass.broker.calls import Cancel, Enqueue, Enqueued, NewJob, Settings
+from grass.broker.service import Broker
+from grass.errors import NotFound, StorageError
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Resync,
+    Start,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+from grass.link.pair import LinkEnd, pair
+from grass.model.lifecycle import JobState
+from grass.store import Changes
+from grass.store.sqlite import SqliteStore, is_fatal
+
+ONE = [NewJob(("true",), Settings())]
+Story = Callable[[Broker, FarEnd], Awaitable[None]]
+
+
+class FailingStore(SqliteStore):
+    """Refuses the next commits with these errors."""
+
+    errors: list[Exception]
+
+    def commit(self, changes: Changes) -> None:
+        if self.errors:
+            raise self.errors.pop()
+        super().commit(changes)
+
+
+def play(path: Path, story: Story, *errors: Exception) -> None:
+    """Run a broker with one worker for as long as the story lasts."""
+    asyncio.run(_play(path, story, list(errors)))
+
+
+async def _play(path: Path, story: Story, errors: list[Exception]) -> None:
+    store = FailingStore(path / "grass.db")
+    store.errors = []
+    broker = Broker(store, is_fatal)
+    ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
+    broker.serve(ends[0])
+    running = asyncio.create_task(broker.run())
+    worker = FarEnd(ends[1])
+    worker.hello()
+    try:
+        async with asyncio.timeout(10):
+            await worker.hears(Welcome)
+            store.errors = errors
+            await story(broker, worker)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError, StorageError):
+            await running
+        store.close()
+
+
+def test_an_answer_is_durable_and_a_start_follows(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
+        (found,) = await broker.read(lambda store: store.details([1]))
+        assert found.job.state is JobState.RUNNING
+        start = await worker.hears(Start)
+        assert isinstance(start, Start)
+        worker.link.send(Exited(start.attempt, 5, 0))
+        await broker.ended([1])
+        assert await worker.hears(Forget) == Forget([start.attempt])
+
+    play(tmp_path, story)
+
+
+def test_many_callers_at_once_all_get_their_own_ids(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        calls = [broker.call(Enqueue("me", ONE)) for _ in range(50)]
+        replies = await asyncio.gather(*calls)
+        assert sorted(reply.first for reply in replies) == list(range(1, 51))
+
+    play(tmp_path, story)
+
+
+def test_a_large_call_is_answered_when_its_last_slice_is_durable(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        large = asyncio.ensure_future(broker.call(Enqueue("me", ONE * 3500)))
+        await asyncio.sleep(0)
+        small = await broker.call(Enqueue("me", ONE))
+        assert not large.done()
+        assert small == Enqueued(3501, 3501)
+        assert await large == Enqueued(1, 3500)
+        found = await broker.read(lambda store: store.details([1, 3500]))
+        assert len(found) == 2
+
+    play(tmp_path, story)
+
+
+def test_a_refusal_reaches_its_caller_alone(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        bad = [NewJob(("true",), Settings(queue="nobody's"))]
+        refused = asyncio.ensure_future(broker.call(Enqueue("me", bad)))
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
+        with pytest.raises(NotFound):
+            await refused
+
+    play(tmp_path, story)
+
+
+def test_a_batch_that_cannot_be_committed_is_dropped_whole(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        broker._pause_s = 0.0
+        with pytest.raises(StorageError, match="full"):
+            await broker.call(Enqueue("me", ONE, "key"))
+        await worker.hears(Resync)
+        worker.hello()
+        await worker.hears(Welcome)
+        assert await broker.call(Enqueue("me", ONE, "key")) == Enqueued(1, 1)
+        await worker.hears(Start)
+
+    play(tmp_path, story, StorageError("the disk is full"))
+
+
+def test_a_defect_drops_its_batch_and_the_broker_goes_on(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        broker._pause_s = 0.0
+        with pytest.raises(Exception, match="went wrong inside grass"):
+            await broker.call(Enqueue("me", ONE))
+        await worker.hears(Resync)
+        worker.hello()
+        await worker.hears(Welcome)
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
+
+    play(tmp_path, story, RuntimeError("a defect"))
+
+
+def test_a_key_that_is_not_text_is_refused_and_harms_nobody(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        with pytest.raises(StorageError):
+            await broker.call(Enqueue("me", ONE, "\ud800"))
+        assert (await broker.call(Enqueue("me", ONE))).first == 1
+
+    play(tmp_path, story)
+
+
+def test_waiting_ends_with_the_job_and_not_before(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        await broker.call(Enqueue("me", ONE * 3))
+        waiting = asyncio.ensure_future(broker.ended([1, 2, 3]))
+        await broker.call(Cancel("me", [3]))
+        for _ in range(2):
+            assert not waiting.done()
+            start = await worker.hears(Start)
+            assert isinstance(start, Start)
+            worker.link.send(Exited(start.attempt, 5, 0))
+        await waiting
+
+    play(tmp_path, story)
+
+
+def test_a_worker_that_hangs_up_is_noted(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        worker.link.close()
+        await asyncio.sleep(0)
+        await broker.call(Enqueue("me", ONE))
+        assert not broker.state.workers[WORKER].connected
+        assert not broker.state.attempts
+
+    play(tmp_path, story)

@@ -1,0 +1,1 @@
+"""A real daemon, used the way people use it."""

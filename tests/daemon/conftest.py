@@ -1,0 +1,5 @@
+"""The fixtures of tests with a real daemon."""
+
+from tests.support.fixtures import cold, fifo, gate, home, news
+
+__all__ = ["cold", "fifo", "gate", "home", "news"]

@@ -1,0 +1,424 @@
+"""Every command, as a person uses it."""
+
+import fcntl
+import json
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grass.cli.main import COMMANDS
+from tests.support.fifo import Fifo
+from tests.support.homes import GRASS, GrassHome
+from tests.support.processes import await_end, kill
+
+pytestmark = pytest.mark.daemon
+
+JOB_FIELDS = {
+    *("id", "name", "project", "owner", "queue", "state", "flags", "command"),
+    *("request", "allocation", "worker", "pid", "exit_code", "signal", "reason"),
+    *("priority", "cwd", "created_at", "started_at", "finished_at", "attempts"),
+    "output",
+}
+ATTEMPT_FIELDS = {"number", "started_at", "finished_at", "pid", "exit_code", "output"}
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself_without_a_daemon(
+    cold: GrassHome, command: str
+) -> None:
+    asked = cold.ok(command, "--help")
+    assert f"grass {command}" in asked
+    assert asked == cold.ok("help", command)
+    assert cold.daemon_pid() is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["start", "--json"],
+        ["show", "--json"],
+        ["create-queue", "q1", "--format", "json"],
+        ["delete-queue", "q0", "--json"],
+        ["enqueue", "--format", "json", "--", "true"],
+        ["wait", "1", "--json"],
+        ["cancel", "all", "--json"],
+        ["pause", "--json"],
+        ["resume", "--json"],
+        ["prune", "--json"],
+        ["restart", "--json"],
+        ["stop", "--json"],
+    ],
+    ids=lambda words: str(words[0]),
+)
+def test_machine_output_is_one_json_document(home: GrassHome, words: list[str]) -> None:
+    home.ok("create-queue", "q0")
+    home.enqueue("--", "true")
+    printed = home.ok(*words)
+    assert isinstance(json.loads(printed), dict)
+    assert printed.count("\n") == 1
+
+
+def test_show_gives_every_field_of_a_job(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    home.ok("create-queue", "q", "--json", "{gpu:1}")
+    id = home.enqueue("q", "-g", "0.5", f"echo x > {news}; read x < {gate}; exit 3")
+    news.hear()
+    shown = json.loads(home.ok("show", "--json"))
+    assert set(shown) >= {"daemon", "workers", "queues", "jobs"}
+    assert set(shown["daemon"]) >= {"pid", "version", "started_at"}
+    [job] = shown["jobs"]
+    assert set(job) >= JOB_FIELDS
+    assert set(job["attempts"][0]) >= ATTEMPT_FIELDS
+    assert job["allocation"] == {"gpu": {"0": 0.5}}
+    assert job["owner"] == f"uid:{os.getuid()}"
+    gate.tell()
+    ended = home.wait(id)
+    assert (ended["state"], ended["exit_code"], ended["signal"]) == ("failed", 3, None)
+    expected = f"output/default/{ended['name']}/{id}/1.log"
+    assert ended["output"] == str(home.folder / expected)
+
+
+def test_show_narrows_to_a_queue_and_widens_to_all(home: GrassHome) -> None:
+    home.ok("create-queue", "q")
+    home.client.enqueue_many(["true"] * 30)
+    other = home.enqueue("q", "--name", "other", "--", "true")
+    home.wait(*range(1, other + 1))
+    assert len(json.loads(home.ok("show", "--json"))["jobs"]) < 31
+    assert len(json.loads(home.ok("show", "--all", "--json"))["jobs"]) == 31
+    [only] = json.loads(home.ok("show", "q", "--all", "--json"))["jobs"]
+    assert only["id"] == other
+    assert "other" in home.ok("show", "q")
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal of 80 columns: our end and the command's."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_tables_fit_a_terminal_of_80_columns(
+    home: GrassHome, terminal: tuple[int, int]
+) -> None:
+    home.ok("create-queue", "a-queue-with-a-rather-long-name", "--json", "{gpu:64}")
+    home.enqueue("--name", "n" * 60, "--", "echo", "x" * 300)
+    home.enqueue("--name", "名前" * 20, "--", "sh", "-c", "exit 3")
+    home.wait(1, 2)
+    ours, theirs = terminal
+    subprocess.run(
+        [*GRASS, "show"],
+        stdout=theirs,
+        env={**home.environment, "NO_COLOR": "1"},
+        check=True,
+    )
+    lines = os.read(ours, 65536).decode().splitlines()
+    assert max(map(_cells, lines)) <= 80
+    assert [line for line in lines if line.startswith("1 ") and "succeeded" in line]
+
+
+def _cells(line: str) -> int:
+    return sum(2 if "名" <= letter or letter == "前" else 1 for letter in line)
+
+
+def test_logs_can_be_followed_until_the_job_ends(home: GrassHome, gate: Fifo) -> None:
+    id = home.enqueue(f"echo one; read x < {gate}; echo two; exit 3")
+    following = home.popen("logs", "-f", str(id))
+    assert following.stdout is not None
+    assert following.stdout.readline() == "one\n"
+    gate.tell()
+    rest, errors = following.communicate(timeout=30)
+    assert (rest, errors, following.returncode) == ("two\n", "", 0)
+    assert home.ok("logs", "last") == "one\ntwo\n"
+
+
+def test_logs_follow_a_job_that_has_not_started(home: GrassHome) -> None:
+    home.ok("pause")
+    id = home.enqueue("--", "echo", "at last")
+    following = home.popen("logs", "-f", str(id))
+    home.ok("resume")
+    assert following.communicate(timeout=30)[0] == "at last\n"
+
+
+def test_logs_are_byte_for_byte(home: GrassHome) -> None:
+    id = home.enqueue(r"printf '\377\000\033[31mred\r'; echo err >&2")
+    home.wait(id)
+    ran = subprocess.run(
+        [*GRASS, "logs", str(id)], env=home.environment, capture_output=True, check=True
+    )
+    assert ran.stdout == b"\xff\x00\x1b[31mred\rerr\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+)
+def test_wait_exits_as_the_job_did(home: GrassHome, line: str, code: int) -> None:
+    id = home.enqueue(f"true; {line}")
+    assert home.run("wait", str(id)).returncode == code
+    assert home.run("wait", "last").returncode == code
+
+
+def test_wait_for_several_is_0_only_if_all_succeeded(home: GrassHome) -> None:
+    home.client.enqueue_many(["true", "exit 7"])
+    assert home.run("wait", "1-2").returncode == 1
+    assert home.run("wait", "1", "1").returncode == 0
+    assert home.run("wait", "all").returncode == 0
+
+
+def test_a_job_that_could_not_start_is_not_one_that_exits_127(home: GrassHome) -> None:
+    missing = home.enqueue("--", "no-such-program")
+    own = home.enqueue("no-such-program 2>/dev/null")
+    job = home.wait(missing)
+    assert (job["state"], job["exit_code"]) == ("failed", None)
+    assert "could not start" in job["reason"]
+    assert home.run("wait", str(missing)).returncode == 125
+    assert home.run("wait", str(own)).returncode == 127
+
+
+def test_a_directory_that_is_gone_by_then_is_told(home: GrassHome) -> None:
+    folder = home.desk / "gone"
+    folder.mkdir()
+    home.ok("pause")
+    id = home.enqueue("--cwd", str(folder), "--", "true")
+    folder.rmdir()
+    home.ok("resume")
+    job = home.wait(id)
+    assert job["state"] == "failed"
+    assert str(folder) in job["reason"]
+
+
+def test_cancel_ends_the_whole_tree(home: GrassHome, news: Fifo) -> None:
+    line = (
+        f"setsid sh -c 'trap \"\" TERM; echo $$ > {news}; exec sleep 1000' & "
+        f"(sleep 1000 & echo $! > {news}); echo $$ > {news}; wait"
+    )
+    id = home.enqueue(line)
+    pids = [int(news.hear()) for _ in range(3)]
+    assert "cancelled 1 job" in home.ok("cancel", "--grace", "0.2s", str(id))
+    for pid in pids:
+        await_end(pid)
+    job = home.client.job(id)
+    assert job["state"] == "cancelled"
+    assert home.run("wait", str(id)).returncode == 125
+
+
+def test_a_job_may_clean_up_within_its_grace(home: GrassHome, news: Fifo) -> None:
+    line = f"trap 'echo bye; exit 4' TERM; echo x > {news}; sleep 1000 & wait"
+    id = home.enqueue(line)
+    news.hear()
+    home.ok("cancel", str(id))
+    job = home.client.job(id)
+    assert (job["state"], job["exit_code"]) == ("cancelled", 4)
+    assert home.logs(id) == "bye\n"
+
+
+def test_what_a_job_leaves_behind_ends_before_its_units_are_free(
+    home: GrassHome, news: Fifo
+) -> None:
+    id = home.enqueue(f"setsid sleep 1000 & echo $! > {news}")
+    assert home.wait(id)["state"] == "succeeded"
+    await_end(int(news.hear()))
+
+
+def test_a_queued_job_is_cancelled_without_running(home: GrassHome) -> None:
+    home.ok("pause")
+    home.client.enqueue_many(["touch ran"] * 3)
+    home.ok("cancel", "2-3")
+    home.ok("resume")
+    home.wait(1)
+    assert home.states([1, 2, 3]) == ["succeeded", "cancelled", "cancelled"]
+    assert home.client.job(2)["attempts"] == []
+
+
+def test_pause_and_resume_one_queue_or_all(home: GrassHome) -> None:
+    home.ok("create-queue", "q")
+    home.ok("pause", "q")
+    held, other = home.enqueue("q", "--", "true"), home.enqueue("--", "true")
+    home.wait(other)
+    assert home.state(held) == "queued"
+    assert "paused" in home.client.job(held)["reason"]
+    home.ok("pause")
+    home.ok("resume", "q")
+    assert home.state(held) == "queued"
+    home.ok("resume")
+    assert home.wait(held)["state"] == "succeeded"
+
+
+def test_a_queue_is_deleted_once_its_jobs_are_gone(home: GrassHome, gate: Fifo) -> None:
+    home.ok("create-queue", "q", "--json", "{slot:1}")
+    id = home.enqueue("q", f"read x < {gate}")
+    assert home.run("delete-queue", "q").returncode == 5
+    gate.tell()
+    home.wait(id)
+    home.ok("delete-queue", "q")
+    assert home.run("show", "q").returncode == 4
+    assert home.client.job(id)["queue"] == "q"
+
+
+def test_prune_removes_jobs_and_output_but_not_files_of_the_user(
+    home: GrassHome,
+) -> None:
+    home.enqueue("--", "echo", "kept by grass")
+    home.enqueue("--output", "mine.txt", "--", "echo", "mine")
+    job = home.wait(1, 2)
+    home.wait(1)
+    ours = Path(home.client.job(1)["output"])
+    assert "would forget 2 jobs" in home.ok("prune", "--older", "0s", "--dry-run")
+    assert ours.exists()
+    assert "forgot 2 jobs" in home.ok("prune", "--older", "0s")
+    assert home.document()["jobs"] == []
+    assert Path(job["output"]).read_text() == "mine\n"
+    assert home.enqueue("--", "true") == 3
+    home.ok("stop")
+    assert not ours.exists()
+
+
+def test_output_is_appended_and_each_job_finds_its_own_part(home: GrassHome) -> None:
+    shared = home.desk / "shared.log"
+    shared.write_text("before\n")
+    ids = []
+    for word in ("first", "second"):
+        ids.append(home.enqueue("--output", "shared.log", "--", "echo", word))
+        home.wait(ids[-1])
+    assert shared.read_text() == "before\nfirst\nsecond\n"
+    assert [home.logs(id) for id in ids] == ["first\n", "second\n"]
+    offsets = [home.client.job(id)["attempts"][0]["output_offset"] for id in ids]
+    assert offsets == [len("before\n"), len("before\nfirst\n")]
+
+
+def test_stderr_may_go_its_own_way(home: GrassHome) -> None:
+    line = "echo out; echo err >&2"
+    id = home.enqueue("--output", "o.txt", "--stderr", "e.txt", line)
+    home.wait(id)
+    assert (home.desk / "o.txt").read_text() == "out\n"
+    assert (home.desk / "e.txt").read_text() == "err\n"
+    assert home.ok("logs", "--stderr", str(id)) == "err\n"
+
+
+def test_output_beyond_the_cap_ends_the_job(home: GrassHome) -> None:
+    id = home.enqueue("--max-output", "100K", "--", "yes")
+    job = home.wait(id)
+    assert job["state"] == "failed"
+    assert "output" in job["reason"]
+    assert "output takes" in home.ok("show")
+
+
+def test_many_jobs_come_from_a_file_or_stdin(home: GrassHome) -> None:
+    lines = home.desk / "jobs.txt"
+    lines.write_text("# two jobs\necho a\n\necho b | cat\n")
+    assert home.ok("enqueue", "--from", "jobs.txt") == "1-2\n"
+    documents = [
+        {"command": ["echo", "c"], "name": "third", "require": {"cpu": 0.5}},
+        {"command": "echo $X", "env": {"X": "d"}, "priority": 3},
+    ]
+    text = "".join(json.dumps(one) + "\n" for one in documents)
+    assert home.ok("enqueue", "--from", "-", input=text) == "3-4\n"
+    home.wait(1, 2, 3, 4)
+    assert [home.logs(id) for id in range(1, 5)] == ["a\n", "b\n", "c\n", "d\n"]
+    assert home.client.job(3)["name"] == "third"
+    assert home.client.job(3)["request"] == {"cpu": 0.5}
+    assert home.client.job(4)["priority"] == 3
+
+
+def test_options_are_defaults_for_every_line_of_a_file(home: GrassHome) -> None:
+    home.ok("create-queue", "q", "--json", "{gpu:2}")
+    lines = "echo {gpu}\necho {gpu}\n"
+    home.ok("enqueue", "q", "--require", "{gpu:1}", "--from", "-", input=lines)
+    home.wait(1, 2)
+    assert {home.logs(id) for id in (1, 2)} <= {"0\n", "1\n"}
+
+
+def test_names_may_hold_anything(home: GrassHome) -> None:
+    for name in ("two words", "../../etc", "ünï", "a/b", ".", "x" * 200):
+        id = home.enqueue("--name", name, "--", "echo", "fine")
+        job = home.wait(id)
+        assert job["name"] == name
+        assert Path(job["output"]).is_relative_to(home.folder / "output")
+        assert home.logs(id) == "fine\n"
+    assert home.run("wait", "name~two words").returncode == 0
+
+
+def test_commands_work_from_any_directory(home: GrassHome) -> None:
+    elsewhere = home.desk / "else where"
+    elsewhere.mkdir()
+    (elsewhere / "run.sh").write_text("#!/bin/sh\npwd\n")
+    (elsewhere / "run.sh").chmod(0o755)
+    id = home.enqueue("./run.sh", cwd=elsewhere)
+    home.wait(id)
+    assert home.ok("logs", str(id), cwd=Path("/")) == f"{elsewhere}\n"
+    other = home.enqueue("--cwd", "else where", "--output", "o.txt", "--", "./run.sh")
+    home.wait(other)
+    assert (home.desk / "o.txt").read_text() == f"{elsewhere}\n"
+
+
+def test_a_job_killed_from_outside_has_failed_at_once(
+    home: GrassHome, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; exec sleep 1000")
+    waiting = home.popen("wait", str(id))
+    kill(int(news.hear()))
+    assert waiting.communicate(timeout=5) == ("", "")
+    assert waiting.returncode == 128 + signal.SIGKILL
+    job = home.client.job(id)
+    assert (job["state"], job["signal"], job["exit_code"]) == ("failed", 9, None)
+
+
+def test_a_home_with_a_very_long_path_works(tmp_path: Path) -> None:
+    folder = tmp_path / ("d" * 100) / ("e" * 100)
+    home = GrassHome(tmp_path, folder)
+    try:
+        id = home.enqueue("--", "echo", "far away")
+        assert home.wait(id)["state"] == "succeeded"
+        assert home.ok("logs", "1") == "far away\n"
+        home.ok("restart")
+        assert home.enqueue("--", "true") == 2
+        home.wait(2)
+    finally:
+        home.end()
+        shutil.rmtree(folder.parent)
+
+
+def test_interrupting_a_wait_leaves_the_job_alone(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo x > {news}; read x < {gate}")
+    news.hear()
+    waiting = home.popen("logs", "-f", str(id))
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate(timeout=30)
+    assert waiting.returncode != 0
+    assert home.state(id) == "running"
+    gate.tell()
+    assert home.wait(id)["state"] == "succeeded"
+
+
+def test_selectors_name_jobs_in_many_ways(home: GrassHome) -> None:
+    home.ok("create-queue", "q")
+    home.ok("pause")
+    home.enqueue("--project", "p", "--", "true")
+    home.enqueue("--name", "alpha", "--", "true")
+    home.enqueue("q", "--", "true")
+    home.client.enqueue_many(["true"] * 3)
+    for selector, ids in (
+        ("@p", [1]),
+        ("name~^al", [2]),
+        ("queue:q", [3]),
+        ("4-5", [4, 5]),
+        ("last", [6]),
+    ):
+        done = json.loads(home.ok("cancel", "--json", selector))
+        assert done["jobs"] == ids
+    assert json.loads(home.ok("cancel", "--json", "all"))["jobs"] == []
+    assert home.run("wait", "state:cancelled").returncode == 1

@@ -1,0 +1,132 @@
+"""Running a page's examples the way a reader would: one shell, one fresh home.
+
+What differs from run to run is masked before it is compared: times, pids, sizes and
+spacing, and the table of workers, which tells of the machine. A line `...` stands for
+any number of lines. A command may fail only if the page goes on to show its exit code.
+"""
+
+import fnmatch
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from .pages import Step
+
+LIMIT_S = 50
+_END = "-- end of example"
+
+_OPENING = f"""
+exec 2>&1 </dev/null
+: >"$HOLD"
+exec 9>"$HOLD"
+say_end() {{ local code=$?; printf '\\n{_END} %d\\n' $code; return $code; }}
+"""
+
+_MARKS = {"hold": "flock 9", "let go": "flock -u 9"}
+
+_MASKS = (
+    (re.compile(r"\b\d+(\.\d+)?[smhd]\b"), "0s"),
+    (re.compile(r"\bpid \d+"), "pid 0"),
+    (re.compile(r"\b\d+(\.\d+)? [KMGT]?i?B\b"), "0 B"),
+    (re.compile(r"(?m)^WORKER .*\n(.+\n)*"), "WORKERS\n"),
+    (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
+    (re.compile(r"[ \t]+"), " "),
+    (re.compile(r" $", re.MULTILINE), ""),
+    (re.compile(r"\n{2,}"), "\n"),
+)
+
+
+def rehearse(steps: list[Step], folder: Path) -> list[str]:
+    """Run the steps in the folder; return what is wrong with them."""
+    environment = _environment(folder)
+    commands = [step for step in steps if step.command]
+    try:
+        done = subprocess.run(
+            ["bash", "-c", _script(steps)],
+            cwd=folder / "work",
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    finally:
+        _clean_up(environment)
+    results = re.split(rf"\n{_END} (\d+)\n", done.stdout)
+    outputs, codes = results[0::2], [int(code) for code in results[1::2]]
+    assert len(codes) == len(commands), f"the shell ended early: {outputs[-1]}"
+    followers = [step.shows_exit_code for step in commands[1:]] + [False]
+    problems = []
+    for step, output, code, may_fail in zip(
+        commands, outputs, codes, followers, strict=False
+    ):
+        problems += _problems(step, output, code, may_fail=may_fail)
+    return problems
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    (folder / "work").mkdir()
+    own_programs = os.path.dirname(sys.executable)
+    return {
+        "PATH": f"{own_programs}:{os.defpath}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "GRASS_HOME": str(folder / "home"),
+        "HOLD": str(folder / "hold"),
+    }
+
+
+def _script(steps: list[Step]) -> str:
+    pieces = [_OPENING]
+    for step in steps:
+        if step.file is not None:
+            name, content = step.file
+            waiting = (
+                "__import__('fcntl').flock(open(__import__('os').environ['HOLD']), 1)"
+            )
+            content = content.replace("time.sleep(1)", waiting)
+            pieces.append(f"printf %s {shlex.quote(content)} >{shlex.quote(name)}")
+        elif step.mark:
+            pieces.append(_MARKS[step.mark])
+        else:
+            pieces += [step.command, "say_end"]
+    return "\n".join(pieces)
+
+
+def _clean_up(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "grass", "stop", "--jobs"]
+    # A page may have stopped its daemon and left jobs running.
+    start = [sys.executable, "-m", "grass", "start"]
+    for each in (start, command):
+        subprocess.run(each, env=environment, capture_output=True, timeout=30)
+
+
+def _problems(step: Step, output: str, code: int, *, may_fail: bool) -> list[str]:
+    where = f"line {step.line}: $ {step.command}"
+    problems = []
+    if code and not may_fail:
+        problems.append(f"{where}\nexit code {code}\n{output}")
+    shown, printed = masked("\n".join(step.shown)), masked(output)
+    if not _matches(shown, printed):
+        problems.append(f"{where}\nthe page shows\n{shown}\nit printed\n{printed}")
+    return problems
+
+
+def masked(text: str) -> str:
+    """Take out of an output what no two runs share."""
+    text += "\n"
+    for pattern, replacement in _MASKS:
+        text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def _matches(shown: str, printed: str) -> bool:
+    lines = [_escaped(line) for line in shown.splitlines()]
+    pattern = "\n".join("*" if line == "..." else line for line in lines)
+    return fnmatch.fnmatchcase(printed, pattern)
+
+
+def _escaped(line: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", line)

@@ -1,0 +1,53 @@
+"""Every example in the documentation runs, and prints what the page shows."""
+
+from pathlib import Path
+
+import pytest
+
+from .pages import ROOT, Step, all_pages, steps
+from .rehearsal import masked, rehearse
+
+WITH_EXAMPLES = [page for page in all_pages() if steps(page.read_text())]
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize(
+    "page", WITH_EXAMPLES, ids=[str(page.relative_to(ROOT)) for page in WITH_EXAMPLES]
+)
+def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    problems = rehearse(steps(page.read_text()), tmp_path)
+    assert not problems, "\n\n".join(problems)
+
+
+@pytest.mark.daemon
+def test_an_example_that_prints_something_else_is_found(tmp_path: Path) -> None:
+    wrong = Step(1, "echo one", ["two"])
+    silent = Step(2, "false")
+    shown = [Step(3, "(exit 3)"), Step(4, "echo $?", ["3"])]
+    problems = rehearse([wrong, silent, *shown], tmp_path)
+    assert [problem.splitlines()[0] for problem in problems] == [
+        "line 1: $ echo one",
+        "line 2: $ false",
+    ]
+
+
+def test_pages_that_promise_examples_have_some() -> None:
+    names = {str(page.relative_to(ROOT)) for page in WITH_EXAMPLES}
+    assert {"README.md", "docs/tutorial.md", "docs/how-to/queues.md"} <= names
+
+
+def test_masks_hide_only_what_differs_from_run_to_run() -> None:
+    assert masked("7  running  12s  (pid 88)") == masked("7 running 3s (pid 9)")
+    assert masked("7  running") != masked("8  running")
+
+
+def test_a_command_a_file_and_a_mark_are_read_from_a_page() -> None:
+    page = (
+        "Save this as `a.py`:\n\n```python\nx\n```\n\n<!-- hold -->\n\n"
+        "```console\n$ one \\\n> two\nout\n$ three\n```\n"
+    )
+    file, mark, one, three = steps(page)
+    assert file.file == ("a.py", "x\n")
+    assert mark.mark == "hold"
+    assert (one.command, one.shown) == ("one \\\ntwo", ["out"])
+    assert (three.command, three.shown) == ("three", [])

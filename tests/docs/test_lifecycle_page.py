@@ -1,0 +1,54 @@
+"""The diagrams on the page about states are the tables the program goes by."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+import pytest
+
+from grass.model.lifecycle import (
+    ATTEMPT_ARROWS,
+    ENDED,
+    JOB_ARROWS,
+    AttemptState,
+    JobState,
+)
+
+from .pages import ROOT, blocks
+
+PAGE = (ROOT / "docs/explanation/lifecycle.md").read_text()
+
+
+T = TypeVar("T", bound=StrEnum)
+
+
+def diagram(arrows: Mapping[T, frozenset[T]], first: T, last: set[T]) -> str:
+    """Draw a table of arrows as mermaid does."""
+    lines = ["stateDiagram-v2", f"    [*] --> {first}"]
+    order = list(arrows)
+    for start in order:
+        ends = sorted(arrows[start], key=order.index)
+        lines += [f"    {start} --> {end}" for end in ends]
+        lines += [f"    {start} --> [*]"] if start in last else []
+    return "\n".join(lines)
+
+
+DIAGRAMS = [
+    diagram(JOB_ARROWS, JobState.QUEUED, set(ENDED)),
+    diagram(
+        ATTEMPT_ARROWS,
+        AttemptState.STARTING,
+        {state for state, ends in ATTEMPT_ARROWS.items() if not ends},
+    ),
+]
+
+
+def test_the_diagrams_are_made_from_the_tables() -> None:
+    assert blocks(PAGE, "mermaid") == DIAGRAMS
+
+
+@pytest.mark.parametrize("states", [JobState, AttemptState])
+def test_every_state_is_explained(states: type[StrEnum]) -> None:
+    explained = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    assert set(states) <= set(explained)

@@ -1,0 +1,1 @@
+"""A real daemon and keeper, killed at bad moments."""

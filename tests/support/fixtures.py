@@ -1,0 +1,50 @@
+"""Homes with a daemon in them; afterwards nothing of them is left."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> Iterator[GrassHome]:
+    """A home in which no daemon has run yet."""
+    home = GrassHome(tmp_path)
+    yield home
+    home.end()
+
+
+@pytest.fixture
+def home(cold: GrassHome) -> GrassHome:
+    """A home with a daemon that was started in the background."""
+    cold.ok("start")
+    return cold
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Iterator[Callable[[str], Fifo]]:
+    """Make named pipes to talk with jobs."""
+    made: list[Fifo] = []
+
+    def make(name: str) -> Fifo:
+        made.append(Fifo(tmp_path / name))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def gate(fifo: Callable[[str], Fifo]) -> Fifo:
+    """Jobs wait here with `read x < gate` until they are told to go on."""
+    return fifo("gate")
+
+
+@pytest.fixture
+def news(fifo: Callable[[str], Fifo]) -> Fifo:
+    """Jobs tell with `echo ... > news` how far they are."""
+    return fifo("news")

@@ -1,0 +1,220 @@
+"""A state directory with its daemon, keeper and jobs, as a test uses it.
+
+Commands run as real processes. `end` leaves nothing behind, whatever the test did: the
+daemon is killed, the keeper is told to end every job, and no process of this home may
+be alive afterwards.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import grass
+from grass.client.client import Client
+from grass.config import Home
+from grass.keeper.launch import connect, start_keeper
+from tests.support.processes import await_end, kill, processes_with
+
+MAIN = str(Path(grass.__file__).with_name("__main__.py"))
+GRASS = (sys.executable, "-I", MAIN)
+PATIENCE_S = 30.0
+
+Ran = subprocess.CompletedProcess[str]
+Document = dict[str, Any]
+
+
+class GrassHome:
+    """Everything one test needs to use grass as a person would."""
+
+    def __init__(self, tmp_path: Path, folder: Path | None = None) -> None:
+        self.folder = folder or tmp_path / "home"
+        self.desk = tmp_path / "desk"
+        """The directory commands are given in."""
+        self.bin = tmp_path / "bin"
+        self.desk.mkdir()
+        self.bin.mkdir()
+        self.add_program("grass", f'exec {shlex.join(GRASS)} "$@"')
+        self.add_program("python", f'exec {shlex.quote(sys.executable)} -S "$@"')
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("GRASS_")},
+            "GRASS_HOME": str(self.folder),
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+        }
+        self.client = Client(Home(str(self.folder)))
+
+    def add_program(self, name: str, script: str) -> Path:
+        """Put a program on the PATH of every command."""
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def run(
+        self,
+        *words: str | bytes,
+        input: str | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Ran:
+        """Run one command to its end."""
+        return subprocess.run(
+            [*GRASS, *words],
+            input="" if input is None else input,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=cwd or self.desk,
+            env={**self.environment, **(env or {})},
+            timeout=PATIENCE_S,
+        )
+
+    def ok(self, *words: str | bytes, **how: Any) -> str:
+        """Run a command that must succeed, and return what it printed."""
+        ran = self.run(*words, **how)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    def shell(self, line: str, cwd: Path | None = None) -> Ran:
+        """Run a line as a person types it."""
+        return subprocess.run(
+            ["bash", "-c", line],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=cwd or self.desk,
+            env=self.environment,
+            timeout=PATIENCE_S,
+        )
+
+    def popen(self, *words: str) -> subprocess.Popen[str]:
+        """Run a command beside the test."""
+        return subprocess.Popen(
+            [*GRASS, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.desk,
+            env=self.environment,
+        )
+
+    def enqueue(self, *words: str | bytes, **how: Any) -> int:
+        """Enqueue by the command line, and return the id."""
+        return int(self.ok("enqueue", *words, **how))
+
+    def wait(self, *ids: int) -> Document:
+        """Wait for jobs to end, and return the last one."""
+        self.client.wait([str(id) for id in ids], PATIENCE_S)
+        return dict(self.client.job(ids[-1]))
+
+    def logs(self, id: int) -> str:
+        return b"".join(self.client.output(id)).decode()
+
+    def state(self, id: int) -> str:
+        return str(self.client.job(id)["state"])
+
+    def states(self, ids: Sequence[int]) -> list[str]:
+        return [self.state(id) for id in ids]
+
+    def document(self) -> Document:
+        """Return what `show --all --json` prints."""
+        shown: Document = json.loads(self.ok("show", "--all", "--json"))
+        return shown
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Read the database beside the daemon."""
+        address = f"{(self.folder / 'grass.db').as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as db:
+            return db.execute(query, values).fetchall()
+
+    def daemon_pid(self) -> int | None:
+        """Return the pid of the daemon that holds this home, if there is one."""
+        return _holder(self.folder / "daemon.lock")
+
+    def keeper_pid(self) -> int | None:
+        return _holder(self.folder / "keeper" / "lock")
+
+    def kill_daemon(self) -> None:
+        pid = self.daemon_pid()
+        assert pid is not None, "no daemon to kill"
+        kill(pid)
+        self.client.close()
+
+    def kill_keeper(self) -> None:
+        pid = self.keeper_pid()
+        assert pid is not None, "no keeper to kill"
+        kill(pid)
+
+    def processes(self) -> list[int]:
+        """Find every process of this home: daemon, keeper and jobs."""
+        mark = os.fsencode(self.folder)
+        found = set(processes_with(b"GRASS_HOME=" + mark + b"\0"))
+        found.update(processes_with(mark + b"/keeper\0"))
+        if (self.folder / "grass.db").exists():
+            with contextlib.suppress(sqlite3.Error):
+                query = "SELECT value FROM meta WHERE key = 'cluster'"
+                cluster = str(self.rows(query)[0][0])
+                found.update(processes_with(f"GRASS_ATTEMPT_ID={cluster}.".encode()))
+        return sorted(found)
+
+    def end(self) -> None:
+        """End the daemon, every job and the keeper; nothing may be left."""
+        self.client.close()
+        daemon = self.daemon_pid()
+        if daemon is not None:
+            kill(daemon)
+        if self.processes():
+            _end_jobs(str(self.folder / "keeper"))
+        for pid in self.processes():
+            # A daemon that was stopped lets go of its lock before its last breath.
+            await_end(pid)
+
+
+def _holder(lock: Path) -> int | None:
+    """Return who holds a lock that its holder has written its pid into."""
+    try:
+        descriptor = os.open(lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.read(descriptor, 32) or b"0") or None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _end_jobs(directory: str) -> None:
+    """Have the keeper, or a successor, kill all jobs; it then leaves by itself."""
+    start_keeper(directory)
+    with connect(directory) as channel:
+        channel.settimeout(PATIENCE_S)
+        lines = channel.makefile("rb")
+        _say(channel, {"v": "hello"})
+        hello = json.loads(lines.readline())
+        running = {a["id"] for a in hello["attempts"] if a["state"] != "exited"}
+        for id in running:
+            stop = {"v": "stop", "id": id, "signal": 9, "grace": 0, "reason": "over"}
+            _say(channel, stop)
+        left = set(running)
+        while left:
+            event = json.loads(lines.readline())
+            if event["e"] == "exited":
+                left.discard(event["id"])
+        _say(channel, {"v": "forget", "ids": [a["id"] for a in hello["attempts"]]})
+        lines.close()
+    await_end(hello["pid"])
+
+
+def _say(channel: Any, message: Document) -> None:
+    channel.sendall(json.dumps(message).encode() + b"\n")

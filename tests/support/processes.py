@@ -1,0 +1,62 @@
+"""Looking at processes, and ending them by descriptor so that a pid is never reused."""
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE_S = 30.0
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal that ends a process, and return when it is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        signal.pidfd_send_signal(descriptor, number)
+        assert select.select([descriptor], [], [], PATIENCE_S)[0], f"{pid} lives on"
+    finally:
+        os.close(descriptor)
+
+
+def await_end(pid: int) -> None:
+    """Return when a process is gone."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        assert select.select([descriptor], [], [], PATIENCE_S)[0], f"{pid} lives on"
+    finally:
+        os.close(descriptor)
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process exists and is no zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def ticks(pid: int) -> int:
+    """Return the processor time that a process has used, in clock ticks."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(words[11]) + int(words[12])
+
+
+def processes_with(mark: bytes) -> Iterator[int]:
+    """Find processes that have the mark in their environment or among their words."""
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            try:
+                said = Path(f"/proc/{entry}/environ").read_bytes()
+                said += Path(f"/proc/{entry}/cmdline").read_bytes()
+            except OSError:
+                continue
+            if mark in said and alive(int(entry)):
+                yield int(entry)

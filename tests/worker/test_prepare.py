@@ -1,0 +1,169 @@
+"""From a start to exactly what the keeper runs."""
+
+from typing import Any
+
+import pytest
+
+from grass.link.messages import Start
+from grass.model.amounts import WHOLE
+from grass.worker.prepare import MARKER, Surroundings, outside_a_job, start_verb
+
+AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})
+ATTEMPT = "a" * 16 + ".7.2"
+
+
+def verb(*words: str, **fields: Any) -> dict[str, Any]:
+    start: dict[str, Any] = {
+        "attempt": ATTEMPT,
+        "job": 7,
+        "number": 2,
+        "name": "train",
+        "project": "thesis",
+        "words": words or ("true",),
+        "shell": False,
+        "allocation": {"gpu": {"1": WHOLE, "0": WHOLE}, "cpu": {"3": WHOLE}},
+    }
+    return start_verb(Start(**{**start, **fields}), AROUND)
+
+
+def env_of(*words: str, **fields: Any) -> dict[str, str]:
+    env: dict[str, str] = verb(*words, **fields)["env"]
+    return env
+
+
+def test_later_wins_base_queue_own_env_and_leading_words() -> None:
+    base = dict.fromkeys(("A", "B", "C", "GRASS_NAME", "D"), "base")
+    env = env_of(
+        "D=word",
+        "run",
+        base_env=base,
+        queue_env=(("B", "queue"), ("C", "queue"), ("GRASS_NAME", "queue")),
+        env=(("C", "env"), ("D", "env")),
+    )
+    assert [env[name] for name in "ABCD"] == ["base", "queue", "env", "word"]
+    assert env["GRASS_NAME"] == "train"
+
+
+def test_without_the_callers_environment_the_workers_own_is_the_base() -> None:
+    assert env_of()["W"] == "1"
+    assert "W" not in env_of(base_env={"A": "1"})
+
+
+def test_a_job_learns_what_it_got() -> None:
+    env = env_of()
+    assert env["GRASS_GPU"] == "0,1"
+    assert env["GRASS_CPU"] == "3"
+    assert env["GRASS_JOB_ID"] == "7"
+    assert env["GRASS_ATTEMPT"] == "2"
+    assert env["GRASS_PROJECT"] == "thesis"
+    assert env[MARKER] == ATTEMPT
+
+
+def test_kinds_become_names_of_variables() -> None:
+    env = env_of(allocation={"my.kind-x": {"a": 1}})
+    assert env["GRASS_MY_KIND_X"] == "a"
+
+
+def test_gpus_are_visible_only_as_far_as_they_were_given() -> None:
+    env = env_of()
+    assert env["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert env_of(allocation={})["CUDA_VISIBLE_DEVICES"] == ""
+    assert env_of(allocation={"vram": {"1": 1}})["CUDA_VISIBLE_DEVICES"] == "1"
+    chosen = env_of(env=(("CUDA_VISIBLE_DEVICES", "7"),))
+    assert chosen["CUDA_VISIBLE_DEVICES"] == "7"
+    inherited = env_of(base_env={"CUDA_VISIBLE_DEVICES": "5"})
+    assert inherited["CUDA_VISIBLE_DEVICES"] == "0,1"
+
+
+def test_python_prints_at_once_unless_told_otherwise() -> None:
+    assert env_of()["PYTHONUNBUFFERED"] == "1"
+    assert env_of(base_env={"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""
+
+
+def test_nobody_can_take_the_marker_away() -> None:
+    assert env_of(env=((MARKER, "mine"),))[MARKER] == ATTEMPT
+
+
+def test_placeholders_are_filled_everywhere() -> None:
+    made = verb(
+        "B={name}",
+        "run",
+        "--gpu={gpu}",
+        "${gpu} {x}",
+        env=(("A", "{cpu}"),),
+        cwd="/data/{project}",
+        output="{id}.{attempt}.log",
+        stderr="err/{id}",
+    )
+    assert made["argv"] == ["run", "--gpu=0,1", "${gpu} {x}"]
+    assert (made["env"]["A"], made["env"]["B"]) == ("3", "train")
+    assert made["cwd"] == "/data/thesis"
+    assert made["output"] == "/data/thesis/7.2.log"
+    assert made["stderr"] == "/data/thesis/err/7"
+    assert made["meta"]["output"] == made["output"]
+
+
+def test_raw_turns_placeholders_off() -> None:
+    made = verb("run", "{gpu}", raw=True, env=(("A", "{gpu}"),), cwd="/{id}")
+    assert made["argv"] == ["run", "{gpu}"]
+    assert made["env"]["A"] == "{gpu}"
+    assert made["cwd"] == "/{id}"
+
+
+def test_a_shell_line_is_one_argument_of_the_shell() -> None:
+    made = verb("echo {gpu}; echo b", shell=True)
+    assert made["argv"] == ["/bin/bash", "-c", "echo 0,1; echo b"]
+    made = verb("A=1 echo $A", shell=True)
+    assert made["argv"] == ["/bin/bash", "-c", "A=1 echo $A"]
+    made = verb("A=1", "echo $A b", shell=True)
+    assert made["argv"] == ["/bin/bash", "-c", "echo $A b"]
+    assert made["env"]["A"] == "1"
+
+
+def test_after_a_prefix_every_word_is_an_argument() -> None:
+    made = verb("A=1", "-x", "two words", prefix=("python", "{gpu}.py"))
+    assert made["argv"] == ["python", "0,1.py", "A=1", "-x", "two words"]
+    assert "A" not in made["env"]
+
+
+def test_output_has_a_place_of_its_own_unless_told_otherwise() -> None:
+    assert verb()["output"] == "/out/thesis/train/7/2.log"
+    assert verb(name="../../etc")["output"] == "/out/thesis/.._.._etc/7/2.log"
+    assert verb(name="..")["output"] == "/out/thesis/___/7/2.log"
+    assert verb(output="/tmp/x")["output"] == "/tmp/x"
+    assert verb(output="x")["output"] == "/home/me/x"
+    assert verb()["stderr"] is None
+
+
+def test_directory_and_umask_have_defaults() -> None:
+    assert verb()["cwd"] == "/home/me"
+    assert verb()["umask"] == 0o022
+    assert verb(umask=0)["umask"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "cpus"),
+    [
+        ({}, None),
+        ({"pin": True}, [3]),
+        ({"pin": True, "allocation": {"gpu": {"0": 1}}}, None),
+        ({"pin": True, "allocation": {"cpu": {"core": 1}}}, None),
+    ],
+)
+def test_only_pinned_jobs_are_bound_to_their_cores(
+    fields: dict[str, Any], cpus: list[int] | None
+) -> None:
+    assert verb(**fields)["cpus"] == cpus
+
+
+def test_bytes_that_are_not_utf8_pass_through() -> None:
+    made = verb("caf\udce9", env=(("A", "\udcff"),), cwd="/caf\udce9")
+    assert made["argv"] == ["caf\udce9"]
+    assert made["env"]["A"] == "\udcff"
+
+
+def test_a_daemon_started_inside_a_job_forgets_that_job() -> None:
+    inside = {MARKER: "x", "GRASS_GPU": "0", "GRASS_HOME": "/h", "A": "1"}
+    assert outside_a_job(inside) == {"GRASS_HOME": "/h", "A": "1"}
+    assert outside_a_job({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}

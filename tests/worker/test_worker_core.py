@@ -1,0 +1,240 @@
+"""The worker's decisions, between a broker and a keeper that are played by hand."""
+
+from typing import Any
+
+from tests.support.building import units
+
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Hello,
+    Resync,
+    Returned,
+    Start,
+    Started,
+    Stop,
+    Units,
+)
+from grass.model.amounts import WHOLE
+from grass.worker.core import Effects, WorkerCore
+from grass.worker.prepare import Surroundings
+
+AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
+FIRST, SECOND = "a" * 16 + ".1.1", "a" * 16 + ".2.1"
+ONE_CORE = {"cpu": {"0": WHOLE}}
+
+
+class Lab:
+    """A worker core, and what it wants to say."""
+
+    def __init__(self, cores: int = 1) -> None:
+        self.core = WorkerCore("w", "desk", "boot", units(f"{{cpu:{cores}}}"), AROUND)
+        self.core.from_broker(Units({"cpu": {str(n): WHOLE for n in range(cores)}}))
+
+    def broker(self, message: Any) -> Effects:
+        self.core.from_broker(message)
+        return self.core.take()
+
+    def keeper(self, event: str, **fields: Any) -> Effects:
+        self.core.from_keeper({"e": event, **fields})
+        return self.core.take()
+
+    def start(self, name: str = FIRST, allocation: Any = None) -> Effects:
+        held = ONE_CORE if allocation is None else allocation
+        job = int(name.split(".")[1])
+        return self.broker(Start(name, job, 1, "n", "p", ("true",), False, held))
+
+    def reported(self) -> Hello:
+        (hello,) = self.broker(Resync()).to_broker
+        assert isinstance(hello, Hello)
+        return hello
+
+
+def ready(cores: int = 1) -> Lab:
+    lab = Lab(cores)
+    lab.keeper("hello", attempts=[])
+    return lab
+
+
+def listed(name: str, state: str, **fields: Any) -> dict[str, Any]:
+    """Give an attempt as a keeper lists it."""
+    line = {
+        "id": name,
+        "state": state,
+        "meta": {"allocation": ONE_CORE, "output": "/o", "stderr": None},
+        "started_at": 5,
+        "pid": 7,
+        "ticks": 9,
+    }
+    return {**line, **fields}
+
+
+def test_the_broker_hears_nothing_before_the_keeper_has_spoken() -> None:
+    lab = Lab()
+    assert lab.broker(Resync()).to_broker == []
+    effects = lab.keeper("hello", attempts=[])
+    (hello,) = effects.to_broker
+    assert isinstance(hello, Hello)
+    assert (hello.worker, hello.name, hello.boot) == ("w", "desk", "boot")
+    assert hello.running == []
+
+
+def test_a_start_reaches_the_keeper_and_its_life_the_broker() -> None:
+    lab = ready()
+    (verb,) = lab.start().to_keeper
+    assert (verb["v"], verb["id"]) == ("start", FIRST)
+    effects = lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5, offset=3)
+    output = verb["output"]
+    assert effects.to_broker == [Started(FIRST, 7, 5, output, 3, None)]
+    assert effects.watch == {FIRST: (7, 9)}
+    usage = {"max_rss": 10, "user_s": 1.0, "system_s": 0.5}
+    effects = lab.keeper("exited", id=FIRST, at=8, code=3, rusage=usage, output_bytes=4)
+    (ended,) = effects.to_broker
+    assert ended == Exited(FIRST, 8, 3, output_bytes=4, max_rss=10, cpu_s=1.5)
+    assert effects.unwatch == [FIRST]
+
+
+def test_a_start_that_comes_before_the_keeper_waits_for_it() -> None:
+    lab = Lab()
+    assert lab.start().to_keeper == []
+    effects = lab.keeper("hello", attempts=[])
+    assert [verb["v"] for verb in effects.to_keeper] == ["start"]
+    (hello,) = effects.to_broker
+    assert isinstance(hello, Hello)
+    assert [(one.attempt, one.running) for one in hello.running] == [(FIRST, False)]
+
+
+def test_a_start_that_was_stopped_before_the_keeper_came_does_not_just_run() -> None:
+    lab = Lab()
+    lab.start()
+    lab.broker(Stop(FIRST, 5.0))
+    verbs = lab.keeper("hello", attempts=[]).to_keeper
+    assert [verb["v"] for verb in verbs] in ([], ["start", "stop"])
+
+
+def test_the_same_start_twice_is_harmless() -> None:
+    lab = ready()
+    lab.start()
+    assert lab.start() == Effects()
+
+
+def test_no_unit_is_given_out_twice_whatever_the_broker_says() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    effects = lab.start(SECOND)
+    assert effects.to_keeper == []
+    assert effects.to_broker == [Returned(SECOND, "cpu 0 is given out already")]
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.start(SECOND).to_keeper
+
+
+def test_a_unit_that_the_worker_does_not_have_is_not_given_out() -> None:
+    lab = ready()
+    effects = lab.start(allocation={"gpu": {"0": WHOLE}})
+    assert [type(message) for message in effects.to_broker] == [Returned]
+
+
+def test_a_stop_goes_to_the_keeper_and_an_unknown_one_nowhere() -> None:
+    lab = ready()
+    lab.start()
+    (verb,) = lab.broker(Stop(FIRST, 2.5, 2)).to_keeper
+    assert verb["v"] == "stop"
+    assert (verb["signal"], verb["grace"]) == (2, 2.5)
+    assert lab.reported().running[0].stopping
+    assert lab.broker(Stop(SECOND, 1.0)).to_keeper == []
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.broker(Stop(FIRST, 1.0)).to_keeper == []
+
+
+def test_an_exit_is_reported_again_until_it_is_forgotten() -> None:
+    lab = ready()
+    lab.start()
+    (ended,) = lab.keeper("exited", id=FIRST, at=1, code=0).to_broker
+    assert lab.reported().exited == [ended]
+    assert lab.reported().exited == [ended]
+    effects = lab.broker(Forget([FIRST]))
+    assert effects.to_keeper == [{"v": "forget", "ids": [FIRST]}]
+    assert lab.reported().exited == []
+
+
+def test_an_exit_told_twice_frees_its_units_once() -> None:
+    lab = ready()
+    lab.start()
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.keeper("exited", id=FIRST, at=2, code=1) == Effects()
+    lab.start(SECOND)
+    assert lab.start(FIRST.replace(".1.1", ".3.1")).to_keeper == []
+
+
+def test_lines_about_strangers_are_left_alone() -> None:
+    lab = ready()
+    assert lab.keeper("exited", id=FIRST, at=1, code=0) == Effects()
+    assert lab.keeper("started", id=FIRST, at=1, pid=7) == Effects()
+    assert lab.keeper("news of tomorrow", id=FIRST) == Effects()
+
+
+def test_a_new_daemon_takes_over_what_the_keeper_has() -> None:
+    lab = Lab(cores=2)
+    effects = lab.keeper(
+        "hello",
+        attempts=[
+            listed(FIRST, "running", offset=4),
+            listed(SECOND, "exited", at=6, code=1),
+        ],
+    )
+    (hello,) = effects.to_broker
+    assert isinstance(hello, Hello)
+    (report,) = hello.running
+    assert (report.attempt, report.pid, report.started_at) == (FIRST, 7, 5)
+    assert (report.output, report.output_offset) == ("/o", 4)
+    assert [(one.attempt, one.exit_code) for one in hello.exited] == [(SECOND, 1)]
+    assert effects.watch[FIRST] == (7, 9)
+    assert lab.start(FIRST.replace(".1.1", ".3.1")).to_keeper == []
+
+
+def test_when_the_keeper_is_lost_its_successor_tells_what_became_of_it() -> None:
+    lab = ready(cores=2)
+    lab.start(FIRST)
+    lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5)
+    lab.core.keeper_lost()
+    assert lab.broker(Resync()).to_broker == []
+    lab.start(SECOND, {"cpu": {"1": WHOLE}})
+    gone = listed(FIRST, "exited", at=6, code=None, lost=True, reason="killed")
+    effects = lab.keeper("hello", attempts=[gone])
+    (hello,) = effects.to_broker
+    assert isinstance(hello, Hello)
+    assert [(one.attempt, one.lost) for one in hello.exited] == [(FIRST, True)]
+    assert [verb["id"] for verb in effects.to_keeper] == [SECOND]
+
+
+def test_a_started_attempt_that_left_no_trace_is_lost_and_frees_its_units() -> None:
+    lab = ready()
+    lab.start()
+    lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5)
+    lab.core.keeper_lost()
+    lab.keeper("hello", attempts=[])
+    (ended,) = lab.reported().exited
+    assert ended.lost
+    assert ended.exit_code is None
+    assert ended.at > 0
+    assert lab.start(SECOND).to_keeper
+
+
+def test_a_reason_that_is_not_text_is_made_readable() -> None:
+    lab = ready()
+    lab.start()
+    reason = "no program caf\udce9"
+    (ended,) = lab.keeper("exited", id=FIRST, at=1, reason=reason).to_broker
+    assert isinstance(ended, Exited)
+    assert ended.reason == "no program caf?"
+
+
+def test_a_keeper_that_was_never_told_forgets_on_the_next_hello() -> None:
+    lab = ready()
+    lab.start()
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    lab.core.keeper_lost()
+    lab.broker(Forget([FIRST]))
+    lab.keeper("hello", attempts=[listed(FIRST, "exited", at=1, code=0)])
+    assert [one.attempt for one in lab.reported().exited] == [FIRST]
+    assert lab.broker(Forget([FIRST])).to_keeper[-1]["ids"] == [FIRST]
