@@ -4,10 +4,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.support.calling import Api, play
+from tests.support.calling import Answer, Api, play
 
 from grass.api.app import ENDPOINTS, PREFIX
 from grass.link.messages import (
+    CloseOutput,
     Exited,
     OutputData,
     ReadOutput,
@@ -172,6 +173,38 @@ def test_output_comes_from_the_worker_piece_by_piece(tmp_path: Path) -> None:
             assert question.path == "/out/1.log"
             api.worker.link.send(OutputData(question.stream, data))
         assert (await reading).body == b"abcde"
+
+    play(tmp_path, story)
+
+
+def test_following_output_goes_on_until_the_job_has_ended(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        async def answer(wait: bool, offset: int, data: bytes | None) -> None:
+            question = await api.worker.hears(ReadOutput)
+            assert isinstance(question, ReadOutput)
+            assert (question.wait, question.offset) == (wait, offset)
+            if data is not None:
+                api.worker.link.send(OutputData(question.stream, data))
+
+        following = asyncio.ensure_future(start_and_follow(api))
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        api.worker.link.send(Started(start.attempt, 42, 1_000_000, "/out/1.log", 0))
+        await answer(wait=False, offset=0, data=b"ab")
+        await answer(wait=False, offset=2, data=b"")
+        await answer(wait=True, offset=2, data=b"c")
+        await answer(wait=False, offset=2, data=b"c")
+        await answer(wait=False, offset=3, data=b"")
+        await answer(wait=True, offset=3, data=None)
+        await end(api, start.attempt, 1, output_bytes=4)
+        await api.worker.hears(CloseOutput)
+        await answer(wait=False, offset=3, data=b"d")
+        await answer(wait=False, offset=4, data=b"")
+        assert (await following).body == b"abcd"
+
+    async def start_and_follow(api: Api) -> Answer:
+        await api.post("/jobs", ONE)
+        return await api.get("/jobs/1/output?follow=1")
 
     play(tmp_path, story)
 

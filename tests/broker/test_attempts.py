@@ -81,6 +81,14 @@ def test_an_end_decides_the_jobs_state(
     assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": WHOLE, "1": WHOLE}}
 
 
+def test_a_loss_at_an_unknown_time_is_noted_now_and_not_long_ago(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.hear(Exited(broker.name(job), 0, lost=True))
+    assert broker.job(job).job.finished_at == broker.now_us
+
+
 def test_an_end_without_a_start_counts_too(broker: Brokerage) -> None:
     job = broker.enqueue()
     broker.exit(job, 0)

@@ -1,8 +1,9 @@
 """Running a page's examples the way a reader would: one shell, one fresh home.
 
 What differs from run to run is masked before it is compared: times, pids, sizes and
-spacing, and the table of workers, which tells of the machine. A line `...` stands for
-any number of lines. A command may fail only if the page goes on to show its exit code.
+spacing; and what tells of the machine: the table of workers, cores, remarks on GPUs. A
+line `...` stands for any number of lines. A command may fail only if the page goes on
+to show its exit code.
 """
 
 import fnmatch
@@ -33,6 +34,8 @@ _MASKS = (
     (re.compile(r"\b\d+(\.\d+)? [KMGT]?i?B\b"), "0 B"),
     (re.compile(r"(?m)^WORKER .*\n(.+\n)*"), "WORKERS\n"),
     (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
+    (re.compile(r"(?m)^grass: this job sees no GPU; .*\n"), ""),
+    (re.compile(r"\bcpu:\d+\b"), "cpu:0"),
     (re.compile(r"[ \t]+"), " "),
     (re.compile(r" $", re.MULTILINE), ""),
     (re.compile(r"\n{2,}"), "\n"),

@@ -418,3 +418,16 @@ def test_reading_goes_on_while_commits_go_on(with_spec: Store) -> None:
 def test_closing_twice_is_fine(store: Store) -> None:
     store.close()
     store.close()
+
+
+def test_an_attempt_taken_back_is_gone_and_its_number_may_be_used_again(
+    with_spec: Store,
+) -> None:
+    job = a_job(1, state=JobState.RUNNING, attempts=1)
+    with_spec.commit(Changes(jobs={1: job}, attempts={(1, 1): an_attempt(after=9)}))
+    assert with_spec.load(0).attempts == [an_attempt(after=9)]
+    again = an_attempt(allocation={"cpu": {"1": 5}})
+    with_spec.commit(Changes(removed_attempts=[(1, 1)], attempts={(1, 1): again}))
+    assert with_spec.load(0).attempts == [again]
+    with_spec.commit(Changes(removed_attempts=[(1, 1)]))
+    assert with_spec.details([1])[0].attempts == []

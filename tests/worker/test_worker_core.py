@@ -8,6 +8,7 @@ from grass.link.messages import (
     Exited,
     Forget,
     Hello,
+    Recall,
     Resync,
     Returned,
     Start,
@@ -20,7 +21,7 @@ from grass.worker.core import Effects, WorkerCore
 from grass.worker.prepare import Surroundings
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
-FIRST, SECOND = "a" * 16 + ".1.1", "a" * 16 + ".2.1"
+FIRST, SECOND, THIRD = (f"{'a' * 16}.{job}.1" for job in (1, 2, 3))
 ONE_CORE = {"cpu": {"0": WHOLE}}
 
 
@@ -39,10 +40,13 @@ class Lab:
         self.core.from_keeper({"e": event, **fields})
         return self.core.take()
 
-    def start(self, name: str = FIRST, allocation: Any = None) -> Effects:
+    def start(
+        self, name: str = FIRST, allocation: Any = None, after: str | None = None
+    ) -> Effects:
         held = ONE_CORE if allocation is None else allocation
         job = int(name.split(".")[1])
-        return self.broker(Start(name, job, 1, "n", "p", ("true",), False, held))
+        start = Start(name, job, 1, "n", "p", ("true",), False, held, after=after)
+        return self.broker(start)
 
     def reported(self) -> Hello:
         (hello,) = self.broker(Resync()).to_broker
@@ -163,7 +167,7 @@ def test_an_exit_told_twice_frees_its_units_once() -> None:
     lab.keeper("exited", id=FIRST, at=1, code=0)
     assert lab.keeper("exited", id=FIRST, at=2, code=1) == Effects()
     lab.start(SECOND)
-    assert lab.start(FIRST.replace(".1.1", ".3.1")).to_keeper == []
+    assert lab.start(THIRD).to_keeper == []
 
 
 def test_lines_about_strangers_are_left_alone() -> None:
@@ -189,7 +193,7 @@ def test_a_new_daemon_takes_over_what_the_keeper_has() -> None:
     assert (report.output, report.output_offset) == ("/o", 4)
     assert [(one.attempt, one.exit_code) for one in hello.exited] == [(SECOND, 1)]
     assert effects.watch[FIRST] == (7, 9)
-    assert lab.start(FIRST.replace(".1.1", ".3.1")).to_keeper == []
+    assert lab.start(THIRD).to_keeper == []
 
 
 def test_when_the_keeper_is_lost_its_successor_tells_what_became_of_it() -> None:
@@ -238,3 +242,40 @@ def test_a_keeper_that_was_never_told_forgets_on_the_next_hello() -> None:
     lab.keeper("hello", attempts=[listed(FIRST, "exited", at=1, code=0)])
     assert [one.attempt for one in lab.reported().exited] == [FIRST]
     assert lab.broker(Forget([FIRST])).to_keeper[-1]["ids"] == [FIRST]
+
+
+def test_a_start_behind_another_takes_over_its_units_when_that_one_is_gone() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    (verb,) = lab.start(SECOND, after=FIRST).to_keeper
+    assert verb["after"] == FIRST
+    assert lab.start(THIRD).to_keeper == []
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.start(THIRD).to_keeper == []
+    lab.keeper("exited", id=SECOND, at=2, code=0)
+    assert lab.start(THIRD).to_keeper
+
+
+def test_a_start_behind_one_that_is_gone_already_needs_free_units() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    lab.start(SECOND)
+    refused = lab.start(THIRD, after=FIRST)
+    assert [type(message) for message in refused.to_broker] == [Returned]
+
+
+def test_a_recalled_start_is_returned_and_who_follows_it_moves_up() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    lab.start(SECOND, after=FIRST)
+    lab.start(THIRD, after=SECOND)
+    (verb,) = lab.broker(Recall([SECOND])).to_keeper
+    assert verb == {"v": "recall", "ids": [SECOND]}
+    effects = lab.keeper("recalled", id=SECOND)
+    assert effects.to_broker == [Returned(SECOND, "recalled")]
+    assert lab.start(SECOND).to_keeper == []
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.start(SECOND).to_keeper == []
+    lab.keeper("exited", id=THIRD, at=2, code=0)
+    assert lab.start(SECOND).to_keeper

@@ -207,7 +207,9 @@ def _outcome(job: Job, ended: Exited) -> JobState:
 def _end(
     state: State, job: Job, attempt: Attempt, end: AttemptState, ended: Exited
 ) -> None:
-    attempt.finished_at = ended.at
+    # A worker that took an attempt over may not know when it was lost.
+    ended_at = ended.at or state.now_us
+    attempt.finished_at = ended_at
     attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
     attempt.reason = ended.reason
     state.move_attempt(attempt, end)
@@ -216,7 +218,7 @@ def _end(
     relay.learn(state, job, attempt)
     state.note("finished", job.id, exit_code=ended.exit_code, signal=ended.signal)
     del state.attempts[job.id]
-    _finish(state, job, _outcome(job, ended), ended.at)
+    _finish(state, job, _outcome(job, ended), ended_at)
 
 
 def _finish(state: State, job: Job, end: JobState, at: int | None = None) -> None:

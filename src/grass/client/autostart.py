@@ -137,6 +137,7 @@ def _is_held(path: str) -> bool:
 
 def _launch(home: Home, *, asked_for: bool) -> None:
     """Start a daemon and wait until it says that it is ready."""
+    logged = _size(home.log)
     hears, tells = os.pipe()
     try:
         os.set_inheritable(tells, True)
@@ -155,8 +156,9 @@ def _launch(home: Home, *, asked_for: bool) -> None:
         raise GrassError(
             f"the daemon could not start: {answer.removeprefix('grass: ')}"
         )
-    reason = _last_line(home.log)
-    raise GrassError(f"the daemon could not start: {reason}", f"see {home.log}")
+    reason = _last_line(home.log, logged)
+    # Killed on the way up: a call that is being repeated may try once more.
+    raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
 
 
 def _spawn(home: Home, tells: int, *, asked_for: bool) -> int:
@@ -184,10 +186,19 @@ def _spawn(home: Home, tells: int, *, asked_for: bool) -> int:
     )
 
 
-def _last_line(path: str) -> str:
+def _size(path: str) -> int:
     try:
-        with open(path, encoding="utf-8", errors="replace") as log:
-            lines = log.read().strip().splitlines()
+        return os.stat(path).st_size
     except OSError:
-        return "it left no word"
+        return 0
+
+
+def _last_line(path: str, since: int) -> str:
+    """Return the last line that was written after the first `since` bytes."""
+    try:
+        with open(path, "rb") as log:
+            log.seek(since)
+            lines = log.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
     return lines[-1] if lines else "it left no word"

@@ -67,15 +67,15 @@ class Worker:
         pause_s = 0.1
         while True:
             self._lost.clear()
-            keeper = KeeperLink(self._from_keeper, self._keeper_lost)
+            # Known before it is connected: its first lines may call for an answer.
+            self._keeper = KeeperLink(self._from_keeper, self._keeper_lost)
             try:
-                await open_keeper(self._keeper_folder, keeper)
+                await open_keeper(self._keeper_folder, self._keeper)
             except OSError as error:
                 log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue
-            self._keeper = keeper
             pause_s = 0.1
             await self._lost.wait()
             log.warning("the keeper is gone; starting another")
