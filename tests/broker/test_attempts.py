@@ -12,6 +12,7 @@ from grass.link.messages import (
     Exited,
     Forget,
     Report,
+    Resync,
     Returned,
     Start,
     Started,
@@ -128,6 +129,9 @@ def test_a_name_that_is_no_attempt_is_refused(broker: Brokerage) -> None:
 def test_a_returned_attempt_is_placed_anew(broker: Brokerage) -> None:
     job = broker.enqueue()
     broker.hear(Returned(broker.name(job), "cpu 0 is given out already"))
+    assert broker.said(Resync)
+    assert not broker.started_jobs()
+    broker.hello()
     assert broker.started_jobs() == [job]
     assert broker.job(job).attempts[-1].state is AttemptState.STARTING
 

@@ -63,11 +63,16 @@ def test_gpus_are_found_with_name_uuid_and_memory(library: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("behaviour", ["error", "broken", "hang"])
+@pytest.mark.parametrize("behaviour", ["error", "hang"])
 def test_a_library_that_fails_or_hangs_means_no_gpus(
     library: Path, behaviour: str
 ) -> None:
     assert set(found(library, behaviour)) == {"cpu", "ram"}
+
+
+def test_a_sick_gpu_is_left_out_and_does_not_hide_the_others(library: Path) -> None:
+    units = found(library, "broken")
+    assert list(units["gpu"]) == list(units["vram"]) == ["0"]
 
 
 def test_a_file_that_is_no_library_means_no_gpus(tmp_path: Path) -> None:

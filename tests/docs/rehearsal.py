@@ -99,11 +99,10 @@ def _script(steps: list[Step]) -> str:
 
 
 def _clean_up(environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "grass", "stop", "--jobs"]
-    # A page may have stopped its daemon and left jobs running.
-    start = [sys.executable, "-m", "grass", "start"]
-    for each in (start, command):
-        subprocess.run(each, env=environment, capture_output=True, timeout=30)
+    """End everything, also where a page stopped its daemon and left jobs running."""
+    for words in (["start"], ["stop", "--jobs"]):
+        command = [sys.executable, "-m", "grass", *words]
+        subprocess.run(command, env=environment, capture_output=True, timeout=30)
 
 
 def _problems(step: Step, output: str, code: int, *, may_fail: bool) -> list[str]:

@@ -97,6 +97,11 @@ async def prune(request: Request, body: PruneBody) -> PrunedReply:
         return PrunedReply(
             *await context.broker.read(lambda db: db.usage_before(before))
         )
+    async with context.broker.pruning:
+        return await _prune(context, who, before)
+
+
+async def _prune(context: Context, who: str, before: int) -> PrunedReply:
     total = PrunedReply(0, 0)
     while True:
         found = await context.broker.read(lambda db: _old(db, before))

@@ -7,7 +7,16 @@ process: a `Start` goes into the outbox and leaves once the attempt is committed
 from grass.broker import relay
 from grass.broker.calls import Cancel, Done
 from grass.broker.state import State
-from grass.link.messages import Exited, Forget, Returned, Start, Started, Stop
+from grass.link.messages import (
+    RECALLED,
+    Exited,
+    Forget,
+    Resync,
+    Returned,
+    Start,
+    Started,
+    Stop,
+)
 from grass.model.ids import attempt_id
 from grass.model.job import DEFAULT_GRACE_S, Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
@@ -132,6 +141,11 @@ def returned(state: State, message: Returned) -> None:
         never_started(state, job, attempt, "cancelled before it started")
         return
     take_back(state, job, attempt, message.reason)
+    if message.reason != RECALLED:
+        # The worker's books differ from ours: nothing more goes there before it has
+        # told all it knows.
+        state.scheduler.remove_worker(attempt.worker)
+        state.send(attempt.worker, Resync())
 
 
 def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:

@@ -74,6 +74,8 @@ class Broker:
         self._arriving: list[tuple[Arrival, asyncio.Future[Any]]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pause_s = 1.0
+        self.pruning = asyncio.Lock()
+        """One prune at a time: two would count the same jobs as theirs."""
         self.output = OutputStreams(self._link_of)
 
     @property

@@ -45,6 +45,8 @@ def gone(state: State, worker: str) -> None:
 
 
 def _settle(state: State, message: Hello, rebooted: bool) -> None:
+    for begun in message.started:
+        attempts.started(state, begun)
     for ended in message.exited:
         attempts.exited(state, message.worker, ended)
     reported = {report.attempt: report for report in message.running}

@@ -9,7 +9,7 @@ get `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
 import ctypes
 import logging
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 log = logging.getLogger(__name__)
 
@@ -54,22 +54,25 @@ def _ask(found: list[Gpu]) -> None:
     try:
         pynvml.nvmlInit()
         try:
-            count = pynvml.nvmlDeviceGetCount()
-            found.extend(_gpu(pynvml, index) for index in range(count))
+            for index in range(pynvml.nvmlDeviceGetCount()):
+                found.extend(_gpus_at(pynvml, index))
         finally:
             pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
-        found.clear()
-        log.warning("NVML failed, going on without GPUs: %s", error)
+        log.warning("NVML failed, going on with %d GPUs: %s", len(found), error)
 
 
-def _gpu(pynvml: object, index: int) -> Gpu:
-    nvml = pynvml
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)  # type: ignore[attr-defined]
-    name = nvml.nvmlDeviceGetName(handle)  # type: ignore[attr-defined]
-    uuid = nvml.nvmlDeviceGetUUID(handle)  # type: ignore[attr-defined]
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)  # type: ignore[attr-defined]
-    return Gpu(str(index), _text(name), _text(uuid), int(memory.total))
+def _gpus_at(nvml: Any, index: int) -> list[Gpu]:  # noqa: ANN401 -- an untyped module
+    """Describe one device; a sick one is left out and does not hide the others."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        name = _text(nvml.nvmlDeviceGetName(handle))
+        uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+        memory = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError as error:
+        log.warning("GPU %d does not answer and is left out: %s", index, error)
+        return []
+    return [Gpu(str(index), name, uuid, memory)]
 
 
 def _text(value: str | bytes) -> str:

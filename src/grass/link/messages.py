@@ -16,6 +16,9 @@ from grass.model.worker import Found
 
 VERSION = 1
 
+RECALLED = "recalled"
+"""The reason of a `Returned` that was asked for."""
+
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
     """Root of all messages; the wire names the type."""
@@ -49,18 +52,6 @@ class Exited(Message, tag="exited"):
     cpu_s: float | None = None
 
 
-class Hello(Message, tag="hello"):
-    """A worker introduces itself and reports everything it knows."""
-
-    worker: str
-    name: str
-    boot: str
-    found: Found
-    running: list[Report]
-    exited: list[Exited]
-    version: int = VERSION
-
-
 class Started(Message, tag="started"):
     """An attempt's process exists."""
 
@@ -70,6 +61,20 @@ class Started(Message, tag="started"):
     output: str | None = None
     output_offset: int = 0
     stderr: str | None = None
+
+
+class Hello(Message, tag="hello"):
+    """A worker introduces itself and reports everything it knows."""
+
+    worker: str
+    name: str
+    boot: str
+    found: Found
+    running: list[Report]
+    exited: list[Exited]
+    started: list[Started] = []
+    """How those that exited began, should that news have been missed."""
+    version: int = VERSION
 
 
 class Returned(Message, tag="returned"):

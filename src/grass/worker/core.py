@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from grass.link.messages import (
+    RECALLED,
     Exited,
     Forget,
     Hello,
@@ -259,7 +260,7 @@ class WorkerCore:
         held = self._attempts.pop(attempt, None)
         if held is not None:
             self._let_go(attempt, held)
-            self._effects.to_broker.append(Returned(attempt, "recalled"))
+            self._effects.to_broker.append(Returned(attempt, RECALLED))
 
     def _let_go(self, attempt: str, held: Held) -> None:
         """Take an attempt's units back, and give them to who follows it."""
@@ -287,6 +288,7 @@ class WorkerCore:
                 found=self._found,
                 running=[_report(name, one) for name, one in held if not one.exited],
                 exited=[one.exited for _, one in held if one.exited],
+                started=[one.started for _, one in held if one.exited and one.started],
             )
         )
 

@@ -115,7 +115,9 @@ def _environment(
     assignments: tuple[tuple[str, str], ...],
 ) -> dict[str, str]:
     base = around.environment if start.base_env is None else start.base_env
-    environment = {"PYTHONUNBUFFERED": "1", **base, **dict(start.queue_env)}
+    environment = {"PYTHONUNBUFFERED": "1", **base}
+    for name, value in start.queue_env:
+        environment[name] = fill(value, values)
     environment.update(_own_variables(start))
     for name, value in (*start.env, *assignments):
         environment[name] = fill(value, values)
