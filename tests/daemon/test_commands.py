@@ -129,7 +129,7 @@ def test_tables_fit_a_terminal_of_80_columns(
 
 
 def _cells(line: str) -> int:
-    return sum(2 if "名" <= letter or letter == "前" else 1 for letter in line)
+    return sum(2 if letter >= "名" or letter == "前" else 1 for letter in line)
 
 
 def test_logs_can_be_followed_until_the_job_ends(home: GrassHome, gate: Fifo) -> None:

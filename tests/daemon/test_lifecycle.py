@@ -109,8 +109,8 @@ def test_restart_keeps_running_jobs_and_queued_ones(
     home: GrassHome, gate: Fifo, news: Fifo
 ) -> None:
     home.ok("create-queue", "q", "--json", "{slot:1}")
-    running = home.enqueue("q", "-c0", "--require", "{slot:1}", "--",
-                           "sh", "-c", f"echo $$ > {news}; read x < {gate}")  # fmt: skip
+    line = f"echo $$ > {news}; read x < {gate}"
+    running = home.enqueue("q", "--require", "{slot:1}", "--", "sh", "-c", line)
     queued = home.enqueue("q", "--require", "{slot:1}", "--", "true")
     pid, before = int(news.hear()), home.daemon_pid()
     home.ok("restart")

@@ -22,7 +22,7 @@ def other_home() -> Iterator[Path]:
     """A folder that another user owns, where that user can reach it."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("becoming another user needs root and setpriv")
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))  # noqa: S108 -- open to every user
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
     os.chown(folder, int(NOBODY), int(NOBODY))
     yield folder / "home"
     shutil.rmtree(folder)
