@@ -11,11 +11,11 @@ demo: $(READY)
 
 # Everything: style, layers, types, and all tests with real processes.
 test: $(READY) lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 # What to run before every commit; about a minute.
 check: $(READY) lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not daemon"
+	$(BIN)/python -m pytest -n 2 -m "not daemon"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -4,11 +4,13 @@ Each line is run by bash exactly as it is written. What the examples take for gr
 (`train.py`, `main.py`, a printer, `/data`) is put there first.
 """
 
+import fcntl
 import json
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import pytest
 
 from tests.support.homes import GrassHome, Ran
 
-pytestmark = [pytest.mark.daemon, pytest.mark.xdist_group("data")]
+pytestmark = pytest.mark.daemon
 
 TRAIN = """\
 import json, os, sys
@@ -79,18 +81,19 @@ grass logs 7 ; grass logs -f 7 ; grass wait 7 ; grass wait all ; grass cancel 7 
 
 @pytest.fixture
 def data() -> Iterator[Path]:
-    """`/data` with a `train.py`, for as long as the test takes."""
+    """`/data` with a `train.py`, for as long as the test takes; one test at a time."""
     folder, script = Path("/data"), Path("/data/train.py")
-    made = not folder.exists()
-    if script.exists() or not os.access("/" if made else folder, os.W_OK):
-        pytest.skip("/data is somebody else's or cannot be made")
-    if made:
-        folder.mkdir()
-    script.write_text(TRAIN)
-    yield folder
-    script.unlink()
-    if made:
-        folder.rmdir()
+    with open(Path(tempfile.gettempdir()) / "grass-tests-data.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = not folder.exists()
+        if script.exists() or not os.access("/" if made else folder, os.W_OK):
+            pytest.skip("/data is somebody else's or cannot be made")
+        folder.mkdir(exist_ok=True)
+        script.write_text(TRAIN)
+        yield folder
+        script.unlink()
+        if made:
+            folder.rmdir()
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ async def _until_started(broker: Broker, job: Job) -> None:
         if attempt is not None and attempt.output is not None:
             return
         await broker.moved(job.id)
+    await broker.written(job.id)
 
 
 def _chosen(broker: Broker, details: JobDetails, number: str | None) -> Attempt:

@@ -103,6 +103,11 @@ class Broker:
             while job in self.state.jobs or job in self._committing:
                 await self.moved(job)
 
+    async def written(self, job: int) -> None:
+        """Return when the store knows what memory knows of this job."""
+        while job in self._committing:
+            await self.moved(job)
+
     async def moved(self, job: int) -> None:
         """Return when the job's state or attempt has changed."""
         waiter = asyncio.get_running_loop().create_future()
