@@ -1,9 +1,9 @@
 """Jobs per second end to end with a long line behind them, and with none.
 
 The line is of jobs of lower priority that wait for the same slots. Both contenders make
-the same calls: enqueue while paused, resume, wait; all three are timed. Both daemons are
-up at the same time and have run jobs before, and a round takes them in the order A B B
-A, so that a machine that grows slower or faster meanwhile favours neither.
+the same calls: enqueue while paused, resume, wait; all three are timed. Both daemons
+are up at the same time and have run jobs before, and a round takes them in the order
+A B B A, so that a machine that grows slower or faster meanwhile favours neither.
 """
 
 import time

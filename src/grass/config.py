@@ -2,13 +2,14 @@
 
 One state directory for each host and user holds everything: database, sockets, output,
 keeper records, log. `GRASS_HOME` moves all of it. Imported by every command, so it
-imports next to nothing.
+imports next to nothing; what can be set in `config.toml` is in `settings`.
 """
 
 import os
 
 HOME_VARIABLE = "GRASS_HOME"
 AUTOSTART_VARIABLE = "GRASS_AUTOSTART"
+CONFIG_NAME = "config.toml"
 
 
 class Home:
@@ -39,10 +40,26 @@ def home() -> Home:
     chosen = os.environ.get(HOME_VARIABLE)
     if chosen:
         return Home(os.path.abspath(os.path.expanduser(chosen)))
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Home(os.path.join(state, "grass", os.uname().nodename))
+    return Home(_usual_folder())
+
+
+def config_file(home: Home) -> str:
+    """Return where this home's settings are read from; the file need not exist.
+
+    A daemon is always started with `GRASS_HOME`, so what decides is not whether that is
+    set but whether it names another place than the usual one.
+    """
+    if home.folder != os.path.abspath(_usual_folder()):
+        return os.path.join(home.folder, CONFIG_NAME)
+    settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(settings, "grass", CONFIG_NAME)
 
 
 def autostart_allowed() -> bool:
     """Tell whether a command may start a daemon by itself."""
     return os.environ.get(AUTOSTART_VARIABLE, "1").lower() not in ("0", "no", "false")
+
+
+def _usual_folder() -> str:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "grass", os.uname().nodename)

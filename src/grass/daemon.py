@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from secrets import token_hex
 
@@ -26,6 +26,7 @@ import uvloop
 import grass
 from grass.api.app import application
 from grass.api.context import Context
+from grass.api.pruning import prune_before
 from grass.api.server import ApiServer, listen
 from grass.broker.service import Broker
 from grass.config import Home
@@ -34,43 +35,61 @@ from grass.errors import GrassError, Refused
 from grass.keeper.mounts import network_mount
 from grass.link.messages import ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
+from grass.model.environment import outside_a_job
 from grass.neighbours import announce, other_daemons
-from grass.store.sqlite import SqliteStore, is_fatal
+from grass.notify import Around, Notifier
+from grass.settings import Settings, settings_of
+from grass.store.sqlite import SqliteStore
+from grass.store.sqlite_file import is_fatal
 from grass.worker.agent import Worker
 from grass.worker.core import WorkerCore
-from grass.worker.prepare import Surroundings, outside_a_job
+from grass.worker.prepare import Surroundings
 
 log = logging.getLogger("grass.daemon")
 
+DAY_S = 86400.0
+LAST_NOTIFICATIONS_S = 5.0
+"""How long a daemon that stops lets notifications finish."""
 
-def main(home: Home, *, ready: int | None, foreground: bool) -> int:
+RETENTION = "retention"
+"""The actor of what is forgotten because of its age."""
+
+
+def main(
+    home: Home, *, ready: int | None, foreground: bool, starts_jobs: bool = True
+) -> int:
     """Run a daemon until it is told to stop; returns the process's exit code."""
     _set_up_log(foreground)
     os.umask(0o077)
     exit_code = 0
     try:
+        # First of all: a mistake in the settings has touched nothing.
+        settings = settings_of(home)
         with _taken(home), contextlib.closing(_store(home)) as store:
-            uvloop.run(_serve(home, store, ready))
+            broker = Broker(store, is_fatal)
+            if not starts_jobs:
+                broker.start_no_more()
+            uvloop.run(_serve(home, settings, broker, ready))
     except* GrassError as errors:
         failure = _first(errors)
         _tell(ready, f"grass: {failure}\n")
-        log.error("%s", failure)  # noqa: TRY400 -- the message is the whole story
+        log.error("grass: %s", failure)  # noqa: TRY400 -- the message is the whole story
         exit_code = failure.exit_code
     return exit_code
 
 
-async def _serve(home: Home, store: SqliteStore, ready: int | None) -> None:
+async def _serve(
+    home: Home, settings: Settings, broker: Broker, ready: int | None
+) -> None:
     """Bring everything up, say so, and take it down again in order."""
-    broker = Broker(store, is_fatal)
     near, far = _link()
     identity = _worker_id(home)
     stop = asyncio.Event()
-    context = Context(
-        broker, identity, grass.__version__, time.time_ns() // 1000, stop.set
-    )
+    now_us = time.time_ns() // 1000
+    context = Context(broker, identity, grass.__version__, now_us, stop.set, settings)
     server = ApiServer(application(context))
     _on_signals(stop)
-    async with asyncio.TaskGroup() as group:
+    async with _notifier(settings, broker) as notifier, asyncio.TaskGroup() as group:
         broker.serve(near)
         parts = [
             group.create_task(broker.run()),
@@ -83,14 +102,55 @@ async def _serve(home: Home, store: SqliteStore, ready: int | None) -> None:
         gc.freeze()
         _tell(ready, "ready\n")
         log.info("ready: pid %d, home %s", os.getpid(), home.folder)
+        if settings.keep_s is not None:
+            parts.append(group.create_task(_forget_old(broker, settings.keep_s)))
         await stop.wait()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
         server.stop()
         await serving
+        await notifier.settle(LAST_NOTIFICATIONS_S)
         for part in parts:
             part.cancel()
-    log.info("stopped; running jobs go on")
+    log.info("stopped")
+
+
+async def _forget_old(broker: Broker, keep_s: float) -> None:
+    """Forget jobs that ended too long ago, now and then once a day."""
+    while True:
+        before = time.time_ns() // 1000 - int(keep_s * 1_000_000)
+        try:
+            gone = await prune_before(broker, RETENTION, before)
+        except GrassError as error:
+            log.warning("old jobs could not be forgotten: %s", error)
+        else:
+            if gone.jobs:
+                log.info("forgot %d jobs older than %g s", gone.jobs, keep_s)
+        await asyncio.sleep(DAY_S)
+
+
+@contextlib.asynccontextmanager
+async def _notifier(settings: Settings, broker: Broker) -> AsyncIterator[Notifier]:
+    """Run the user's commands when jobs end, for as long as this lasts."""
+
+    async def output_of(job: int, attempt: int) -> str:
+        found = await broker.read(lambda db: db.details([job]))
+        tries = [one for details in found for one in details.attempts]
+        return next((one.output or "" for one in tries if one.number == attempt), "")
+
+    around = Around(outside_a_job(os.environ), _folder(), _shell())
+    notifier = Notifier(settings, around, output_of)
+    broker.on_ended = notifier.ended
+    try:
+        yield notifier
+    finally:
+        broker.on_ended = None
+        await notifier.aclose()
+
+
+def _folder() -> str:
+    home = os.path.expanduser("~")
+    return home if os.path.isdir(home) else "/"
 
 
 def _first(errors: BaseExceptionGroup[GrassError]) -> GrassError:
@@ -174,12 +234,16 @@ def _worker(home: Home, identity: str, link: LinkEnd[ToBroker, ToWorker]) -> Wor
     around = Surroundings(
         output_folder=home.output,
         home=os.path.expanduser("~"),
-        shell=shutil.which("bash") or shutil.which("sh") or "/bin/sh",
+        shell=_shell(),
         environment=outside_a_job(os.environ),
     )
     name = socket.gethostname()
     core = WorkerCore(identity, name, boot_id(), found_units(), around)
     return Worker(core, link, home.keeper, home.output)
+
+
+def _shell() -> str:
+    return shutil.which("bash") or shutil.which("sh") or "/bin/sh"
 
 
 def _worker_id(home: Home) -> str:

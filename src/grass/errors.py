@@ -94,6 +94,13 @@ class Busy(GrassError):
     status = 503
 
 
+class Stopping(GrassError):
+    """The daemon is about to stop; another one will know the answer."""
+
+    code = "stopping"
+    status = 503
+
+
 class InvalidTransition(GrassError):
     """A state change that the lifecycle tables do not know: a defect of ours."""
 

@@ -24,3 +24,16 @@ def broker_of(tmp_path: Path) -> Iterator[Callable[[str], Brokerage]]:
 @pytest.fixture
 def broker(broker_of: Callable[[str], Brokerage]) -> Brokerage:
     return broker_of("{cpu:2}")
+
+
+@pytest.fixture(params=["running on", "restarted"])
+def meanwhile(request: pytest.FixtureRequest) -> Callable[[Brokerage], None]:
+    """Do nothing to a broker, or rebuild it from the store: all must go on the same."""
+
+    def run_on(broker: Brokerage) -> None:
+        assert broker.state
+
+    def restart(broker: Brokerage) -> None:
+        broker.restart_all()
+
+    return restart if request.param == "restarted" else run_on

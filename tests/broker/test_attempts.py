@@ -188,9 +188,7 @@ def test_a_cancelled_job_whose_fate_is_unknown_is_lost(broker: Brokerage) -> Non
 def test_pruned_jobs_leave_no_trace_in_the_sums(broker: Brokerage) -> None:
     done, kept = broker.enqueue(), broker.enqueue()
     broker.exit(done, output_bytes=10)
-    broker.call(
-        Prune(ME, {done: JobState.SUCCEEDED, kept: JobState.RUNNING}, output_bytes=10)
-    )
+    broker.call(Prune(ME, [done, kept], wanted=[done, kept]))
     assert not broker.store.details([done])
     assert broker.job_state(kept) is JobState.RUNNING
     assert broker.state.output_bytes == 0
@@ -201,7 +199,7 @@ def test_an_environment_survives_a_prune_in_the_batch_of_a_refused_call(
 ) -> None:
     done = broker.enqueue()
     broker.exit(done)
-    broker.step(Prune(ME, {done: JobState.SUCCEEDED}))
+    broker.step(Prune(ME, [done], wanted=[done]))
     impossible = Settings(request=(("gpu", 1),))
     with pytest.raises(Exception, match="gpu"):
         broker.step(Enqueue(ME, [NewJob(("x",), impossible)], None, {"A": "1"}))

@@ -24,7 +24,8 @@ from grass.link.messages import (
 from grass.link.pair import LinkEnd, pair
 from grass.model.lifecycle import JobState
 from grass.store import Changes
-from grass.store.sqlite import SqliteStore, is_fatal
+from grass.store.sqlite import SqliteStore
+from grass.store.sqlite_file import is_fatal
 
 ONE = [NewJob(("true",), Settings())]
 Story = Callable[[Broker, FarEnd], Awaitable[None]]

@@ -5,8 +5,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from grass.cli.main import dispatch
+
+from .far_end import FarEnd
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -47,3 +52,38 @@ def running(grass: Grass) -> Iterator[Grass]:
     grass("start")
     stopped = grass("stop", "--jobs")
     assert stopped.returncode == 0, stopped.stderr
+
+
+class Called(NamedTuple):
+    """What a command did that ran within the test."""
+
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Called]
+
+
+@pytest.fixture
+def far_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]:
+    """A daemon that the test plays, found by every command."""
+    for name in [name for name in os.environ if name.startswith("GRASS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GRASS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GRASS_AUTOSTART", "0")
+    playing = FarEnd(tmp_path / "home")
+    yield playing
+    playing.close()
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run a command within the test, beside a daemon that the test plays."""
+
+    def run(*words: str) -> Called:
+        code = dispatch(list(words))
+        said = capsys.readouterr()
+        return Called(code, said.out, said.err)
+
+    return run

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from grass.cli.create_queue import read_words
-from grass.cli.enqueue import OPTIONS, settings
+from grass.cli import create_queue
+from grass.cli.enqueue import OPTIONS
 from grass.cli.grammar import Line, read_line
+from grass.cli.job_options import settings
 from grass.cli.options import HelpWanted
 from grass.errors import NotFound, UsageError
 
@@ -222,18 +223,22 @@ def test_paths_are_made_absolute(tmp_path: Path) -> None:
 def test_create_queue_reads_name_and_prefix(
     words: list[str], name: str, prefix: list[str], capacity: str | None
 ) -> None:
-    values, read_name, read_prefix = read_words(words)
+    values, read_name, read_prefix = create_queue.read_words(
+        create_queue.OPTIONS, words
+    )
     assert (read_name, read_prefix) == (name, prefix)
     assert values.text("capacity") == capacity
 
 
 def test_create_queue_reads_limits_and_a_file() -> None:
-    values, name, prefix = read_words(
+    values, name, prefix = create_queue.read_words(
+        create_queue.OPTIONS,
         [
             *("q2", "--file", "capacity.json5", "--default-require", "{gpu:1}"),
-            *("--max-running", "2"),
-        ]
+            *("--max-running", "2", "--max-fails", "5"),
+        ],
     )
     assert (name, prefix, values.text("file")) == ("q2", [], "capacity.json5")
     assert values.text("default_require") == "{gpu:1}"
     assert values.whole_number("max_running") == 2
+    assert values.whole_number("max_fails") == 5

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.cancel import ranges
+from grass.cli.columns import number
+from grass.cli.confirming import ranges
 from grass.cli.durations import brief, seconds, size_text
 from grass.cli.safe import safe
-from grass.cli.summary import folded, job_rows, number, utc_now
+from grass.cli.summary import folded
 from grass.cli.table import Screen, cells, cut, render
 from grass.cli.wait import exit_code
 from grass.errors import UsageError
@@ -126,24 +127,3 @@ def test_a_shell_sees_how_a_job_ended(
 ) -> None:
     job = {"state": state, "exit_code": code, "signal": signal}
     assert exit_code(job) == expected
-
-
-def test_a_job_that_failed_says_how() -> None:
-    job = {
-        "id": 7,
-        "state": "failed",
-        "flags": [],
-        "queue": "q1",
-        "name": "train",
-        "allocation": {"gpu": {"0": 1, "1": 0.5}},
-        "command": ["python", "train.py"],
-        "exit_code": 3,
-        "signal": None,
-        "reason": None,
-        "created_at": None,
-        "started_at": None,
-        "finished_at": None,
-    }
-    [row] = job_rows([job], utc_now())
-    assert row[:5] == ["7", "failed", "q1", "train", "gpu:0,1(0.5)"]
-    assert row[6] == "exit 3: python train.py"

@@ -234,7 +234,7 @@ def test_what_a_job_leaves_behind_ends_before_its_units_are_free(
 
 def test_a_queued_job_is_cancelled_without_running(home: GrassHome) -> None:
     home.ok("pause")
-    home.client.enqueue_many(["touch ran"] * 3)
+    home.client.enqueue_many(["true"] * 3)
     home.ok("cancel", "2-3")
     home.ok("resume")
     home.wait(1)

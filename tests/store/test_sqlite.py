@@ -10,7 +10,8 @@ from tests.support.building import a_job, a_spec
 from grass.errors import GrassError, StorageError
 from grass.store import Changes
 from grass.store.changes import Env
-from grass.store.sqlite import SCHEMA_VERSION, SqliteStore, is_fatal
+from grass.store.sqlite import SqliteStore
+from grass.store.sqlite_file import SCHEMA_VERSION, is_fatal
 from grass.store.statements import migrations, statements
 
 

@@ -7,20 +7,35 @@ is loaded from the store: it must know exactly what the first one knows.
 from pathlib import Path
 from typing import Any
 
+from grass.broker import waiting
 from grass.broker.calls import (
+    AddUnits,
     Call,
     Cancel,
+    Continue,
     CreateQueue,
     DeleteQueue,
     Done,
+    Edit,
     Enqueue,
     Enqueued,
     FromWorker,
+    Hold,
     NewJob,
+    Prune,
+    Pruned,
+    Reading,
+    Release,
+    RemoveUnit,
+    Rerun,
+    SetDrained,
     SetPaused,
     Settings,
+    Suspend,
+    Tick,
 )
 from grass.broker.core import BrokerCore
+from grass.broker.lookups import found, unread
 from grass.broker.state import State
 from grass.broker.units import known_capacity
 from grass.link.messages import (
@@ -32,7 +47,8 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.model.lifecycle import JobState
+from grass.model import dependencies
+from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from, request_from
 from grass.store.interface import JobDetails
 from grass.store.sqlite import SqliteStore
@@ -45,11 +61,11 @@ SECOND = 1_000_000
 class Brokerage:
     """One cluster: calls in, committed state and messages out."""
 
-    def __init__(self, path: Path, found: str = "{cpu:2}") -> None:
+    def __init__(self, path: Path, units_found: str = "{cpu:2}") -> None:
         """Begin with one connected worker."""
         self.store = SqliteStore(path)
         self.now_us = 1_000 * SECOND
-        self.found = found
+        self.found = units_found
         self.sent: list[tuple[str, ToWorker]] = []
         self.core = self._loaded()
         self.hello()
@@ -62,12 +78,31 @@ class Brokerage:
         """Apply one call and finish its batch; return the reply."""
         reply = self.step(call)
         self.flush()
+        while self.state.waits.resolving:
+            before = self.sent
+            self.flush()
+            self.sent = before + self.sent
+        return reply
+
+    def call_at_once(self, call: Call) -> Any:
+        """Apply one call, and all that follows from it, in a single batch."""
+        reply = self.step(call)
+        while self.state.waits.resolving:
+            self.core.advance()
+        self.flush()
         return reply
 
     def step(self, call: Call) -> Any:
         """Apply one call, leaving the batch open."""
         self.now_us += SECOND
+        if isinstance(call, Reading) and unread(call):
+            call.found = found(call.wanted)(self.store)
         return self.core.step(call, self.now_us)
+
+    def pass_time(self, seconds: float = 0.0) -> None:
+        """Let time go by, and have the broker look at the clock."""
+        self.now_us += int(seconds * SECOND)
+        self.call(Tick())
 
     def flush(self) -> None:
         """Decide, commit, and check everything there is to check."""
@@ -78,12 +113,26 @@ class Brokerage:
         self.sent = effects.outbox
         check(self.state)
         if not self.core.busy:
-            assert memory(self._loaded().state) == memory(self.state)
+            again, now = memory(self._loaded().state), memory(self.state)
+            for what, known in now.items():
+                assert again[what] == known, f"{what} differ after a restart"
 
     def restart(self) -> None:
         """Forget everything that was not committed; no worker is connected."""
         self.core = self._loaded()
         self.sent = []
+
+    def restart_all(self) -> None:
+        """Restart the broker; its worker comes back with all that runs."""
+        starting = {
+            job
+            for job, attempt in self.state.attempts.items()
+            if attempt.state is AttemptState.STARTING
+        }
+        self.restart()
+        running = [job for job in self.state.attempts if job not in starting]
+        stopping = {job for job in running if self.state.jobs[job].stopping_since}
+        self.hello([self.report(job, stopping=job in stopping) for job in running])
 
     def hello(
         self,
@@ -107,11 +156,89 @@ class Brokerage:
 
     def enqueue(self, *words: str, require: str | None = None, **settings: Any) -> int:
         """Add one job and return its id."""
-        request = None if require is None else request_from(require)
-        wanted = Settings(request=request, **settings)
-        reply = self.call(Enqueue(ME, [NewJob(words or ("true",), wanted)]))
+        call = self.new_job(*words, require=require, **settings)
+        reply = self.call(call)
         assert isinstance(reply, Enqueued)
         return reply.first
+
+    def new_job(
+        self,
+        *words: str,
+        require: str | None = None,
+        indices: tuple[int, ...] = (),
+        **settings: Any,
+    ) -> Enqueue:
+        """Give the call that adds one job, or an array of them."""
+        request = None if require is None else request_from(require)
+        wanted = Settings(request=request, **settings)
+        words = words or ("true",)
+        jobs = [NewJob(words, wanted, index=index) for index in indices]
+        named = dependencies.read(wanted.after, self.state.last_job)
+        ids = [after.job for after in named]
+        return Enqueue(ME, jobs or [NewJob(words, wanted)], wanted=ids)
+
+    def array(self, count: int, **settings: Any) -> list[int]:
+        """Add an array and return the ids of its members."""
+        call = self.new_job(indices=tuple(range(1, count + 1)), **settings)
+        reply = self.call(call)
+        assert isinstance(reply, Enqueued)
+        return list(range(reply.first, reply.last + 1))
+
+    def hold(self, *jobs: int) -> Done:
+        done: Done = self.call(Hold(ME, list(jobs)))
+        return done
+
+    def release(self, *jobs: int) -> Done:
+        done: Done = self.call(Release(ME, list(jobs)))
+        return done
+
+    def suspend(self, *jobs: int) -> Done:
+        done: Done = self.call(Suspend(ME, list(jobs)))
+        return done
+
+    def go_on(self, *jobs: int) -> Done:
+        done: Done = self.call(Continue(ME, list(jobs)))
+        return done
+
+    def edit(self, *jobs: int, **changes: Any) -> Done:
+        """Change jobs that have not started."""
+        named = dependencies.read(changes.get("after", ()), self.state.last_job)
+        ids = [after.job for after in named]
+        done: Done = self.call(Edit(ME, list(jobs), changes, wanted=ids))
+        return done
+
+    def rerun(self, *jobs: int, hold: bool = False, **changes: Any) -> Done:
+        """Give ended jobs a new attempt."""
+        named = dependencies.read(changes.get("after", ()), self.state.last_job)
+        wanted = [*jobs, *(after.job for after in named)]
+        call = Rerun(ME, list(jobs), changes, hold, wanted=wanted)
+        done: Done = self.call(call)
+        return done
+
+    def prune(self, *jobs: int) -> list[int]:
+        """Forget ended jobs, and return those that are gone."""
+        pruned: Pruned = self.call(Prune(ME, list(jobs), wanted=list(jobs)))
+        return [details.job.id for details in pruned.jobs]
+
+    def add_units(self, capacity: str) -> Done:
+        done: Done = self.call(AddUnits(ME, WORKER, capacity_from(capacity)))
+        return done
+
+    def remove_unit(self, kind: str, unit: str) -> Done:
+        done: Done = self.call(RemoveUnit(ME, WORKER, kind, unit))
+        return done
+
+    def drain(self, kind: str, unit: str, drained: bool = True) -> Done:
+        done: Done = self.call(SetDrained(ME, WORKER, kind, unit, drained))
+        return done
+
+    def why(self, job: int) -> str:
+        """Give the line that says why a job does not start."""
+        return waiting.why(self.state, self.state.jobs[job])
+
+    def reason(self, job: int) -> str:
+        """Give the reason that stands in the store."""
+        return self.job(job).job.reason or ""
 
     def create_queue(self, name: str, capacity: str, *prefix: str, **more: Any) -> Done:
         """Add the worker's view of a queue."""
@@ -156,6 +283,14 @@ class Brokerage:
     def job_state(self, number: int) -> JobState:
         return self.job(number).job.state
 
+    def states(self, *jobs: int) -> list[str]:
+        """Give the states of several jobs, as the store has them."""
+        return [self.job_state(job).value for job in jobs]
+
+    def running(self) -> list[int]:
+        """Give the jobs that have an attempt now."""
+        return sorted(self.state.attempts)
+
     def report(self, job: int, **more: Any) -> Report:
         """Give what a worker that runs a job's live attempt says of it."""
         fields = {"running": True, "pid": 100, "started_at": self.now_us, **more}
@@ -197,7 +332,9 @@ def _check_units(state: State, worker: str) -> None:
                     held[kind, unit] = held.get((kind, unit), 0) + amount
     has = known_capacity(state, state.workers[worker])
     for (kind, unit), amount in held.items():
-        assert amount <= has[kind][unit], f"{kind} {unit} is sold twice"
+        # One that was removed is kept by who holds it, to its end.
+        most = has.get(kind, {}).get(unit, amount)
+        assert amount <= most, f"{kind} {unit} is sold twice"
 
 
 def memory(state: State) -> dict[str, object]:
@@ -208,7 +345,10 @@ def memory(state: State) -> dict[str, object]:
         "jobs": state.jobs,
         "attempts": state.attempts,
         "queues": state.queues,
-        "workers": [(w.id, w.name, w.boot, w.found) for w in state.workers.values()],
+        "workers": [
+            (w.id, w.name, w.boot, w.found, w.added, w.drained)
+            for w in state.workers.values()
+        ],
         "specs": specs,
         "envs": {number: state.envs[number] for number in needed},
         "calls": state.calls,
@@ -216,4 +356,21 @@ def memory(state: State) -> dict[str, object]:
         "last_job": state.last_job,
         "paused": state.paused,
         "output_bytes": state.output_bytes,
+        "arrays": {
+            first: (array.unfinished, array.fails)
+            for first, array in state.arrays.items()
+        },
+        "waits": _waits(state),
+        "next time": waiting.next_time(state),
+    }
+
+
+def _waits(state: State) -> dict[str, object]:
+    waits = state.waits
+    return {
+        "open": {job: count for job, count in waits.open.items() if count},
+        "dependents": {job: set(others) for job, others in waits.dependents.items()},
+        "settled": {
+            job: waits.settled[job] for job in waits.dependents if job in waits.settled
+        },
     }

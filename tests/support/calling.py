@@ -17,7 +17,8 @@ from grass.broker.service import Broker
 from grass.errors import StorageError
 from grass.link.messages import ToBroker, ToWorker, Welcome
 from grass.link.pair import LinkEnd, pair
-from grass.store.sqlite import SqliteStore, is_fatal
+from grass.store.sqlite import SqliteStore
+from grass.store.sqlite_file import is_fatal
 from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 

@@ -6,7 +6,8 @@ import pytest
 
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE
-from grass.worker.prepare import MARKER, Surroundings, outside_a_job, start_verb
+from grass.model.environment import MARKER, outside_a_job
+from grass.worker.prepare import Surroundings, start_verb
 
 AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})
 ATTEMPT = "a" * 16 + ".7.2"

@@ -1,74 +1,106 @@
-"""The application: every route in one table, and the OpenAPI document made from it.
+"""The application: every route in one table.
 
 The command line and the web page use nothing else. A handler takes the request, and
 where the table names a body the body as a struct; it returns a struct, a document or a
-ready response. Every route requires an identified caller.
+ready response. Every route requires an identified caller, and every reply carries the
+daemon's version, so that a client of another one can say so.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
 
-import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
-from grass.api import cluster, jobs, output, schemas
+from grass.api import (
+    capacity,
+    cluster,
+    events,
+    explaining,
+    jobs,
+    output,
+    pruning,
+    replies,
+    schemas,
+    verbs,
+)
+from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
+from grass.api.openapi import Endpoint, openapi
 from grass.api.peer import actor
 from grass.api.problem import on_grass_error, problem_response
-from grass.api.schemas import json_bytes, read_body
 from grass.errors import GrassError, NotFound, UsageError
 
 PREFIX = "/api/v1"
+VERSION_HEADER = "Grass-Version"
 LARGEST_BODY = 64 * 2**20
 
+DONE = replies.DoneReply
+SELECT = schemas.SelectBody
 
-class Endpoint(NamedTuple):
-    """One row of the table."""
-
-    method: str
-    path: str
-    handler: Callable[..., Awaitable[object]]
-    body: type[Any] | None = None
-    reply: type[Any] | None = None
-
-
+# fmt: off
 ENDPOINTS = [
     Endpoint("GET", "/overview", cluster.overview),
-    Endpoint("POST", "/jobs", jobs.enqueue, schemas.EnqueueBody, schemas.EnqueuedReply),
+    Endpoint("POST", "/jobs", jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply),
     Endpoint("GET", "/jobs", jobs.page),
-    Endpoint(
-        "POST", "/jobs/cancel", jobs.cancel, schemas.CancelBody, schemas.DoneReply
-    ),
+    Endpoint("POST", "/jobs/select", verbs.selected, SELECT, replies.SelectedReply),
+    Endpoint("POST", "/jobs/cancel", verbs.cancel, schemas.CancelBody, DONE),
+    Endpoint("POST", "/jobs/hold", verbs.hold, SELECT, DONE),
+    Endpoint("POST", "/jobs/release", verbs.release, SELECT, DONE),
+    Endpoint("POST", "/jobs/rerun", verbs.rerun, schemas.RerunBody, DONE),
+    Endpoint("POST", "/jobs/edit", verbs.edit, schemas.EditBody, DONE),
+    Endpoint("POST", "/jobs/suspend", verbs.suspend, SELECT, DONE),
+    Endpoint("POST", "/jobs/continue", verbs.go_on, SELECT, DONE),
+    Endpoint("POST", "/jobs/remove", pruning.remove, SELECT, replies.PrunedReply),
+    Endpoint("POST", "/jobs/prune", pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
     Endpoint("POST", "/jobs/wait", jobs.wait, schemas.WaitBody),
-    Endpoint("POST", "/jobs/prune", jobs.prune, schemas.PruneBody, schemas.PrunedReply),
     Endpoint("GET", "/jobs/{id}", jobs.one),
-    Endpoint("GET", "/jobs/{id}/output", output.output),
-    Endpoint("GET", "/queues/{name}", cluster.read_queue, None, schemas.QueueReply),
-    Endpoint(
-        "PUT",
-        "/queues/{name}",
-        cluster.create_queue,
-        schemas.QueueBody,
-        schemas.DoneReply,
-    ),
-    Endpoint("DELETE", "/queues/{name}", cluster.delete_queue, None, schemas.DoneReply),
-    Endpoint("POST", "/pause", cluster.pause, schemas.PauseBody, schemas.DoneReply),
-    Endpoint("POST", "/resume", cluster.resume, schemas.PauseBody, schemas.DoneReply),
-    Endpoint("POST", "/daemon/stop", cluster.stop, schemas.StopBody, schemas.DoneReply),
+    Endpoint("GET", "/jobs/{id}/explain", explaining.explain, None, replies.ExplainReply),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/output", output.output, media_type=output.MEDIA_TYPE),
+    Endpoint("GET", "/queues/{name}", cluster.read_queue, None, replies.QueueReply),
+    Endpoint("PUT", "/queues/{name}", cluster.create_queue, schemas.QueueBody, DONE),
+    Endpoint("PATCH", "/queues/{name}", cluster.edit_queue, schemas.EditQueueBody, DONE),  # noqa: E501
+    Endpoint("DELETE", "/queues/{name}", cluster.delete_queue, None, DONE),
+    Endpoint("POST", "/capacity/add", capacity.add, schemas.AddCapacityBody, DONE),
+    Endpoint("POST", "/capacity/remove", capacity.remove, schemas.UnitBody, DONE),
+    Endpoint("POST", "/drain", capacity.drain, schemas.UnitBody, DONE),
+    Endpoint("POST", "/pause", cluster.pause, schemas.PauseBody, DONE),
+    Endpoint("POST", "/resume", capacity.resume, schemas.ResumeBody, DONE),
+    Endpoint("GET", "/events", events.page, None, replies.EventsReply),
+    Endpoint("GET", "/events/stream", events.stream, media_type=events.MEDIA_TYPE),
+    Endpoint("GET", "/config", cluster.config, None, replies.ConfigReply),
+    Endpoint("POST", "/daemon/stop", cluster.stop, schemas.StopBody, DONE),
 ]
+# fmt: on
 
 
-def application(context: Context) -> Starlette:
+class Application(Starlette):
+    """Routes around a daemon; `state.closing` is set when it is about to stop."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, and say with every answer which version did."""
+        version = self.state.context.version
+
+        async def send_with_version(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[VERSION_HEADER] = version
+            await send(message)
+
+        await super().__call__(scope, receive, send_with_version)
+
+
+def application(context: Context) -> Application:
     """Build the application around a daemon."""
     routes = [
         Route(PREFIX + one.path, _route(one), methods=[one.method]) for one in ENDPOINTS
     ]
     routes.append(Route(PREFIX + "/openapi.json", _openapi, methods=["GET"]))
-    app = Starlette(
+    app = Application(
         routes=routes,
         exception_handlers={
             GrassError: on_grass_error,
@@ -77,26 +109,8 @@ def application(context: Context) -> Starlette:
         },
     )
     app.state.context = context
+    app.state.closing = asyncio.Event()
     return app
-
-
-def openapi(version: str) -> dict[str, Any]:
-    """Describe every route and body."""
-    types = [one.body for one in ENDPOINTS if one.body]
-    types += [one.reply for one in ENDPOINTS if one.reply]
-    unique = list(dict.fromkeys(types))
-    _, components = msgspec.json.schema_components(
-        unique, ref_template="#/components/schemas/{name}"
-    )
-    paths: dict[str, dict[str, Any]] = {}
-    for one in ENDPOINTS:
-        paths.setdefault(PREFIX + one.path, {})[one.method.lower()] = _operation(one)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Grass", "version": version},
-        "paths": paths,
-        "components": {"schemas": components},
-    }
 
 
 def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
@@ -124,31 +138,9 @@ async def _limited_body(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    summary = (endpoint.handler.__doc__ or "").strip().splitlines()[0]
-    reply = _schema(endpoint.reply) if endpoint.reply else {"type": "object"}
-    operation: dict[str, Any] = {
-        "summary": summary,
-        "responses": {
-            "200": {
-                "description": "done",
-                "content": {"application/json": {"schema": reply}},
-            }
-        },
-    }
-    if endpoint.body:
-        content = {"application/json": {"schema": _schema(endpoint.body)}}
-        operation["requestBody"] = {"content": content}
-    return operation
-
-
-def _schema(of: type[Any]) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{of.__name__}"}
-
-
 async def _openapi(request: Request) -> Response:
     actor(request)
-    document = openapi(request.app.state.context.version)
+    document = openapi(ENDPOINTS, PREFIX, request.app.state.context.version)
     return Response(json_bytes(document), media_type="application/json")
 
 

@@ -1,4 +1,4 @@
-"""Routes about everything but single jobs: overview, queues, pause, the daemon."""
+"""Routes about everything but jobs and units: overview, queues, the daemon."""
 
 import asyncio
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 from starlette.requests import Request
 
 from grass.api.context import Context, context_of
-from grass.api.intake import create_queue_call
+from grass.api.editing import create_queue_call, edit_queue_call
 from grass.api.jobs import present
 from grass.api.peer import actor
 from grass.api.presenting import (
@@ -15,15 +15,11 @@ from grass.api.presenting import (
     queue_document,
     worker_document,
 )
-from grass.api.schemas import (
-    DoneReply,
-    PauseBody,
-    QueueBody,
-    QueueReply,
-    StopBody,
-)
+from grass.api.replies import ConfigReply, DoneReply, QueueReply, SettingReply
+from grass.api.schemas import EditQueueBody, PauseBody, QueueBody, StopBody
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
+from grass.errors import GrassError
 from grass.model.lifecycle import ENDED, JobState
 from grass.store import JobFilter, Order, Store
 from grass.store.interface import JobDetails
@@ -41,8 +37,12 @@ async def overview(request: Request) -> Document:
     if queue is not None:
         queues.find(state, queue)
     shown = [queues.find(state, queue)] if queue else list(state.queues.values())
+    last_event = await context.broker.read(lambda db: db.last_event())
     return {
-        "daemon": daemon_document(context.version, context.started_at, state),
+        "daemon": {
+            **daemon_document(context.version, context.started_at, state),
+            "last_event": last_event,
+        },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [queue_document(one, state) for one in shown],
         "jobs": await _active_and_recent(context, queue),
@@ -64,6 +64,14 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     return _reply(await context.broker.call(call))
 
 
+async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
+    """Change a queue, and this daemon's view of it."""
+    context = context_of(request)
+    name = str(request.path_params["name"])
+    call = edit_queue_call(name, body, actor(request), context.worker)
+    return _reply(await context.broker.call(call))
+
+
 async def delete_queue(request: Request) -> DoneReply:
     """Remove a queue that has no unfinished jobs."""
     context = context_of(request)
@@ -78,12 +86,6 @@ async def pause(request: Request, body: PauseBody) -> DoneReply:
     return _reply(await context_of(request).broker.call(call))
 
 
-async def resume(request: Request, body: PauseBody) -> DoneReply:
-    """Start jobs again."""
-    call = SetPaused(actor(request), False, body.queue)
-    return _reply(await context_of(request).broker.call(call))
-
-
 async def stop(request: Request, body: StopBody) -> DoneReply:
     """Stop the daemon; running jobs go on unless they are to be ended too."""
     context, who = context_of(request), actor(request)
@@ -91,10 +93,20 @@ async def stop(request: Request, body: StopBody) -> DoneReply:
     if body.jobs:
         ended = list(context.broker.state.attempts)
         context.broker.start_no_more()
-        await context.broker.call(Cancel(who, ended))
+        try:
+            await context.broker.call(Cancel(who, ended))
+        except GrassError:
+            context.broker.start_again()
+            raise
         await context.broker.ended(ended)
     asyncio.get_running_loop().call_soon(context.stop)
     return DoneReply(ended)
+
+
+async def config(request: Request) -> ConfigReply:
+    """Give the daemon's own settings, and where each comes from."""
+    settings = context_of(request).settings.listed()
+    return ConfigReply([SettingReply(**one) for one in settings])
 
 
 async def _active_and_recent(context: Context, queue: str | None) -> list[Document]:
@@ -109,7 +121,7 @@ async def _active_and_recent(context: Context, queue: str | None) -> list[Docume
     found = []
     for wanted, limit in pages:
         found += await context.broker.read(partial(_page, wanted=wanted, limit=limit))
-    return present(context, found)
+    return await present(context, found)
 
 
 def _page(store: Store, wanted: JobFilter, limit: int) -> list[JobDetails]:

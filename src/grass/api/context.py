@@ -6,6 +6,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 
 from grass.broker.service import Broker
+from grass.settings import Settings, default_settings
 
 
 class Context(NamedTuple):
@@ -17,6 +18,8 @@ class Context(NamedTuple):
     version: str
     started_at: int
     stop: Callable[[], None]
+    settings: Settings = default_settings()
+    """What the daemon was told; `settings.listed()` is for people to look at."""
 
 
 def context_of(request: Request) -> Context:

@@ -7,10 +7,10 @@ come from memory.
 import os
 from typing import Any
 
-from grass.broker import units
+from grass.broker import units, waiting
 from grass.broker.state import State
 from grass.errors import NotFound
-from grass.model.job import Attempt, Job
+from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue
 from grass.model.resources import request_json, units_json
@@ -19,6 +19,8 @@ from grass.model.worker import Worker
 from grass.store.interface import JobDetails
 
 Document = dict[str, Any]
+
+_WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 
 
 def job_document(details: JobDetails, state: State, now_s: float) -> Document:
@@ -34,7 +36,7 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
         "queue": job.queue,
         "state": job.state,
         "flags": _flags(job, last),
-        "command": _command(job, state),
+        "command": _command(job, spec, state),
         "shell": job.shell,
         "request": request_json(spec.request),
         "allocation": units_json(last.allocation) if last and running else {},
@@ -42,15 +44,37 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
         "pid": last.pid if last and running else None,
         "exit_code": job.exit_code,
         "signal": job.signal,
-        "reason": job.reason or _why_waiting(job, state, now_s),
+        "reason": _reason(job, state, now_s),
         "priority": job.priority,
-        "cwd": spec.cwd or _queue_directory(job, state),
+        "cwd": spec.cwd or _queue_directory(job, spec, state),
+        **_wishes(job, spec),
         "created_at": rfc3339(job.created_at),
         "started_at": rfc3339(job.started_at),
         "finished_at": rfc3339(job.finished_at),
         "stopping_since": rfc3339(job.stopping_since),
+        "suspended_since": rfc3339(job.suspended_since),
         "attempts": [_attempt(one, state) for one in attempts],
         "output": last.output if last else None,
+    }
+
+
+def _wishes(job: Job, spec: Spec) -> Document:
+    """Give what was asked for beyond command and request."""
+    return {
+        "index": job.index,
+        "array": job.array,
+        "after": [str(one) for one in spec.after],
+        "begin_at": rfc3339(spec.begin_at),
+        "not_before": rfc3339(job.not_before),
+        "time_limit_s": spec.time_limit_s,
+        "grace_s": spec.grace_s,
+        "retries": spec.retries,
+        "retries_left": max(0, spec.retries - job.failures),
+        "backoff_s": spec.backoff_s,
+        "retry_on": list(spec.retry_on),
+        "retry_lost": spec.retry_lost,
+        "nice": spec.nice,
+        "max_fails": spec.max_fails,
     }
 
 
@@ -78,6 +102,7 @@ def worker_document(worker: Worker, state: State) -> Document:
         "capacity": units_json(capacity),
         "free": units_json(free),
         "origin": origins,
+        "drained": {kind: list(names) for kind, names in worker.drained.items()},
         "devices": {
             kind: {name: unit.details for name, unit in found.items() if unit.details}
             for kind, found in worker.found.items()
@@ -93,12 +118,15 @@ def queue_document(queue: Queue, state: State) -> Document:
     return {
         "name": queue.name,
         "paused": queue.paused,
+        "paused_reason": queue.paused_reason,
+        "max_fails": queue.max_fails,
+        "fails": queue.fails,
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
         "running": running,
         "waiting": state.scheduler.waiting(queue.name),
         "views": {
-            _name_of(state, worker): {
+            worker_name(state, worker): {
                 "capacity": units_json(view.capacity),
                 "command": list(view.prefix),
                 "cwd": view.cwd,
@@ -128,35 +156,49 @@ def _flags(job: Job, last: Attempt | None) -> list[str]:
             flags.append("stopping")
         if last is not None and last.state is AttemptState.STARTING:
             flags.append("starting")
+        if job.suspended_since is not None:
+            flags.append("suspended")
     return flags
 
 
-def _command(job: Job, state: State) -> list[str]:
+def _command(job: Job, spec: Spec, state: State) -> list[str]:
+    """Give what ran, or for a job that has not started what would run now."""
     queue = state.queues.get(job.queue)
-    return [*(queue.prefix if queue else ()), *job.words]
+    prefix = spec.prefix if queue is None or job.attempts else queue.prefix
+    return [*prefix, *job.words]
 
 
-def _queue_directory(job: Job, state: State) -> str | None:
+def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
     queue = state.queues.get(job.queue)
-    views = queue.views.values() if queue else ()
-    return next((view.cwd for view in views if view.cwd), None)
+    return spec.queue_cwd if queue is None or job.attempts else queue.cwd
 
 
-def _why_waiting(job: Job, state: State, now_s: float) -> str | None:
+def why_waiting(job: Job, state: State, now_s: float) -> str | None:
+    """Say in one line why a job does not start; None where it is past that."""
     known = state.jobs.get(job.id)
-    if known is None or known.state is not JobState.QUEUED:
+    if known is None or known.state not in _WAITING:
         return None
+    if known.state is not JobState.QUEUED:
+        return waiting.why(state, known)
     try:
         return str(state.scheduler.explain(job.id, now_s))
     except NotFound:
         return "just arriving"
 
 
+def _reason(job: Job, state: State, now_s: float) -> str | None:
+    if job.state not in _WAITING:
+        return job.reason
+    # Memory may be ahead of what was read: then the job is on its way.
+    return why_waiting(job, state, now_s) or "starts now"
+
+
 def _worker_name(state: State, last: Attempt | None) -> str | None:
-    return None if last is None else _name_of(state, last.worker)
+    return None if last is None else worker_name(state, last.worker)
 
 
-def _name_of(state: State, worker: str) -> str:
+def worker_name(state: State, worker: str) -> str:
+    """Give the name of a worker whose id is known."""
     known = state.workers.get(worker)
     return known.name if known else worker
 
@@ -165,7 +207,7 @@ def _attempt(attempt: Attempt, state: State) -> Document:
     return {
         "number": attempt.number,
         "state": attempt.state,
-        "worker": _name_of(state, attempt.worker),
+        "worker": worker_name(state, attempt.worker),
         "allocation": units_json(attempt.allocation),
         "pid": attempt.pid,
         "started_at": rfc3339(attempt.started_at),
@@ -177,6 +219,7 @@ def _attempt(attempt: Attempt, state: State) -> Document:
         "output_offset": attempt.output_offset,
         "output_bytes": attempt.output_bytes,
         "stderr": attempt.stderr,
+        "stderr_offset": attempt.stderr_offset,
         "max_rss": attempt.max_rss,
         "cpu_s": attempt.cpu_s,
     }

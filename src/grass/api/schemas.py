@@ -1,32 +1,30 @@
-"""The bodies of requests and replies.
+"""The bodies of requests.
 
-Requests are read here into the broker's calls; what people type as JSON5 is parsed on
-this side, so that every client gets the same errors. Text may hold bytes that are not
-UTF-8, escaped as lone surrogates, which msgspec's own decoder refuses: then the
-standard library reads the JSON and msgspec only checks it.
+They are read here and turned into the broker's calls by `intake` and `editing`; what
+people type as JSON5 is parsed on this side, so that every client gets the same errors.
+Where a change may take something away, null does that and an absent field leaves it.
 """
 
-import json
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any
 
 import msgspec
-
-from grass.errors import UsageError
-
-T = TypeVar("T")
+from msgspec import UNSET, UnsetType
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
+Command = list[str] | str
+"""Words, or one shell line."""
+Amounts = str | dict[str, Any]
+"""A request or capacity, as an object or as JSON5."""
 
 
 class JobBody(msgspec.Struct, forbid_unknown_fields=True):
     """One job as asked for; None takes the default."""
 
-    command: list[str] | str | None = None
-    """Words, or one shell line."""
+    command: Command | None = None
     queue: str | None = None
-    require: str | dict[str, Any] | None = None
+    require: Amounts | None = None
     priority: int | None = None
     name: str | None = None
     project: str | None = None
@@ -37,6 +35,21 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True):
     max_output: Bytes | str | None = None
     raw: bool | None = None
     pin: bool | None = None
+    array: str | None = None
+    """Indices such as `1-100%8`; only where it is the one job of a call."""
+    after: list[str] | None = None
+    """`7`, `7:failed`, `3-9:any`, `last`."""
+    begin_at: str | None = None
+    hold: bool | None = None
+    time_limit_s: float | None = None
+    grace_s: float | None = None
+    retries: int | None = None
+    backoff_s: float | None = None
+    retry_on: list[str | int] | None = None
+    """Exit codes, `signal`, `time-limit`, `not-started`; empty: every failure."""
+    retry_lost: int | None = None
+    nice: int | None = None
+    max_fails: int | None = None
 
 
 class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,33 +61,6 @@ class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
     environment: dict[str, str] | None = None
     directory: str | None = None
     umask: Umask | None = None
-
-
-class EnqueuedReply(msgspec.Struct):
-    """Ids follow on each other."""
-
-    first: int
-    last: int
-    hint: str = ""
-
-
-class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A queue to create, or to add this daemon's view to."""
-
-    capacity: str | dict[str, Any] = "{}"
-    command: list[str] = []
-    directory: str | None = None
-    env: dict[str, str] = {}
-    default_require: str | dict[str, Any] | None = None
-    max_running: int | None = None
-
-
-class DoneReply(msgspec.Struct):
-    """What a verb touched, and what is worth saying."""
-
-    jobs: list[int] = []
-    warnings: list[str] = []
-    changed: bool = True
 
 
 class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,23 +77,43 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     signal: int = 15
 
 
+class RerunBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Ended jobs to run again, changed where a field is given."""
+
+    select: list[str]
+    hold: bool = False
+    command: Command | UnsetType = UNSET
+    require: Amounts | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    time_limit_s: float | UnsetType | None = UNSET
+    env: dict[str, str] | UnsetType = UNSET
+    cwd: str | UnsetType | None = UNSET
+    name: str | UnsetType = UNSET
+
+
+class EditBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Jobs that have not started, changed where a field is given."""
+
+    select: list[str]
+    command: Command | UnsetType = UNSET
+    require: Amounts | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    time_limit_s: float | UnsetType | None = UNSET
+    env: dict[str, str] | UnsetType = UNSET
+    cwd: str | UnsetType | None = UNSET
+    name: str | UnsetType = UNSET
+    after: list[str] | UnsetType | None = UNSET
+    begin_at: str | UnsetType | None = UNSET
+    retries: int | UnsetType = UNSET
+
+
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     """Jobs to wait for; without a timeout as long as it takes."""
 
     select: list[str]
     timeout_s: Seconds | None = None
-
-
-class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
-    """One queue, or without a name everything."""
-
-    queue: str | None = None
-
-
-class StopBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How to stop the daemon."""
-
-    jobs: bool = False
 
 
 class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,44 +123,59 @@ class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-class PrunedReply(msgspec.Struct):
-    """What was forgotten."""
+class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A queue to create, or to add this daemon's view to."""
 
-    jobs: int
-    output_bytes: int
-
-
-class QueueReply(msgspec.Struct):
-    """What a command line needs to know of a queue to read its own words."""
-
-    name: str
-    prefix: list[str]
-    paused: bool
+    capacity: Amounts = "{}"
+    command: list[str] = []
+    directory: str | None = None
+    env: dict[str, str] = {}
+    default_require: Amounts | None = None
+    max_running: int | None = None
+    max_fails: int | None = None
 
 
-def read_body(data: bytes, body: type[T]) -> T:
-    """Read a request's body, or say which field is wrong."""
-    try:
-        return msgspec.json.decode(data or b"{}", type=body)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the request is not understood: {error}") from None
-    except msgspec.DecodeError:
-        pass
-    try:
-        return msgspec.convert(json.loads(data, parse_constant=_refuse), body)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"the request is not understood: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the request is not JSON: {error}") from None
+class EditQueueBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A queue, changed where a field is given; null takes a limit or default away."""
+
+    capacity: Amounts | UnsetType = UNSET
+    command: list[str] | UnsetType = UNSET
+    directory: str | UnsetType | None = UNSET
+    env: dict[str, str] | UnsetType = UNSET
+    default_require: Amounts | UnsetType | None = UNSET
+    max_running: int | UnsetType | None = UNSET
+    max_fails: int | UnsetType | None = UNSET
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number")
+class PauseBody(msgspec.Struct, forbid_unknown_fields=True):
+    """One queue, or without a name everything."""
+
+    queue: str | None = None
 
 
-def json_bytes(value: object) -> bytes:
-    """Write a reply, surrogates escaped."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode()
+class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """One queue, one drained unit, or without a name everything that is paused."""
+
+    queue: str | None = None
+    unit: str | None = None
+    worker: str | None = None
+
+
+class AddCapacityBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Units that a worker has besides those found; without a name this daemon's."""
+
+    capacity: Amounts
+    worker: str | None = None
+
+
+class UnitBody(msgspec.Struct, forbid_unknown_fields=True):
+    """One unit, such as `gpu:2`, of a worker; without a name this daemon's."""
+
+    unit: str
+    worker: str | None = None
+
+
+class StopBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How to stop the daemon."""
+
+    jobs: bool = False

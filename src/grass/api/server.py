@@ -7,13 +7,15 @@ loop is replaced by waiting for the order to stop.
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Iterator
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
 
+from grass.api.interrupting import CutOff
 from grass.api.peer import PeerProtocol
 
 SHUTDOWN_S = 1
@@ -22,7 +24,7 @@ SHUTDOWN_S = 1
 class ApiServer(uvicorn.Server):
     """uvicorn without its clock and without its signal handlers."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: Starlette) -> None:
         """Prepare; `serve_on` listens."""
         super().__init__(
             uvicorn.Config(
@@ -38,25 +40,32 @@ class ApiServer(uvicorn.Server):
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )
         )
-        self._stopping = asyncio.Event()
+        self._closing: asyncio.Event = app.state.closing
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Answer requests until `stop` is called."""
         await self.serve(sockets=[listener])
 
     def stop(self) -> None:
-        """Have `serve_on` finish what it is answering and return."""
+        """Have `serve_on` finish what it is answering, end streams, and return."""
         self.should_exit = True
-        self._stopping.set()
+        self._closing.set()
 
     async def main_loop(self) -> None:
         """Sleep until it is time to stop."""
-        await self._stopping.wait()
+        await self._closing.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the daemon."""
         yield
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Pass over streams that were cut off on purpose."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, CutOff)
 
 
 def listen(path: str) -> socket.socket:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from grass.broker import arrays, waiting
 from grass.broker.calls import Enqueue, Enqueued, NewJob
 from grass.broker.state import State
 from grass.model.commands import default_name, is_shell_line
@@ -56,12 +57,19 @@ class Arrival(msgspec.Struct):
         return len(self.jobs) == len(self.call.jobs)
 
 
-def begin(state: State, call: Enqueue, prepared: dict[int, Prepared]) -> Arrival:
+def begin(
+    state: State,
+    call: Enqueue,
+    prepared: dict[int, Prepared],
+    ends: dict[int, JobState],
+) -> Arrival:
     """Give a checked call its ids and make its first slice."""
     specs = {key: state.specs.number(one.spec) for key, one in prepared.items()}
     arrival = Arrival(call, prepared, specs, state.last_job + 1)
     for new in call.jobs:
         state.specs.use(specs[id(new.settings)])
+    for one in prepared.values():
+        waiting.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last
     state.changes.meta["last_job"] = str(arrival.last)
     _make_slice(state, arrival)
@@ -97,7 +105,7 @@ def reply(arrival: Arrival, hint: str = "") -> Enqueued:
 def _make_slice(state: State, arrival: Arrival) -> None:
     begin = len(arrival.jobs)
     for offset, new in enumerate(arrival.call.jobs[begin : begin + SLICE], begin):
-        job = _job(arrival, arrival.first + offset, new, state.now_us)
+        job = _job(state, arrival, arrival.first + offset, new)
         arrival.jobs.append(job)
         state.changes.jobs[job.id] = job
     state.urgent = True
@@ -107,7 +115,9 @@ def _arrive(state: State, arrival: Arrival) -> None:
     """Let the jobs exist: from the next commit on the call is answered."""
     call, first, last = arrival.call, arrival.first, arrival.last
     state.jobs.update((job.id, job) for job in arrival.jobs)
-    state.counts[JobState.QUEUED] += len(arrival.jobs)
+    for job in arrival.jobs:
+        state.counts[job.state] += 1
+        arrays.join(state, job)
     state.note_by(call.actor, "enqueued", first, last=last)
     if call.key is not None:
         answered = Call(call.key, call.actor, first, last, state.now_us)
@@ -116,17 +126,19 @@ def _arrive(state: State, arrival: Arrival) -> None:
 
 
 def _hand_over(state: State, arrival: Arrival) -> None:
-    """Let the scheduler know a slice; what was cancelled meanwhile stays out."""
+    """Let a slice wait or stand in line; what was cancelled meanwhile stays out."""
     begin, end = arrival.handed, arrival.handed + SLICE
     arrival.handed = min(end, len(arrival.jobs))
-    news = arrival.call.jobs[begin:end]
-    for job, new in zip(arrival.jobs[begin:end], news, strict=True):
-        if job.state is JobState.QUEUED:
-            request = arrival.prepared[id(new.settings)].request
-            state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+    for job in arrival.jobs[begin:end]:
+        if job.id in state.jobs and not state.scheduler.waits(job.id):
+            waiting.enter(state, job)
+    if done(arrival):
+        for one in arrival.prepared.values():
+            named = [after.job for after in one.spec.after]
+            waiting.forget(state, named, -arrival.first)
 
 
-def _job(arrival: Arrival, number: int, new: NewJob, now_us: int) -> Job:
+def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
     settings, known = new.settings, arrival.prepared[id(new.settings)]
     shell = new.shell
     if shell is None:
@@ -142,6 +154,8 @@ def _job(arrival: Arrival, number: int, new: NewJob, now_us: int) -> Job:
         arrival.call.actor,
         known.queue,
         settings.priority,
-        JobState.QUEUED,
-        now_us,
+        waiting.first_state(state, known.spec, hold=settings.hold),
+        state.now_us,
+        index=new.index,
+        array=None if new.index is None else arrival.first,
     )

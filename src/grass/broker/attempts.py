@@ -1,11 +1,13 @@
-"""An attempt's life in the broker: placed, started, ended; and cancelling.
+"""An attempt's life in the broker: placed, started, ended, and what follows.
 
 Judging an outcome is a pure step; recording it is the last one. Nothing here starts a
 process: a `Start` goes into the outbox and leaves once the attempt is committed.
 """
 
-from grass.broker import relay
-from grass.broker.calls import Cancel, Done
+from msgspec.structs import replace
+
+from grass.broker import arrays, relay, waiting
+from grass.broker.outcomes import backoff_s, outcome, retried
 from grass.broker.state import State
 from grass.link.messages import (
     RECALLED,
@@ -18,7 +20,7 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.ids import attempt_id
-from grass.model.job import DEFAULT_GRACE_S, Attempt, Job
+from grass.model.job import DEFAULT_GRACE_S, Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import View
 from grass.scheduler import Placement
@@ -44,17 +46,33 @@ def place(state: State, placement: Placement, after: int | None = None) -> None:
         after=after,
     )
     state.attempts[job.id] = attempt
+    _keep_what_runs(state, job, worker.id)
     state.move_job(job, JobState.RUNNING)
     state.save_attempt(attempt)
     state.note("started", job.id, worker=worker.id, units=placement.allocation)
     send_start(state, job, attempt)
 
 
+def _keep_what_runs(state: State, job: Job, worker: str) -> None:
+    """Note the queue's part of a command with the job: queues change, history not."""
+    spec, view = state.specs[job.spec], _view(state, job, worker)
+    cwd = None if spec.cwd else view.cwd
+    if (spec.prefix, spec.queue_cwd) != (view.prefix, cwd):
+        number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
+        state.specs.use(number)
+        state.specs.release(job.spec)
+        job.spec = number
+
+
+def _view(state: State, job: Job, worker: str) -> View:
+    queue = state.queues.get(job.queue)
+    return queue.views.get(worker, _NO_VIEW) if queue else _NO_VIEW
+
+
 def send_start(state: State, job: Job, attempt: Attempt) -> None:
     """Have the worker told to run an attempt; sending it again does no harm."""
     spec = state.specs[job.spec]
-    queue = state.queues.get(job.queue)
-    view = queue.views.get(attempt.worker, _NO_VIEW) if queue else _NO_VIEW
+    view = _view(state, job, attempt.worker)
     base_env = None if spec.base_env is None else state.envs[spec.base_env]
     leader = None if attempt.after is None else state.attempts.get(attempt.after)
     state.send(
@@ -80,6 +98,9 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             stderr=spec.stderr,
             max_output=spec.max_output,
             grace_s=spec.grace_s,
+            time_limit_s=spec.time_limit_s,
+            nice=spec.nice,
+            index=job.index,
             after=None if leader is None else state.attempt_id(leader),
         ),
     )
@@ -108,7 +129,7 @@ def started(state: State, message: Started) -> None:
     attempt.started_at = job.started_at = message.at
     attempt.output = message.output
     attempt.output_offset = message.output_offset
-    attempt.stderr = message.stderr
+    attempt.stderr, attempt.stderr_offset = message.stderr, message.stderr_offset
     state.changes.jobs[job.id] = job
     state.save_attempt(attempt)
     state.moved.add(job.id)
@@ -159,8 +180,7 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     del state.attempts[job.id]
     relay.let_go(state, attempt)
     state.move_job(job, JobState.QUEUED)
-    request = state.specs[job.spec].request
-    state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+    waiting.stand_in_line(state, job)
 
 
 def never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
@@ -170,52 +190,14 @@ def never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None
 
 
 def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
-    """Give an attempt up whose fate cannot be known; its job does not run again."""
+    """Give an attempt up whose fate cannot be known."""
     ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason, lost=True)
     _end(state, job, attempt, AttemptState.LOST, ended)
-
-
-def cancel(state: State, call: Cancel) -> Done:
-    """Make the wish durable: from now on no attempt of these jobs starts."""
-    touched = []
-    for number in call.jobs:
-        job = state.jobs.get(number)
-        if job is None:
-            continue
-        touched.append(number)
-        state.note_by(call.actor, "cancelled", number)
-        if job.state is JobState.RUNNING:
-            _stop(state, job, call)
-        else:
-            if job.state is JobState.QUEUED:
-                state.scheduler.remove(number)
-            _finish(state, job, JobState.CANCELLED)
-    return Done(jobs=touched)
-
-
-def _stop(state: State, job: Job, call: Cancel) -> None:
-    attempt = state.attempts[job.id]
-    if job.stopping_since is None:
-        job.stopping_since = state.now_us
-    state.save_job(job)
-    default = state.specs[job.spec].grace_s
-    grace = default if call.grace_s is None else call.grace_s
-    stop = Stop(state.attempt_id(attempt), grace, call.signal)
-    state.send(attempt.worker, stop)
 
 
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
     """Repeat a stop that a worker may have missed."""
     state.send(attempt.worker, Stop(state.attempt_id(attempt), DEFAULT_GRACE_S))
-
-
-def _outcome(job: Job, ended: Exited) -> JobState:
-    if ended.lost:
-        return JobState.LOST
-    if job.stopping_since is not None:
-        return JobState.CANCELLED
-    clean = ended.exit_code == 0 and ended.reason is None
-    return JobState.SUCCEEDED if clean else JobState.FAILED
 
 
 def _end(
@@ -232,12 +214,44 @@ def _end(
     relay.learn(state, job, attempt)
     state.note("finished", job.id, exit_code=ended.exit_code, signal=ended.signal)
     del state.attempts[job.id]
-    _finish(state, job, _outcome(job, ended), ended_at)
+    job.suspended_since = None
+    end_of_job = outcome(job, ended)
+    spec = state.specs[job.spec]
+    if retried(job, spec, end_of_job, ended):
+        _try_again(state, job, spec, end_of_job)
+    else:
+        finish(state, job, end_of_job, ended_at)
 
 
-def _finish(state: State, job: Job, end: JobState, at: int | None = None) -> None:
+def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
+    if end is JobState.LOST:
+        job.losses += 1
+        state.note("requeued", job.id, times=job.losses)
+        state.move_job(job, JobState.QUEUED)
+    else:
+        job.failures += 1
+        state.note("retried", job.id, times=job.failures)
+        pause_us = int(backoff_s(spec, job.failures) * 1_000_000)
+        job.not_before = state.now_us + pause_us if pause_us else None
+        state.move_job(job, JobState.WAITING if pause_us else JobState.QUEUED)
+    waiting.enter(state, job)
+
+
+def finish(state: State, job: Job, end: JobState, at: int | None = None) -> None:
     """Let a job leave memory; from here on it is read back from the store."""
     job.finished_at = state.now_us if at is None else at
     state.move_job(job, end)
+    arrays.count_end(state, job, end)
+    arrays.leave(state, job)
+    waiting.leave(state, job)
+    waiting.ended(state, job)
+    state.ended.append(job)
     state.specs.release(job.spec)
     del state.jobs[job.id]
+
+
+def give_up(state: State, job: Job, reason: str) -> None:
+    """Cancel a job that can never start."""
+    job.reason = reason
+    state.note("cancelled", job.id, reason=reason)
+    finish(state, job, JobState.CANCELLED)

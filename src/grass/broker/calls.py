@@ -2,13 +2,21 @@
 
 Each call is a value with its actor; the API makes them from requests, tests and the
 simulation make them directly. Reading them never needs the broker's state.
+
+Some calls are about jobs that may have ended, which memory does not know any more. Such
+a call names them in `wanted`, and the broker's shell reads them from the store into
+`found` between two commits, so that what the call finds there is still true when it is
+applied.
 """
+
+from typing import Any
 
 import msgspec
 
 from grass.link.messages import ToBroker
-from grass.model.lifecycle import JobState
 from grass.model.resources import Capacity, Request
+from grass.store.changes import Env
+from grass.store.interface import JobDetails
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -29,6 +37,35 @@ class Settings(msgspec.Struct, frozen=True):
     max_output: int | None = None
     raw: bool = False
     pin: bool = False
+    grace_s: float | None = None
+    after: tuple[str, ...] = ()
+    """As asked: `7`, `7:failed`, `3-9:any`, `last`."""
+    begin_at: int | None = None
+    hold: bool = False
+    time_limit_s: float | None = None
+    retries: int = 0
+    backoff_s: float = 0.0
+    retry_on: tuple[str, ...] = ()
+    retry_lost: int = 0
+    nice: int = 0
+    at_most: int | None = None
+    """How many members of an array may run at a time."""
+    max_fails: int | None = None
+
+
+class Found(msgspec.Struct):
+    """Jobs as the store has them, with the environments they need."""
+
+    jobs: dict[int, JobDetails] = {}
+    envs: dict[int, Env] = {}
+
+
+class Reading(msgspec.Struct, kw_only=True):
+    """A call about jobs that may have ended."""
+
+    wanted: list[int] = []
+    """The jobs to read, also those that others are to wait for."""
+    found: Found | None = None
 
 
 class NewJob(msgspec.Struct, frozen=True):
@@ -39,9 +76,11 @@ class NewJob(msgspec.Struct, frozen=True):
     shell: bool | None = None
     """None: one word with spaces is a shell line."""
     name: str | None = None
+    index: int | None = None
+    """Its index, as a member of an array. All members are in one call."""
 
 
-class Enqueue(msgspec.Struct):
+class Enqueue(Reading):
     """Add jobs: all of them, or none."""
 
     actor: str
@@ -63,6 +102,20 @@ class CreateQueue(msgspec.Struct):
     env: tuple[tuple[str, str], ...] = ()
     default_request: Request | None = None
     max_running: int | None = None
+    max_fails: int | None = None
+
+
+class EditQueue(msgspec.Struct):
+    """Change a queue, and this daemon's view of it.
+
+    `changes` may hold capacity, prefix, cwd, env (of the view), default_request,
+    max_running and max_fails, with the values that `CreateQueue` takes.
+    """
+
+    actor: str
+    name: str
+    worker: str
+    changes: dict[str, Any]
 
 
 class DeleteQueue(msgspec.Struct):
@@ -82,6 +135,82 @@ class Cancel(msgspec.Struct):
     signal: int = 15
 
 
+class Hold(msgspec.Struct):
+    """Keep these jobs from starting until they are released."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Release(msgspec.Struct):
+    """Let held jobs start when their turn comes."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Suspend(msgspec.Struct):
+    """Stop the processes of running jobs where they are; their units stay held."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Continue(msgspec.Struct):
+    """Let suspended jobs go on."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Edit(Reading):
+    """Change jobs that have not started.
+
+    `changes` may hold words, shell, name, queue, priority, request, after (as asked),
+    begin_at, time_limit_s, retries, cwd and env, with the values of `Settings`.
+    """
+
+    actor: str
+    jobs: list[int]
+    changes: dict[str, Any]
+
+
+class Rerun(Reading):
+    """Give ended jobs a new attempt, changed where `changes` says so."""
+
+    actor: str
+    jobs: list[int]
+    changes: dict[str, Any] = {}
+    hold: bool = False
+
+
+class AddUnits(msgspec.Struct):
+    """Give a worker more units than were found."""
+
+    actor: str
+    worker: str
+    capacity: Capacity
+
+
+class RemoveUnit(msgspec.Struct):
+    """Take a unit away that was added, as soon as nobody holds it."""
+
+    actor: str
+    worker: str
+    kind: str
+    unit: str
+
+
+class SetDrained(msgspec.Struct):
+    """Start nothing new on a unit, or again; running jobs finish."""
+
+    actor: str
+    worker: str
+    kind: str
+    unit: str
+    drained: bool
+
+
 class SetPaused(msgspec.Struct):
     """Stop or resume starting jobs, of one queue or of all."""
 
@@ -90,12 +219,11 @@ class SetPaused(msgspec.Struct):
     queue: str | None = None
 
 
-class Prune(msgspec.Struct):
-    """Forget these ended jobs: records, journal and output."""
+class Prune(Reading):
+    """Forget these ended jobs; their output is the worker's to remove."""
 
     actor: str
-    jobs: dict[int, JobState]
-    output_bytes: int = 0
+    jobs: list[int]
 
 
 class FromWorker(msgspec.Struct):
@@ -118,8 +246,18 @@ class Tick(msgspec.Struct):
 Call = (
     Enqueue
     | CreateQueue
+    | EditQueue
     | DeleteQueue
     | Cancel
+    | Hold
+    | Release
+    | Suspend
+    | Continue
+    | Edit
+    | Rerun
+    | AddUnits
+    | RemoveUnit
+    | SetDrained
     | SetPaused
     | Prune
     | FromWorker
@@ -142,3 +280,9 @@ class Done(msgspec.Struct):
     jobs: list[int] = []
     warnings: list[str] = []
     changed: bool = True
+
+
+class Pruned(msgspec.Struct):
+    """The reply to `Prune`: what was forgotten, with all that is known of it."""
+
+    jobs: list[JobDetails]

@@ -8,20 +8,21 @@ over what must be committed and what is sent afterwards. A call that raises a
 from collections.abc import Callable
 from typing import Any
 
-from grass.broker import arrivals, attempts, enqueue, queues, relay, settle
-from grass.broker.calls import (
-    Call,
-    Cancel,
-    CreateQueue,
-    DeleteQueue,
-    Done,
-    Enqueue,
-    FromWorker,
-    Prune,
-    SetPaused,
-    Tick,
-    WorkerGone,
+from grass.broker import (
+    arrays,
+    arrivals,
+    attempts,
+    calls,
+    capacity,
+    edits,
+    enqueue,
+    queues,
+    relay,
+    settle,
+    verbs,
+    waiting,
 )
+from grass.broker.calls import Call, FromWorker, Prune, Pruned, Tick, WorkerGone
 from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
 from grass.link.messages import Exited, Hello, Returned, Started
@@ -37,15 +38,25 @@ class BrokerCore:
         self.state = State(snapshot, now_us)
         self._publish()
         self._handlers: dict[type[Any], Callable[[State, Any], object]] = {
-            Enqueue: enqueue.enqueue,
-            CreateQueue: queues.create,
-            DeleteQueue: queues.delete,
-            SetPaused: queues.set_paused,
-            Cancel: attempts.cancel,
-            Prune: _prune,
-            FromWorker: _from_worker,
-            WorkerGone: _worker_gone,
-            Tick: _nothing,
+            calls.Enqueue: enqueue.enqueue,
+            calls.CreateQueue: queues.create,
+            calls.EditQueue: queues.edit,
+            calls.DeleteQueue: queues.delete,
+            calls.SetPaused: queues.set_paused,
+            calls.Cancel: verbs.cancel,
+            calls.Hold: verbs.hold,
+            calls.Release: verbs.release,
+            calls.Suspend: verbs.suspend,
+            calls.Continue: verbs.go_on,
+            calls.Edit: edits.edit,
+            calls.Rerun: edits.rerun,
+            calls.AddUnits: capacity.add,
+            calls.RemoveUnit: capacity.remove,
+            calls.SetDrained: capacity.set_drained,
+            calls.Prune: _prune,
+            calls.FromWorker: _from_worker,
+            calls.WorkerGone: _worker_gone,
+            calls.Tick: _nothing,
         }
 
     def step(self, call: Call, now_us: int) -> object:
@@ -60,11 +71,14 @@ class BrokerCore:
             arrivals.advance(state, state.arriving[0])
             if arrivals.done(state.arriving[0]):
                 state.arriving.pop(0)
+        waiting.due(state)
+        for job, reason in waiting.advance(state):
+            attempts.give_up(state, job, reason)
 
     @property
     def busy(self) -> bool:
         """Tell whether `advance` has more to do."""
-        return bool(self.state.arriving)
+        return bool(self.state.arriving or self.state.waits.resolving)
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
@@ -97,6 +111,10 @@ class BrokerCore:
         known = [self.state.scheduler.wake_at(), relay.wake_at(self.state)]
         return min((at for at in known if at is not None), default=None)
 
+    def next_time(self) -> int | None:
+        """Tell for which time of the wall clock the next job waits."""
+        return waiting.next_time(self.state)
+
     def take(self) -> Effects:
         """Hand over what the calls since the last `take` changed."""
         return self.state.take()
@@ -110,20 +128,25 @@ class BrokerCore:
         for queue in state.queues.values():
             queues.publish(state, queue)
         state.scheduler.set_paused(state.paused)
+        for job in state.jobs.values():
+            arrays.join(state, job)
         for attempt in state.attempts.values():
             if attempt.after not in state.attempts:
                 attempt.after = None
                 job = state.jobs[attempt.job]
                 state.scheduler.occupy(
-                    attempt.job, attempt.worker, attempt.allocation, job.queue
+                    attempt.job,
+                    attempt.worker,
+                    attempt.allocation,
+                    job.queue,
+                    arrays.limiter_of(job, state.specs[job.spec]),
                 )
         for attempt in state.attempts.values():
             if attempt.after is not None:
                 state.scheduler.follow(attempt.job, attempt.after)
         for job in state.jobs.values():
-            if job.state is JobState.QUEUED:
-                request = state.specs[job.spec].request
-                state.scheduler.enqueue(job.id, job.queue, request, job.priority)
+            if job.state is not JobState.RUNNING:
+                waiting.enter(state, job)
 
 
 def _from_worker(state: State, call: FromWorker) -> None:
@@ -144,16 +167,24 @@ def _worker_gone(state: State, call: WorkerGone) -> None:
     settle.gone(state, call.worker)
 
 
-def _prune(state: State, call: Prune) -> Done:
-    ended = [job for job in call.jobs if job not in state.jobs]
-    for job in ended:
-        state.counts[call.jobs[job]] -= 1
-    state.output_bytes -= call.output_bytes
-    state.changes.removed_jobs.extend(ended)
+def _prune(state: State, call: Prune) -> Pruned:
+    """Forget ended jobs, except those that unfinished ones still name."""
+    found = call.found.jobs if call.found is not None else {}
+    known = [found[job] for job in call.jobs if job in found]
+    gone = [one for one in known if _may_go(state, one.job.id)]
+    for details in gone:
+        state.counts[details.job.state] -= 1
+        state.output_bytes -= sum(one.output_bytes for one in details.attempts)
+    state.changes.removed_jobs.extend(details.job.id for details in gone)
     state.envs.keep_only(state.specs.base_envs())
-    state.note_by(call.actor, "pruned", jobs=len(ended))
-    return Done(jobs=ended)
+    state.note_by(call.actor, "pruned", jobs=len(gone))
+    return Pruned(gone)
+
+
+def _may_go(state: State, job: int) -> bool:
+    changed = job in state.jobs or job in state.changes.jobs
+    return not changed and job not in state.waits.dependents
 
 
 def _nothing(_state: State, _call: Tick) -> None:
-    """Time alone changes no state; `decide` follows every batch."""
+    """Time alone changes no state; `advance` and `decide` follow every batch."""

@@ -6,14 +6,20 @@ thousand adds none. Jobs that share settings share one checked spec.
 
 from msgspec.structs import replace
 
-from grass.broker import arrivals, queues
+from grass.broker import arrivals, queues, waiting
 from grass.broker.arrivals import Arrival, Prepared
-from grass.broker.calls import Enqueue, Enqueued, NewJob, Settings
+from grass.broker.calls import Enqueue, Enqueued, Found, NewJob, Settings
 from grass.broker.state import State
-from grass.errors import NeverFits, Refused, UsageError
-from grass.model import placeholders
+from grass.errors import GrassError, NeverFits, Refused, UsageError
+from grass.model import dependencies, placeholders
 from grass.model.commands import split_assignments
-from grass.model.job import DEFAULT_MAX_OUTPUT, DEFAULT_QUEUE, Spec
+from grass.model.job import (
+    DEFAULT_GRACE_S,
+    DEFAULT_MAX_OUTPUT,
+    DEFAULT_QUEUE,
+    Spec,
+)
+from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU, Request, check_name
 
@@ -29,16 +35,29 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         return known
     if not call.jobs:
         raise UsageError("no jobs were given", "give a command, or lines with --from")
-    prepared = _prepared(state, call)
+    ends = ends_of(call.found)
+    prepared = _prepared(state, call, ends)
     for job in call.jobs:
-        _check_command(job, prepared[id(job.settings)])
+        try:
+            check_words(job.words, prepared[id(job.settings)])
+        except UsageError as error:
+            raise _naming(job, call, error) from None
     if call.base_env is not None:
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
-    arrival = arrivals.begin(state, call, prepared)
+    arrival = arrivals.begin(state, call, prepared, ends)
     if arrivals.done(arrival):
         return arrivals.reply(arrival, _gpu_hint(state, prepared))
     state.arriving.append(arrival)
     return arrival
+
+
+def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
+    """Say which of many jobs an error is about."""
+    if len(call.jobs) == 1 or job.index is not None:
+        return error
+    number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
+    text = f"job {number} of {len(call.jobs)}: {error.message}"
+    return type(error)(text, error.hint)
 
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
@@ -54,11 +73,22 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
     return Enqueued(earlier.first_job, earlier.last_job)
 
 
-def _prepared(state: State, call: Enqueue) -> dict[int, Prepared]:
+def ends_of(found: Found | None) -> dict[int, JobState]:
+    """Give the states of jobs as the store had them."""
+    jobs = found.jobs if found is not None else {}
+    return {number: details.job.state for number, details in jobs.items()}
+
+
+def _prepared(
+    state: State, call: Enqueue, ends: dict[int, JobState]
+) -> dict[int, Prepared]:
     found: dict[int, Prepared] = {}
     for job in call.jobs:
         if id(job.settings) not in found:
-            found[id(job.settings)] = _prepare(state, job.settings)
+            try:
+                found[id(job.settings)] = prepare(state, job.settings, ends)
+            except GrassError as error:
+                raise _naming(job, call, error) from None
     return found
 
 
@@ -78,7 +108,8 @@ def _with_environment(
     }
 
 
-def _prepare(state: State, settings: Settings) -> Prepared:
+def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prepared:
+    """Check settings against queues, units and the jobs they wait for."""
     queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
     check_name(settings.project, "project")
     if abs(settings.priority) > LARGEST_PRIORITY:
@@ -87,8 +118,9 @@ def _prepare(state: State, settings: Settings) -> Prepared:
     problem = state.scheduler.never_fits(queue.name, request)
     if problem is not None:
         raise NeverFits(problem, "see `grass show` for what there is")
-    spec = _spec(queue, settings, request)
-    kinds = _known_kinds(state)
+    spec = _spec(state, queue, settings, request)
+    waiting.check(state, spec.after, ends)
+    kinds = known_kinds(state)
     if not settings.raw:
         texts = [value for _, value in settings.env]
         texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
@@ -102,10 +134,12 @@ def _request(queue: Queue, settings: Settings) -> Request:
     return ONE_CPU if queue.default_request is None else queue.default_request
 
 
-def _spec(queue: Queue, settings: Settings, request: Request) -> Spec:
-    limit = settings.max_output
+def _spec(state: State, queue: Queue, settings: Settings, request: Request) -> Spec:
+    limit, grace_s = settings.max_output, settings.grace_s
     return Spec(
         request=request,
+        prefix=queue.prefix,
+        queue_cwd=None if settings.cwd else queue.cwd,
         cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
         env=settings.env,
         umask=settings.umask,
@@ -114,25 +148,38 @@ def _spec(queue: Queue, settings: Settings, request: Request) -> Spec:
         max_output=DEFAULT_MAX_OUTPUT if limit is None else limit,
         raw=settings.raw,
         pin=settings.pin,
+        grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
+        after=dependencies.read(settings.after, state.last_job),
+        begin_at=settings.begin_at,
+        time_limit_s=settings.time_limit_s,
+        retries=settings.retries,
+        backoff_s=settings.backoff_s,
+        retry_on=settings.retry_on,
+        retry_lost=settings.retry_lost,
+        nice=settings.nice,
+        at_most=settings.at_most,
+        max_fails=settings.max_fails,
     )
 
 
-def _known_kinds(state: State) -> frozenset[str]:
+def known_kinds(state: State) -> frozenset[str]:
+    """Name every kind that a placeholder could mean."""
     views = [view for queue in state.queues.values() for view in queue.views.values()]
     kinds = [kind for view in views for kind in view.capacity]
     kinds += [kind for worker in state.workers.values() for kind in worker.found]
     return frozenset(["gpu", *kinds])
 
 
-def _check_command(job: NewJob, prepared: Prepared) -> None:
+def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
+    """Refuse words that are no command, or that name units not asked for."""
     if not prepared.prefix:
-        _, program = split_assignments(job.words)
+        _, program = split_assignments(words)
         if not program or not program[0]:
             raise UsageError("no command was given", "grass enqueue -- python train.py")
-    if "\0" in "".join(job.words):
+    if "\0" in "".join(words):
         raise UsageError("a command cannot hold a NUL byte")
-    if not job.settings.raw:
-        placeholders.check(job.words, prepared.request, prepared.known_kinds)
+    if not prepared.spec.raw:
+        placeholders.check(words, prepared.request, prepared.known_kinds)
 
 
 def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:

@@ -39,6 +39,13 @@ class SpecTable:
             self.new[number] = spec
         return number
 
+    def restore(self, number: int, spec: Spec) -> None:
+        """Know a spec again that the store has kept."""
+        if number not in self._by_number:
+            self._by_number[number] = spec
+            self._numbers.setdefault(spec, number)
+            self._users[number] = 0
+
     def use(self, number: int, count: int = 1) -> None:
         """Count jobs that need this spec."""
         self._users[number] += count
@@ -57,7 +64,9 @@ class SpecTable:
     def drop(self, number: int) -> None:
         """Forget a spec."""
         del self._users[number]
-        del self._numbers[self._by_number.pop(number)]
+        spec = self._by_number.pop(number)
+        if self._numbers.get(spec) == number:
+            del self._numbers[spec]
 
 
 class EnvTable:
@@ -92,6 +101,12 @@ class EnvTable:
             self._bodies[number] = dict(env)
             self.new.append(Env(number, owner, body))
         return number
+
+    def restore(self, env: Env) -> None:
+        """Know an environment again that the store has kept."""
+        if env.id not in self._bodies:
+            self._bodies[env.id] = json.loads(env.body)
+            self._numbers.setdefault(_digest(env.owner, env.body), env.id)
 
     def keep_only(self, used: set[int]) -> None:
         """Forget environments that nobody uses any more."""

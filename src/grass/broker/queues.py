@@ -1,13 +1,18 @@
 """Creating, deleting and pausing queues."""
 
-from grass.broker import relay, units
-from grass.broker.calls import CreateQueue, DeleteQueue, Done, SetPaused
+from msgspec import structs
+
+from grass.broker import arrays, relay, units
+from grass.broker.calls import CreateQueue, DeleteQueue, Done, EditQueue, SetPaused
 from grass.broker.state import State
-from grass.errors import NotFound, Refused, UsageError
+from grass.errors import NeverFits, NotFound, Refused, UsageError
+from grass.model.amounts import decimal_text
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
-from grass.model.resources import check_name
+from grass.model.resources import Capacity, check_name
 from grass.model.worker import Worker
+
+_OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
 
 
 def find(state: State, name: str) -> Queue:
@@ -44,9 +49,32 @@ def create(state: State, call: CreateQueue) -> Done:
         return Done(changed=False)
     known = units.known_capacity(state, worker)
     units.check_view(known, call.capacity, call.name)
-    warning = units.declared_warning(known, call.capacity)
+    _check_default(known, call)
+    warning = units.declared_warning(known, call.capacity, worker.found)
     _add(state, queue, worker, view, call)
     return Done(warnings=[warning] if warning else [])
+
+
+def edit(state: State, call: EditQueue) -> Done:
+    """Change a queue, and a worker's view of it; what is not named stays."""
+    queue, changes = find(state, call.name), dict(call.changes)
+    ours = {name: changes.pop(name) for name in _OF_THE_QUEUE if name in changes}
+    if changes:
+        worker = _worker(state, call.worker)
+        if call.name == DEFAULT_QUEUE:
+            raise Refused("the queue `default` sees every unit and has no command")
+        view = structs.replace(queue.views.get(worker.id, View({})), **changes)
+        known = units.known_capacity(state, worker, without=queue.name)
+        units.check_view(known, view.capacity, queue.name)
+        queue.views[worker.id] = view
+        state.changes.views[queue.name, worker.id] = view
+        units.publish(state, worker)
+    for name, value in ours.items():
+        setattr(queue, name, value)
+    state.changes.queues[queue.name] = queue
+    publish(state, queue)
+    state.note_by(call.actor, "queue-edited", queue=call.name)
+    return Done()
 
 
 def delete(state: State, call: DeleteQueue) -> Done:
@@ -62,7 +90,8 @@ def delete(state: State, call: DeleteQueue) -> Done:
     )
     if unfinished:
         raise Refused(
-            f"queue `{call.name}` has {unfinished} unfinished jobs",
+            f"queue `{call.name}` has {unfinished} unfinished"
+            f" job{'s' if unfinished > 1 else ''}",
             f"`grass cancel queue:{call.name}` first, or wait for them",
         )
     queue.views.pop(call.worker, None)
@@ -92,13 +121,28 @@ def set_paused(state: State, call: SetPaused) -> Done:
         queue = find(state, call.queue)
         changed = queue.paused != call.paused
         queue.paused = call.paused
+        arrays.start_counting_anew(state, queue)
         state.changes.queues[queue.name] = queue
-        publish(state, queue)
+        state.scheduler.set_queue_paused(queue.name, paused=call.paused)
     if call.paused:
         relay.recall_all(state, call.queue)
     kind = "paused" if call.paused else "resumed"
     state.note_by(call.actor, kind, queue=call.queue)
-    return Done(changed=changed)
+    return Done(changed=changed, warnings=_still_paused(state, call))
+
+
+def _still_paused(state: State, call: SetPaused) -> list[str]:
+    """Tell what a resume does not resume."""
+    if call.paused:
+        return []
+    if call.queue is not None:
+        everything = "everything is paused (`grass resume` goes on)"
+        return [everything] if state.paused else []
+    return [
+        f"queue `{queue.name}` stays paused (`grass resume {queue.name}` goes on)"
+        for queue in state.queues.values()
+        if queue.paused
+    ]
 
 
 def _add(
@@ -109,6 +153,7 @@ def _add(
         state.queues[call.name] = queue
     queue.default_request = call.default_request
     queue.max_running = call.max_running
+    queue.max_fails = call.max_fails
     queue.views[worker.id] = view
     state.changes.queues[queue.name] = queue
     state.changes.views[queue.name, worker.id] = view
@@ -125,6 +170,7 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
         ("environment", old.env, new.env),
         ("default request", queue.default_request, call.default_request),
         ("limit on running jobs", queue.max_running, call.max_running),
+        ("limit on failures", queue.max_fails, call.max_fails),
     ]
     differing = [name for name, before, after in pairs if before != after]
     if differing:
@@ -132,6 +178,18 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
             f"queue `{queue.name}` exists with another {' and '.join(differing)}",
             f"`grass delete-queue {queue.name}` first",
         )
+
+
+def _check_default(known: Capacity, call: CreateQueue) -> None:
+    """Refuse a default request that no job of the queue could ever have met."""
+    for kind, asked in call.default_request or ():
+        units_of = call.capacity.get(kind, known.get(kind, {}))
+        has = sum(units_of.values())
+        if asked > has:
+            raise NeverFits(
+                f"--default-require asks {decimal_text(asked)} {kind},"
+                f" the queue has {decimal_text(has)}"
+            )
 
 
 def _worker(state: State, worker: str) -> Worker:

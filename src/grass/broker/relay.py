@@ -62,9 +62,16 @@ def may_wait(state: State, attempt: str) -> bool:
 def depth(state: State, job: Job) -> int:
     """Tell how many jobs may be handed ahead to follow this one."""
     pace_s = state.pace.get((job.queue, job.spec))
-    if pace_s is None or pace_s > SHORT_S:
+    if pace_s is None or pace_s > SHORT_S or _counts_failures(state, job):
         return 0
     return min(MOST_AHEAD, max(1, int(AHEAD_S / max(pace_s, 1e-6))))
+
+
+def _counts_failures(state: State, job: Job) -> bool:
+    """Tell whether a failure of this job may pause the queue: then each end matters."""
+    queue = state.queues.get(job.queue)
+    counted = queue is not None and queue.max_fails is not None
+    return counted or state.specs[job.spec].max_fails is not None
 
 
 def overdue(state: State, now_s: float) -> list[int]:

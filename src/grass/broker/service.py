@@ -17,10 +17,13 @@ from typing import Any, TypeVar
 
 from grass.broker import arrivals, relay
 from grass.broker.arrivals import Arrival
-from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.calls import Call, FromWorker, Reading, Tick, WorkerGone
 from grass.broker.core import BrokerCore
+from grass.broker.lookups import found, unread
 from grass.broker.output import OutputStreams
 from grass.broker.state import CALLS_KEPT_US, Effects, State
+from grass.broker.waiters import Waiters
+from grass.broker.wallclock import WallClock
 from grass.broker.writer import Writer
 from grass.errors import Busy, GrassError, StorageError
 from grass.link.messages import (
@@ -34,6 +37,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.link.pair import LinkEnd
+from grass.model.job import Job
 from grass.store import Store
 
 log = logging.getLogger(__name__)
@@ -65,10 +69,11 @@ class Broker:
         self._is_fatal = is_fatal
         self._core = self._loaded()
         self._inbox: deque[_Waiting] = deque()
+        self._unread: deque[Reading] = deque()
         self._arrived = asyncio.Event()
         self._links: dict[str, LinkEnd[ToWorker, ToBroker]] = {}
         self._committing: set[int] = set()
-        self._waiters: dict[int, set[asyncio.Future[None]]] = {}
+        self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._arriving: list[tuple[Arrival, asyncio.Future[Any]]] = []
@@ -77,6 +82,9 @@ class Broker:
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
         self.output = OutputStreams(self._link_of)
+        self.on_ended: Callable[[list[Job]], None] | None = None
+        """Told of jobs that ended, once that is committed."""
+        self._wall_clock = WallClock(self._tick)
 
     @property
     def state(self) -> State:
@@ -96,11 +104,15 @@ class Broker:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, query, self._store)
 
+    def unfinished(self, job: int) -> bool:
+        """Tell whether a job has not ended, or its end is not committed yet."""
+        # Memory runs ahead of the disk while a batch is being committed.
+        return job in self.state.jobs or job in self._committing
+
     async def ended(self, jobs: Iterable[int]) -> None:
         """Return when none of these jobs is unfinished any more."""
         for job in jobs:
-            # Memory runs ahead of the disk while a batch is being committed.
-            while job in self.state.jobs or job in self._committing:
+            while self.unfinished(job):
                 await self.moved(job)
 
     async def written(self, job: int) -> None:
@@ -108,17 +120,13 @@ class Broker:
         while job in self._committing:
             await self.moved(job)
 
+    async def next_commit(self) -> None:
+        """Return when something more has been committed."""
+        await self._waiters.next_commit()
+
     async def moved(self, job: int) -> None:
         """Return when the job's state or attempt has changed."""
-        waiter = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(job, set())
-        waiters.add(waiter)
-        try:
-            await waiter
-        finally:
-            waiters.discard(waiter)
-            if not waiters and self._waiters.get(job) is waiters:
-                del self._waiters[job]
+        await self._waiters.moved(job)
 
     async def run(self) -> None:
         """Own the core until cancelled; raise if the store cannot go on."""
@@ -130,6 +138,7 @@ class Broker:
         finally:
             writer.stop()
             self._readers.shutdown()
+            self._wall_clock.close()
 
     async def welcomed(self, worker: str) -> None:
         """Return when a worker's first report has been taken in and committed."""
@@ -138,6 +147,10 @@ class Broker:
     def start_no_more(self) -> None:
         """Place no job until the daemon is started again; nothing is written down."""
         self.state.scheduler.set_paused(True)
+
+    def start_again(self) -> None:
+        """Take `start_no_more` back."""
+        self.state.scheduler.set_paused(self.state.paused)
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Say something to a worker that no state depends on."""
@@ -187,16 +200,19 @@ class Broker:
         return self._links.get(worker)
 
     def _post(self, call: Call, reply: _Reply) -> None:
+        if isinstance(call, Reading) and unread(call):
+            self._unread.append(call)
         self._inbox.append((call, reply))
         self._arrived.set()
 
     async def _batch(self, writer: Writer) -> None:
         applied: list[_Applied] = []
         try:
+            await self._look_up()
             self._apply(applied)
             if self.state.quiet and not self._overdue(applied):
                 self._answer(applied)
-                self._wake(self.state.moved)
+                self._waiters.wake(self.state.moved)
                 self.state.moved = set()
                 return
             effects = self._core.take()
@@ -214,13 +230,26 @@ class Broker:
             self._committing = set()
             self._answer(applied)
             self._dispatch(effects)
+            self._announce(effects)
             self._set_timer()
+
+    async def _look_up(self) -> None:
+        """Read the jobs that waiting calls are about and memory may not know.
+
+        No commit is under way here, so what is read stays true until it is applied.
+        """
+        while self._unread:
+            call = self._unread.popleft()
+            call.found = await self.read(found(call.wanted))
 
     def _apply(self, applied: list[_Applied]) -> None:
         """Apply what waits, and let the scheduler decide once for all of it."""
         deadline = time.monotonic() + BATCH_S
         now_us = _now_us()
         while self._inbox and time.monotonic() < deadline:
+            first = self._inbox[0][0]
+            if isinstance(first, Reading) and unread(first):
+                break
             call, reply = self._inbox.popleft()
             applied.append((call, reply, None))
             try:
@@ -264,13 +293,12 @@ class Broker:
             self.send(worker, message)
             if isinstance(message, Welcome):
                 self._welcomed.setdefault(worker, asyncio.Event()).set()
-        self._wake(effects.moved)
+        self._waiters.wake(effects.moved)
 
-    def _wake(self, jobs: set[int]) -> None:
-        for job in jobs & self._waiters.keys():
-            for waiter in self._waiters.pop(job):
-                if not waiter.done():
-                    waiter.set_result(None)
+    def _announce(self, effects: Effects) -> None:
+        self._waiters.committed()
+        if self.on_ended is not None and effects.ended:
+            self.on_ended(effects.ended)
 
     async def _drop_batch(self, applied: list[_Applied], error: GrassError) -> None:
         log.error("a batch was dropped: %s", error)
@@ -286,10 +314,22 @@ class Broker:
 
     async def _rebuild(self) -> None:
         """Forget all that was not committed; workers will report again."""
-        self._core = await self.read(lambda _store: self._loaded())
+        self._core = await self._reloaded()
         self._committing = set()
         asyncio.get_running_loop().call_later(self._pause_s, self._ask_for_reports)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    async def _reloaded(self) -> BrokerCore:
+        """Read the store anew, however long that takes to work."""
+        while True:
+            try:
+                return await self.read(lambda _store: self._loaded())
+            except StorageError as error:
+                if self._is_fatal(error):
+                    raise
+                log.error("the store cannot be read: %s", error)  # noqa: TRY400
+                await asyncio.sleep(self._pause_s)
+                self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _ask_for_reports(self) -> None:
         for link in self._links.values():
@@ -299,6 +339,7 @@ class Broker:
         wake_at = self._core.wake_at()
         if wake_at is not None:
             self._wake_within(max(0.0, wake_at - time.monotonic()))
+        self._wall_clock.set(self._core.next_time())
 
     def _wake_within(self, delay_s: float) -> None:
         """Have the core look again, at the latest after this time."""

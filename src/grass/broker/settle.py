@@ -9,7 +9,7 @@ it is ours, and left alone, its units held, if it belongs to another database.
 
 from collections.abc import Container
 
-from grass.broker import attempts, relay, units
+from grass.broker import attempts, relay, units, verbs
 from grass.broker.state import State
 from grass.link.messages import Hello, Report, Stop, Welcome
 from grass.model.ids import attempt_id
@@ -73,12 +73,15 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
         attempt.started_at = job.started_at = report.started_at
     attempt.output, attempt.stderr = report.output, report.stderr
     attempt.output_offset = report.output_offset
+    attempt.stderr_offset = report.stderr_offset
     state.save_attempt(attempt)
     state.save_job(job)
     if attempt.after is not None and not report.running:
         relay.recall(state, [job.id])
     if job.stopping_since is not None and not report.stopping:
         attempts.send_stop(state, job, attempt)
+    if job.suspended_since is not None:
+        verbs.send_suspend(state, job)
 
 
 def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:

@@ -8,6 +8,7 @@ committed). `take` hands both over and starts a new batch.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,6 +32,7 @@ SCHEDULER = "scheduler"
 
 
 if TYPE_CHECKING:
+    from grass.broker.arrays import ArrayState
     from grass.broker.arrivals import Arrival
 
 
@@ -41,6 +43,25 @@ class Effects(msgspec.Struct):
     outbox: list[tuple[str, ToWorker]]
     moved: set[int]
     """Jobs whose state or attempt changed: whoever waits for one may look again."""
+    ended: list[Job] = []
+    """Jobs that ended."""
+
+
+class Waits(msgspec.Struct):
+    """Who waits for which jobs, and for which times."""
+
+    settled: dict[int, JobState]
+    """How those jobs ended that somebody still names as a dependency."""
+    dependents: dict[int, dict[int, None]] = {}
+    """Who waits, or is held, and names this job as a dependency, in order."""
+    open: dict[int, int] = {}
+    """How many dependencies of a job are not met yet."""
+    needs: dict[int, dict[int, tuple[str, ...]]] = {}
+    """What each spec waits for, worked out once."""
+    resolving: deque[tuple[int, list[int]]] = msgspec.field(default_factory=deque)
+    """Ends that others waited for, with those not yet looked at."""
+    timed: list[tuple[int, int]] = []
+    """A heap of times and the jobs that wait for them."""
 
 
 class State:
@@ -72,6 +93,10 @@ class State:
         """Jobs handed ahead, and since when, the oldest first."""
         self.leaders: list[int] = []
         """Jobs that just got units, and that others may be handed ahead to follow."""
+        self.waits = Waits(settled=dict(snapshot.settled))
+        self.arrays: dict[int, ArrayState] = {}
+        self.array_fails = dict(snapshot.arrays)
+        self.ended: list[Job] = []
         self.scheduler = Scheduler()
         self._start_batch()
         self._restore(snapshot)
@@ -89,6 +114,7 @@ class State:
         self.changes = Changes()
         self.outbox: list[tuple[str, ToWorker]] = []
         self.moved: set[int] = set()
+        self.ended = []
         self.urgent = False
 
     @property
@@ -101,7 +127,7 @@ class State:
         self.changes.specs.update(self.specs.new)
         self.changes.envs.extend(self.envs.new)
         self.specs.new, self.envs.new = {}, []
-        effects = Effects(self.changes, self.outbox, self.moved)
+        effects = Effects(self.changes, self.outbox, self.moved, self.ended)
         self._start_batch()
         return effects
 

@@ -12,7 +12,7 @@ from grass.errors import UsageError
 from grass.link.messages import Units
 from grass.model.amounts import decimal_text
 from grass.model.resources import Capacity
-from grass.model.worker import Worker
+from grass.model.worker import Found, Worker
 
 FOUND, ADDED, DECLARED = "found", "added", "declared"
 
@@ -53,14 +53,14 @@ def check_view(known: Capacity, capacity: Capacity, queue: str) -> None:
                 )
 
 
-def declared_warning(known: Capacity, capacity: Capacity) -> str:
+def declared_warning(known: Capacity, capacity: Capacity, found: Found) -> str:
     """Say in one line which units a view declares that nobody knew; or nothing."""
     new = {
         kind: sorted(set(units) - set(known.get(kind, {})), key=len)
         for kind, units in capacity.items()
     }
     parts = [
-        f"{len(names)} {kind} ({len(known.get(kind, {}))} found)"
+        f"{len(names)} {kind} ({len(found.get(kind, {}))} found)"
         for kind, names in new.items()
         if names and kind in ("cpu", "gpu", "ram", "vram")
     ]
@@ -72,6 +72,9 @@ def publish(state: State, worker: Worker) -> None:
     if worker.connected:
         capacity = known_capacity(state, worker)
         state.scheduler.add_worker(worker.id, capacity)
+        for kind, names in worker.drained.items():
+            for name in names:
+                state.scheduler.drain(worker.id, kind, name, True)
         state.send(worker.id, Units(capacity))
 
 

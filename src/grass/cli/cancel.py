@@ -2,65 +2,83 @@
 
 from __future__ import annotations
 
-from grass.cli.durations import seconds
-from grass.cli.options import JSON, Command, Option, Values, read
-from grass.cli.printing import counted, print_document, say
+from grass.cli import confirming
+from grass.cli.confirming import UNFINISHED, Verb, choose, ranges, report
+from grass.cli.job_options import duration
+from grass.cli.options import Command, Option, Values, read
 from grass.client.client import Client
 from grass.errors import UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
 OPTIONS = (
     Option("--now", about="with SIGKILL, without grace"),
-    Option("--grace", "TIME", "how long after SIGTERM comes SIGKILL: 30s, 2m"),
+    Option("--signal", "NAME", "begin with this signal (default: TERM)"),
+    Option("--grace", "TIME", "how long after it comes SIGKILL: 30s, 2m"),
     Option("--no-wait", about="return before they are gone"),
-    JSON,
+    *confirming.OPTIONS,
 )
-_KILL = 9
+VERB = Verb("cancel", "cancelled", UNFINISHED, "no such job is unfinished")
+_TERMINATE, _KILL = 15, 9
+_LAST_SIGNAL = 64
 
 
 def run(words: list[str]) -> int:
     """End the selected jobs."""
     values, select = read(OPTIONS, words)
-    if not select:
-        raise UsageError("no job was named", "grass cancel 7, or grass cancel all")
+    how = _ladder(values)
     with Client() as client:
-        if values.has("now"):
-            ended = client.cancel(select, grace_s=0, signal=_KILL)["jobs"]
-        else:
-            ended = client.cancel(select, grace_s=_grace(values))["jobs"]
-        if ended and not values.has("no_wait"):
-            client.wait(ranges(ended))
-    if values.has("json"):
-        print_document({"jobs": ended})
-    elif ended:
-        say(f"cancelled {counted(len(ended), 'job')}")
-    else:
-        say("nothing to cancel: no such job is unfinished")
+        choice = choose(client, VERB, values, select)
+        if choice is None:
+            return 0
+        done = client.cancel(choice.select, **how)
+        if done["jobs"] and not values.has("no_wait"):
+            client.wait(ranges(done["jobs"]))
+    report(VERB, values, done)
     return 0
 
 
-def ranges(ids: list[int]) -> list[str]:
-    """Write ids as the fewest selectors: `3-9`, `12`."""
-    runs: list[tuple[int, int]] = []
-    for one in sorted(ids):
-        if runs and runs[-1][1] + 1 == one:
-            runs[-1] = (runs[-1][0], one)
-        else:
-            runs.append((one, one))
-    return [f"{first}-{last}" for first, last in runs]
+def signal_number(text: str) -> int:
+    """Read `INT`, `SIGINT` or `2`."""
+    if text.isdecimal():
+        number = int(text)
+    else:
+        import signal
+
+        name = "SIG" + text.upper().removeprefix("SIG")
+        found = getattr(signal, name, None)
+        number = int(found) if isinstance(found, signal.Signals) else 0
+    if not 0 < number <= _LAST_SIGNAL:
+        raise UsageError(f"there is no signal `{text}`", "write TERM, INT, USR1 or 15")
+    return number
 
 
-def _grace(values: Values) -> float | None:
-    text = values.text("grace")
-    return None if text is None else seconds(text)
+def _ladder(values: Values) -> Document:
+    signal, grace_s = values.text("signal"), duration(values, "grace")
+    if not values.has("now"):
+        number = _TERMINATE if signal is None else signal_number(signal)
+        return {"grace_s": grace_s, "signal": number}
+    if signal is not None or grace_s is not None:
+        other = "--grace" if signal is None else "--signal"
+        raise UsageError(f"--now sends SIGKILL at once: {other} has no place there")
+    return {"grace_s": 0.0, "signal": _KILL}
 
 
 COMMAND = Command(
-    usage="[--now] [--grace TIME] [--no-wait] [--json] SELECTOR...",
+    usage="[OPTIONS] SELECTOR...",
     about=(
         "End jobs: those that wait never start; those that run get SIGTERM, and "
-        "SIGKILL if they are still there after their grace."
+        "SIGKILL if they are still there after their grace. Returns when every process "
+        "of theirs is gone."
     ),
     options=OPTIONS,
-    examples=("grass cancel 7", "grass cancel --now 3-9", "grass cancel queue:q1"),
+    examples=(
+        "grass cancel 7",
+        "grass cancel --now 3-9",
+        "grass cancel --signal INT --grace 5m last",
+        "grass cancel --yes queue:q1",
+    ),
     run=run,
 )

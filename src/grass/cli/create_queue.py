@@ -4,9 +4,11 @@ The first plain word is the name. From the next plain word on everything is the 
 prefix, dashes included.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from grass.cli.enqueue import output_format, variables
+from grass.cli.enqueue import output_format
+from grass.cli.job_options import variables
 from grass.cli.options import Command, Option, Values, scan
 from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
@@ -20,13 +22,14 @@ OPTIONS = (
     Option("--env", "NAME=VALUE", "set a variable for its jobs; repeatable"),
     Option("--default-require", "JSON5", "what a job needs that does not say"),
     Option("--max-running", "N", "most jobs that run at a time"),
+    Option("--max-fails", "N", "pause it when N of its jobs have failed in a row"),
     Option("--format", "text|json", "what to print (default: text)"),
 )
 
 
 def run(words: list[str]) -> int:
     """Create the queue that the words describe."""
-    values, name, prefix = read_words(words)
+    values, name, prefix = read_words(OPTIONS, words)
     style = output_format(values)
     with Client() as client:
         done = client.create_queue(name, _body(values, prefix))
@@ -41,35 +44,39 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def read_words(words: list[str]) -> tuple[Values, str, list[str]]:
+def read_words(
+    options: Sequence[Option], words: list[str]
+) -> tuple[Values, str, list[str]]:
     """Return the options, the queue's name and the command prefix."""
     values = Values()
-    at = scan(OPTIONS, words, 0, values)
+    at = scan(options, words, 0, values)
     if at == len(words) or words[at] == "--":
         raise UsageError("the queue's name is missing")
     name = words[at]
-    at = scan(OPTIONS, words, at + 1, values)
+    at = scan(options, words, at + 1, values)
     prefix = words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
     return values, name, prefix
 
 
 def _body(values: Values, prefix: list[str]) -> Document:
     return {
-        "capacity": _capacity(values),
+        "capacity": capacity(values) or "{}",
         "command": prefix,
         "directory": caller_directory() if prefix else None,
         "env": variables(values.all("env")),
         "default_require": values.text("default_require"),
         "max_running": values.whole_number("max_running"),
+        "max_fails": values.whole_number("max_fails"),
     }
 
 
-def _capacity(values: Values) -> str:
+def capacity(values: Values) -> str | None:
+    """Return the capacity that was given, in the words or in a file."""
     text, path = values.text("capacity"), values.text("file")
     if text is not None and path is not None:
         raise UsageError("--capacity and --file both say the capacity", "give one")
     if path is None:
-        return "{}" if text is None else text
+        return text
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -90,7 +97,7 @@ COMMAND = Command(
     examples=(
         'grass create-queue q1 --capacity "{gpu:4,cpu:16}"',
         'grass create-queue --capacity "{printer:1}" print lpr',
-        "grass create-queue q2 --file capacity.json5 --max-running 2",
+        "grass create-queue q2 --file capacity.json5 --max-running 2 --max-fails 5",
     ),
     run=run,
 )

@@ -14,6 +14,7 @@ from grass.errors import UsageError
 OPTIONS = (
     Option("--detached", hidden=True),
     Option("--ready-fd", "N", hidden=True),
+    Option("--no-starts", hidden=True),
 )
 _HIGHEST_DESCRIPTOR = 2**31 - 1
 
@@ -32,7 +33,8 @@ def run(words: list[str]) -> int:
         forget_stop(home())
     from grass.daemon import main
 
-    return main(home(), ready=ready, foreground=not detached)
+    starts_jobs = not values.has("no_starts")
+    return main(home(), ready=ready, foreground=not detached, starts_jobs=starts_jobs)
 
 
 def _detach(ready: int) -> None:

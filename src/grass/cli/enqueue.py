@@ -1,42 +1,27 @@
-"""`grass enqueue`: add a job, or many from a file, and print the ids.
-
-The daemon reads JSON5 and checks everything that does not depend on where the caller
-stands; this side resolves paths, `--env NAME` and the grammar of the words.
-"""
+"""`grass enqueue`: add a job, an array, or many from a file, and print the ids."""
 
 from __future__ import annotations
 
-import os
 import sys
 
+from grass.cli import job_options
 from grass.cli.grammar import Line, read_line
+from grass.cli.job_options import settings
 from grass.cli.options import Command, Option, Values
 from grass.client.client import Client
-from grass.client.surroundings import caller_directory
 from grass.errors import NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.wire import Document
 
+QUIET = Option("-q, --quiet", about="no hints on stderr")
 OPTIONS = (
-    Option("--json, --require", "JSON5", "what the job needs, as {gpu:0.5,ram:'8G'}"),
-    Option("-g, --gpu", "N", "GPUs, also fractions"),
-    Option("-c, --cpu", "N", "CPU cores"),
-    Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
-    Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable"),
-    Option("--cwd", "DIR", "directory to run in (default: the current one)"),
-    Option("--queue", "QUEUE", "the queue, named as an option"),
-    Option("--name", "NAME", "the job's name (default: the program's)"),
-    Option("--project", "NAME", "the project it belongs to (default: default)"),
-    Option("--priority", "N", "higher starts earlier (default: 0)"),
-    Option("--output", "PATH", "append output to this file"),
-    Option("--stderr", "PATH", "append what goes to stderr to this file"),
-    Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
-    Option("--raw", about="leave {gpu} and other placeholders alone"),
-    Option("--pin", about="run on the allocated CPU cores only"),
+    *job_options.OPTIONS,
+    Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8"),
+    Option("--max-fails", "N", "pause the queue when N of the array have failed"),
     Option("--from", "FILE", "one job for each line: shell lines, or JSON objects"),
-    Option("-q, --quiet", about="no hints on stderr"),
+    QUIET,
     Option("--format", "text|json", "what to print (default: text)"),
 )
 _FEW = 1000
@@ -45,60 +30,35 @@ _FEW = 1000
 def run(words: list[str]) -> int:
     """Enqueue what the words say."""
     with Client() as client:
-        line = read_line(OPTIONS, words, lambda name: _prefix(client, name))
-        values = line.values
-        style = output_format(values)
-        defaults = settings(values, line.queue)
-        source = values.text("from")
+        line = read_call(client, OPTIONS, words)
+        style = output_format(line.values)
+        source = line.values.text("from")
         if source is None:
-            if not line.command and line.queue is None:
-                raise UsageError("no command was given", "grass enqueue -- python x.py")
-            reply = client.enqueue_jobs([{"command": line.command}], defaults)
+            reply = enqueue_line(client, line)
         else:
-            reply = _enqueue_file(client, line, source, defaults)
-    if reply["hint"] and not values.has("quiet"):
-        sys.stderr.write(f"grass: {reply['hint']}\n")
+            reply = _enqueue_file(client, line, source)
+    give_hint(reply, line.values)
     sys.stdout.write(_printed(reply, style))
     return 0
 
 
-def settings(values: Values, queue: str | None) -> Document:
-    """Return the options as the fields of a job; those not given are left out."""
-    fields: Document = {
-        "queue": queue,
-        "require": _require(values),
-        "priority": values.whole_number("priority"),
-        "name": values.text("name"),
-        "project": values.text("project"),
-        "env": variables(values.all("env")) or None,
-        "cwd": _absolute(values.text("cwd")),
-        "output": _absolute(values.text("output")),
-        "stderr": _absolute(values.text("stderr")),
-        "max_output": values.text("max_output"),
-        "raw": values.has("raw") or None,
-        "pin": values.has("pin") or None,
-    }
-    check_directory(fields["cwd"])
-    return {name: value for name, value in fields.items() if value is not None}
+def read_call(client: Client, options: tuple[Option, ...], words: list[str]) -> Line:
+    """Read the words, asking the daemon which of them is a queue."""
+    return read_line(options, words, lambda name: _prefix(client, name))
 
 
-def variables(texts: list[str]) -> dict[str, str]:
-    """Read `--env NAME=value`, or `--env NAME` which copies the caller's."""
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name:
-            raise UsageError(f"--env `{text}` has no name", "write NAME=value")
-        if not equals and name not in os.environ:
-            raise UsageError(f"--env {name}: there is no such variable here")
-        found[name] = value if equals else os.environ[name]
-    return found
+def enqueue_line(client: Client, line: Line) -> Document:
+    """Add the jobs of one command."""
+    if not line.command and line.queue is None:
+        raise UsageError("no command was given", "write it after --: -- python x.py")
+    defaults = settings(line.values, line.queue)
+    return client.enqueue_jobs([{"command": line.command}], defaults)
 
 
-def check_directory(path: str | None) -> None:
-    """Refuse a directory that is not there, unless it has a placeholder."""
-    if path is not None and "{" not in path and not os.path.isdir(path):
-        raise UsageError(f"there is no directory {path}")
+def give_hint(reply: Document, values: Values) -> None:
+    """Say on stderr what the daemon thinks is worth saying."""
+    if reply["hint"] and not values.has("quiet"):
+        sys.stderr.write(f"grass: {reply['hint']}\n")
 
 
 def output_format(values: Values) -> str:
@@ -117,57 +77,16 @@ def _prefix(client: Client, name: str) -> list[str] | None:
     return prefix
 
 
-def _require(values: Values) -> str | dict[str, object] | None:
-    text = values.text("require")
-    short: dict[str, object] = {}
-    for kind in ("gpu", "cpu"):
-        number = values.text(kind)
-        if number is not None:
-            short[kind] = _number(kind, number)
-    ram = values.text("ram")
-    if ram is not None:
-        short["ram"] = ram
-    if text is None or not short:
-        return text if text is not None else short or None
-    return _merged(text, short)
-
-
-def _merged(text: str, short: dict[str, object]) -> dict[str, object]:
-    from grass.model.json5 import read_object
-
-    asked = read_object(text, "--require")
-    for kind in short:
-        if kind in asked:
-            raise UsageError(f"{kind} is asked for twice: in --require and as --{kind}")
-    return {**asked, **short}
-
-
-def _number(kind: str, text: str) -> int | float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not abs(number) < float("inf"):
-        raise UsageError(f"--{kind} must be a number, not `{text}`")
-    return int(number) if number.is_integer() else number
-
-
-def _absolute(path: str | None) -> str | None:
-    if path is None:
-        return None
-    path = os.path.expanduser(path)
-    return path if os.path.isabs(path) else os.path.join(caller_directory(), path)
-
-
-def _enqueue_file(
-    client: Client, line: Line, source: str, defaults: Document
-) -> Document:
+def _enqueue_file(client: Client, line: Line, source: str) -> Document:
     from grass.cli import jobs_file
 
     if line.command:
         raise UsageError(
             f"`{line.command[0]}` is too much: with --from, commands come from the file"
         )
+    if line.values.has("array"):
+        raise UsageError("--array and --from both say how many jobs", "give one")
+    defaults = settings(line.values, line.queue)
     lines = jobs_file.read(source)
     with jobs_file.errors_by_line(source, lines):
         return client.enqueue_jobs([job for _, job in lines], defaults)
@@ -191,7 +110,9 @@ COMMAND = Command(
         "Add a job and print its id. Words before `--` name the queue; without `--`, a "
         "first word that is a queue's name is the queue. After a queue with a command "
         "prefix, every word is an argument of that prefix. Leading NAME=value words "
-        "are environment; one word with spaces is a shell line."
+        "are environment; one word with spaces is a shell line. With --array there is "
+        "one job for each index, which it finds as {index} and in GRASS_ARRAY_INDEX: "
+        "all of them are added, or none."
     ),
     options=OPTIONS,
     examples=(
@@ -200,6 +121,8 @@ COMMAND = Command(
         "grass enqueue q1 --env 'CUDA_VISIBLE_DEVICES={gpu}' -- python train.py",
         'grass enqueue "python a.py && python b.py"',
         "grass enqueue q1 --require '{gpu:1}' --from jobs.txt",
+        "grass enqueue --array 1-100%8 -- python train.py seed={index}",
+        "grass enqueue --after 7 --time-limit 2h --retries 3 -- python test.py",
     ),
     run=run,
 )

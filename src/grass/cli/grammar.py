@@ -1,4 +1,4 @@
-"""The grammar of `enqueue`: which word is the queue, and where the command begins.
+"""The grammar of `enqueue` and `run`: which word is the queue, where a command begins.
 
     enqueue [OPTIONS] [QUEUE] [OPTIONS] [--] COMMAND...
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Line:
-    """A call of `enqueue`, read."""
+    """A call of `enqueue` or `run`, read."""
 
     def __init__(
         self, values: Values, queue: str | None, command: Sequence[str]
@@ -67,7 +67,7 @@ def _with_first_word(
     if _dashes_follow(options, words, at + 1):
         raise NotFound(
             f"there is no queue `{word}`",
-            f"to run a program of that name: grass enqueue -- {word} ...",
+            f"for a program of that name write `--` before it: -- {word} ...",
         )
     if not _is_command(words[at:], values.text("cwd")):
         raise NotFound(

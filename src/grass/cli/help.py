@@ -32,6 +32,8 @@ def of_command(name: str, command: Command) -> str:
     """Return the help of one command."""
     lines = [f"usage: grass {name} {command.usage}".rstrip(), ""]
     lines += textwrap.wrap(command.about, WIDTH)
+    if "JOB" in command.usage or "SELECTOR" in command.usage:
+        lines += ["", *textwrap.wrap(SELECTORS, WIDTH)]
     shown = [option for option in command.options if not option.hidden]
     if shown:
         lines += ["", "options:"]
@@ -43,7 +45,10 @@ def of_command(name: str, command: Command) -> str:
 
 def spelled(option: Option) -> str:
     """Return an option's names and value as the help shows them."""
-    return f"{', '.join(option.names)} {option.value}".rstrip()
+    names = ", ".join(option.names)
+    if option.value and not option.needs_value:
+        return f"{names}[={option.value}]"
+    return f"{names} {option.value}".rstrip()
 
 
 def _option(option: Option) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grass.cli.enqueue import check_directory
+from grass.cli.job_options import check_directory
 from grass.errors import GrassError, UsageError
 
 Lines = list[tuple[int, dict[str, Any]]]

@@ -1,62 +1,153 @@
-"""`grass logs`: print what a job wrote, byte for byte."""
+"""`grass logs`: print what jobs wrote: of one job byte for byte, of several by line."""
 
-import codecs
-import sys
-from collections.abc import Iterable
+from __future__ import annotations
 
-from grass.cli.options import Command, Option, one_word, read
-from grass.cli.printing import print_document, warn
+from _thread import allocate_lock  # `threading` is for those who follow several jobs
+
+from grass.cli.options import Command, Option, read
+from grass.cli.prefixing import JsonLines, Plain, Prefixed, prefix
+from grass.cli.printing import counted, warn
+from grass.cli.selectors import names_one
 from grass.client.client import Client
 from grass.client.connection import Broken
+from grass.errors import GrassError, NotFound, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.options import Values
+
+    Writer = Plain | Prefixed | JsonLines
 
 OPTIONS = (
-    Option("-f, --follow", about="go on until the job has ended"),
+    Option("-f, --follow", about="go on until the jobs have ended"),
+    Option("--tail", "N", "begin N lines from the end"),
     Option("--attempt", "N", "another attempt than the last"),
     Option("--stderr", about="the file given with `enqueue --stderr`"),
     Option("--json", about="print JSON objects, each with a piece of text"),
 )
+MOST_FOLLOWED = 200
+"""Each job that is followed costs a connection and a thread."""
 
 
 def run(words: list[str]) -> int:
-    """Copy a job's output to stdout."""
-    values, rest = read(OPTIONS, words)
-    job = one_word(rest, "the job")
+    """Copy jobs' output to stdout."""
+    values, select = read(OPTIONS, words)
+    if not select:
+        raise UsageError("the job is missing")
+    if (values.whole_number("tail") or 0) < 0:
+        raise UsageError("--tail must not be negative")
     with Client() as client:
-        follow = values.has("follow")
-        pieces = client.output(
-            client.job(job)["id"] if follow else job,
-            follow=follow,
-            attempt=values.whole_number("attempt"),
-            stderr=values.has("stderr"),
-        )
-        try:
-            (_print_json if values.has("json") else _copy)(pieces)
-        except Broken:
-            warn("the daemon went away before all was read")
-            return 1
+        if names_one(select):
+            return _one(client, values, select[0])
+        jobs: list[int] = client.select(select)["jobs"]
+        if not jobs:
+            raise NotFound("no such job", "`grass show --all` lists all")
+        writers = _writers(values, jobs)
+        if values.has("follow"):
+            return _follow_all(client, values, writers)
+        return _copy_all(client, values, writers)
+
+
+def _one(client: Client, values: Values, selector: str) -> int:
+    follow, as_json = values.has("follow"), values.has("json")
+    # `last` may be another job after a restart of the daemon; an id never is.
+    job = int(client.job(selector)["id"]) if follow or as_json else selector
+    writer = JsonLines(int(job), allocate_lock()) if as_json else Plain()
+    try:
+        _copy(client, values, job, writer)
+    except Broken:
+        warn("the daemon went away before all was read")
+        return 1
     return 0
 
 
-def _copy(pieces: Iterable[bytes]) -> None:
+def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> None:
+    pieces = client.output(
+        job,
+        follow=values.has("follow"),
+        attempt=values.whole_number("attempt"),
+        stderr=values.has("stderr"),
+        tail=values.whole_number("tail"),
+    )
     for piece in pieces:
-        sys.stdout.buffer.write(piece)
-        sys.stdout.buffer.flush()
+        writer.write(piece)
+    writer.end()
 
 
-def _print_json(pieces: Iterable[bytes]) -> None:
-    decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    for piece in pieces:
-        print_document({"text": decoder.decode(piece)})
-        sys.stdout.flush()
-    left = decoder.decode(b"", final=True)
-    if left:
-        print_document({"text": left})
+def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
+    from grass.cli.table import this_screen
+
+    lock = allocate_lock()
+    if values.has("json"):
+        return {job: JsonLines(job, lock) for job in jobs}
+    width, coloured = len(str(max(jobs))), this_screen().colours
+    return {
+        job: Prefixed(prefix(job, width, place=place if coloured else None), lock)
+        for place, job in enumerate(jobs)
+    }
+
+
+def _copy_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+    silent = []
+    for job, writer in writers.items():
+        try:
+            _copy(client, values, job, writer)
+        except NotFound:
+            silent.append(job)
+    if silent:
+        warn(f"{counted(len(silent), 'job')} had nothing to print yet")
+    return 0
+
+
+def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+    if len(writers) > MOST_FOLLOWED:
+        raise UsageError(
+            f"{len(writers)} jobs are too many to follow at once",
+            f"select at most {MOST_FOLLOWED}",
+        )
+    import threading
+    from queue import SimpleQueue
+
+    ends: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def follow(job: int, writer: Writer) -> None:
+        """Follow one job in a thread, over a connection of its own."""
+        try:
+            with Client(client.home) as own:
+                _copy(own, values, job, writer)
+            ends.put(None)
+        except Broken:
+            ends.put(GrassError("the daemon went away before all was read"))
+        except (GrassError, OSError) as error:
+            ends.put(error)
+
+    for pair in writers.items():
+        threading.Thread(target=follow, args=pair, daemon=True).start()
+    return max(_judged(ends.get()) for _ in writers)
+
+
+def _judged(error: BaseException | None) -> int:
+    """Report what went wrong for one job; what concerns all ends the command."""
+    if error is None:
+        return 0
+    if not isinstance(error, GrassError):
+        raise error
+    warn(str(error))
+    return 1
 
 
 COMMAND = Command(
-    usage="[-f] [--attempt N] [--stderr] [--json] JOB",
-    about="Print what a job wrote to stdout and stderr, byte for byte.",
+    usage="[-f] [--tail N] [--attempt N] [--stderr] [--json] SELECTOR...",
+    about=(
+        "Print what jobs wrote to stdout and stderr: of one job byte for byte, of "
+        "several with the job's id before each line."
+    ),
     options=OPTIONS,
-    examples=("grass logs 7", "grass logs -f last"),
+    examples=(
+        "grass logs 7",
+        "grass logs -f last",
+        "grass logs --tail 20 state:failed",
+        "grass logs -f 7 8 9",
+    ),
     run=run,
 )

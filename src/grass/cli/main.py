@@ -9,31 +9,51 @@ from __future__ import annotations
 import os
 import sys
 
+from grass import __version__
 from grass.cli.options import Command, HelpWanted
 from grass.errors import GrassError, UsageError
 
 COMMANDS = {
     "enqueue": "add a job to a queue",
+    "run": "run a job in the foreground",
     "show": "show workers, queues and jobs",
-    "logs": "print what a job wrote",
+    "explain": "say why a job waits, or how it ended",
+    "logs": "print what jobs wrote",
+    "events": "print what happened",
     "wait": "wait until jobs have ended",
     "cancel": "end jobs",
+    "rerun": "run jobs again that have ended",
+    "edit": "change jobs that have not started",
+    "hold": "keep jobs from starting",
+    "release": "let held jobs start",
+    "suspend": "stop running jobs where they are",
+    "continue": "let suspended jobs go on",
+    "remove": "forget jobs that have ended",
+    "prune": "forget old jobs and their output",
+    "config": "show the settings",
     "create-queue": "create a queue",
+    "edit-queue": "change a queue",
     "delete-queue": "delete a queue",
     "pause": "start no more jobs",
     "resume": "start jobs again",
-    "prune": "forget old jobs and their output",
+    "drain": "start nothing new on a unit",
+    "capacity": "show, add and remove units",
     "start": "start the daemon in the background",
     "stop": "stop the daemon; running jobs go on",
     "restart": "stop the daemon and start it again",
     "daemon": "run the daemon in the foreground",
+    "completion": "print a completion script for a shell",
 }
+MODULES = {"continue": "continue_"}
+"""Where a command's module cannot have the command's name."""
+
 INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
 
 def main() -> int:
     """Run the command that the process was called with; return its exit code."""
+    _open_what_is_closed()
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
@@ -54,12 +74,12 @@ def dispatch(words: list[str]) -> int:
     """Run one command; return its exit code."""
     name = words[0] if words else "--help"
     if name in COMMANDS:
-        return _run(name, words[1:])
+        code = _run(name, words[1:])
+        _compare_versions(name)
+        return code
     if name in ("-h", "--help", "help"):
         return _help(words[1:])
     if name in ("-V", "--version"):
-        from grass import __version__
-
         sys.stdout.write(f"grass {__version__}\n")
         return 0
     return _unknown(name)
@@ -67,7 +87,7 @@ def dispatch(words: list[str]) -> int:
 
 def command(name: str) -> Command:
     """Import a command's module and return its description."""
-    module = "grass.cli." + name.replace("-", "_")
+    module = "grass.cli." + MODULES.get(name, name.replace("-", "_"))
     __import__(module)
     found = sys.modules[module].COMMAND
     assert isinstance(found, Command)
@@ -90,6 +110,16 @@ def _run(name: str, words: list[str]) -> int:
         return error.exit_code
 
 
+def _compare_versions(name: str) -> None:
+    """Warn when a daemon answered that is not of this version."""
+    caller = sys.modules.get("grass.client.caller")
+    heard = getattr(caller.Caller, "heard_version", None) if caller else None
+    if heard is not None and heard != __version__:
+        from grass.cli.versions import tell
+
+        tell(name, heard)
+
+
 def _help(words: list[str]) -> int:
     from grass.cli import help as texts
 
@@ -100,6 +130,14 @@ def _help(words: list[str]) -> int:
     else:
         sys.stdout.write(texts.of_all(COMMANDS))
     return 0
+
+
+def _open_what_is_closed() -> None:
+    """Give a command that was started without stdout or stderr somewhere to write."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- for as long as it runs
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _drop_output() -> None:

@@ -3,7 +3,8 @@
 One small reader serves every command, because two of them have a grammar in which the
 first plain word decides how the rest is read, and because it imports nothing. Options
 are never abbreviated. `--name value`, `--name=value`, `-n value` and `-nvalue` are
-understood; `--` ends the options.
+understood; `--` ends the options. A value that may be left out is given with `=` only,
+because the next word may be something else.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ class HelpWanted(Exception):
 
 
 class Option:
-    """One option; without a `value` it is a switch."""
+    """One option; without a `value` it is a switch, `[VALUE]` may be left out."""
 
     def __init__(
         self, names: str, value: str = "", about: str = "", *, hidden: bool = False
     ) -> None:
         """Take the names as people read them: `-g, --gpu`."""
         self.names = names.split(", ")
-        self.value = value
+        self.value = value.strip("[]")
+        self.needs_value = value == self.value != ""
         self.about = about
         self.hidden = hidden
         self.key = self.names[-1].lstrip("-").replace("-", "_")
@@ -139,12 +141,9 @@ def _read_one(
     word = words[at]
     name, equals, value = _split(word)
     option = _find(options, name, word)
-    if not option.value:
-        if equals:
-            raise UsageError(f"{name} takes no value")
-        values.add(option, "")
-        return at + 1
-    if equals:
+    if equals and not option.value:
+        raise UsageError(f"{name} takes no value")
+    if equals or not option.needs_value:
         values.add(option, value)
         return at + 1
     if at + 1 == len(words):

@@ -6,21 +6,29 @@ from grass.cli.printing import counted, print_document, say
 from grass.client.client import Client
 
 OPTIONS = (
-    Option("--older", "TIME", "ended longer ago than this: 12h, 30d (default: 30d)"),
+    Option(
+        "--older",
+        "TIME",
+        "ended longer ago than this: 12h, 30d (default: what the configuration keeps, "
+        "else 30d)",
+    ),
     Option("--dry-run", about="only say what would be forgotten"),
     JSON,
 )
 DEFAULT_AGE = "30d"
+RETENTION = "retention.keep"
 
 
 def run(words: list[str]) -> int:
     """Forget old jobs."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
-    older_s = seconds(values.text("older") or DEFAULT_AGE)
+    older = values.text("older")
+    older_s = None if older is None else seconds(older)
     dry_run = values.has("dry_run")
     with Client() as client:
-        done = client.prune(older_s, dry_run=dry_run)
+        age_s = _retention_s(client) if older_s is None else older_s
+        done = client.prune(age_s, dry_run=dry_run)
     if values.has("json"):
         print_document({**done, "dry_run": dry_run})
         return 0
@@ -28,6 +36,15 @@ def run(words: list[str]) -> int:
     size = size_text(done["output_bytes"])
     say(f"{did} {counted(done['jobs'], 'job')} with {size} of output")
     return 0
+
+
+def _retention_s(client: Client) -> float:
+    """Return how long jobs are kept, as the daemon's configuration says."""
+    for setting in client.config()["settings"]:
+        value = setting["value"]
+        if setting["name"] == RETENTION and value is not None:
+            return seconds(value) if isinstance(value, str) else float(value)
+    return seconds(DEFAULT_AGE)
 
 
 COMMAND = Command(

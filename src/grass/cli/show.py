@@ -1,59 +1,94 @@
-"""`grass show`: workers, queues and jobs as tables, or all of it as JSON."""
+"""`grass show`: workers, queues and jobs as tables, one job as a card, all as JSON."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from grass.cli import summary
-from grass.cli.options import JSON, Command, Option, at_most, read
-from grass.cli.printing import print_document
-from grass.cli.table import render, show, this_screen
+from grass.cli import columns
+from grass.cli.asking import FILTERS, Wanted
+from grass.cli.durations import seconds
+from grass.cli.options import JSON, Command, Option, read
+from grass.cli.table import this_screen
+from grass.cli.views import AsJson, AsNames, AsText, Card, Listing, Overview
 from grass.client.client import Client
-from grass.client.wire import Document
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.options import Values
+    from grass.cli.views import Form, View
 
 OPTIONS = (
-    Option("--all", about="every job, not only active and recent ones"),
+    *FILTERS,
+    Option("--queues", about="only the queues"),
+    Option("--workers", about="only the workers"),
+    Option("-q, --quiet", about="only ids, or names of queues or workers"),
+    Option(
+        "--watch",
+        "[SECONDS]",
+        "redraw on every change, at most every SECONDS (0.5), until Ctrl-C",
+    ),
     JSON,
 )
+QUICKEST_S = 0.5
+"""A watched view is redrawn no more often than this."""
 
 
 def run(words: list[str]) -> int:
     """Print what there is."""
     values, rest = read(OPTIONS, words)
-    at_most(rest, 1)
-    queue = rest[0] if rest else None
+    view = _view(values, Wanted(values, rest))
+    form = _form(values)
     with Client() as client:
-        overview = client.overview(queue)
-        if values.has("all"):
-            overview["jobs"] = list(client.jobs(queue=queue))
-    if values.has("json"):
-        print_document(overview)
-    else:
-        _print_tables(overview, whole=queue is None)
+        if values.has("watch"):
+            from grass.cli.watching import watch
+
+            watch(client, view, form, _seconds(values))
+        else:
+            form.write(view, view.read(client), this_screen())
     return 0
 
 
-def _print_tables(overview: Document, *, whole: bool) -> None:
-    screen = this_screen()
-    jobs = sorted(overview["jobs"], key=lambda job: int(job["id"]))
-    queues = summary.queue_rows(overview["queues"])
-    tables: list[tuple[Sequence[str], list[list[str]]]] = [(summary.QUEUES, queues)]
-    if whole:
-        workers = summary.worker_rows(overview["workers"])
-        tables.insert(0, (summary.WORKERS, workers))
-    if jobs:
-        tables.append((summary.JOBS, summary.job_rows(jobs, summary.utc_now())))
-    for header, rows in tables:
-        show(render(header, rows, screen, summary.TINTS) + "\n")
-    show(summary.summary(overview["daemon"]) + "\n")
+def _view(values: Values, wanted: Wanted) -> View:
+    parts = tuple(part for part in ("workers", "queues") if values.has(part))
+    if wanted.is_plain and not parts:
+        whole = ("workers", "queues", "jobs")
+        return Overview(wanted, whole if wanted.queue is None else whole[1:])
+    if wanted.is_plain:
+        return Overview(wanted, parts)
+    if parts:
+        raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
+    if wanted.names_one(values):
+        return Card(wanted.select[0])
+    return Listing(wanted)
+
+
+def _form(values: Values) -> Form:
+    if values.has("json"):
+        return AsJson()
+    return AsNames() if values.has("quiet") else AsText()
+
+
+def _seconds(values: Values) -> float:
+    text = values.text("watch")
+    return seconds(text) if text else QUICKEST_S
 
 
 COMMAND = Command(
-    usage="[QUEUE] [--all] [--json]",
+    usage="[QUEUE] [SELECTOR...] [OPTIONS]",
     about=(
         "Show workers (what is free of each unit, and whether it was found or "
         "declared), queues, and jobs: active and recent ones, or all. With a QUEUE, "
-        "only that queue and its jobs."
+        "only that queue and its jobs. With one job's id, everything about that job. "
+        "With selectors, the jobs that one of them means; options narrow that down. "
+        + columns.about_all()
     ),
     options=OPTIONS,
-    examples=("grass show", "grass show q1 --all", "grass show --json"),
+    examples=(
+        "grass show",
+        "grass show 7",
+        "grass show q1 --all",
+        "grass show state:failed --columns id,name,exit,ran --sort -ran",
+        "grass show --watch @thesis",
+        "grass show --all --json",
+    ),
     run=run,
 )

@@ -1,8 +1,10 @@
 """`grass stop`: stop the daemon, and remember that it was stopped."""
 
+import os
+
 from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import counted, print_document, say
-from grass.client.autostart import remember_stop, wait_until_gone
+from grass.client.autostart import remember_stop, start, wait_until_gone
 from grass.client.client import Client
 from grass.config import home
 from grass.errors import NoDaemon
@@ -35,9 +37,21 @@ def stop_daemon(*, jobs: bool) -> int | None:
             client.stop(jobs=jobs)
     except NoDaemon:
         wait_until_gone(home())
+        if jobs and os.path.exists(home().database):
+            return _end_jobs()
         return None
     wait_until_gone(home())
     return 0 if jobs else running
+
+
+def _end_jobs() -> int:
+    """End jobs that outlived their daemon: one more is started, which starts none."""
+    start(home(), asked_for=True, starts_jobs=False)[0].close()
+    with Client(may_start=False) as client:
+        client.stop(jobs=True)
+    wait_until_gone(home())
+    remember_stop(home())
+    return 0
 
 
 COMMAND = Command(

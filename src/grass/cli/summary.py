@@ -1,26 +1,20 @@
-"""The rows of `show`: workers, queues and jobs in the fewest words that tell all."""
+"""The rows of `show` that are not jobs: workers and queues, and the line below all."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from __future__ import annotations
 
-from grass.cli.durations import brief, size_text
+from grass.cli.columns import number
+from grass.cli.durations import size_text
 
-Document = Mapping[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    Document = Mapping[str, Any]
 
 WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
 QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")
-JOBS = ("ID", "STATE", "QUEUE", "NAME", "UNITS", "TIME", "COMMAND OR REASON")
-TINTS = {
-    "running": "green",
-    "stopping": "yellow",
-    "failed": "red",
-    "lost": "red",
-    "cancelled": "yellow",
-    "succeeded": "grey",
-    "declared": "cyan",
-}
-_ENDED = ("succeeded", "failed", "cancelled", "lost")
+DRAINED = "drained"
 
 
 def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
@@ -30,14 +24,11 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
         name = worker["name"] if worker["connected"] else f"{worker['name']} (gone)"
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
+            shares = _shares(worker, kind)
             for origin in dict.fromkeys(origins.get(unit, "") for unit in units):
                 chosen = [unit for unit in units if origins.get(unit, "") == origin]
-                free = worker["free"].get(kind, {})
-                shares = {
-                    unit: f"{number(free.get(unit, 0))}/{number(units[unit])}"
-                    for unit in chosen
-                }
-                rows.append([name, kind, origin, "  ".join(folded(shares))])
+                text = "  ".join(folded({unit: shares[unit] for unit in chosen}))
+                rows.append([name, kind, origin, text])
                 name = ""
     return rows
 
@@ -64,25 +55,19 @@ def queue_rows(queues: Iterable[Document]) -> list[list[str]]:
             str(queue["running"]),
             str(queue["waiting"]),
             _limits(queue),
-            next((_line(view["command"]) for view in queue["views"].values()), ""),
+            next((" ".join(view["command"]) for view in queue["views"].values()), ""),
         ]
         for queue in queues
     ]
 
 
-def job_rows(jobs: Iterable[Document], now: datetime) -> list[list[str]]:
-    """Give a row to each job."""
+def notes(queues: Iterable[Document]) -> list[str]:
+    """Say which queues paused by themselves, and why."""
     return [
-        [
-            str(job["id"]),
-            "stopping" if "stopping" in job["flags"] else job["state"],
-            job["queue"],
-            job["name"],
-            _units(job["allocation"]),
-            _time(job, now),
-            _detail(job),
-        ]
-        for job in jobs
+        f"queue {queue['name']} paused by itself: {queue['paused_reason']} "
+        f"(`grass resume {queue['name']}` goes on)"
+        for queue in queues
+        if queue["paused"] and queue.get("paused_reason")
     ]
 
 
@@ -94,9 +79,14 @@ def summary(daemon: Document) -> str:
     return f"{text}; output takes {size_text(daemon['output_bytes'])}{paused}"
 
 
-def number(amount: float) -> str:
-    """Write an amount in the fewest digits that matter."""
-    return f"{amount:.4f}".rstrip("0").rstrip(".")
+def _shares(worker: Document, kind: str) -> dict[str, str]:
+    free = worker["free"].get(kind, {})
+    drained = worker.get("drained", {}).get(kind, ())
+    return {
+        unit: f"{number(free.get(unit, 0))}/{number(amount)}"
+        + (f" {DRAINED}" if unit in drained else "")
+        for unit, amount in worker["capacity"][kind].items()
+    }
 
 
 def _follows(one: str, other: str) -> bool:
@@ -107,48 +97,11 @@ def _limits(queue: Document) -> str:
     limits = ["paused"] if queue["paused"] else []
     if queue["max_running"] is not None:
         limits.append(f"max {queue['max_running']}")
+    if queue.get("max_fails") is not None:
+        limits.append(f"fails {queue.get('fails', 0)}/{queue['max_fails']}")
     for view in queue["views"].values():
         limits += [
             f"{kind} {number(sum(units.values()))}"
             for kind, units in view["capacity"].items()
         ]
     return ", ".join(limits)
-
-
-def _units(allocation: Document) -> str:
-    return " ".join(
-        f"{kind}:" + ",".join(_unit(name, amount) for name, amount in units.items())
-        for kind, units in allocation.items()
-    )
-
-
-def _unit(name: str, amount: float) -> str:
-    return name if amount == 1 else f"{name}({number(amount)})"
-
-
-def _time(job: Document, now: datetime) -> str:
-    if job["state"] in _ENDED:
-        return f"{brief(_age(job['finished_at'], now))} ago"
-    return brief(_age(job["started_at"] or job["created_at"], now))
-
-
-def _age(text: str | None, now: datetime) -> float:
-    return (now - datetime.fromisoformat(text)).total_seconds() if text else 0
-
-
-def _detail(job: Document) -> str:
-    command = _line(job["command"])
-    if job["state"] == "failed" and job["signal"] is not None:
-        return f"signal {job['signal']}: {command}"
-    if job["state"] == "failed" and job["exit_code"] is not None:
-        return f"exit {job['exit_code']}: {command}"
-    return f"{job['reason']}: {command}" if job["reason"] else command
-
-
-def _line(words: Sequence[str]) -> str:
-    return " ".join(words)
-
-
-def utc_now() -> datetime:
-    """Return the time that ages are counted from."""
-    return datetime.now(UTC)

@@ -1,20 +1,32 @@
 """Aligned tables that stay readable on a narrow terminal.
 
 Cells are made safe before they are measured, and measured in terminal cells, not in
-characters. On a terminal a line is cut to its width, with an ellipsis; in a pipe
-nothing is ever cut and nothing is coloured.
+characters. On a terminal the widest columns give way until the last one has room, and
+a line is cut to the terminal's width, with an ellipsis; in a pipe nothing is ever cut
+and nothing is coloured.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
 
 from grass.cli.printing import printable
 from grass.cli.safe import safe
 
-WIDEST_CELL = 18
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+WIDEST_CELL = 19
 """What any column but the last may take on a terminal."""
+
+NARROWEST_CELL = 10
+"""What a column keeps when the last one needs room."""
+
+LAST_CELL = 24
+"""The room that the last column is given, if it has use for it."""
 
 _GAP = "  "
 _ELLIPSIS = "…"
@@ -44,15 +56,15 @@ def this_screen() -> Screen:
 
 def render(
     header: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    rows: Iterable[Sequence[str]],
     screen: Screen,
     tints: Mapping[str, str] | None = None,
 ) -> str:
     """Lay out a table; `tints` gives colours to cells by their text."""
     lines = [[safe(cell) for cell in row] for row in (header, *rows)]
-    if screen.width is not None:
-        lines = [[*_capped(row[:-1]), row[-1]] for row in lines]
     widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
+    if screen.width is not None:
+        widths = _fitted(widths, screen.width)
     shown = [_line(row, widths, screen, tints or {}) for row in lines]
     return "".join(line + "\n" for line in shown)
 
@@ -80,23 +92,31 @@ def cut(text: str, width: int) -> str:
     return "".join(taken) + _ELLIPSIS if width > 0 else ""
 
 
-def _capped(row: Sequence[str]) -> list[str]:
-    return [cut(cell, WIDEST_CELL) for cell in row]
+def _fitted(widths: Sequence[int], room: int) -> list[int]:
+    """Narrow all columns but the last; the first one, which names, gives way last."""
+    *first, last = widths
+    first = [min(width, WIDEST_CELL) for width in first]
+    room -= len(_GAP) * len(first) + min(last, LAST_CELL)
+    while sum(first) > room and (widest := max(first[1:], default=0)) > NARROWEST_CELL:
+        first[first.index(widest, 1)] -= 1
+    return [*first, last]
 
 
 def _line(
     row: Sequence[str], widths: Sequence[int], screen: Screen, tints: Mapping[str, str]
 ) -> str:
-    *first, last = row
-    padded = [
-        cell + " " * (width - cells(cell))
-        for cell, width in zip(first, widths, strict=False)
-    ]
-    if screen.width is not None:
-        before = sum(widths[:-1]) + len(_GAP) * len(first)
-        last = cut(last, max(0, screen.width - before))
-    painted = [_painted(cell, screen, tints) for cell in [*padded, last]]
-    return _GAP.join(painted).rstrip()
+    left, shown = screen.width, []
+    for cell, width in zip(row[:-1], widths, strict=False):
+        shown.append(_painted(_padded(cut(cell, width), width, left), screen, tints))
+        left = None if left is None else left - width - len(_GAP)
+    last = row[-1] if left is None else cut(row[-1], left)
+    return _GAP.join([*shown, _painted(last, screen, tints)]).rstrip()
+
+
+def _padded(cell: str, width: int, left: int | None) -> str:
+    """Fill a cell to its column's width, as far as the screen goes."""
+    text = cell + " " * (width - cells(cell))
+    return text if left is None else cut(text, left)
 
 
 def _painted(cell: str, screen: Screen, tints: Mapping[str, str]) -> str:

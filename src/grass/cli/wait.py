@@ -1,14 +1,18 @@
 """`grass wait`: wait until jobs have ended, and exit as they did.
 
 Waiting for one job gives the job's own exit code, so that grass's own errors need a
-code of their own, 124. Waiting for several gives 0 if all succeeded, else 1.
+code of their own, 124. Waiting for several gives 0 if all succeeded, else 1. On a
+terminal a line on stderr says meanwhile how far things are.
 """
 
 from __future__ import annotations
 
+import os
+
 from grass.cli.durations import seconds
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import print_document, warn
+from grass.cli.selectors import names_one
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError
 
@@ -23,6 +27,7 @@ OPTIONS = (
 GRASS_FAILED = 124
 HAS_NO_CODE = 125
 _KILLED = 128
+_STDERR = 2
 
 
 def run(words: list[str]) -> int:
@@ -34,17 +39,17 @@ def run(words: list[str]) -> int:
     timeout_s = None if timeout is None else seconds(timeout)
     try:
         with Client() as client:
-            jobs = client.wait(select, timeout_s)
+            jobs = _waited(client, select, timeout_s)
     except (UsageError, TimedOut):
         raise
     except GrassError as error:
-        if not _names_one(select):
+        if not names_one(select):
             raise
         warn(str(error))
         return GRASS_FAILED
     if values.has("json"):
         print_document({"jobs": jobs})
-    if _names_one(select):
+    if names_one(select):
         return exit_code(jobs[0])
     return 0 if all(job["state"] == "succeeded" for job in jobs) else 1
 
@@ -58,8 +63,15 @@ def exit_code(job: Document) -> int:
     return HAS_NO_CODE if job["exit_code"] is None else int(job["exit_code"])
 
 
-def _names_one(select: list[str]) -> bool:
-    return len(select) == 1 and (select[0].isdecimal() or select[0] == "last")
+def _waited(
+    client: Client, select: list[str], timeout_s: float | None
+) -> list[Document]:
+    if not os.isatty(_STDERR):
+        return client.wait(select, timeout_s)
+    from grass.cli.progress import Progress
+
+    with Progress(client, select):
+        return client.wait(select, timeout_s)
 
 
 COMMAND = Command(

@@ -15,7 +15,7 @@ import time
 from grass.client.connection import Connection, open_connection
 from grass.client.surroundings import daemon_environment
 from grass.config import autostart_allowed
-from grass.errors import GrassError, NoDaemon
+from grass.errors import Forbidden, GrassError, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def refuse_when_stopped(home: Home) -> None:
         raise NoDaemon("grass was stopped", "start it with `grass start`")
 
 
-def start(home: Home, *, asked_for: bool) -> tuple[Connection, bool]:
+def start(
+    home: Home, *, asked_for: bool, starts_jobs: bool = True
+) -> tuple[Connection, bool]:
     """Return a connection, and whether a daemon had to be started for it."""
     _make(home)
     lock = os.open(home.start_lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -67,7 +69,8 @@ def start(home: Home, *, asked_for: bool) -> tuple[Connection, bool]:
         found = _when_settled(home)
         if found is not None:
             return found, False
-        _launch(home, asked_for=asked_for)
+        options = () if starts_jobs else ("--no-starts",)
+        _launch(home, options, asked_for=asked_for)
         return connect_running(home), True
     finally:
         os.close(lock)
@@ -102,11 +105,26 @@ def wait_until_gone(home: Home) -> None:
 def _make(home: Home) -> None:
     try:
         home.make()
+        _check_owner(home)
     except OSError as error:
         raise GrassError(
             f"{home.folder} cannot be made: {error.strerror}",
             "set GRASS_HOME to a folder you may write to",
         ) from error
+
+
+def _check_owner(home: Home) -> None:
+    """Refuse a folder in which others could put a socket of their own."""
+    state = os.stat(home.folder)
+    if state.st_uid != os.geteuid():
+        raise Forbidden(
+            f"{home.folder} belongs to another user (uid {state.st_uid})",
+            "set GRASS_HOME to a folder of your own",
+        )
+    if state.st_mode & 0o022:
+        raise Forbidden(
+            f"others may write to {home.folder}", f"`chmod go-w {home.folder}` first"
+        )
 
 
 def _when_settled(home: Home) -> Connection | None:
@@ -135,13 +153,14 @@ def _is_held(path: str) -> bool:
     return False
 
 
-def _launch(home: Home, *, asked_for: bool) -> None:
+def _launch(home: Home, options: tuple[str, ...], *, asked_for: bool) -> None:
     """Start a daemon and wait until it says that it is ready."""
     logged = _size(home.log)
     hears, tells = os.pipe()
     try:
         os.set_inheritable(tells, True)
-        child = _spawn(home, tells, asked_for=asked_for)
+        ready = f"--ready-fd={tells}"
+        child = _spawn(home, ("--detached", ready, *options), asked_for=asked_for)
     finally:
         os.close(tells)
     try:  # noqa: SIM105
@@ -161,9 +180,9 @@ def _launch(home: Home, *, asked_for: bool) -> None:
     raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
 
 
-def _spawn(home: Home, tells: int, *, asked_for: bool) -> int:
+def _spawn(home: Home, options: tuple[str, ...], *, asked_for: bool) -> int:
     main = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
-    words = [sys.executable, "-I", main, "daemon", "--detached", f"--ready-fd={tells}"]
+    words = [sys.executable, "-I", main, "daemon", *options]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         sys.executable,

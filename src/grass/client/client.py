@@ -1,9 +1,7 @@
 """The blocking client: one method for each thing a daemon can be asked.
 
 A client connects when it is first used, starting a daemon if need be, and keeps its
-connection. A call that a restart of the daemon cut off is sent again where that cannot
-do harm: an enqueue carries a key by which the daemon knows it, and reading changes
-nothing. Replies are the API's documents.
+connection. Replies are the API's documents.
 """
 
 from __future__ import annotations
@@ -11,53 +9,25 @@ from __future__ import annotations
 import os
 import time
 
-from grass.client import autostart
-from grass.client.connection import Broken, Connection, quoted
+from grass.client.caller import Caller, query
+from grass.client.connection import quoted
 from grass.client.surroundings import (
     caller_directory,
     caller_environment,
     caller_umask,
 )
-from grass.config import Home, home
-from grass.errors import NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Self, TypeVar
+    from collections.abc import Iterable, Iterator, Sequence
 
     from grass.client.wire import Document
 
-    T = TypeVar("T")
-
-PATIENCE_S = 30.0
-_FIRST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 0.5
 _PAGE = 1000
 
 
-class Client:
+class Client(Caller):
     """A caller's way to the daemon of one state directory."""
-
-    def __init__(self, place: Home | None = None, *, may_start: bool = True) -> None:
-        """Choose the daemon; nothing is connected yet."""
-        self.home = home() if place is None else place
-        self._connect = autostart.connect if may_start else autostart.connect_running
-        self._connection: Connection | None = None
-
-    def __enter__(self) -> Self:
-        """Return the client itself."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Hang up."""
-        self.close()
-
-    def close(self) -> None:
-        """Hang up; a later call connects again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def enqueue(self, command: Sequence[str] | str, **settings: object) -> int:
         """Add one job and return its id once it is durable."""
@@ -82,30 +52,38 @@ class Client:
             "directory": caller_directory(),
             "umask": caller_umask(),
         }
-        return self._patiently(lambda: self._once("POST", "/jobs", body))
+        return self.patiently(lambda: self.once("POST", "/jobs", body))
 
     def overview(self, queue: str | None = None) -> Document:
         """Read the daemon, workers, queues, and the jobs worth looking at."""
-        return self._read("/overview" + _query(queue=queue))
+        return self.read("/overview" + query(queue=queue))
 
-    def jobs(
-        self, *, states: Sequence[str] = (), queue: str | None = None
+    def jobs(  # noqa: PLR0913 -- each narrows what is read
+        self,
+        *,
+        states: Sequence[str] = (),
+        queue: str | None = None,
+        project: str | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        select: Sequence[str] = (),
+        newest_first: bool = False,
     ) -> Iterator[Document]:
-        """Read all jobs, the oldest first, a page at a time."""
-        after = None
-        while True:
-            wanted = _query(
-                queue=queue, order="oldest", limit=_PAGE, after=after, state=states
-            )
-            page = self._read("/jobs" + wanted)
-            yield from page["jobs"]
-            after = page["next"]
-            if after is None:
-                return
+        """Read jobs, a page at a time, the oldest first unless told otherwise."""
+        wanted: dict[str, object] = {"state": list(states), "queue": queue}
+        wanted |= {"project": project, "name": name, "owner": owner}
+        wanted["select"] = list(select)
+        wanted["order"] = "newest" if newest_first else "oldest"
+        cursor = "before" if newest_first else "after"
+        return self._pages("/jobs", "jobs", cursor, wanted)
 
     def job(self, selector: int | str) -> Document:
         """Read the one job that a selector names."""
-        return self._read(f"/jobs/{quoted(str(selector))}")
+        return self.read(f"/jobs/{quoted(str(selector))}")
+
+    def explain(self, selector: int | str) -> Document:
+        """Read why a job waits, or how it ended."""
+        return self.read(f"/jobs/{quoted(str(selector))}/explain")
 
     def output(
         self,
@@ -114,25 +92,84 @@ class Client:
         follow: bool = False,
         attempt: int | None = None,
         stderr: bool = False,
+        tail: int | None = None,
     ) -> Iterator[bytes]:
-        """Read what a job wrote; with `follow`, until it has ended.
+        """Read what a job wrote, or its last lines; with `follow`, until it has ended.
 
         Following survives a restart of the daemon, so it needs an id for a selector.
         """
-        wanted = _query(
-            follow="1" if follow else None,
-            attempt=attempt,
-            stream="stderr" if stderr else None,
-        )
-        path = f"/jobs/{quoted(str(selector))}/output{wanted}"
-        return self._followed(path) if follow else self._again(self._stream(path))
+        stream = "stderr" if stderr else None
+        wanted = {"attempt": attempt, "stream": stream, "tail": tail}
+        path = f"/jobs/{quoted(str(selector))}/output"
+        if not follow:
+            return self.again(lambda: self.stream(path + query(**wanted)))[1]
+        from grass.client.following import follow_output
+
+        return follow_output(self, path, {"follow": "1", **wanted})
+
+    def events(
+        self, after: int | None = None, job: int | None = None, kind: str | None = None
+    ) -> Iterator[Document]:
+        """Read the journal from a number on, a page at a time, the oldest first."""
+        wanted: dict[str, object] = {"after": after, "job": job, "kind": kind}
+        return self._pages("/events", "events", "after", wanted)
+
+    def follow_events(
+        self, after: int | None = None, job: int | None = None, kind: str | None = None
+    ) -> Iterator[Document]:
+        """Give events as they happen; without a number to begin after, from now on.
+
+        Goes on over a restart of the daemon; ends with an error when it was stopped.
+        """
+        from grass.client.following import follow_events
+
+        return follow_events(self, after, {"job": job, "kind": kind})
+
+    def select(self, select: Sequence[str]) -> Document:
+        """Tell which jobs selectors mean now: `jobs` and their `count`."""
+        body = {"select": list(select)}
+        return self.again(lambda: self.once("POST", "/jobs/select", body))
 
     def cancel(
         self, select: Sequence[str], *, grace_s: float | None = None, signal: int = 15
     ) -> Document:
         """End jobs; answered once the wish is durable, not when they are gone."""
-        body = {"select": list(select), "grace_s": grace_s, "signal": signal}
-        return self._write("POST", "/jobs/cancel", body)
+        return self._verb("cancel", select, grace_s=grace_s, signal=signal)
+
+    def hold(self, select: Sequence[str]) -> Document:
+        """Keep jobs from starting until they are released."""
+        return self._verb("hold", select)
+
+    def release(self, select: Sequence[str]) -> Document:
+        """Let held jobs start when their turn comes."""
+        return self._verb("release", select)
+
+    def rerun(
+        self, select: Sequence[str], *, hold: bool = False, **changes: object
+    ) -> Document:
+        """Give ended jobs a new attempt, changed where a field is named."""
+        return self._verb("rerun", select, hold=hold, **changes)
+
+    def edit(self, select: Sequence[str], **changes: object) -> Document:
+        """Change jobs that have not started, where a field is named."""
+        return self._verb("edit", select, **changes)
+
+    def suspend(self, select: Sequence[str]) -> Document:
+        """Stop running jobs where they are; their units stay held."""
+        return self._verb("suspend", select)
+
+    def continue_(self, select: Sequence[str]) -> Document:
+        """Let suspended jobs go on."""
+        return self._verb("continue", select)
+
+    def remove(self, select: Sequence[str]) -> Document:
+        """Forget these ended jobs, with their output."""
+        return self._verb("remove", select)
+
+    def prune(self, older_s: float, *, dry_run: bool = False) -> Document:
+        """Forget jobs that ended that long ago, with their output."""
+        body = {"older_s": older_s, "dry_run": dry_run}
+        return self.write("POST", "/jobs/prune", body)
 
     def wait(
         self, select: Sequence[str], timeout_s: float | None = None
@@ -143,127 +180,76 @@ class Client:
         def once() -> list[Document]:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             body = {"select": list(select), "timeout_s": left}
-            found: list[Document] = self._once("POST", "/jobs/wait", body)["jobs"]
+            found: list[Document] = self.once("POST", "/jobs/wait", body)["jobs"]
             return found
 
         # After a restart `all` or `last` may mean other jobs; ids do not.
         named_by_id = all(one.replace("-", "").isdecimal() for one in select)
-        return self._patiently(once) if named_by_id else self._only_once(once)
+        return self.patiently(once) if named_by_id else self.only_once(once)
 
     def queue(self, name: str) -> Document:
         """Read a queue's name, prefix and whether it is paused."""
-        return self._read(f"/queues/{quoted(name)}")
+        return self.read(f"/queues/{quoted(name)}")
 
     def create_queue(self, name: str, body: Document) -> Document:
         """Create a queue; the same again is fine."""
-        return self._again(lambda: self._once("PUT", f"/queues/{quoted(name)}", body))
+        return self.again(lambda: self.once("PUT", f"/queues/{quoted(name)}", body))
+
+    def edit_queue(self, name: str, body: Document) -> Document:
+        """Change a queue, and this daemon's view of it; the same again is fine."""
+        return self.again(lambda: self.once("PATCH", f"/queues/{quoted(name)}", body))
 
     def delete_queue(self, name: str) -> Document:
         """Remove a queue that has no unfinished jobs."""
-        return self._write("DELETE", f"/queues/{quoted(name)}")
+        return self.write("DELETE", f"/queues/{quoted(name)}")
 
     def pause(self, queue: str | None = None) -> Document:
         """Start no more jobs, of one queue or of all."""
-        return self._write("POST", "/pause", {"queue": queue})
+        return self.write("POST", "/pause", {"queue": queue})
 
-    def resume(self, queue: str | None = None) -> Document:
-        """Start jobs again."""
-        return self._write("POST", "/resume", {"queue": queue})
+    def resume(
+        self,
+        queue: str | None = None,
+        unit: str | None = None,
+        worker: str | None = None,
+    ) -> Document:
+        """Start jobs again: of a queue, on a drained unit, or everywhere."""
+        body = {"queue": queue, "unit": unit, "worker": worker}
+        return self.write("POST", "/resume", body)
+
+    def drain(self, unit: str, worker: str | None = None) -> Document:
+        """Start nothing new on a unit; running jobs finish."""
+        return self.write("POST", "/drain", {"unit": unit, "worker": worker})
+
+    def add_capacity(
+        self, capacity: str | Document, worker: str | None = None
+    ) -> Document:
+        """Give a worker units besides those that were found."""
+        body = {"capacity": capacity, "worker": worker}
+        return self.write("POST", "/capacity/add", body)
+
+    def remove_capacity(self, unit: str, worker: str | None = None) -> Document:
+        """Take a unit away that was added, once nobody holds it."""
+        body = {"unit": unit, "worker": worker}
+        return self.write("POST", "/capacity/remove", body)
+
+    def config(self) -> Document:
+        """Read the daemon's own settings."""
+        return self.read("/config")
 
     def stop(self, *, jobs: bool = False) -> Document:
         """Have the daemon stop; `jobs` ends the running ones first."""
-        return self._write("POST", "/daemon/stop", {"jobs": jobs})
+        return self.write("POST", "/daemon/stop", {"jobs": jobs})
 
-    def prune(self, older_s: float, *, dry_run: bool = False) -> Document:
-        """Forget jobs that ended that long ago, with their output."""
-        body = {"older_s": older_s, "dry_run": dry_run}
-        return self._write("POST", "/jobs/prune", body)
+    def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:
+        return self.write("POST", f"/jobs/{verb}", {"select": list(select), **more})
 
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            self._connection = self._connect(self.home)
-        return self._connection
-
-    def _once(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
-        try:
-            return self._connected().exchange(method, path, body)
-        except Broken:
-            self.close()
-            raise
-
-    def _stream(self, path: str) -> Callable[[], Iterator[bytes]]:
-        def call() -> Iterator[bytes]:
-            try:
-                return self._connected().stream("GET", path)
-            except Broken:
-                self.close()
-                raise
-
-        return call
-
-    def _followed(self, path: str) -> Iterator[bytes]:
-        seen = 0
+    def _pages(
+        self, path: str, field: str, cursor: str, wanted: dict[str, object]
+    ) -> Iterator[Document]:
         while True:
-            known = seen
-            try:
-                for piece in self._patiently(self._stream(path)):
-                    fresh = piece[known:]
-                    known -= len(piece) - len(fresh)
-                    seen += len(fresh)
-                    yield fresh
-            except Broken:
-                self.close()
-            else:
+            page = self.read(path + query(limit=_PAGE, **wanted))
+            yield from page[field]
+            if page["next"] is None:
                 return
-
-    def _read(self, path: str) -> Document:
-        return self._again(lambda: self._once("GET", path))
-
-    def _write(self, method: str, path: str, body: object = None) -> Document:
-        return self._only_once(lambda: self._once(method, path, body))
-
-    def _only_once(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except Broken:
-            raise _interrupted() from None
-
-    def _again(self, call: Callable[[], T]) -> T:
-        try:
-            return call()
-        except Broken:
-            return self._only_once(call)
-
-    def _patiently(self, call: Callable[[], T]) -> T:
-        """Repeat a call that broke off until a daemon has answered it."""
-        deadline, pause = None, _FIRST_PAUSE_S
-        while True:
-            began = time.monotonic()
-            try:
-                return call()
-            except Broken:
-                now = time.monotonic()
-                if deadline is None or now - began > PATIENCE_S:
-                    deadline, pause = now + PATIENCE_S, _FIRST_PAUSE_S
-            except NoDaemon:
-                # Somebody else may be about to start it, but not after `grass stop`.
-                if deadline is None or os.path.exists(self.home.stopped):
-                    raise
-            if time.monotonic() > deadline:
-                raise _interrupted() from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
-
-
-def _interrupted() -> NoDaemon:
-    return NoDaemon(
-        "the daemon went away before it answered", "see `grass show`, then try again"
-    )
-
-
-def _query(**fields: object) -> str:
-    pairs = []
-    for name, value in fields.items():
-        values = value if isinstance(value, (list, tuple)) else [value]
-        pairs += [f"{name}={quoted(str(one))}" for one in values if one is not None]
-    return "?" + "&".join(pairs) if pairs else ""
+            wanted = {**wanted, cursor: page["next"]}

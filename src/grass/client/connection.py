@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import _socket  # `socket` costs more to import than the exchange
 import os
+import sys
 
 from grass.client.wire import decoded, encoded
-from grass.errors import GrassError, ProtocolError, error_classes
+from grass.errors import Forbidden, GrassError, ProtocolError, error_classes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Connection:
         """Take over a connected socket."""
         self._channel = channel
         self._unread = b""
+        self.headers: dict[str, str] = {}
+        """Those of the last reply, names in lower case."""
 
     def close(self) -> None:
         """Hang up."""
@@ -50,8 +53,8 @@ class Connection:
     def stream(self, method: str, path: str, body: object = None) -> Iterator[bytes]:
         """Send a request at once and give its reply's body as it comes."""
         self._send(method, path, b"" if body is None else encoded(body))
-        status, headers = self._read_head()
-        pieces = self._body(headers)
+        status, self.headers = self._read_head()
+        pieces = self._body(self.headers)
         if status != _OK:
             raise _problem(status, b"".join(pieces))
         return pieces
@@ -129,7 +132,20 @@ def open_connection(path: str) -> Connection | None:
     except OSError as error:
         channel.close()
         raise GrassError(f"{path}: {error.strerror}") from error
+    _check_peer(channel, path)
     return Connection(channel)
+
+
+def _check_peer(channel: _socket.socket, path: str) -> None:
+    """Tell nothing, environments above all, to a stranger who listens there."""
+    credentials = channel.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    uid = int.from_bytes(credentials[4:8], sys.byteorder)
+    if uid not in (0, os.geteuid()):
+        channel.close()
+        raise Forbidden(
+            f"the daemon at {path} belongs to another user (uid {uid})",
+            "set GRASS_HOME to a folder of your own",
+        )
 
 
 def _connect_from_folder(channel: _socket.socket, path: str) -> None:

@@ -9,21 +9,16 @@ from __future__ import annotations
 import os
 
 from grass.errors import UsageError
+from grass.model.environment import MARKER, outside_a_job, without_job_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-INSIDE_A_JOB = "GRASS_ATTEMPT_ID"
-KEPT = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
-"""Settings of the user, not of a job."""
-
 
 def caller_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a job enqueued here shall see."""
-    if INSIDE_A_JOB in environment:
-        return _without_job_variables(environment)
-    return dict(environment)
+    return outside_a_job(environment)
 
 
 def daemon_environment(
@@ -34,8 +29,8 @@ def daemon_environment(
     A daemon that was asked for keeps the caller's choice of GPUs; one that is started
     by the way, or from inside a job, does not.
     """
-    kept = _without_job_variables(environment)
-    if not asked_for or INSIDE_A_JOB in environment:
+    kept = without_job_variables(environment)
+    if not asked_for or MARKER in environment:
         kept.pop("CUDA_VISIBLE_DEVICES", None)
     kept["GRASS_HOME"] = folder
     return kept
@@ -56,11 +51,3 @@ def caller_umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _without_job_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith("GRASS_") or name in KEPT
-    }

@@ -43,6 +43,7 @@ class Attempt:
         "offset",
         "output",
         "output_bytes",
+        "own_output",
         "pid",
         "reason",
         "rusage",
@@ -52,6 +53,7 @@ class Attempt:
         "state",
         "stderr",
         "stderr_offset",
+        "suspended",
         "ticks",
         "time_limit",
     )
@@ -64,6 +66,7 @@ class Attempt:
         self.grace: float = limits["grace"]
         self.time_limit: float | None = limits["time_limit"]
         self.max_output: int | None = limits["max_output"]
+        self.own_output: bool = limits.get("own_output", False)
         self.meta = limits["meta"]
         self.state = "starting"
         self.looks = 0
@@ -73,6 +76,7 @@ class Attempt:
         self.started_at: int | None = None
         self.offset = 0
         self.stderr_offset = 0
+        self.suspended = False
         self.cgroup: str | None = None
         self.ladder: Ladder | None = None
         self.code: int | None = None
@@ -132,6 +136,7 @@ class Attempt:
             "grace": self.grace,
             "time_limit": self.time_limit,
             "max_output": self.max_output,
+            "own_output": self.own_output,
             "meta": self.meta,
         }
 
@@ -216,6 +221,7 @@ def attempt_of(spec: Spec) -> Attempt:
             "grace": spec.grace,
             "time_limit": spec.time_limit,
             "max_output": spec.max_output,
+            "own_output": spec.own_output,
             "meta": spec.meta,
         },
     )

@@ -53,6 +53,11 @@ class Cgroups:
             return None
         return path
 
+    def let_out(self, pid: int) -> None:
+        """Move a process to where the keeper itself is."""
+        if self._home is not None:
+            enter(os.path.dirname(self._home), pid)
+
     def remove(self, path: str) -> None:
         """Remove a cgroup; one that is still busy is tried again with the next."""
         self._stubborn.append(path)

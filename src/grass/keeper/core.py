@@ -44,6 +44,8 @@ class KeeperCore:
             events.Recall: self._recall,
             events.Stop: self._stop,
             events.Signal: self._signal,
+            events.Suspend: self._suspend,
+            events.Continue: self._continue,
             events.Forget: self._forget,
             events.Leave: self._leave,
             events.SocketMissing: self._socket_is_missing,
@@ -126,6 +128,16 @@ class KeeperCore:
         attempt = self._attempt_or_error(event.connection, event.id)
         if attempt is not None and attempt.state not in ("waiting", "exited"):
             self._want(effects.SignalTree(attempt.id, (event.signal,)))
+
+    def _suspend(self, event: events.Suspend, now: float) -> None:
+        attempt = self._attempt_or_error(event.connection, event.id)
+        if attempt is not None and attempt.state not in ("ended", "exited"):
+            self._custody.suspend(attempt, now)
+
+    def _continue(self, event: events.Continue, now: float) -> None:
+        attempt = self._attempt_or_error(event.connection, event.id)
+        if attempt is not None and attempt.state != "exited":
+            self._custody.go_on(attempt)
 
     def _forget(self, event: events.Forget, now: float) -> None:
         gone = [id for id in event.ids if self._custody.forget(id)]

@@ -20,13 +20,14 @@ from grass.keeper.timers import Timers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGTERM, SIGCONT = 15, 18
+SIGTERM, SIGCONT, SIGSTOP = 15, 18, 19
 # A job younger than this gets neither cgroup nor output checks: most never need them.
 SETTLE_S = 0.1
 LEFTOVER_GRACE_S = 2.0
 LOOK_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 UNREAPED_TRIES = 20
 OUTPUT_BYTES_PER_S = 1 << 30
+_PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
 
 
 class Custody:
@@ -100,6 +101,20 @@ class Custody:
             ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
             self._begin(ladder, attempt, now)
 
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        """Stop its processes, and once more those that were just being made."""
+        attempt.suspended = True
+        if attempt.state == "running" and attempt.ladder is None:
+            self.want(effects.SignalTree(attempt.id, (SIGSTOP,)))
+            self.timers.set("suspend", attempt.id, now + LOOK_AGAIN_S[0])
+
+    def go_on(self, attempt: Attempt) -> None:
+        """Let its processes go on."""
+        attempt.suspended = False
+        self.timers.cancel("suspend", attempt.id)
+        if attempt.state == "running":
+            self.want(effects.SignalTree(attempt.id, (SIGCONT,)))
+
     def forget(self, id: str) -> bool:
         """Drop an exit that is safe elsewhere; anything else stays."""
         attempt = self.attempts.get(id)
@@ -133,6 +148,8 @@ class Custody:
             self.want(effects.Measure(id))
         elif purpose == "unclear":
             self.want(effects.Inspect(id))
+        elif purpose == "suspend" and attempt.ladder is None:
+            self.want(effects.SignalTree(id, (SIGSTOP,)))
 
     def _forked(self, event: events.Forked, now: float) -> None:
         attempt = self.attempts[event.id]
@@ -151,6 +168,8 @@ class Custody:
             self.timers.set("settle", "", now + SETTLE_S)
         if attempt.time_limit is not None and attempt.time_limit <= SETTLE_S:
             self.timers.set("time limit", event.id, now + attempt.time_limit)
+        if attempt.suspended:
+            self.suspend(attempt, now)
         self._resume_ladder(attempt, now)
 
     def _resume_ladder(self, attempt: Attempt, now: float) -> None:
@@ -191,6 +210,7 @@ class Custody:
             return
         attempt.output_bytes = event.output_bytes
         if event.empty:
+            self._check_output(attempt)
             self._finish(attempt)
         elif ("leftovers", event.id) not in self.timers:
             self._begin_on_leftovers(attempt, now)
@@ -212,7 +232,7 @@ class Custody:
         attempt.state = "exited"
         self._ended.pop(attempt.id, None)
         self.live -= 1
-        for purpose in ("kill", "leftovers", "time limit", "output", "unclear"):
+        for purpose in _PURPOSES:
             self.timers.cancel(purpose, attempt.id)
         self.want(effects.Release(attempt.id))
         self.want(effects.Publish(attempt.exited_entry("exited")))
@@ -272,6 +292,16 @@ class Custody:
             self._limit_reached(attempt, now, "output limit")
         else:
             self._watch_output(attempt, attempt.max_output - event.written, now)
+
+    def _check_output(self, attempt: Attempt) -> None:
+        """Hold a job to its limit that wrote faster than was looked."""
+        limit = attempt.max_output
+        if limit is None or attempt.output_bytes <= limit:
+            return
+        attempt.reason = attempt.reason or "output limit"
+        if attempt.own_output:
+            self.want(effects.Truncate(attempt.output, attempt.offset + limit))
+            attempt.output_bytes = limit
 
     def _limit_reached(self, attempt: Attempt, now: float, reason: str) -> None:
         if attempt.state == "running":

@@ -91,6 +91,13 @@ class Measure(NamedTuple):
     id: str
 
 
+class Truncate(NamedTuple):
+    """Cut a file to this size."""
+
+    path: str
+    size: int
+
+
 class Adopt(NamedTuple):
     """Watch a process that a dead keeper left; answered by an Adopted... or Missing."""
 
@@ -148,6 +155,7 @@ Effect = (
     | Survey
     | Enclose
     | Measure
+    | Truncate
     | Adopt
     | Search
     | Inspect

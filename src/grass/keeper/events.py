@@ -28,6 +28,8 @@ class Spec(NamedTuple):
     nice: int
     cpus: list[int] | None
     meta: Any
+    own_output: bool = False
+    """Whether nobody else writes to its output, so that it may be cut."""
 
 
 class Opened(NamedTuple):
@@ -81,6 +83,20 @@ class Signal(NamedTuple):
     connection: int
     id: str
     signal: int
+
+
+class Suspend(NamedTuple):
+    """Stop every process of the attempt where it is."""
+
+    connection: int
+    id: str
+
+
+class Continue(NamedTuple):
+    """Let every process of the attempt go on."""
+
+    connection: int
+    id: str
 
 
 class Forget(NamedTuple):
@@ -205,6 +221,8 @@ Event = (
     | Recall
     | Stop
     | Signal
+    | Suspend
+    | Continue
     | Forget
     | Leave
     | Forked

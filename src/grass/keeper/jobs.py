@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grass.keeper import cgroups, effects, events, pidfd
@@ -27,6 +28,7 @@ from grass.keeper.tree import (
     marker_of,
     start_ticks,
 )
+from grass.keeper.usage import Written, peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,23 +50,6 @@ class Careful:
         self.pid = pid
         self.reader = reader
         self.report: dict[str, object] = {}
-
-
-class Written:
-    """Where an attempt writes, and how long the files were before it did."""
-
-    __slots__ = ("files", "local")
-
-    def __init__(self, files: list[tuple[str, int]], local: bool) -> None:
-        """Note the files, output first."""
-        self.files = files
-        self.local = local
-
-    def sizes(self) -> list[int]:
-        """Return what was written to each; unknown on a disk that may hang is 0."""
-        if not self.local:
-            return [0]
-        return [_size(path) - offset for path, offset in self.files]
 
 
 class Jobs:
@@ -176,7 +161,7 @@ class Jobs:
             rusage = {
                 "user_s": usage.ru_utime,
                 "system_s": usage.ru_stime,
-                "max_rss": usage.ru_maxrss << 10,
+                "max_rss": peak_memory(usage.ru_maxrss),
             }
             yield events.ChildEnded(pid, status, rusage, utc_us())
 
@@ -216,6 +201,18 @@ class Jobs:
         """Forget what was read of all processes, which is old by now."""
         self._forest.look_away()
 
+    def spare(self, daemon: int) -> None:
+        """Count a process to no attempt, and let it out of an attempt's cgroup."""
+        self._forest.daemons.add(daemon)
+        self._forest.look_away()
+        for main in self._forest.mains.values():
+            if main.cgroup is not None and daemon in cgroups.pids(main.cgroup):
+                self._cgroups.let_out(daemon)
+
+    def spare_no_more(self, daemon: int) -> None:
+        """Forget a daemon that hung up."""
+        self._forest.daemons.discard(daemon)
+
     def enclose(self, effect: effects.Enclose) -> events.Enclosed | None:
         """Move the attempt's tree into a cgroup of its own, if one can be made."""
         main = self._forest.mains.get(effect.id)
@@ -234,6 +231,11 @@ class Jobs:
             inside |= outside
             self._forest.look_away()
         return events.Enclosed(main.id, path)
+
+    def truncate(self, effect: effects.Truncate) -> None:
+        """Cut a file that became too long."""
+        with suppress(OSError):
+            os.truncate(effect.path, effect.size)
 
     def measure(self, effect: effects.Measure) -> events.Measured | None:
         """Look how much the attempt wrote."""
@@ -309,10 +311,3 @@ class Jobs:
 def utc_us() -> int:
     """Return the present time in microseconds UTC."""
     return time.time_ns() // 1000
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

@@ -78,6 +78,7 @@ class Loop:
             effects.Survey: jobs.survey,
             effects.Enclose: jobs.enclose,
             effects.Measure: jobs.measure,
+            effects.Truncate: jobs.truncate,
             effects.Adopt: jobs.adopt,
             effects.Search: jobs.search,
             effects.Inspect: jobs.inspect,
@@ -182,6 +183,7 @@ class Loop:
             return
         connection = Connection(channel)
         self._connections[connection.descriptor] = connection
+        self._jobs.spare(connection.peer)
         self.watch(connection.descriptor, lambda: self._receive(connection))
         self.feed(events.Opened(connection.descriptor))
 
@@ -211,6 +213,7 @@ class Loop:
         if self._connections.pop(connection.descriptor, None) is None:
             return
         self.unwatch(connection.descriptor)
+        self._jobs.spare_no_more(connection.peer)
         connection.close()
         self.feed(events.Closed(connection.descriptor))
 

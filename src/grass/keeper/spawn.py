@@ -59,10 +59,11 @@ class Spawner:
 
     def spawn(self, spec: Spec) -> tuple[int, Outputs]:
         """Start the program the fast way and return its pid."""
-        umask = os.umask(spec.umask)
+        umask = os.umask(_kind_umask(spec))
         try:
             _enter(spec.cwd)
             outputs = open_outputs(spec, _OPEN_FLAGS)
+            os.umask(spec.umask)
             try:
                 return self._run(spec, find_program(spec), outputs), outputs
             finally:
@@ -113,10 +114,11 @@ def _become(spec: Spec, writer: int) -> None:
         os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
         _reset_signals()
         os.setsid()
-        os.umask(spec.umask)
+        os.umask(_kind_umask(spec))
         _set_priority(spec)
         _enter(spec.cwd)
         outputs = open_outputs(spec, _OPEN_FLAGS & ~os.O_NONBLOCK)
+        os.umask(spec.umask)
         program = find_program(spec)
         null = os.open(os.devnull, os.O_RDWR)
         for source, target in ((null, 0), (outputs.stdout, 1), (outputs.stderr, 2)):
@@ -171,6 +173,14 @@ def _set_priority(spec: Spec) -> None:
     except (OSError, ValueError) as error:
         wanted = f"priority {spec.nice} and cores {spec.cpus}"
         raise CannotStart(f"could not start: {wanted}: {_cause(error)}") from None
+
+
+def _kind_umask(spec: Spec) -> int:
+    """Return the job's umask without what would lock its own user out.
+
+    Folders of output are shared with other jobs, and the file is read by the daemon.
+    """
+    return spec.umask & 0o077
 
 
 def _enter(cwd: str) -> None:

@@ -3,7 +3,8 @@
 A process belongs to an attempt when it is its main process, is in that one's session,
 descends from such a process, is in the attempt's cgroup or carries its marker in the
 environment. An orphan that none of this fits is counted to an attempt once no other
-attempt whose main process lives could have started it.
+attempt whose main process lives could have started it. A daemon is nobody's, even one
+that a job started.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class Forest:
     def __init__(self, keeper_pid: int) -> None:
         """Begin without trees; orphans are children of `keeper_pid`."""
         self.mains: dict[str, Main] = {}
+        self.daemons: set[int] = set()
+        """Processes that are connected to the keeper, which no attempt may claim."""
         self._keeper = keeper_pid
         self._by_pid: dict[int, Main] = {}
         self._children = _open_children(keeper_pid)
@@ -182,12 +185,12 @@ class Forest:
         ]
 
     def _never_members(self, stats: dict[int, Stat]) -> set[int]:
-        """Return the keeper and what it descends from, which no job can have made.
+        """Return daemons, the keeper and what it descends from.
 
         Membership is inherited, so one wrong yes about the first process of a machine
         would be a yes about all of them.
         """
-        never = {0, 1}
+        never = {0, 1, *self.daemons}
         above: Stat | None = stats.get(self._keeper)
         while above is not None and above.pid not in never:
             never.add(above.pid)
@@ -243,7 +246,8 @@ class Forest:
     def _orphans(self) -> list[Stat]:
         """Return the children of the keeper that are no attempt's main process."""
         children = map(int, self._read_children().split())
-        found = [read_stat(pid) for pid in children if pid not in self._by_pid]
+        known = self.daemons | self._by_pid.keys()
+        found = [read_stat(pid) for pid in children if pid not in known]
         return [stat for stat in found if stat is not None and not stat.dead]
 
     def _read_children(self) -> bytes:

@@ -8,12 +8,13 @@ answered with an error. Text may carry bytes that are not UTF-8 as lone surrogat
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from typing import TYPE_CHECKING
 
 from grass.keeper import events
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
 LINE_LIMIT = 64 << 20
@@ -84,6 +85,7 @@ def _start(message: events.Entry, connection: int) -> events.Start:
         int(get("nice") or 0),
         None if get("cpus") is None else [int(cpu) for cpu in message["cpus"]],
         get("meta"),
+        bool(get("own_output")),
     )
     if not spec.argv:
         raise ValueError("argv is empty")
@@ -107,6 +109,14 @@ def _signal(message: events.Entry, connection: int) -> events.Signal:
     return events.Signal(connection, _text(message["id"]), number)
 
 
+def _suspend(message: events.Entry, connection: int) -> events.Suspend:
+    return events.Suspend(connection, _text(message["id"]))
+
+
+def _continue(message: events.Entry, connection: int) -> events.Continue:
+    return events.Continue(connection, _text(message["id"]))
+
+
 def _recall(message: events.Entry, connection: int) -> events.Recall:
     return events.Recall(_texts(message["ids"]))
 
@@ -127,6 +137,8 @@ _READERS: dict[str, Callable[[events.Entry, int], events.Event]] = {
     "start": _start,
     "stop": _stop,
     "signal": _signal,
+    "suspend": _suspend,
+    "continue": _continue,
     "recall": _recall,
     "forget": _forget,
     "hello": _hello,
@@ -170,6 +182,13 @@ def _signal_number(value: object) -> int:
     return value
 
 
+def _peer(channel: socket.socket) -> int:
+    """Return the pid at the other end."""
+    size = struct.calcsize("3i")
+    credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return int(struct.unpack("3i", credentials)[0])
+
+
 class Connection:
     """One daemon's end: lines in, entries out, neither ever waiting."""
 
@@ -177,6 +196,7 @@ class Connection:
         """Take over the socket."""
         channel.setblocking(False)
         self.descriptor = channel.fileno()
+        self.peer = _peer(channel)
         self.listening = False
         self.writing = False
         self._channel = channel

@@ -36,6 +36,7 @@ class Report(Message, tag="report"):
     output_offset: int = 0
     stderr: str | None = None
     stopping: bool = False
+    stderr_offset: int = 0
 
 
 class Exited(Message, tag="exited"):
@@ -61,6 +62,7 @@ class Started(Message, tag="started"):
     output: str | None = None
     output_offset: int = 0
     stderr: str | None = None
+    stderr_offset: int = 0
 
 
 class Hello(Message, tag="hello"):
@@ -129,6 +131,9 @@ class Start(Message, tag="start"):
     stderr: str | None = None
     max_output: int | None = None
     grace_s: float = 15.0
+    time_limit_s: float | None = None
+    nice: int = 0
+    index: int | None = None
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""
 
@@ -140,6 +145,18 @@ class Stop(Message, tag="stop"):
     grace_s: float
     signal: int = 15
     reason: str = "cancelled"
+
+
+class Suspend(Message, tag="suspend"):
+    """Stop every process of this attempt where it is."""
+
+    attempt: str
+
+
+class Continue(Message, tag="continue"):
+    """Let every process of this attempt go on."""
+
+    attempt: str
 
 
 class Recall(Message, tag="recall"):
@@ -186,6 +203,8 @@ ToWorker = (
     | Units
     | Start
     | Stop
+    | Suspend
+    | Continue
     | Recall
     | Forget
     | Resync

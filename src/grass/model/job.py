@@ -6,6 +6,7 @@ own. Neither knows how it is stored or placed. States change only through `lifec
 
 import msgspec
 
+from grass.model.dependencies import After
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation, Request
 
@@ -19,7 +20,11 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """How to run: shared by every job of an array or a bulk call."""
 
     request: Request
+    prefix: tuple[str, ...] = ()
+    """The queue's part of the command, as it was when the last attempt started."""
     cwd: str | None = None
+    queue_cwd: str | None = None
+    """The queue's directory, for jobs that named none themselves."""
     base_env: int | None = None
     """The stored environment of the caller; None: the worker's own."""
     env: tuple[tuple[str, str], ...] = ()
@@ -30,6 +35,22 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     raw: bool = False
     pin: bool = False
     grace_s: float = DEFAULT_GRACE_S
+    after: tuple[After, ...] = ()
+    """The jobs that must have ended, and how, before this one may start."""
+    begin_at: int | None = None
+    time_limit_s: float | None = None
+    retries: int = 0
+    """How many failures are followed by another attempt."""
+    backoff_s: float = 0.0
+    """The pause before the first retry; every further one is twice as long."""
+    retry_on: tuple[str, ...] = ()
+    """The failures that are retried; empty: all."""
+    retry_lost: int = 0
+    nice: int = 0
+    at_most: int | None = None
+    """How many members of its array may run at a time."""
+    max_fails: int | None = None
+    """After so many failed members of its array the queue pauses."""
 
 
 class Job(msgspec.Struct, gc=False):
@@ -55,6 +76,18 @@ class Job(msgspec.Struct, gc=False):
     attempts: int = 0
     stopping_since: int | None = None
     """When a cancel was accepted; from then on no attempt starts."""
+    index: int | None = None
+    array: int | None = None
+    """The first job of the array it belongs to."""
+    not_before: int | None = None
+    """When the pause before a retry is over."""
+    failures: int = 0
+    """Failed attempts that were retried."""
+    losses: int = 0
+    """Lost attempts that were followed by another."""
+    suspended_since: int | None = None
+    met: bool = False
+    """Whether its dependencies were all met once; then they count no more."""
 
 
 class Attempt(msgspec.Struct, gc=False):
@@ -76,6 +109,7 @@ class Attempt(msgspec.Struct, gc=False):
     output_offset: int = 0
     output_bytes: int = 0
     stderr: str | None = None
+    stderr_offset: int = 0
     max_rss: int | None = None
     cpu_s: float | None = None
     after: int | None = None

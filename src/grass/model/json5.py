@@ -21,6 +21,20 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _OFFSET = re.compile(r"near (\d+)")
+_FOUND = re.compile(r"found U\+([0-9a-fA-F]+)")
+_WORDS = {
+    "NumericLiteral": "not a number that can be used",
+    "Unclosed b'object'": "this `{` is never closed",
+    "Unclosed b'array'": "this `[` is never closed",
+    "Unclosed b'string'": "this quote is never closed",
+    "Stray b'comma'": "one comma too many",
+    "b'comma' or": "expected `,` or the closing bracket",
+    "b'colon'": "expected `:`",
+    "IdentifierStart": "expected a name, in quotes if it is not a plain word",
+    "JSON5Value": "expected a value",
+    "No JSON data": "it is empty",
+}
+"""What pyjson5 says, in the order it is looked for, and what people understand."""
 
 
 def _pyjson5() -> ModuleType:
@@ -62,16 +76,15 @@ def _offset(reason: str, text: str) -> int:
 
 
 def _in_plain_words(reason: str) -> str:
+    """Say what pyjson5 found wrong without its names for the parts of a grammar."""
     if reason.startswith("Extra data"):
         return "something follows the closing brace"
-    if "NumericLiteral" in reason:
-        return "not a number that can be used"
-    if "Maximum nesting" in reason or "nesting" in reason:
+    if "nesting" in reason:
         return f"nested deeper than {DEEPEST}"
-    if "starting near" in reason:
-        kind = re.sub(r"b'(\w+)'", r"\1", reason.split(" starting near", maxsplit=1)[0])
-        return f"{kind[:1].lower()}{kind[1:]}"
-    return _OFFSET.sub("here", reason).replace("near here", "here").lower()
+    known = (text for part, text in _WORDS.items() if part in reason)
+    words = next(known, "this is not JSON5")
+    found = _FOUND.search(reason)
+    return f"{words}, found `{chr(int(found.group(1), 16))}`" if found else words
 
 
 def _refuse_repeated_keys(text: str, what: str) -> None:

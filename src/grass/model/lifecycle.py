@@ -40,6 +40,7 @@ ENDED = frozenset(
     {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.LOST}
 )
 UNFINISHED = frozenset(JobState) - ENDED
+_RERUN = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 
 JOB_ARROWS: dict[JobState, frozenset[JobState]] = {
     JobState.HELD: frozenset({JobState.WAITING, JobState.QUEUED, JobState.CANCELLED}),
@@ -48,10 +49,10 @@ JOB_ARROWS: dict[JobState, frozenset[JobState]] = {
         {JobState.HELD, JobState.WAITING, JobState.RUNNING, JobState.CANCELLED}
     ),
     JobState.RUNNING: ENDED | {JobState.QUEUED, JobState.WAITING},
-    JobState.SUCCEEDED: frozenset({JobState.QUEUED}),
-    JobState.FAILED: frozenset({JobState.QUEUED, JobState.WAITING}),
-    JobState.CANCELLED: frozenset({JobState.QUEUED}),
-    JobState.LOST: frozenset({JobState.QUEUED}),
+    JobState.SUCCEEDED: _RERUN,
+    JobState.FAILED: _RERUN,
+    JobState.CANCELLED: _RERUN,
+    JobState.LOST: _RERUN,
 }
 
 ATTEMPT_ARROWS: dict[AttemptState, frozenset[AttemptState]] = {

@@ -28,6 +28,17 @@ class Queue(msgspec.Struct):
     default_request: Request | None = None
     max_running: int | None = None
     views: dict[str, View] = {}
+    max_fails: int | None = None
+    """After so many failures in a row the queue pauses."""
+    fails: int = 0
+    """Failures in a row, as far as they count towards `max_fails`."""
+    paused_reason: str | None = None
+    """Why the queue paused by itself; None where somebody paused it."""
+
+    @property
+    def cwd(self) -> str | None:
+        """The directory that goes with the prefix."""
+        return next((view.cwd for view in self.views.values() if view.cwd), None)
 
     @property
     def prefix(self) -> tuple[str, ...]:

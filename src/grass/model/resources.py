@@ -119,6 +119,8 @@ def _count(kind: str, value: object) -> int:
         raise UsageError(f"{kind} has more units than any machine")
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         hint = f"for one unit of {value} write {{{kind}:[{value}]}}"
+    elif isinstance(value, str):
+        hint = f"for one unit of {value} write {{{kind}:['{value}']}}"
     else:
         hint = f"write {{{kind}:4}}"
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:

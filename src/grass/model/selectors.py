@@ -10,6 +10,7 @@ import re
 import msgspec
 
 from grass.errors import UsageError
+from grass.model import patterns
 from grass.model.lifecycle import JobState
 
 LARGEST_ID = 2**53
@@ -65,8 +66,8 @@ def _ids(text: str, first: int, last: str | None) -> Selection:
 
 def _pattern(text: str) -> str:
     try:
-        re.compile(text)
-    except re.error as error:
+        patterns.compile_pattern(text)
+    except ValueError as error:
         raise UsageError(
             f"`name~{text}`: {error}", "write a regular expression"
         ) from None

@@ -26,6 +26,8 @@ class Worker(msgspec.Struct):
     found: Found = {}
     added: Capacity = {}
     connected: bool = False
+    drained: dict[str, list[str]] = {}
+    """Units on which nothing new starts, by kind."""
 
     def found_capacity(self) -> Capacity:
         """Give the found units as plain amounts."""

@@ -71,6 +71,12 @@ class Scheduler:
             self._fleet.version += 1
         self._dispatch.opened(record)
 
+    def set_queue_paused(self, queue: str, *, paused: bool) -> None:
+        """Start nothing more of a queue, or go on."""
+        record = self._queue(queue)
+        record.paused = paused
+        self._dispatch.opened(record)
+
     def remove_queue(self, queue: str) -> None:
         """Remove a queue and its views; jobs left waiting in it find no worker."""
         record = self._queues.get(queue)
@@ -90,6 +96,10 @@ class Scheduler:
         record = self._limiter(limiter)
         record.at_most = at_most
         self._dispatch.opened(record)
+
+    def forget_limit(self, limiter: str) -> None:
+        """Drop a limiter that no job waits or runs under any more."""
+        self._limiters.pop(limiter, None)
 
     def enqueue(  # noqa: PLR0913 - what makes up a shape is named by the caller
         self,
@@ -115,6 +125,10 @@ class Scheduler:
         shape.queue.waiting += 1
         if shape.add((-priority, job if arrival is None else arrival, job)):
             dispatch.wake(shape)
+
+    def waits(self, job: int) -> bool:
+        """Tell whether a job stands in line."""
+        return job in self._dispatch.shape_of
 
     def remove(self, job: int) -> None:
         """Take a waiting job out; one that does not wait is left alone."""

@@ -43,6 +43,8 @@ class Explanation:
     limiter_full: tuple[int, int] | None
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
+    impossible: str | None
+    """Why no worker that is here could run it, even when empty."""
     needs: tuple[Need, ...]
     together: tuple[Need, ...]
     """Kinds that are free there, but not on the same units as they must be."""
@@ -70,7 +72,8 @@ class Explanation:
         if self.limiter_full is not None:
             return "{} of at most {} of its array run".format(*self.limiter_full)
         if self.worker is None:
-            return f"no worker of queue `{self.queue}` can run it at present"
+            nobody = f"no worker of queue `{self.queue}` can run it at present"
+            return f"{nobody}: {self.impossible}" if self.impossible else nobody
         return self._shortage()
 
     def _shortage(self) -> str:
@@ -106,6 +109,7 @@ def explain(
         queue_full=shape.queue.fullness(),
         limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
         worker=None if nearest is None else nearest.name,
+        impossible=None if nearest is not None else _impossible(dispatch, shape),
         needs=needs,
         together=together,
         holders=() if nearest is None else _holders(nearest, needs + together),
@@ -114,6 +118,12 @@ def explain(
         overtaken=0 if record is None else record.times,
         overtaken_s=0.0 if record is None else now - record.first_at,
     )
+
+
+def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
+    key = shape.key
+    serving = dispatch.fleet.serving(shape.queue)
+    return never_fits(serving, key.queue, key.request, key.labels)
 
 
 def never_fits(

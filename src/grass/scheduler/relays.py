@@ -61,7 +61,9 @@ class Relays:
 def may_follow(shape: Shape, hold: Hold) -> bool:
     """Tell whether the next job of a shape may take over exactly what is held."""
     worker = hold.worker
-    if shape.queue is not hold.queue or shape.limiter is not None:
+    if shape.queue is not hold.queue:
+        return False
+    if shape.limiter is not None or hold.limiter is not None:
         return False
     if (
         shape.queue.paused

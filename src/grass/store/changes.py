@@ -25,6 +25,18 @@ class Event(NamedTuple):
     data: str = "{}"
 
 
+class StoredEvent(NamedTuple):
+    """A line of the journal as it was written; `seq` only ever grows."""
+
+    seq: int
+    at: int
+    actor: str
+    kind: str
+    job: int | None
+    attempt: int | None
+    data: str
+
+
 class Call(NamedTuple):
     """What an idempotency key was answered with."""
 
@@ -63,6 +75,9 @@ class Changes(msgspec.Struct):
     arrivals: list[tuple[int, int]] = []
     """Ranges of ids that are written in slices; their jobs do not exist yet."""
     removed_arrivals: list[int] = []
+    arrays: dict[int, int] = {}
+    """How many members of an array have failed, by its first job."""
+    removed_arrays: list[int] = []
     removed_jobs: list[int] = []
     """Pruned: jobs leave with their attempts, their events and what only they used."""
 

@@ -16,7 +16,7 @@ from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
-from grass.store.changes import Call, Changes, Env
+from grass.store.changes import Call, Changes, Env, StoredEvent
 
 
 class Snapshot(msgspec.Struct):
@@ -38,6 +38,10 @@ class Snapshot(msgspec.Struct):
     calls: list[Call]
     counts: dict[str, int]
     output_bytes: int
+    arrays: dict[int, int] = {}
+    """Failed members, by the first job of the array."""
+    settled: dict[int, JobState] = {}
+    """How those jobs ended that unfinished ones depend on; missing ones are pruned."""
 
 
 class Order(StrEnum):
@@ -56,6 +60,11 @@ class JobFilter(msgspec.Struct, frozen=True):
 
     states: tuple[JobState, ...] = ()
     queue: str | None = None
+    project: str | None = None
+    name: str | None = None
+    owner: str | None = None
+    selections: tuple[Selection, ...] = ()
+    """Only jobs that one of these means."""
     before: int | None = None
     """Only ids below this one: where the page before ended."""
     after: int | None = None
@@ -96,6 +105,20 @@ class Store(Protocol):
 
     def finished_before(self, at: int, limit: int) -> list[int]:
         """Give jobs that ended before a time, the oldest first."""
+
+    def environments(self, ids: list[int]) -> list[Env]:
+        """Read these stored environments."""
+
+    def events(
+        self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
+    ) -> list[StoredEvent]:
+        """Read the journal from a line on, the oldest first."""
+
+    def last_event(self) -> int:
+        """Give the number of the journal's last line."""
+
+    def runtimes(self, name: str, limit: int) -> list[float]:
+        """Give the seconds that the last successful jobs of a name ran."""
 
     def close(self) -> None:
         """Let go of the database; may be called twice."""

@@ -4,14 +4,15 @@ Filters become SQL here and nowhere else; every value is a parameter.
 """
 
 import json
-import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from grass.model import patterns
 from grass.model.job import Job
 from grass.model.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
 from grass.store import rows
+from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Order
 
 Statements = Mapping[str, str]
@@ -24,9 +25,15 @@ _ORDERS = {
 }
 
 
+_IN_RANGES = """j.id IN (
+    SELECT k.id FROM json_each(?) AS r INNER JOIN jobs AS k
+    ON k.id BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
+)"""
+
+
 def add_functions(db: sqlite3.Connection) -> None:
     """Teach SQLite what selectors need."""
-    db.create_function("regexp", 2, _matches, deterministic=True)
+    db.create_function("regexp", 2, patterns.matches, deterministic=True)
 
 
 def page(
@@ -59,13 +66,28 @@ def select(
     db: sqlite3.Connection, sql: Statements, selections: list[Selection]
 ) -> list[int]:
     """Give the ids of all jobs that any of the selections means."""
-    clauses, values = [], []
-    for selection in selections:
-        clause, value = _clause(selection)
-        clauses.append(f"({clause})")
-        values.extend(value)
-    statement = sql["select_ids"].format(where=" OR ".join(clauses) or "FALSE")
+    where, values = _any_of(selections)
+    statement = sql["select_ids"].format(where=where)
     return [row[0] for row in db.execute(statement, values)]
+
+
+def events(
+    db: sqlite3.Connection,
+    sql: Statements,
+    wanted: tuple[int, int | None, tuple[str, ...]],
+    limit: int,
+) -> list[StoredEvent]:
+    """Read the journal: after a line, of a job, of some kinds."""
+    after, job, kinds = wanted
+    clauses, values = ["seq > ?"], list[object]([after])
+    if job is not None:
+        clauses.append("job = ?")
+        values.append(job)
+    if kinds:
+        clauses.append("kind IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(kinds))
+    statement = sql["read_events"].format(where=" AND ".join(clauses))
+    return [StoredEvent(*row) for row in db.execute(statement, (*values, limit))]
 
 
 def _with_details(
@@ -88,9 +110,14 @@ def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     if wanted.states:
         # Spelled out rather than bound, so that SQLite can use the partial index.
         clauses.append(f"j.state IN ({_quoted(wanted.states)})")
-    if wanted.queue is not None:
-        clauses.append("j.queue = ?")
-        values.append(wanted.queue)
+    for column in ("queue", "project", "name", "owner"):
+        if (value := getattr(wanted, column)) is not None:
+            clauses.append(f"j.{column} = ?")
+            values.append(value)
+    if wanted.selections:
+        either, chosen = _any_of(wanted.selections)
+        clauses.append(either)
+        values += chosen
     if wanted.before is not None:
         clauses.append("j.id < ?")
         values.append(wanted.before)
@@ -102,9 +129,33 @@ def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     return " AND ".join(clauses), values
 
 
+def _any_of(selections: Iterable[Selection]) -> tuple[str, list[object]]:
+    """Make one condition of many selectors; ids by the thousand are one list."""
+    clauses, values, ranges = list[str](), list[object](), list[tuple[int, int]]()
+    for selection in selections:
+        if selection.ids is not None:
+            ranges.append(selection.ids)
+            continue
+        clause, value = _clause(selection)
+        clauses.append(clause)
+        values += value
+    if ranges:
+        clauses.append(_IN_RANGES)
+        values.append(json.dumps(_merged(ranges)))
+    return f"({' OR '.join(clauses) or 'FALSE'})", values
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
 def _clause(selection: Selection) -> tuple[str, list[object]]:
-    if selection.ids is not None:
-        return "j.id BETWEEN ? AND ?", list(selection.ids)
     if selection.last:
         return "j.id = (SELECT MAX(id) FROM jobs)", []
     if selection.unfinished:
@@ -118,7 +169,3 @@ def _clause(selection: Selection) -> tuple[str, list[object]]:
 
 def _quoted(states: object) -> str:
     return ", ".join(f"'{state}'" for state in states)  # type: ignore[attr-defined]
-
-
-def _matches(pattern: str, text: str) -> bool:
-    return re.search(pattern, text) is not None

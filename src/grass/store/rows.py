@@ -49,6 +49,13 @@ def job_row(job: Job) -> Row:
         job.reason,
         job.attempts,
         job.stopping_since,
+        job.index,
+        job.array,
+        job.not_before,
+        job.failures,
+        job.losses,
+        job.suspended_since,
+        job.met,
     )
 
 
@@ -56,7 +63,8 @@ def job_from(row: Row) -> Job:
     """Read a job as `save_job` wrote it."""
     words = tuple(json.loads(row[2]))
     state = JobState(row[9])
-    fields = (*row[:2], words, bool(row[3]), *row[4:9], state, *row[10:])
+    shell, met = bool(row[3]), bool(row[-1])
+    fields = (*row[:2], words, shell, *row[4:9], state, *row[10:-1], met)
     return Job(*fields)
 
 
@@ -79,6 +87,7 @@ def attempt_row(attempt: Attempt) -> Row:
         attempt.output_offset,
         attempt.output_bytes,
         None if attempt.stderr is None else json_text(attempt.stderr),
+        attempt.stderr_offset,
         attempt.max_rss,
         attempt.cpu_s,
         attempt.after,
@@ -110,24 +119,35 @@ def queue_row(queue: Queue) -> Row:
     request = (
         None if queue.default_request is None else json_text(queue.default_request)
     )
-    return (queue.name, queue.created_at, queue.paused, request, queue.max_running)
+    return (
+        queue.name,
+        queue.created_at,
+        queue.paused,
+        request,
+        queue.max_running,
+        queue.max_fails,
+        queue.fails,
+        queue.paused_reason,
+    )
 
 
 def queue_from(row: Row) -> Queue:
     """Read a queue, without its views."""
-    name, created_at, paused, request, max_running = row
+    name, created_at, paused, request, max_running, *rest = row
     default = None if request is None else msgspec.json.decode(request, type=Request)
-    return Queue(name, created_at, bool(paused), default, max_running, {})
+    return Queue(name, created_at, bool(paused), default, max_running, {}, *rest)
 
 
 def worker_row(worker: Worker) -> Row:
     """Give a worker as `save_worker` takes it."""
-    found, added = json_text(worker.found), json_text(worker.added)
-    return (worker.id, worker.name, worker.boot, found, added)
+    bodies = map(json_text, (worker.found, worker.added, worker.drained))
+    return (worker.id, worker.name, worker.boot, *bodies)
 
 
 def worker_from(row: Row) -> Worker:
     """Read a worker; until it calls it is not connected."""
     found: Found = msgspec.json.decode(row[3], type=dict[str, dict[str, Unit]])
     added = msgspec.json.decode(row[4], type=dict[str, dict[str, int]])
-    return Worker(row[0], row[1], row[2], found, added, connected=False)
+    drained = msgspec.json.decode(row[5], type=dict[str, list[str]])
+    id, name, boot = row[:3]
+    return Worker(id, name, boot, found, added, connected=False, drained=drained)

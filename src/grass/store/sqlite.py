@@ -10,23 +10,23 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from secrets import token_hex
 from typing import Any, TypeVar
 
-from grass.errors import GrassError, StorageError
-from grass.model.ids import CLUSTER_ID_BYTES
 from grass.model.job import Job, Spec
+from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
 from grass.store import queries, rows
-from grass.store.changes import Call, Changes, Env
+from grass.store.changes import Call, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
-from grass.store.statements import migrations, statements
-
-SCHEMA_VERSION = 1
-CACHE_KIB = 4096
-LOG_BYTES = 1100 * 4096
-"""A little more than the 1,000 pages after which SQLite starts the log anew."""
+from grass.store.sqlite_file import (
+    grow_log,
+    migrate,
+    opened,
+    opened_for_reading,
+    storage_error,
+)
+from grass.store.statements import statements
 
 T = TypeVar("T")
 
@@ -41,10 +41,10 @@ class SqliteStore:
         """Open the database, making or migrating it first where needed."""
         self.path = path
         self._sql = statements("sqlite")
-        self._writer = _opened(path)
-        _migrate(self._writer, path)
-        _grow_log(self._writer)
-        self._reader = _opened_for_reading(path)
+        self._writer = opened(path)
+        migrate(self._writer, path)
+        grow_log(self._writer)
+        self._reader = opened_for_reading(path)
         self._reading = threading.Lock()
 
     def commit(self, changes: Changes) -> None:
@@ -61,9 +61,12 @@ class SqliteStore:
         """Read back what `commit` has written."""
         try:
             self._tidy(calls_since)
+        except sqlite3.Error:
+            # A full disk: what should be gone is passed over when it is read.
+            self._roll_back()
+        try:
             return self._loaded(calls_since)
         except sqlite3.Error as error:
-            self._roll_back()
             raise storage_error(error, self.path) from error
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
@@ -92,6 +95,33 @@ class SqliteStore:
         statement = self._sql["finished_before"]
         return self._read(
             lambda db: [row[0] for row in db.execute(statement, (at, limit))]
+        )
+
+    def environments(self, ids: list[int]) -> list[Env]:
+        """Read these stored environments."""
+        statement = self._sql["read_envs"]
+        wanted = rows.json_text(ids)
+        return self._read(
+            lambda db: [Env(*row) for row in db.execute(statement, (wanted,))]
+        )
+
+    def events(
+        self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
+    ) -> list[StoredEvent]:
+        """Read the journal from a line on, the oldest first."""
+        wanted = (after, job, kinds)
+        return self._read(lambda db: queries.events(db, self._sql, wanted, limit))
+
+    def last_event(self) -> int:
+        """Give the number of the journal's last line."""
+        statement = self._sql["last_event"]
+        return self._read(lambda db: int(db.execute(statement).fetchone()[0]))
+
+    def runtimes(self, name: str, limit: int) -> list[float]:
+        """Give the seconds that the last successful jobs of a name ran."""
+        statement = self._sql["runtimes"]
+        return self._read(
+            lambda db: [row[0] for row in db.execute(statement, (name, limit))]
         )
 
     def close(self) -> None:
@@ -144,6 +174,10 @@ class SqliteStore:
         }
         for queue, worker, body in db.execute(sql["load_views"]):
             queues[queue].views[worker] = rows.view_from(body)
+        specs = {
+            number: rows.spec_from(body)
+            for number, body in db.execute(sql["load_specs"])
+        }
         return Snapshot(
             cluster=meta["cluster"],
             last_job=int(meta["last_job"]),
@@ -158,100 +192,22 @@ class SqliteStore:
             attempts=[
                 rows.attempt_from(row) for row in db.execute(sql["load_live_attempts"])
             ],
-            specs={
-                number: rows.spec_from(body)
-                for number, body in db.execute(sql["load_specs"])
-            },
+            specs=specs,
             envs=[Env(*row) for row in db.execute(sql["load_envs"])],
             calls=[Call(*row) for row in db.execute(sql["load_calls"], (calls_since,))],
             counts=dict(db.execute(sql["count_by_state"])),
             output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
+            arrays=dict(db.execute(sql["load_arrays"])),
+            settled=self._ends_of({one.job for s in specs.values() for one in s.after}),
         )
 
-
-def storage_error(error: Exception, path: Path) -> StorageError:
-    """Say in one line what the database could not do, and what to do about it."""
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
-        return StorageError(
-            f"the disk that holds {path} is full; nothing was changed",
-            "free some space, for example with `grass prune`, and try again",
+    def _ends_of(self, jobs: set[int]) -> dict[int, JobState]:
+        """Tell how jobs ended that others wait for; unfinished ones are left out."""
+        found = self._writer.execute(
+            self._sql["states_of"], (rows.json_text(sorted(jobs)),)
         )
-    return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
-
-
-def is_fatal(error: StorageError) -> bool:
-    """Tell whether the file can no longer be trusted with another commit.
-
-    After a failed sync Linux may drop the page and report success the next time, so
-    the only safe answer is to stop and start anew from what is on the disk.
-    """
-    name = getattr(error.__cause__, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"))
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    try:
-        # Opened in the thread that starts the daemon, used in the writer's.
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA busy_timeout = 2000")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    except sqlite3.Error as error:
-        raise storage_error(error, path) from error
-    return db
-
-
-def _grow_log(db: sqlite3.Connection) -> None:
-    """Give the write-ahead log its full size at once.
-
-    SQLite reuses it from then on. While it still grows, every sync has to write the
-    file's new size as well, which takes twice as long.
-    """
-    try:
-        db.execute("PRAGMA cache_size = 16")
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("CREATE TABLE filler (content BLOB)")
-        db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
-    except sqlite3.Error:
-        # A full disk: whoever commits next is told.
-        pass
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-
-
-def _opened_for_reading(path: Path) -> sqlite3.Connection:
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    db = sqlite3.connect(
-        address, uri=True, isolation_level=None, check_same_thread=False
-    )
-    db.execute("PRAGMA query_only = ON")
-    db.execute("PRAGMA cache_size = -2048")
-    queries.add_functions(db)
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise GrassError(
-            f"{path} was written by a newer grass (schema {version}, this one knows"
-            f" {SCHEMA_VERSION})",
-            "install that version again",
-        )
-    for number, script in migrations():
-        if number > version:
-            db.executescript(f"BEGIN;{script};{_first_rows(number)}COMMIT;")
-
-
-def _first_rows(number: int) -> str:
-    mark = f"PRAGMA user_version = {number};"
-    if number > 1:
-        return mark
-    values = f"('cluster', '{token_hex(CLUSTER_ID_BYTES)}'), ('last_job', '0'),"
-    return f"INSERT INTO meta (key, value) VALUES {values} ('paused', '0');{mark}"  # noqa: S608 -- all of it is ours
+        states = {job: JobState(state) for job, state in found}
+        return {job: state for job, state in states.items() if state in ENDED}
 
 
 def _pair(row: rows.Row) -> tuple[int, int]:
@@ -292,6 +248,8 @@ _WRITES = [
     ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
     ("add_arrival", lambda changes: changes.arrivals, _as_it_is),
     ("remove_arrival", lambda changes: changes.removed_arrivals, _alone),
+    ("remove_array", lambda changes: changes.removed_arrays, _alone),
+    ("save_array", lambda changes: changes.arrays.items(), _as_it_is),
     ("add_event", lambda changes: changes.events, _as_it_is),
     ("add_call", lambda changes: changes.calls, _as_it_is),
 ]

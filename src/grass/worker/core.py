@@ -13,6 +13,7 @@ import msgspec
 
 from grass.link.messages import (
     RECALLED,
+    Continue,
     Exited,
     Forget,
     Hello,
@@ -23,6 +24,7 @@ from grass.link.messages import (
     Start,
     Started,
     Stop,
+    Suspend,
     ToBroker,
     ToWorker,
     Units,
@@ -90,6 +92,10 @@ class WorkerCore:
                 self._start(message)
             case Stop():
                 self._stop(message)
+            case Suspend():
+                self._pass_on("suspend", message.attempt)
+            case Continue():
+                self._pass_on("continue", message.attempt)
             case Forget():
                 self._forget(message.attempts)
             case Recall():
@@ -158,6 +164,11 @@ class WorkerCore:
                     "reason": message.reason,
                 }
             )
+
+    def _pass_on(self, verb: str, attempt: str) -> None:
+        held = self._attempts.get(attempt)
+        if held is not None and held.exited is None and self._keeper_ready:
+            self._effects.to_keeper.append({"v": verb, "id": attempt})
 
     def _forget(self, attempts: list[str]) -> None:
         for attempt in attempts:
@@ -234,6 +245,7 @@ class WorkerCore:
             meta.get("output"),
             line.get("offset") or 0,
             meta.get("stderr"),
+            line.get("stderr_offset") or 0,
         )
         return held.started
 
@@ -241,7 +253,7 @@ class WorkerCore:
         usage = line.get("rusage") or {}
         held.verb = None
         self._let_go(line["id"], held)
-        cpu_s = usage.get("user_s", 0.0) + usage.get("system_s", 0.0) if usage else None
+        cpu_s = _cpu_s(usage)
         held.exited = Exited(
             line["id"],
             line["at"],
@@ -293,6 +305,13 @@ class WorkerCore:
         )
 
 
+def _cpu_s(usage: Verb) -> float | None:
+    if not usage:
+        return None
+    total: float = usage.get("user_s", 0.0) + usage.get("system_s", 0.0)
+    return round(total, 6)
+
+
 def _clean(reason: str | None) -> str | None:
     """Make a reason real text; it may quote a program's name, which need not be."""
     return None if reason is None else reason.encode("utf-8", "replace").decode()
@@ -316,5 +335,6 @@ def _report(attempt: str, held: Held) -> Report:
         output=started.output,
         output_offset=started.output_offset,
         stderr=started.stderr,
+        stderr_offset=started.stderr_offset,
         stopping=held.stopping,
     )

@@ -12,12 +12,9 @@ from typing import Any, NamedTuple
 
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
+from grass.model.environment import MARKER
 from grass.model.placeholders import fill, unit_names
 
-MARKER = "GRASS_ATTEMPT_ID"
-"""In every process of a job, so that it is found again whatever became of it."""
-
-_KEPT_OF_A_JOB = frozenset({"GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART"})
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
 
@@ -29,17 +26,6 @@ class Surroundings(NamedTuple):
     home: str
     shell: str
     environment: Mapping[str, str]
-
-
-def outside_a_job(environment: Mapping[str, str]) -> dict[str, str]:
-    """Drop what a surrounding job of grass has set."""
-    if MARKER not in environment:
-        return dict(environment)
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith("GRASS_") or name in _KEPT_OF_A_JOB
-    }
 
 
 def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
@@ -59,9 +45,10 @@ def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
         "output": output,
         "stderr": stderr,
         "grace": start.grace_s,
-        "time_limit": None,
+        "time_limit": start.time_limit_s,
         "max_output": start.max_output,
-        "nice": 0,
+        "own_output": start.output is None,
+        "nice": start.nice,
         "cpus": _pinned(start),
         "after": start.after,
         "meta": {
@@ -79,6 +66,7 @@ def _values(start: Start) -> dict[str, str]:
         "name": start.name,
         "attempt": str(start.number),
         "project": start.project,
+        **({} if start.index is None else {"index": str(start.index)}),
         **unit_names(start.allocation),
     }
 
@@ -131,6 +119,8 @@ def _own_variables(start: Start) -> dict[str, str]:
         f"GRASS_{_NOT_IN_A_NAME.sub('_', kind.upper())}": names
         for kind, names in units.items()
     }
+    if start.index is not None:
+        own["GRASS_ARRAY_INDEX"] = str(start.index)
     return own | {
         "GRASS_JOB_ID": str(start.job),
         "GRASS_ATTEMPT": str(start.number),

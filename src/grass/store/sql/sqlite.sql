@@ -14,12 +14,17 @@ INSERT INTO envs (id, owner, body) VALUES (?, ?, ?);
 INSERT INTO specs (id, base_env, body) VALUES (?, ?, ?);
 
 -- name: save_queue
-INSERT INTO queues (name, created_at, paused, default_request, max_running)
-VALUES (?, ?, ?, ?, ?)
+INSERT INTO queues (
+    name, created_at, paused, default_request, max_running, max_fails, fails,
+    paused_reason
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET
     paused = excluded.paused,
     default_request = excluded.default_request,
-    max_running = excluded.max_running;
+    max_running = excluded.max_running,
+    max_fails = excluded.max_fails,
+    fails = excluded.fails,
+    paused_reason = excluded.paused_reason;
 
 -- name: remove_queue
 DELETE FROM queues WHERE name = ?;
@@ -32,20 +37,28 @@ ON CONFLICT (queue, worker) DO UPDATE SET body = excluded.body;
 DELETE FROM views WHERE queue = ? AND worker = ?;
 
 -- name: save_worker
-INSERT INTO workers (id, name, boot, found, added) VALUES (?, ?, ?, ?, ?)
+INSERT INTO workers (id, name, boot, found, added, drained) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot = excluded.boot,
     found = excluded.found,
-    added = excluded.added;
+    added = excluded.added,
+    drained = excluded.drained;
 
 -- name: save_job
 INSERT INTO jobs (
     id, spec, words, shell, name, project, owner, queue, priority, state,
     created_at, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    stopping_since, array_index, array, not_before, failures, losses, suspended_since,
+    met
+) VALUES (
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+)
 ON CONFLICT (id) DO UPDATE SET
+    spec = excluded.spec,
+    words = excluded.words,
+    shell = excluded.shell,
+    name = excluded.name,
     queue = excluded.queue,
     priority = excluded.priority,
     state = excluded.state,
@@ -55,14 +68,19 @@ ON CONFLICT (id) DO UPDATE SET
     signal = excluded.signal,
     reason = excluded.reason,
     attempts = excluded.attempts,
-    stopping_since = excluded.stopping_since;
+    stopping_since = excluded.stopping_since,
+    not_before = excluded.not_before,
+    failures = excluded.failures,
+    losses = excluded.losses,
+    suspended_since = excluded.suspended_since,
+    met = excluded.met;
 
 -- name: save_attempt
 INSERT INTO attempts (
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
-    exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
-    cpu_s, after_job
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    exit_code, signal, reason, output, output_offset, output_bytes, stderr,
+    stderr_offset, max_rss, cpu_s, after_job
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job, number) DO UPDATE SET
     state = excluded.state,
     started_at = excluded.started_at,
@@ -75,6 +93,7 @@ ON CONFLICT (job, number) DO UPDATE SET
     output_offset = excluded.output_offset,
     output_bytes = excluded.output_bytes,
     stderr = excluded.stderr,
+    stderr_offset = excluded.stderr_offset,
     max_rss = excluded.max_rss,
     cpu_s = excluded.cpu_s,
     after_job = excluded.after_job;
@@ -114,27 +133,34 @@ DELETE FROM calls WHERE at < ?;
 SELECT key, actor, first_job, last_job, at FROM calls WHERE at >= ? ORDER BY at;
 
 -- name: load_queues
-SELECT name, created_at, paused, default_request, max_running
+SELECT
+    name, created_at, paused, default_request, max_running, max_fails, fails,
+    paused_reason
 FROM queues ORDER BY created_at, name;
 
 -- name: load_views
 SELECT queue, worker, body FROM views;
 
 -- name: load_workers
-SELECT id, name, boot, found, added FROM workers;
+SELECT id, name, boot, found, added, drained FROM workers;
 
 -- name: load_unfinished_jobs
 SELECT
     id, spec, words, shell, name, project, owner, queue, priority, state,
     created_at, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since
-FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running') ORDER BY id;
+    stopping_since, array_index, array, not_before, failures, losses, suspended_since,
+    met
+FROM jobs AS j WHERE state IN ('held', 'waiting', 'queued', 'running')
+AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY id;
 
 -- name: load_live_attempts
 SELECT
     a.job, a.number, a.worker, a.boot, a.state, a.allocation, a.started_at,
     a.finished_at, a.pid, a.exit_code, a.signal, a.reason, a.output,
-    a.output_offset, a.output_bytes, a.stderr, a.max_rss, a.cpu_s, a.after_job
+    a.output_offset, a.output_bytes, a.stderr, a.stderr_offset, a.max_rss, a.cpu_s,
+    a.after_job
 FROM attempts AS a
 INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
 WHERE j.state = 'running' AND a.state IN ('starting', 'running');
@@ -151,13 +177,46 @@ SELECT id, owner, body FROM envs WHERE id IN (
     )
 );
 
+-- name: save_array
+INSERT INTO arrays (first_job, fails) VALUES (?, ?)
+ON CONFLICT (first_job) DO UPDATE SET fails = excluded.fails;
+
+-- name: remove_array
+DELETE FROM arrays WHERE first_job = ?;
+
+-- name: load_arrays
+SELECT first_job, fails FROM arrays;
+
+-- name: states_of
+SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: read_envs
+SELECT id, owner, body FROM envs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: read_events
+SELECT seq, at, actor, kind, job, attempt, data FROM events
+WHERE {where} ORDER BY seq LIMIT ?;
+
+-- name: last_event
+SELECT COALESCE(MAX(seq), 0) FROM events;
+
+-- Only the recent past is looked through, so that a rare name costs no more.
+
+-- name: runtimes
+SELECT (finished_at - started_at) / 1e6 FROM (
+    SELECT name, state, started_at, finished_at FROM jobs
+    WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 5000
+) WHERE name = ? AND state = 'succeeded' AND started_at IS NOT NULL LIMIT ?;
+
 -- name: largest_ids
 SELECT
     (SELECT COALESCE(MAX(id), 0) FROM specs),
     (SELECT COALESCE(MAX(id), 0) FROM envs);
 
 -- name: count_by_state
-SELECT state, COUNT(*) FROM jobs GROUP BY state;
+SELECT state, COUNT(*) FROM jobs AS j WHERE NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) GROUP BY state;
 
 -- name: output_usage
 SELECT COALESCE(SUM(output_bytes), 0) FROM attempts;
@@ -166,7 +225,8 @@ SELECT COALESCE(SUM(output_bytes), 0) FROM attempts;
 SELECT
     j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
     j.state, j.created_at, j.started_at, j.finished_at, j.exit_code, j.signal, j.reason,
-    j.attempts, j.stopping_since
+    j.attempts, j.stopping_since, j.array_index, j.array, j.not_before, j.failures,
+    j.losses, j.suspended_since, j.met
 FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
@@ -174,8 +234,8 @@ FROM jobs AS j WHERE {where} AND NOT EXISTS (
 -- name: read_attempts
 SELECT
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
-    exit_code, signal, reason, output, output_offset, output_bytes, stderr, max_rss,
-    cpu_s, after_job
+    exit_code, signal, reason, output, output_offset, output_bytes, stderr,
+    stderr_offset, max_rss, cpu_s, after_job
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
 
 -- name: read_specs

@@ -1,0 +1,42 @@
+"""JSON in and out.
+
+Text may hold bytes that are not UTF-8, escaped as lone surrogates, which msgspec's own
+decoder refuses: then the standard library reads the JSON and msgspec only checks it.
+"""
+
+import json
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from grass.errors import UsageError
+
+T = TypeVar("T")
+
+
+def read_body(data: bytes, body: type[T]) -> T:
+    """Read a request's body, or say which field is wrong."""
+    try:
+        return msgspec.json.decode(data or b"{}", type=body)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the request is not understood: {error}") from None
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return msgspec.convert(json.loads(data, parse_constant=_refuse), body)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the request is not understood: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the request is not JSON: {error}") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number")
+
+
+def json_bytes(value: object) -> bytes:
+    """Write a reply, surrogates escaped."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()

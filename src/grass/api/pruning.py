@@ -1,0 +1,92 @@
+"""Forgetting ended jobs: records, journal, and the output on the workers' disks."""
+
+import asyncio
+import time
+
+from starlette.requests import Request
+
+from grass.api.context import context_of
+from grass.api.peer import actor
+from grass.api.replies import PrunedReply
+from grass.api.schemas import PruneBody, SelectBody
+from grass.api.selecting import select
+from grass.broker.calls import Prune, Pruned
+from grass.broker.service import Broker
+from grass.errors import Refused
+from grass.link.messages import RemoveOutput
+from grass.store.interface import JobDetails
+
+BATCH = 1000
+
+
+async def prune(request: Request, body: PruneBody) -> PrunedReply:
+    """Forget jobs that ended long ago, with their output."""
+    broker = context_of(request).broker
+    before = time.time_ns() // 1000 - int(body.older_s * 1_000_000)
+    if body.dry_run:
+        return PrunedReply(*await broker.read(lambda db: db.usage_before(before)))
+    return await prune_before(broker, actor(request), before)
+
+
+async def remove(request: Request, body: SelectBody) -> PrunedReply:
+    """Forget these ended jobs, with their output."""
+    broker, who = context_of(request).broker, actor(request)
+    ids = await select(request, body.select)
+    unfinished = [job for job in ids if job in broker.state.jobs]
+    if unfinished == ids and ids:
+        raise _not_ended(unfinished)
+    total = PrunedReply(0, 0)
+    if unfinished:
+        total.warnings = [f"{len(unfinished)} jobs have not ended and were left alone"]
+    async with broker.pruning:
+        for begin in range(0, len(ids), BATCH):
+            await _forget(broker, who, ids[begin : begin + BATCH], total)
+    return total
+
+
+async def prune_before(broker: Broker, who: str, before: int) -> PrunedReply:
+    """Forget all jobs that ended before a time."""
+    total = PrunedReply(0, 0)
+    async with broker.pruning:
+        while True:
+            old = await broker.read(lambda db: db.finished_before(before, BATCH))
+            known = total.jobs
+            if old:
+                await _forget(broker, who, old, total)
+            # A job that cannot be forgotten yet would be found again for ever.
+            if total.jobs == known:
+                return total
+
+
+async def _forget(broker: Broker, who: str, ids: list[int], total: PrunedReply) -> None:
+    # Shielded: once records may be gone, their output has to go as well.
+    gone = await asyncio.shield(_forgotten(broker, who, ids))
+    total.jobs += len(gone)
+    total.output_bytes += sum(
+        attempt.output_bytes for details in gone for attempt in details.attempts
+    )
+
+
+async def _forgotten(broker: Broker, who: str, ids: list[int]) -> list[JobDetails]:
+    done: Pruned = await broker.call(Prune(who, ids, wanted=ids))
+    _remove_output(broker, done.jobs)
+    return done.jobs
+
+
+def _remove_output(broker: Broker, gone: list[JobDetails]) -> None:
+    """Have output removed that lies in the workers' own folders, and no other."""
+    paths: dict[str, list[str]] = {}
+    for details in gone:
+        for attempt in details.attempts:
+            if attempt.output is not None and details.spec.output is None:
+                paths.setdefault(attempt.worker, []).append(attempt.output)
+    for worker, files in paths.items():
+        broker.send(worker, RemoveOutput(files))
+
+
+def _not_ended(jobs: list[int]) -> Refused:
+    if len(jobs) == 1:
+        text = f"job {jobs[0]} has not ended"
+    else:
+        text = f"none of these {len(jobs)} jobs has ended"
+    return Refused(text, "`grass cancel` them first, or wait")

@@ -1,0 +1,119 @@
+"""What routes answer with, where it is not a document about a job."""
+
+from typing import Any
+
+import msgspec
+
+
+class EnqueuedReply(msgspec.Struct):
+    """Ids follow on each other."""
+
+    first: int
+    last: int
+    hint: str = ""
+
+
+class SelectedReply(msgspec.Struct):
+    """The jobs that selectors mean now."""
+
+    jobs: list[int]
+    count: int
+
+
+class DoneReply(msgspec.Struct):
+    """What a verb touched, and what is worth saying."""
+
+    jobs: list[int] = []
+    warnings: list[str] = []
+    changed: bool = True
+
+
+class PrunedReply(msgspec.Struct, omit_defaults=True):
+    """What was forgotten."""
+
+    jobs: int
+    output_bytes: int
+    warnings: list[str] = []
+
+
+class QueueReply(msgspec.Struct):
+    """What a command line needs to know of a queue to read its own words."""
+
+    name: str
+    prefix: list[str]
+    paused: bool
+
+
+class EventReply(msgspec.Struct):
+    """One line of the journal."""
+
+    seq: int
+    at: str
+    actor: str
+    kind: str
+    job: int | None
+    attempt: int | None
+    data: dict[str, Any]
+    """What it holds depends on the kind."""
+
+
+class EventsReply(msgspec.Struct):
+    """A page of the journal; `next` goes into `after` of the next call."""
+
+    events: list[EventReply]
+    next: int | None
+
+
+class SettingReply(msgspec.Struct):
+    """One setting of the daemon, and where its value comes from."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+class ConfigReply(msgspec.Struct):
+    """The daemon's own settings."""
+
+    settings: list[SettingReply]
+
+
+class Constraint(msgspec.Struct):
+    """One thing a job needs before it starts, and how much of it there is."""
+
+    what: str
+    need: str
+    have: str
+    of: str | None = None
+    ok: bool = False
+    note: str = ""
+
+
+class HolderReply(msgspec.Struct):
+    """Who has what a job waits for."""
+
+    job: int | None
+    name: str
+    units: dict[str, dict[str, float]]
+    since: str | None
+
+
+class ExplainReply(msgspec.Struct):
+    """Why a job waits, or how it ended."""
+
+    id: int
+    state: str
+    why: str
+    constraints: list[Constraint] = []
+    holders: list[HolderReply] = []
+    position: int | None = None
+    overtaken: int = 0
+    estimated_start_at: str | None = None
+    estimate_from: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    last_lines: list[str] = []
+    max_rss: int | None = None
+    cpu_s: float | None = None
+    took_s: float | None = None
+    attempts: int = 0

@@ -1,0 +1,51 @@
+"""What an attempt's end means for its job: pure, nothing is changed here."""
+
+from grass.link.messages import Exited
+from grass.model.job import Job, Spec
+from grass.model.lifecycle import JobState
+
+TIME_LIMIT = "time limit"
+LONGEST_BACKOFF_S = 86_400.0
+
+
+def outcome(job: Job, ended: Exited) -> JobState:
+    """Tell how a job ends with this attempt, if it is its last."""
+    if ended.lost:
+        return JobState.LOST
+    if job.stopping_since is not None:
+        return JobState.CANCELLED
+    clean = ended.exit_code == 0 and ended.reason is None
+    return JobState.SUCCEEDED if clean else JobState.FAILED
+
+
+def retried(job: Job, spec: Spec, end: JobState, ended: Exited) -> bool:
+    """Tell whether another attempt follows.
+
+    A lost attempt is followed only where the job allows it: it may have done its work.
+    """
+    if job.stopping_since is not None:
+        return False
+    if end is JobState.LOST:
+        return job.losses < spec.retry_lost
+    if end is not JobState.FAILED or job.failures >= spec.retries:
+        return False
+    return not spec.retry_on or not _causes(ended).isdisjoint(spec.retry_on)
+
+
+def backoff_s(spec: Spec, failures: int) -> float:
+    """Give the pause before a retry: twice as long after every failure."""
+    return min(LONGEST_BACKOFF_S, spec.backoff_s * 2.0 ** min(failures - 1, 60))
+
+
+def _causes(ended: Exited) -> frozenset[str]:
+    """Name a failure in every way that `--retry-on` may name it."""
+    causes = set()
+    if ended.reason == TIME_LIMIT:
+        causes.add("time-limit")
+    if ended.signal is not None:
+        causes |= {"signal", str(128 + ended.signal)}
+    elif ended.exit_code is not None:
+        causes.add(str(ended.exit_code))
+    else:
+        causes.add("not-started")
+    return frozenset(causes)

@@ -1,0 +1,95 @@
+"""`grass capacity`: show a worker's units, add some, take some away."""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.drain import check_unit
+from grass.cli.options import JSON, Command, Option, Values, at_most, one_word, read
+from grass.cli.printing import print_document, printable, say, warn
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option("--worker", "NAME", "only this worker (default: the daemon's)"),
+    JSON,
+)
+
+
+def run(words: list[str]) -> int:
+    """Do what the first word says."""
+    values, rest = read(OPTIONS, words)
+    known = {"show": _show, "add": _add, "remove": _remove}
+    what = rest[0] if rest else "show"
+    if what not in known:
+        raise UsageError(f"capacity knows no `{what}`", "it is show, add or remove")
+    return known[what](values, rest[1:])
+
+
+def _show(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    with Client() as client:
+        workers = _chosen(client.overview()["workers"], values.text("worker"))
+    if values.has("json"):
+        print_document({"workers": workers})
+        return 0
+    from grass.cli import columns, summary, table
+
+    rows = summary.worker_rows(workers)
+    screen = table.this_screen()
+    shown = table.render(summary.WORKERS, rows, screen, columns.TINTS)
+    sys.stdout.write(printable(shown))
+    return 0
+
+
+def _chosen(workers: list[Document], name: str | None) -> list[Document]:
+    chosen = [one for one in workers if name is None or one["name"] == name]
+    if name is not None and not chosen:
+        from grass.errors import NotFound
+
+        raise NotFound(f"there is no worker `{name}`", "`grass capacity` lists all")
+    return chosen
+
+
+def _add(values: Values, rest: list[str]) -> int:
+    capacity = one_word(rest, "the capacity")
+    with Client() as client:
+        done = client.add_capacity(capacity, values.text("worker"))
+    return _report(values, done, f"added {capacity}", f"{capacity} was there already")
+
+
+def _remove(values: Values, rest: list[str]) -> int:
+    unit = check_unit(one_word(rest, "the unit"))
+    with Client() as client:
+        done = client.remove_capacity(unit, values.text("worker"))
+    return _report(values, done, f"removed {unit}", f"{unit} is on its way out already")
+
+
+def _report(values: Values, done: Document, changed: str, unchanged: str) -> int:
+    if values.has("json"):
+        print_document(done)
+        return 0
+    for warning in done["warnings"]:
+        warn(warning)
+    say(changed if done["changed"] else unchanged)
+    return 0
+
+
+COMMAND = Command(
+    usage="[--worker NAME] [--json] [show | add CAPACITY | remove KIND:UNIT]",
+    about=(
+        "Show the units of workers, add units that were not found, or take away those "
+        "that were added. A unit that a job holds goes when the job has ended."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass capacity show",
+        "grass capacity add '{gpu:{\"4\":1}}'",
+        "grass capacity remove gpu:4",
+    ),
+    run=run,
+)

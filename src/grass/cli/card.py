@@ -1,0 +1,134 @@
+"""One job on a card: everything there is to know of it, its attempts included."""
+
+from __future__ import annotations
+
+from grass.cli.columns import (
+    TINTS,
+    age,
+    asked,
+    between,
+    ending,
+    local,
+    state,
+    units,
+    utc_now,
+)
+from grass.cli.durations import brief, size_text
+from grass.cli.safe import safe
+from grass.cli.table import render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from grass.cli.table import Screen
+    from grass.client.wire import Document
+
+ATTEMPTS = ("ATTEMPT", "STATE", "WORKER", "UNITS", "STARTED", "RAN", "MEMORY", "ENDED")
+_LABEL = 12
+
+
+def text(job: Document, screen: Screen) -> str:
+    """Write the card."""
+    now = utc_now()
+    lines = [f"job {job['id']}: {safe(job['name'])}"]
+    parts = (_standing(job, now), _place(job), _conditions(job, now), _times(job, now))
+    for label, value in [pair for part in parts for pair in part]:
+        if value:
+            lines.append(f"{label:<{_LABEL}}{safe(value)}")
+    body = "\n".join(lines) + "\n"
+    if not job["attempts"]:
+        return body
+    tried = [_attempt(one, now) for one in job["attempts"]]
+    return body + "\n" + render(ATTEMPTS, tried, screen, TINTS)
+
+
+def _standing(job: Document, now: datetime) -> list[tuple[str, str]]:
+    shown, since = state(job), ""
+    for flag in ("stopping", "suspended"):
+        if shown == flag and job.get(f"{flag}_since"):
+            since = f" for {brief(age(job[f'{flag}_since'], now))}"
+    ended = ending(job)
+    return [
+        ("state", f"{shown}{since}" + (f", {ended}" if ended else "")),
+        ("reason", job["reason"] or ""),
+        ("command", " ".join(job["command"])),
+        ("directory", job["cwd"] or ""),
+    ]
+
+
+def _place(job: Document) -> list[tuple[str, str]]:
+    index, array = job.get("index"), job.get("array")
+    return [
+        ("queue", job["queue"]),
+        ("project", job["project"]),
+        ("owner", job["owner"]),
+        ("priority", str(job["priority"])),
+        ("array", "" if index is None else f"{array}, index {index}"),
+        ("needs", asked(job["request"]) or "nothing"),
+        ("units", units(job["allocation"])),
+        ("worker", job["worker"] or ""),
+        ("pid", str(job["pid"] or "")),
+    ]
+
+
+def _conditions(job: Document, now: datetime) -> list[tuple[str, str]]:
+    return [
+        ("after", ", ".join(job.get("after") or [])),
+        ("begin", _moment(job.get("begin_at"), now)),
+        ("retry at", _moment(job.get("not_before"), now)),
+        ("time limit", _duration(job.get("time_limit_s"))),
+        ("grace", _duration(job.get("grace_s"))),
+        ("retries", _retries(job)),
+        ("retry lost", str(job.get("retry_lost") or "")),
+        ("nice", str(job.get("nice") or "")),
+    ]
+
+
+def _retries(job: Document) -> str:
+    if not job.get("retries"):
+        return ""
+    said = [f"{job.get('retries_left', 0)} of {job['retries']} left"]
+    if job.get("backoff_s"):
+        said.append(f"back-off {brief(job['backoff_s'])}, doubling")
+    if job.get("retry_on"):
+        said.append("on " + ", ".join(job["retry_on"]))
+    return ", ".join(said)
+
+
+def _times(job: Document, now: datetime) -> list[tuple[str, str]]:
+    ran = between(job["started_at"], job["finished_at"], now)
+    after = "" if ran is None else f", ran {brief(ran)}"
+    return [
+        ("enqueued", _moment(job["created_at"], now)),
+        ("started", _moment(job["started_at"], now)),
+        ("finished", job["finished_at"] and _moment(job["finished_at"], now) + after),
+        ("output", job["output"] or ""),
+    ]
+
+
+def _attempt(one: Document, now: datetime) -> list[str]:
+    ran = between(one["started_at"], one["finished_at"], now)
+    peak = one["max_rss"]
+    return [
+        str(one["number"]),
+        one["state"],
+        one["worker"],
+        units(one["allocation"]),
+        local(one["started_at"]),
+        "" if ran is None else brief(ran),
+        "" if peak is None else size_text(peak),
+        ": ".join(filter(None, [ending(one), one["reason"]])),
+    ]
+
+
+def _moment(text: str | None, now: datetime) -> str:
+    if not text:
+        return ""
+    past = age(text, now)
+    distance = f"{brief(past)} ago" if past >= 0 else f"in {brief(-past)}"
+    return f"{local(text)} ({distance})"
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else brief(seconds)

@@ -1,0 +1,141 @@
+"""`grass explain`: why a job waits, in numbers, or how it ended."""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.columns import TINTS, age, local, number, units, utc_now
+from grass.cli.durations import brief, size_text
+from grass.cli.options import JSON, Command, one_word, read
+from grass.cli.printing import print_document, printable
+from grass.cli.safe import safe
+from grass.cli.table import Screen, render, this_screen
+from grass.client.client import Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (JSON,)
+CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
+HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
+_TIMES = ("begin", "back-off")
+_TINTS = {**TINTS, "ok": "green", "short": "red"}
+
+
+def run(words: list[str]) -> int:
+    """Explain one job."""
+    values, rest = read(OPTIONS, words)
+    with Client() as client:
+        document = client.explain(one_word(rest, "the job"))
+    if values.has("json"):
+        print_document(document)
+    else:
+        sys.stdout.write(printable(explained(document, this_screen())))
+    return 0
+
+
+def explained(document: Document, screen: Screen) -> str:
+    """Write an explanation: one line that says it, then the numbers behind it."""
+    parts = [_headline(document)]
+    if document.get("constraints"):
+        shown = [_constraint(one) for one in document["constraints"]]
+        parts.append(render(CONSTRAINTS, shown, screen, _TINTS))
+    if document.get("holders"):
+        parts.append(render(HOLDERS, _holders(document), screen))
+    parts += [_lines(part) for part in (_turn(document), _measured(document)) if part]
+    if document.get("last_lines"):
+        parts.append(_lines(["last lines of its output:", *_indented(document)]))
+    return "\n".join(parts)
+
+
+def _headline(document: Document) -> str:
+    why = document.get("why") or ""
+    return (
+        safe(f"job {document['id']} is {document['state']}: {why}".rstrip(": ")) + "\n"
+    )
+
+
+def _constraint(one: Document) -> list[str]:
+    return [
+        str(one["what"]),
+        *(_amount(one, field) for field in ("need", "have", "of")),
+        "ok" if one["ok"] else "short",
+        one.get("note") or "",
+    ]
+
+
+def _amount(one: Document, field: str) -> str:
+    value = one.get(field)
+    if value is None or isinstance(value, (int, float)):
+        return "" if value is None else number(value)
+    return local(value) if one["what"] in _TIMES and value else str(value)
+
+
+def _holders(document: Document) -> list[list[str]]:
+    now = utc_now()
+    return [
+        [
+            str(one["job"] or ""),
+            one["name"],
+            units(one["units"]),
+            brief(age(one["since"], now)) if one.get("since") else "",
+        ]
+        for one in document["holders"]
+    ]
+
+
+def _turn(document: Document) -> list[str]:
+    """Say when its turn comes, as far as that is known."""
+    said = []
+    if document.get("position"):
+        said.append(f"place in its queue: {document['position']}")
+    if document.get("overtaken"):
+        said.append(f"overtaken: {document['overtaken']} times")
+    if document.get("estimated_start_at"):
+        at = document["estimated_start_at"]
+        left = brief(-age(at, utc_now()))
+        source = document.get("estimate_from")
+        said.append(
+            f"starts in about {left}, at {local(at)}"
+            + (f" ({source})" if source else "")
+        )
+    return said
+
+
+def _measured(document: Document) -> list[str]:
+    """Say what the last attempt was measured to use."""
+    facts = (
+        ("exit code", "exit_code", str),
+        ("signal", "signal", str),
+        ("ran for", "took_s", brief),
+        ("processor time", "cpu_s", brief),
+        ("most memory", "max_rss", size_text),
+        ("attempts", "attempts", str),
+    )
+    return [
+        f"{label}: {text(document[field])}"
+        for label, field, text in facts
+        if document.get(field) is not None and (document[field] or field != "attempts")
+    ]
+
+
+def _indented(document: Document) -> list[str]:
+    return [f"  {line}" for line in document["last_lines"]]
+
+
+def _lines(texts: list[str]) -> str:
+    return "".join(safe(text) + "\n" for text in texts)
+
+
+COMMAND = Command(
+    usage="[--json] JOB",
+    about=(
+        "Say why a job waits: each thing that it needs with what there is, who holds "
+        "the rest, and when it may start as far as earlier runs tell. Or say how it "
+        "ended: exit code or signal, the last lines of its output, what it used."
+    ),
+    options=OPTIONS,
+    examples=("grass explain 7", "grass explain --json last"),
+    run=run,
+)

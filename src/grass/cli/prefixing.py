@@ -1,0 +1,103 @@
+"""The output of several jobs at once: every line after its job's id, `7 | text`.
+
+Lines are written whole, whoever writes them. A line that has no end yet is kept back
+until it has, or until it is too long to keep. Bytes are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from grass.client.wire import encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Sequence
+
+_LONGEST_LINE = 64 * 1024
+_COLOURS = ("36", "33", "32", "35", "34", "31")
+_STDOUT = 1
+
+
+class Prefixed:
+    """Writes the pieces of one job's output as lines with a prefix."""
+
+    def __init__(self, prefix: bytes, lock: LockType) -> None:
+        """Share the lock with the writers of other jobs."""
+        self._prefix = prefix
+        self._lock = lock
+        self._kept = b""
+
+    def write(self, piece: bytes) -> None:
+        """Write the lines that are complete with this piece."""
+        *lines, self._kept = (self._kept + piece).split(b"\n")
+        if len(self._kept) > _LONGEST_LINE:
+            lines.append(self._kept)
+            self._kept = b""
+        self._write(lines)
+
+    def end(self) -> None:
+        """Write what is left."""
+        if self._kept:
+            self._write([self._kept])
+            self._kept = b""
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        with self._lock:
+            _write_all(b"".join(self._line(line) for line in lines))
+
+    def _line(self, line: bytes) -> bytes:
+        # A program that draws over its own line must not draw over the prefix.
+        text = line.removesuffix(b"\r").replace(b"\r", b"\r" + self._prefix)
+        return self._prefix + text + b"\n"
+
+
+class JsonLines:
+    """Writes the pieces of one job's output as JSON objects."""
+
+    def __init__(self, job: int, lock: LockType) -> None:
+        """Share the lock with the writers of other jobs."""
+        import codecs
+
+        self._job = job
+        self._lock = lock
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+
+    def write(self, piece: bytes) -> None:
+        """Write one piece."""
+        self._write(self._decoder.decode(piece))
+
+    def end(self) -> None:
+        """Write the bytes that were no character after all."""
+        self._write(self._decoder.decode(b"", final=True))
+
+    def _write(self, text: str) -> None:
+        if text:
+            with self._lock:
+                _write_all(encoded({"job": self._job, "text": text}) + b"\n")
+
+
+class Plain:
+    """Passes everything on, byte for byte."""
+
+    def write(self, piece: bytes) -> None:
+        """Write one piece."""
+        _write_all(piece)
+
+    def end(self) -> None:
+        """Nothing was kept back."""
+
+
+def prefix(job: int, width: int, *, place: int | None) -> bytes:
+    """Return a job's prefix, coloured by its place where colours are wanted."""
+    text = f"{job:>{width}} | "
+    if place is None:
+        return text.encode()
+    return f"\x1b[{_COLOURS[place % len(_COLOURS)]}m{text}\x1b[0m".encode()
+
+
+def _write_all(data: bytes) -> None:
+    """Write past Python's buffers, so that a thread cannot leave one locked."""
+    while data:
+        data = data[os.write(_STDOUT, data) :]

@@ -1,0 +1,113 @@
+"""The line that `wait` shows on a terminal: how many are done, running and waiting.
+
+It is drawn by a thread with a connection of its own. It asks for all jobs once, and
+from then on only for those that something happened to. It is decoration: whatever goes
+wrong here ends the line, never the waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from grass.cli.confirming import ranges
+from grass.cli.printing import counted
+from grass.cli.table import cut
+from grass.cli.watching import News
+from grass.client.client import Client
+from grass.client.connection import Broken
+from grass.errors import GrassError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
+
+    from grass.client.wire import Document
+
+_PAUSE_S = 0.5
+_CLEAR = "\r\x1b[K"
+_STDERR = 2
+_CHUNK = 50
+_UNFINISHED = ("held", "waiting", "queued", "running")
+
+
+class Progress:
+    """Shows how far jobs are, for as long as a `with` block lasts."""
+
+    def __init__(self, client: Client, select: Sequence[str]) -> None:
+        """Choose the jobs."""
+        self._home = client.home
+        self._select = list(select)
+        self._states: dict[int, str] = {}
+        self._news: News | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Take the line away."""
+        self._ended.set()
+        if self._news is not None:
+            self._news.close()
+        self._thread.join(_PAUSE_S)
+        _draw("")
+
+    def _run(self) -> None:
+        try:
+            with Client(self._home, may_start=False) as client:
+                self._news = News(client)
+                self._read_all(client)
+                self._keep_up(client)
+        except (GrassError, Broken, OSError):
+            _draw("")
+
+    def _read_all(self, client: Client) -> None:
+        self._states = dict.fromkeys(client.select(self._select)["jobs"], "done")
+        self._note(client.jobs(states=_UNFINISHED, select=self._select))
+
+    def _keep_up(self, client: Client) -> None:
+        assert self._news is not None
+        while not self._ended.is_set():
+            _draw(line(self._states))
+            heard = self._news.take(None)
+            if self._ended.wait(_PAUSE_S):
+                return
+            heard += self._news.take(0)
+            touched = {event["job"] for event in heard} & self._states.keys()
+            ids = ranges(touched)
+            for at in range(0, len(ids), _CHUNK):
+                self._note(client.jobs(select=ids[at : at + _CHUNK]))
+
+    def _note(self, jobs: Iterable[Document]) -> None:
+        for job in jobs:
+            if self._ended.is_set():
+                return
+            if job["id"] in self._states:
+                self._states[job["id"]] = job["state"]
+
+
+def line(states: Mapping[int, str]) -> str:
+    """Say how far jobs are."""
+    found = list(states.values())
+    running = found.count("running")
+    done = sum(state not in _UNFINISHED for state in found)
+    if len(found) == 1:
+        return f"job {next(iter(states))} is {found[0]}"
+    bad = found.count("failed") + found.count("lost")
+    failed = f" ({bad} failed)" if bad else ""
+    waiting = len(found) - running - done
+    of = counted(len(found), "job")
+    return f"{done} of {of} done{failed}, {running} running, {waiting} waiting"
+
+
+def _draw(text: str) -> None:
+    try:
+        width = os.get_terminal_size(_STDERR).columns or 80
+    except OSError:
+        width = 80
+    os.write(_STDERR, (_CLEAR + cut(text, width - 1)).encode())

@@ -1,0 +1,22 @@
+"""Telling a person that the daemon is of another version than the command.
+
+Both understand each other as far as they can. A daemon that was started before an
+upgrade runs on with the code it has; a restart brings the two together.
+"""
+
+from __future__ import annotations
+
+from grass import __version__
+from grass.cli.printing import warn
+
+NOT_TOLD = ("start", "stop", "restart", "daemon", "completion")
+"""Commands that are about the difference, or have nothing to do with a daemon."""
+
+
+def tell(command: str, daemon: str) -> None:
+    """Warn, unless the command is one that need not know."""
+    if daemon != __version__ and command not in NOT_TOLD:
+        warn(
+            f"the daemon is {daemon}, this command {__version__} "
+            "(`grass restart` brings them together; jobs run on)"
+        )

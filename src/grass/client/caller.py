@@ -1,0 +1,159 @@
+"""Calls over one connection: made when first needed, sent again where that is safe.
+
+A call that a restart of the daemon cut off is sent again where that cannot do harm:
+reading changes nothing, and an enqueue carries a key by which the daemon knows it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from grass.client import autostart
+from grass.client.connection import Broken, Connection, quoted
+from grass.config import Home, home
+from grass.errors import NoDaemon, Stopping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self, TypeVar
+
+    from grass.client.wire import Document
+
+    T = TypeVar("T")
+
+PATIENCE_S = 30.0
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.5
+
+
+class Caller:
+    """The connection to the daemon of one state directory."""
+
+    heard_version: str | None = None
+    """The version of the daemon that answered this process last."""
+
+    def __init__(self, place: Home | None = None, *, may_start: bool = True) -> None:
+        """Choose the daemon; nothing is connected yet."""
+        self.home = home() if place is None else place
+        self.daemon_version: str | None = None
+        """The version of the daemon that answered last."""
+        self._connect = autostart.connect if may_start else autostart.connect_running
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Hang up."""
+        self.close()
+
+    def close(self) -> None:
+        """Hang up; a later call connects again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def once(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
+        """Send a request and read its reply; raises `Broken` where that broke off."""
+        connection = self._connected()
+        try:
+            return connection.exchange(method, path, body)
+        except Broken:
+            self.close()
+            raise
+        except Stopping:
+            # As good as a broken connection: the daemon's successor is to be asked.
+            self.close()
+            raise Broken("the daemon is stopping") from None
+        finally:
+            self._note_version(connection)
+
+    def stream(self, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
+        """Ask for something that comes in pieces; gives its headers and the pieces."""
+        connection = self._connected()
+        try:
+            pieces = connection.stream("GET", path)
+        except Stopping:
+            self.close()
+            raise Broken("the daemon is stopping") from None
+        except Broken:
+            self.close()
+            raise
+        finally:
+            self._note_version(connection)
+        return connection.headers, pieces
+
+    def read(self, path: str) -> Document:
+        """Read something."""
+        return self.again(lambda: self.once("GET", path))
+
+    def write(self, method: str, path: str, body: object = None) -> Document:
+        """Change something; a call that broke off may or may not have done so."""
+        return self.only_once(lambda: self.once(method, path, body))
+
+    def only_once(self, call: Callable[[], T]) -> T:
+        """Make a call that must not be made twice."""
+        try:
+            return call()
+        except Broken:
+            raise _interrupted() from None
+
+    def again(self, call: Callable[[], T]) -> T:
+        """Make a call that may be made twice; a kept connection may have gone stale."""
+        try:
+            return call()
+        except Broken:
+            return self.only_once(call)
+
+    def patiently(self, call: Callable[[], T], cut_off_at: float | None = None) -> T:
+        """Repeat a call that broke off until a daemon has answered it.
+
+        `cut_off_at` tells that an earlier one broke off: a daemon may be on its way up.
+        """
+        deadline, pause = None, _FIRST_PAUSE_S
+        if cut_off_at is not None:
+            deadline = cut_off_at + PATIENCE_S
+        while True:
+            began = time.monotonic()
+            try:
+                return call()
+            except Broken:
+                now = time.monotonic()
+                if deadline is None or now - began > PATIENCE_S:
+                    deadline, pause = now + PATIENCE_S, _FIRST_PAUSE_S
+            except NoDaemon:
+                # Somebody else may be about to start it, but not after `grass stop`.
+                if deadline is None or os.path.exists(self.home.stopped):
+                    raise
+            if time.monotonic() > deadline:
+                raise _interrupted() from None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._connect(self.home)
+        return self._connection
+
+    def _note_version(self, connection: Connection) -> None:
+        told = connection.headers.get("grass-version")
+        if told is not None:
+            self.daemon_version = Caller.heard_version = told
+
+
+def query(**fields: object) -> str:
+    """Write what follows a path; what is None is left out, a list is repeated."""
+    pairs = []
+    for name, value in fields.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        pairs += [f"{name}={quoted(str(one))}" for one in values if one is not None]
+    return "?" + "&".join(pairs) if pairs else ""
+
+
+def _interrupted() -> NoDaemon:
+    return NoDaemon(
+        "the daemon went away before it answered", "see `grass show`, then try again"
+    )

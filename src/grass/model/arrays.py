@@ -1,0 +1,60 @@
+"""Arrays: one command, many indices.
+
+`1-100`, `0-90:10` (every tenth), `1,4,7-9`, and with `%8` at the end at most 8 of them
+at a time. Members are jobs like any other, with ids that follow on each other.
+"""
+
+import re
+from typing import NamedTuple
+
+from grass.errors import UsageError
+
+MOST = 100_000
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\Z")
+_CAP = re.compile(r"\d{1,9}\Z")
+
+
+class Array(NamedTuple):
+    """The members' indices, and how many may run at a time."""
+
+    indices: list[int]
+    at_most: int | None
+
+
+def read_array(text: str) -> Array:
+    """Read an array as people write it."""
+    members, percent, cap = text.partition("%")
+    if percent and (not _CAP.match(cap) or int(cap) < 1):
+        raise UsageError(f"--array `{text}`: after % comes a number", "write 1-100%8")
+    indices: dict[int, None] = {}
+    for part in members.split(","):
+        for index in _range(part.strip(), text):
+            indices[index] = None
+        if len(indices) > MOST:
+            raise _too_large(text)
+    return Array(list(indices), int(cap) if percent else None)
+
+
+def limiter(array: int) -> str:
+    """Name the limiter that keeps an array to its cap."""
+    return f"array:{array}"
+
+
+def _range(part: str, text: str) -> range:
+    found = _RANGE.match(part)
+    if found is None:
+        raise UsageError(
+            f"--array `{text}` is not understood", "write 1-100, 0-90:10 or 1-100%8"
+        )
+    first = int(found.group(1))
+    last = int(found.group(2) or first)
+    step = int(found.group(3) or 1)
+    if last < first or step < 1:
+        raise UsageError(f"--array `{text}` has no members", "write 1-100")
+    if (last - first) // step >= MOST:
+        raise _too_large(text)
+    return range(first, last + 1, step)
+
+
+def _too_large(text: str) -> UsageError:
+    return UsageError(f"--array `{text}`: at most {MOST:,} members")

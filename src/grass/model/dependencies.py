@@ -1,0 +1,69 @@
+"""Dependencies: a job that waits for others to end.
+
+`7` or `7:succeeded` waits until job 7 has succeeded, `7:failed` until it has failed,
+`7:any` until it has ended in any way; `3-9` names each of a range. A dependency that
+can no longer be met is not waited for: the job is cancelled with that reason.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from grass.errors import UsageError
+from grass.model import selectors
+from grass.model.lifecycle import ENDED, JobState
+
+NEEDS = ("succeeded", "failed", "any")
+MOST = 100_000
+
+
+class After(NamedTuple):
+    """One job that is waited for, and how it must end."""
+
+    job: int
+    need: str
+
+    def __str__(self) -> str:
+        """Write it as it is asked for."""
+        return f"{self.job}:{self.need}"
+
+
+def read(texts: Iterable[str], last_job: int) -> tuple[After, ...]:
+    """Read dependencies; `last` means the newest job."""
+    found: dict[After, None] = {}
+    for text in texts:
+        for part in text.split(","):
+            for one in _read_one(part.strip(), last_job):
+                found[one] = None
+            if len(found) > MOST:
+                raise UsageError(f"a job waits for at most {MOST} others")
+    return tuple(found)
+
+
+def met(need: str, state: JobState) -> bool | None:
+    """Tell whether a dependency is met; None: that is still open."""
+    if state not in ENDED:
+        return None
+    return need == "any" or state.value == need
+
+
+def _read_one(text: str, last_job: int) -> Iterable[After]:
+    which, colon, need = text.partition(":")
+    need = need if colon else "succeeded"
+    if need not in NEEDS:
+        raise UsageError(
+            f"--after `{text}`: a job ends as {', '.join(NEEDS)}", "write 7:failed"
+        )
+    first, last = _range(which, text, last_job)
+    if last - first >= MOST:
+        raise UsageError(f"a job waits for at most {MOST} others")
+    return (After(job, need) for job in range(first, last + 1))
+
+
+def _range(which: str, text: str, last_job: int) -> tuple[int, int]:
+    if which == "last" and last_job:
+        return last_job, last_job
+    if not which[:1].isdecimal():
+        raise UsageError(f"--after `{text}` names no job", "write 7, 7:any or 3-9")
+    ids = selectors.read(which).ids
+    assert ids is not None
+    return ids

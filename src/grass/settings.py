@@ -1,0 +1,314 @@
+"""Settings: what a user may choose once instead of on every call.
+
+`SETTINGS` is the whole list, as data: the file, the environment, `grass config show`
+and the reference page are read against it. The environment wins over the file, the file
+over the default; an option of a command wins over all three. Everything is checked
+here, once: whoever holds a `Settings` holds values that are fit for use. A mistake is
+one line that names the file, the line where that is known, the setting and the next
+step (reading the file itself is `config_file`'s).
+
+The daemon applies settings, so that every client gets the same. Importing this module
+costs little; TOML is loaded when there is a file to read.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from grass.config import config_file
+from grass.config_file import ConfigFile
+from grass.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from grass.config import Home
+    from grass.model.resources import Request
+
+Command = str | tuple[str, ...]
+"""A line for the shell, or the words of a program."""
+
+DEFAULT_ORIGIN = "default"
+LARGEST_PRIORITY = 1_000_000
+LONGEST_S = 1e9
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+class Setting(NamedTuple):
+    """One thing that can be set."""
+
+    name: str
+    """As it stands in the file: the table, a dot, the key."""
+    field: str
+    """Where `Settings` has it."""
+    kind: str
+    default: str | int | None
+    variable: str
+    about: str
+
+
+SETTINGS = (
+    Setting(
+        *("defaults.queue", "queue", "name", "default", "GRASS_DEFAULT_QUEUE"),
+        "the queue of a job that names none",
+    ),
+    Setting(
+        *("defaults.require", "require", "request", None, "GRASS_DEFAULT_REQUIRE"),
+        "what a job gets that asks for nothing, in a queue without a default of its"
+        " own; unset: one cpu",
+    ),
+    Setting(
+        *("defaults.project", "project", "name", "default", "GRASS_DEFAULT_PROJECT"),
+        "the project of a job that names none",
+    ),
+    Setting(
+        *("defaults.grace", "grace_s", "duration", "15s", "GRASS_DEFAULT_GRACE"),
+        "how long a job that is being ended has between SIGTERM and SIGKILL",
+    ),
+    Setting(
+        *("defaults.priority", "priority", "number", 0, "GRASS_DEFAULT_PRIORITY"),
+        "the priority of a job that is given none; higher starts earlier",
+    ),
+    Setting(
+        *("retention.keep", "keep_s", "age", None, "GRASS_RETENTION_KEEP"),
+        "how long ended jobs and their output are kept; unset: until `grass prune`",
+    ),
+    Setting(
+        *("store.url", "store", "store", "sqlite", "GRASS_STORE_URL"),
+        "the database; `sqlite` is the one in the state directory",
+    ),
+    Setting(
+        *("notify.on_finish", "on_finish", "command", None, "GRASS_NOTIFY_ON_FINISH"),
+        "run after every job that has ended",
+    ),
+    Setting(
+        *("notify.on_fail", "on_fail", "command", None, "GRASS_NOTIFY_ON_FAIL"),
+        "run after every job that has failed or was lost",
+    ),
+)
+VARIABLES = frozenset(setting.variable for setting in SETTINGS)
+
+KINDS = {
+    "name": ("a name", "use letters, digits, `_`, `.` and `-`"),
+    "request": ("a request", "write {gpu = 1}, or JSON5 as text: '{gpu:1}'"),
+    "duration": ("a duration", "write 90s, 10m, 2h or 30d"),
+    "age": ("a duration", 'write "30d"; leave it out to keep everything'),
+    "number": ("a whole number", "write 5, without quotes"),
+    "store": ("a database", 'write "sqlite", or leave it out'),
+    "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
+}
+"""What each kind is called, and how to write one."""
+
+
+class Source(NamedTuple):
+    """A value as it was written, and where."""
+
+    name: str
+    value: Any
+    origin: str
+    """`default`, the file's path, or the name of the variable."""
+
+
+class Settings(NamedTuple):
+    """Checked values, one for each row of `SETTINGS`."""
+
+    queue: str
+    require: Request | None
+    project: str
+    grace_s: float
+    priority: int
+    keep_s: float | None
+    store: str
+    on_finish: Command | None
+    on_fail: Command | None
+    sources: tuple[Source, ...]
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Give every setting as a document: name, value as written, origin."""
+        return [source._asdict() for source in self.sources]
+
+
+def settings_of(home: Home) -> Settings:
+    """Read the settings that a daemon of this home would start with now."""
+    return read_settings(config_file(home), os.environ)
+
+
+def default_settings() -> Settings:
+    """Return what holds where nobody has set anything."""
+    return read_settings("", {})
+
+
+def read_settings(path: str, environment: Mapping[str, str]) -> Settings:
+    """Read and check every setting; the file may be missing."""
+    file = ConfigFile(path)
+    _refuse_unknown(file)
+    chosen: dict[str, Any] = {}
+    sources = []
+    for setting in SETTINGS:
+        source = _source(setting, file, environment)
+        value = _checked(setting, source, file)
+        chosen[setting.field] = value
+        sources.append(_shown(source, value))
+    return Settings(**chosen, sources=tuple(sources))
+
+
+def _source(
+    setting: Setting, file: ConfigFile, environment: Mapping[str, str]
+) -> Source:
+    """Return the value that counts."""
+    given = environment.get(setting.variable)
+    if given:
+        written = _from_text(given) if setting.kind == "number" else given
+        return Source(setting.name, written, setting.variable)
+    table, _, key = setting.name.partition(".")
+    if key in file.tables.get(table, {}):
+        return Source(setting.name, file.tables[table][key], file.path)
+    return Source(setting.name, setting.default, DEFAULT_ORIGIN)
+
+
+def _from_text(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _shown(source: Source, value: object) -> Source:
+    """Show a request as one, however it was written."""
+    if source.name != "defaults.require" or value is None:
+        return source
+    from grass.model.resources import request_json
+
+    assert isinstance(value, tuple)
+    return source._replace(value=request_json(value))
+
+
+def _checked(setting: Setting, source: Source, file: ConfigFile) -> object:
+    if source.value is None:
+        return None
+    called, hint = KINDS[setting.kind]
+    try:
+        return _READERS[setting.kind](source.value, setting.name)
+    except UsageError as error:
+        reason, hint = error.message.partition("\n")[0], error.hint or hint
+    except TypeError:
+        reason = f"{_quoted(source.value)} is not {called}"
+    if source.origin == setting.variable:
+        raise UsageError(f"{setting.variable}: {reason}", hint)
+    raise UsageError(f"{file.place(setting.name)}: {setting.name}: {reason}", hint)
+
+
+def _name(value: object, name: str) -> str:
+    from grass.model.resources import check_name
+
+    return check_name(_string(value), name.partition(".")[2])
+
+
+def _request(value: object, _name: str) -> Request:
+    from grass.model.resources import request_from
+
+    if not isinstance(value, str | dict):
+        raise TypeError
+    return request_from(value, "JSON5")
+
+
+def _duration(value: object, _name: str) -> float:
+    if isinstance(value, str):
+        value = _seconds(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    if not 0 <= value <= LONGEST_S:
+        raise UsageError(f"{value:g} seconds are out of range")
+    return float(value)
+
+
+def _seconds(text: str) -> float | None:
+    """Read `90`, `90s`, `1.5h` or `2h30m`."""
+    import re
+
+    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
+        return float(text)
+    if not re.fullmatch(r"(\d+(\.\d+)?[smhdw])+", text, re.ASCII):
+        return None
+    parts = re.findall(r"([\d.]+)([smhdw])", text)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def _age(value: object, name: str) -> float:
+    age = _duration(value, name)
+    if age == 0:
+        raise UsageError("0 would keep nothing at all")
+    return age
+
+
+def _number(value: object, _name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError
+    if abs(value) > LARGEST_PRIORITY:
+        raise UsageError(f"{value} is out of range", f"at most {LARGEST_PRIORITY}")
+    return value
+
+
+def _store(value: object, _name: str) -> str:
+    if value != "sqlite":
+        raise UsageError(f"{_quoted(value)} is not a database that grass can use")
+    return "sqlite"
+
+
+def _command(value: object, _name: str) -> Command:
+    if not isinstance(value, list):
+        return _string(value)
+    program, *words = value or [None]
+    if any(not isinstance(word, str) or "\0" in word for word in words):
+        raise TypeError
+    return (_string(program), *words)
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise TypeError
+    return value
+
+
+_READERS: dict[str, Callable[[object, str], object]] = {
+    "name": _name,
+    "request": _request,
+    "duration": _duration,
+    "age": _age,
+    "number": _number,
+    "store": _store,
+    "command": _command,
+}
+
+
+def _refuse_unknown(file: ConfigFile) -> None:
+    known = [setting.name for setting in SETTINGS]
+    groups = list(dict.fromkeys(name.partition(".")[0] for name in known))
+    for group, keys in file.tables.items():
+        if group not in groups:
+            _refuse(group, groups, file)
+        if not isinstance(keys, dict):
+            raise UsageError(
+                f"{file.place(group)}: {group}: {_quoted(keys)} is not a table",
+                f"write [{group}] on a line of its own, and its settings below",
+            )
+        for key in keys:
+            if f"{group}.{key}" not in known:
+                _refuse(f"{group}.{key}", known, file)
+
+
+def _refuse(name: str, known: list[str], file: ConfigFile) -> NoReturn:
+    """Refuse a name that is not known, with the nearest one that is."""
+    from difflib import get_close_matches
+
+    key = name.rpartition(".")[2]
+    same_key = [one.name for one in SETTINGS if one.name.partition(".")[2] == key]
+    near = get_close_matches(name, known, 1) or same_key
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"{file.place(name)}: there is no setting `{name}`", hint)
+
+
+def _quoted(value: object) -> str:
+    text = " ".join(str(value).split())
+    return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"

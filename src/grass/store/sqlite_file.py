@@ -1,0 +1,103 @@
+"""The database file: opening it, its schema, and what its failures mean."""
+
+import sqlite3
+from pathlib import Path
+from secrets import token_hex
+
+from grass.errors import GrassError, StorageError
+from grass.model.ids import CLUSTER_ID_BYTES
+from grass.store import queries
+from grass.store.statements import migrations
+
+SCHEMA_VERSION = 2
+CACHE_KIB = 4096
+LOG_BYTES = 1100 * 4096
+"""A little more than the 1,000 pages after which SQLite starts the log anew."""
+
+
+def storage_error(error: Exception, path: Path) -> StorageError:
+    """Say in one line what the database could not do, and what to do about it."""
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+        return StorageError(
+            f"the disk that holds {path} is full; nothing was changed",
+            "free some space, for example with `grass prune`, and try again",
+        )
+    return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
+
+
+def is_fatal(error: StorageError) -> bool:
+    """Tell whether the file can no longer be trusted with another commit.
+
+    After a failed sync Linux may drop the page and report success the next time, so
+    the only safe answer is to stop and start anew from what is on the disk.
+    """
+    name = getattr(error.__cause__, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"))
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open the connection that writes."""
+    try:
+        # Opened in the thread that starts the daemon, used in the writer's.
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA busy_timeout = 2000")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+    return db
+
+
+def grow_log(db: sqlite3.Connection) -> None:
+    """Give the write-ahead log its full size at once.
+
+    SQLite reuses it from then on. While it still grows, every sync has to write the
+    file's new size as well, which takes twice as long.
+    """
+    try:
+        db.execute("PRAGMA cache_size = 16")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("CREATE TABLE filler (content BLOB)")
+        db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
+    except sqlite3.Error:
+        # A full disk: whoever commits next is told.
+        pass
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+
+
+def opened_for_reading(path: Path) -> sqlite3.Connection:
+    """Open a connection that cannot write."""
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    db = sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False
+    )
+    db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA cache_size = -2048")
+    queries.add_functions(db)
+    return db
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Bring an older database to the schema of this version; refuse a newer one."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise GrassError(
+            f"{path} was written by a newer grass (schema {version}, this one knows"
+            f" {SCHEMA_VERSION})",
+            "install that version again",
+        )
+    for number, script in migrations():
+        if number > version:
+            db.executescript(f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+
+
+def _first_rows(number: int) -> str:
+    mark = f"PRAGMA user_version = {number};"
+    if number > 1:
+        return mark
+    values = f"('cluster', '{token_hex(CLUSTER_ID_BYTES)}'), ('last_job', '0'),"
+    return f"INSERT INTO meta (key, value) VALUES {values} ('paused', '0');{mark}"  # noqa: S608 -- all of it is ours

@@ -1,0 +1,172 @@
+"""What can be asked of a job: each field arrives, and nonsense is refused whole."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.calling import Api, play
+
+from grass.link.messages import Exited, Start
+
+FAR = "2999-01-31T08:00:00+01:00"
+
+
+async def enqueue(api: Api, **fields: Any) -> dict[str, Any]:
+    """Enqueue one job and read it back."""
+    answer = await api.post("/jobs", {"jobs": [{"command": ["x"], **fields}]})
+    assert answer.status == 200, answer.document
+    document: dict[str, Any] = (await api.get("/jobs/last")).document
+    return document
+
+
+def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        wishes = {
+            "time_limit_s": 90.5,
+            "grace_s": 2.0,
+            "retries": 3,
+            "backoff_s": 30.0,
+            "retry_on": ["1", "137", "signal", "time-limit", "not-started"],
+            "retry_lost": 1,
+            "nice": 19,
+        }
+        job = await enqueue(api, **wishes, hold=True)
+        assert {name: job[name] for name in wishes} == wishes
+        assert job["retries_left"] == 3
+        assert (job["state"], job["max_fails"]) == ("held", None)
+        assert "grass release 1" in job["reason"]
+
+    play(tmp_path, story)
+
+
+def test_exit_codes_may_be_numbers(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        job = await enqueue(api, retry_on=[1, "01", 255], hold=True)
+        assert job["retry_on"] == ["1", "255"]
+
+    play(tmp_path, story)
+
+
+def test_an_array_becomes_one_job_for_each_index(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        body = {"jobs": [{"command": ["x", "{index}"]}], "defaults": {"array": "1-9:4"}}
+        answer = await api.post("/jobs", body)
+        assert answer.document == {"first": 1, "last": 3, "hint": ""}
+        jobs = (await api.get("/jobs?order=oldest")).document["jobs"]
+        assert [job["index"] for job in jobs] == [1, 5, 9]
+        assert {job["array"] for job in jobs} == {1}
+        assert (await enqueue(api))["array"] is None
+
+    play(tmp_path, story)
+
+
+def test_an_array_may_say_how_many_run_and_how_many_may_fail(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await enqueue(api, array="1-4%1", max_fails=2)
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        second = (await api.get("/jobs/2")).document
+        assert (second["state"], second["max_fails"]) == ("queued", 2)
+        assert second["reason"] == "1 of at most 1 of its array run"
+
+    play(tmp_path, story)
+
+
+def test_a_job_waits_for_others(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        await api.post("/jobs", {"jobs": [{"command": ["x"]}] * 3})
+        job = await enqueue(api, after=["1,2:any", "last:failed"])
+        assert job["after"] == ["1:succeeded", "2:any", "3:failed"]
+        assert (job["state"], job["reason"]) == (
+            "waiting",
+            "waits for job 1 (queued) and 2 more to succeed",
+        )
+
+    play(tmp_path, story)
+
+
+def test_a_job_may_wait_for_one_that_ended_already(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await enqueue(api)
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        api.worker.link.send(Exited(start.attempt, 2_000_000, 3))
+        await api.broker.ended([1])
+        await api.post("/pause", {})
+        assert (await enqueue(api, after=["1:failed"]))["state"] == "queued"
+        never = await api.post("/jobs", {"jobs": [{"command": "x", "after": ["1"]}]})
+        assert (never.status, never.document["code"]) == (422, "never-fits")
+
+    play(tmp_path, story)
+
+
+def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        job = await enqueue(api, begin_at=FAR)
+        assert job["begin_at"] == "2999-01-31T07:00:00.000Z"
+        assert (job["state"], job["reason"]) == (
+            "waiting",
+            "begins at 2999-01-31T07:00:00.000Z",
+        )
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"array": "x"}, "--array `x` is not understood"),
+        ({"array": ""}, "--array `` is not understood"),
+        ({"array": "1-100001"}, "at most 100,000 members"),
+        ({"array": "1-3%0"}, "after % comes a number"),
+        ({"after": [""]}, "--after `` names no job"),
+        ({"after": ["7:done"]}, "a job ends as succeeded, failed, any"),
+        ({"after": ["all"]}, "--after `all` names no job"),
+        ({"after": ["last"]}, "there is no job yet"),
+        ({"after": ["7"]}, "there is no job 7"),
+        ({"begin_at": "22:00"}, "--begin `22:00` is not a time with an offset"),
+        ({"begin_at": "2030-01-31T08:00"}, "is not a time with an offset"),
+        ({"time_limit_s": 0}, "--time-limit is 0 seconds"),
+        ({"time_limit_s": -1}, "--time-limit is -1 seconds"),
+        ({"time_limit_s": 1e10}, "--time-limit is 1e+10 seconds"),
+        ({"grace_s": -1}, "--grace is -1 seconds"),
+        ({"retries": -1}, "--retries is -1"),
+        ({"retries": 1001}, "--retries is 1001"),
+        ({"backoff_s": -0.5}, "--backoff is -0.5 seconds"),
+        ({"retry_on": ["256"]}, "--retry-on `256` is no failure"),
+        ({"retry_on": ["oom"]}, "--retry-on `oom` is no failure"),
+        ({"retry_on": [-1]}, "--retry-on `-1` is no failure"),
+        ({"retry_lost": 1001}, "--retry-lost is 1001"),
+        ({"nice": 20}, "--nice is 20"),
+        ({"nice": -1}, "--nice is -1"),
+        ({"max_fails": 3}, "--max-fails goes with --array"),
+        ({"max_fails": 0, "array": "1-3"}, "--max-fails must be at least 1"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(
+    tmp_path: Path, fields: dict[str, Any], told: str
+) -> None:
+    async def story(api: Api) -> None:
+        body = {"jobs": [{"command": ["x"], **fields}]}
+        answer = await api.post("/jobs", body)
+        assert answer.status in (400, 404)
+        assert told in answer.document["detail"]
+        assert "\n" not in answer.document["detail"]
+        as_default = {"jobs": [{"command": ["x"]}], "defaults": fields}
+        again = await api.post("/jobs", as_default)
+        assert again.document == answer.document
+        assert api.broker.state.last_job == 0
+
+    play(tmp_path, story)
+
+
+def test_an_array_goes_with_one_command(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        body = {"jobs": [{"command": ["x"]}] * 2, "defaults": {"array": "1-3"}}
+        answer = await api.post("/jobs", body)
+        assert answer.document["detail"] == "--array goes with one command, not with 2"
+        assert api.broker.state.last_job == 0
+
+    play(tmp_path, story)

@@ -1,0 +1,335 @@
+"""Random verbs, ends, times and restarts: the broker does what the rules say.
+
+`GRASS_MODEL_EXAMPLES=2000` looks much longer than the tests have time for.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.broker.job_model import ENDED, Errors, JobModel, ModelJob, ModelQueue
+from tests.support.brokerage import ME, SECOND, Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker.calls import (
+    Call,
+    Cancel,
+    Continue,
+    Done,
+    Edit,
+    FromWorker,
+    Hold,
+    Prune,
+    Release,
+    Rerun,
+    SetPaused,
+    Suspend,
+    Tick,
+    WorkerGone,
+)
+from grass.link.messages import Exited, Hello, Returned, Start, Started
+from grass.model.lifecycle import AttemptState, JobState
+
+UNITS = 2
+CAUSES: dict[str, dict[str, Any]] = {
+    "0": {"exit_code": 0},
+    "1": {"exit_code": 1},
+    "2": {"exit_code": 2},
+    "signal": {"signal": 9},
+    "time-limit": {"exit_code": 7, "reason": "time limit"},
+    "not-started": {"reason": "no such program"},
+    "lost": {"lost": True},
+}
+queues = st.sampled_from(["default", "strict"])
+needs = st.sampled_from(["succeeded", "failed", "any"])
+
+
+class Verbs(RuleBasedStateMachine):
+    """A broker beside the model, and a worker that believes what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.broker = Brokerage(Path(self.folder.name) / "grass.db", f"{{cpu:{UNITS}}}")
+        self.broker.create_queue("strict", f"{{cpu:{UNITS}}}", max_fails=2)
+        self.model = JobModel(UNITS)
+        self.model.queues = {"default": ModelQueue(), "strict": ModelQueue(2)}
+        self.boot = BOOT
+        self.unreported: list[tuple[int, str, Exited]] = []
+        self.decided: set[str] = set()
+
+    def teardown(self) -> None:
+        self.broker.store.close()
+        self.folder.cleanup()
+
+    def ask(self, call: Call, errors: Errors) -> Any:
+        """Make a call that the model says is answered, or refused in one of ways."""
+        reply: Any = None
+        if errors:
+            with pytest.raises(tuple(errors)):
+                self.broker.call_at_once(call)
+            self.broker.flush()
+        else:
+            reply = self.broker.call_at_once(call)
+        self.follow()
+        return reply
+
+    def follow(self) -> None:
+        """Let the model see what the broker has seen, and compare who starts."""
+        expected = self.model.settle(self.broker.now_us)
+        messages = [one for _, one in self.broker.sent if isinstance(one, Start)]
+        # A start that the worker may have missed is sent again.
+        fresh = [one.job for one in messages if one.attempt not in self.decided]
+        assert sorted(fresh) == sorted(expected)
+        self.decided = {self.broker.name(job) for job in self.broker.state.attempts}
+
+    def some_jobs(self, data: st.DataObject, most: int = 3) -> list[int]:
+        """Name jobs, and now and then one that never was."""
+        last = self.broker.state.last_job
+        ids = st.integers(1, max(1, last)) | st.just(last + 5)
+        return data.draw(st.lists(ids, min_size=1, max_size=most, unique=True))
+
+    def some_after(self, data: st.DataObject) -> tuple[tuple[int, str], ...]:
+        last = self.broker.state.last_job
+        ids = st.integers(max(1, last - 6), last + (last == 0))
+        named = data.draw(st.lists(st.tuples(ids, needs), max_size=2, unique=True))
+        return tuple(named)
+
+    @rule(
+        data=st.data(),
+        count=st.sampled_from([0, 0, 0, 2, 4]),
+        hold=st.sampled_from([False, False, False, True]),
+        retries=st.sampled_from([0, 0, 1, 2]),
+        backoff_s=st.sampled_from([0.0, 8.0]),
+        retry_on=st.sampled_from([(), (), ("2", "signal")]),
+        retry_lost=st.integers(0, 1),
+        begin_in=st.sampled_from([None, None, None, 15]),
+        priority=st.integers(-1, 1),
+        queue=queues,
+        at_most=st.sampled_from([None, 1]),
+        max_fails=st.sampled_from([None, 1, 2]),
+    )
+    def enqueue(
+        self, data: st.DataObject, count: int, begin_in: int | None, **fields: Any
+    ) -> None:
+        begin_at = None if begin_in is None else self.broker.now_us + begin_in * SECOND
+        if not count:
+            fields["at_most"] = fields["max_fails"] = None
+        fields |= {"after": self.some_after(data), "begin_at": begin_at}
+        indices = tuple(range(count))
+        after = tuple(f"{job}:{need}" for job, need in fields["after"])
+        call = self.broker.new_job(indices=indices, **{**fields, "after": after})
+        first = self.broker.state.last_job + 1
+        self.ask(call, self.model.enqueue(first, count, fields))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        jobs = self.some_jobs(data)
+        expected = self.model.cancel(jobs)
+        assert self.ask(Cancel(ME, jobs), set()).jobs == expected
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data(), verb=st.sampled_from([Hold, Release, Suspend, Continue]))
+    def simple_verb(self, data: st.DataObject, verb: Any) -> None:
+        jobs = self.some_jobs(data)
+        if verb is Release:
+            held = [job.id for job in self.model.in_state("held")]
+            jobs = list(dict.fromkeys([*jobs, *held[:1]]))
+        wanted = {
+            Hold: self.model.hold,
+            Release: self.model.release,
+            Suspend: self.model.suspend,
+            Continue: self.model.go_on,
+        }[verb]
+        expected = wanted(jobs)
+        done: Done = self.ask(verb(ME, jobs), set())
+        assert done.jobs == expected
+        assert done.changed == bool(expected)
+        assert len(done.warnings) == len(jobs) - len(expected)
+
+    def some_changes(self, data: st.DataObject, jobs: list[int]) -> dict[str, Any]:
+        later = st.none() | st.just(self.broker.now_us + 12 * SECOND)
+        kinds: dict[str, st.SearchStrategy[Any]] = {
+            "priority": st.integers(-1, 1),
+            "begin_at": later,
+            "retries": st.integers(0, 2),
+        }
+        known = [self.model.jobs[job] for job in jobs if job in self.model.jobs]
+        if not any(job.array for job in known):
+            kinds["queue"] = queues
+        name = data.draw(st.sampled_from([*kinds]))
+        return {name: data.draw(kinds[name])}
+
+    @precondition(lambda self: self.model.in_state("held", "waiting", "queued"))
+    @rule(data=st.data(), after=st.booleans())
+    def edit(self, data: st.DataObject, after: bool) -> None:
+        ready = [job.id for job in self.model.in_state("held", "waiting", "queued")]
+        jobs = data.draw(st.lists(st.sampled_from(ready), min_size=1, unique=True))
+        if data.draw(st.integers(0, 5)) == 0:
+            jobs = list(dict.fromkeys([*jobs, *self.some_jobs(data)]))
+        changes = self.some_changes(data, jobs)
+        asked, named = dict(changes), list[int]()
+        if after:
+            changes["after"] = self.some_after(data)
+            asked["after"] = tuple(f"{job}:{need}" for job, need in changes["after"])
+            named = [job for job, _ in changes["after"]]
+        errors = self.model.edit(jobs, changes)
+        self.ask(Edit(ME, jobs, asked, wanted=named), errors)
+
+    @precondition(lambda self: self.model.in_state(*ENDED))
+    @rule(data=st.data(), hold=st.booleans(), change=st.booleans())
+    def rerun(self, data: st.DataObject, hold: bool, change: bool) -> None:
+        ended = [job.id for job in self.model.in_state(*ENDED)]
+        jobs = data.draw(st.lists(st.sampled_from(ended), min_size=1, unique=True))
+        if data.draw(st.integers(0, 4)) == 0:
+            jobs = list(dict.fromkeys([*jobs, *self.some_jobs(data)]))
+        changes = self.some_changes(data, jobs) if change else {}
+        known = [self.model.jobs[job] for job in jobs if job in self.model.jobs]
+        named = [other for job in known for other, _ in job.after]
+        wanted = list(dict.fromkeys([*jobs, *named]))
+        expected, errors = self.model.rerun(jobs, changes, hold=hold)
+        done = self.ask(Rerun(ME, jobs, changes, hold, wanted=wanted), errors)
+        assert done is None or done.jobs == expected
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def prune(self, data: st.DataObject) -> None:
+        jobs = self.some_jobs(data, most=8)
+        expected = self.model.prune(jobs)
+        reply = self.ask(Prune(ME, jobs, wanted=jobs), set())
+        assert [one.job.id for one in reply.jobs] == expected
+
+    @rule(queue=st.none() | queues, on=st.sampled_from([True, False, False]))
+    def pause(self, queue: str | None, on: bool) -> None:
+        self.model.set_paused(queue, on)
+        self.ask(SetPaused(ME, on, queue), set())
+
+    @rule(seconds=st.integers(1, 30))
+    def time_passes(self, seconds: int) -> None:
+        self.broker.now_us += seconds * SECOND
+        self.ask(Tick(), set())
+
+    @precondition(lambda self: self.model.here and self.model.in_state("running"))
+    @rule(data=st.data())
+    def a_process_begins(self, data: st.DataObject) -> None:
+        job = data.draw(st.sampled_from(self.model.in_state("running")))
+        job.begun = True
+        started = Started(self.broker.name(job.id), 100, self.broker.now_us)
+        self.ask(FromWorker(WORKER, started), set())
+
+    def alive(self) -> list[int]:
+        """Give the jobs whose processes have not ended."""
+        over = {job for job, _, _ in self.unreported}
+        return [one.id for one in self.model.in_state("running") if one.id not in over]
+
+    @precondition(lambda self: self.alive())
+    @rule(data=st.data(), cause=st.sampled_from(sorted(CAUSES)))
+    def a_process_ends(self, data: st.DataObject, cause: str) -> None:
+        job = data.draw(st.sampled_from(self.alive()))
+        ended = Exited(self.broker.name(job), self.broker.now_us, **CAUSES[cause])
+        if self.model.here:
+            self.model.exited(job, cause, self.broker.now_us + SECOND)
+            self.ask(FromWorker(WORKER, ended), set())
+        else:
+            self.unreported.append((job, cause, ended))
+
+    def starting(self) -> list[ModelJob]:
+        """Give the jobs that a worker that is here may still return."""
+        running = self.model.in_state("running") if self.model.here else []
+        return [job for job in running if not job.begun and not job.suspended]
+
+    @precondition(lambda self: self.starting())
+    @rule(data=st.data())
+    def a_start_is_returned(self, data: st.DataObject) -> None:
+        job = data.draw(st.sampled_from(self.starting()))
+        returned = Returned(self.broker.name(job.id), "in use")
+        if not job.stopping:
+            # Its books differ: nothing goes there before it has reported again.
+            self.model.here = False
+        self.model.returned(job.id)
+        self.ask(FromWorker(WORKER, returned), set())
+        self.connect()
+
+    @precondition(lambda self: self.model.here)
+    @rule()
+    def the_worker_goes(self) -> None:
+        self.model.here = False
+        self.ask(WorkerGone(WORKER), set())
+
+    @rule()
+    def the_broker_restarts(self) -> None:
+        self.model.here = False
+        self.broker.restart()
+        self.broker.flush()
+        self.follow()
+
+    @precondition(lambda self: not self.model.here)
+    @rule(rebooted=st.sampled_from([False, False, False, True]))
+    def the_worker_connects(self, rebooted: bool) -> None:
+        if rebooted:
+            self.boot += "'"
+            self.unreported = []
+            for job in self.model.in_state("running"):
+                self.model.exited(job.id, "lost", self.broker.now_us + SECOND)
+        self.connect()
+
+    def connect(self) -> None:
+        """Have the worker report all it knows."""
+        for job, cause, _ in self.unreported:
+            self.model.exited(job, cause, self.broker.now_us + SECOND)
+        exited = [ended for _, _, ended in self.unreported]
+        self.unreported = []
+        over = {ended.attempt for ended in exited}
+        reports = [
+            self.broker.report(job.id, running=job.begun, stopping=job.stopping)
+            for job in self.model.in_state("running")
+            if job.id in self.broker.state.attempts
+            and self.broker.name(job.id) not in over
+        ]
+        self.model.here = True
+        found = units(f"{{cpu:{UNITS}}}")
+        hello = Hello(WORKER, "desk", self.boot, found, reports, exited)
+        self.ask(FromWorker(WORKER, hello), set())
+
+    @invariant()
+    def every_job_is_in_the_state_that_the_rules_say(self) -> None:
+        last = self.broker.state.last_job
+        found = self.broker.store.details(list(range(1, last + 1)))
+        states = {one.job.id: one.job.state.value for one in found}
+        assert states == {job.id: job.state for job in self.model.jobs.values()}
+        for one in found:
+            expected = self.model.jobs[one.job.id]
+            assert one.job.attempts == expected.attempts == len(one.attempts)
+            assert bool(one.job.suspended_since) == expected.suspended
+            assert bool(one.job.stopping_since) == expected.stopping
+            live = (AttemptState.STARTING, AttemptState.RUNNING)
+            running = [each for each in one.attempts if each.state in live]
+            assert len(running) == (expected.state == "running")
+
+    @invariant()
+    def what_is_counted_is_what_there_is(self) -> None:
+        states = Counter(job.state for job in self.model.jobs.values())
+        assert self.broker.state.counts == {one: states[one] for one in JobState}
+        self.broker.state.scheduler.check()
+
+    @invariant()
+    def queues_are_paused_as_the_rules_say(self) -> None:
+        known = self.broker.state.queues
+        paused = {name: queue.paused for name, queue in self.model.queues.items()}
+        assert {name: known[name].paused for name in paused} == paused
+
+
+Verbs.TestCase.settings = settings(
+    max_examples=int(os.environ.get("GRASS_MODEL_EXAMPLES", "40")),
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+TestTheRules = Verbs.TestCase

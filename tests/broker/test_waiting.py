@@ -1,0 +1,399 @@
+"""Jobs that wait for other jobs, and for times."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.support.brokerage import ME, SECOND, Brokerage, memory
+from tests.support.building import WORKER
+
+from grass.broker import waiting
+from grass.broker.calls import Cancel, Edit, FromWorker, Prune, Rerun
+from grass.errors import NeverFits, NotFound, UsageError
+from grass.link.messages import Exited
+from grass.model.lifecycle import JobState
+
+Meanwhile = Callable[[Brokerage], None]
+
+ENDS = {
+    "succeeded": {"code": 0},
+    "failed": {"code": 1},
+    "lost": {"code": None, "lost": True},
+}
+
+
+def end(broker: Brokerage, job: int, how: str) -> None:
+    """End a running job in one of the four ways."""
+    if how == "cancelled":
+        broker.cancel(job)
+        broker.exit(job, 0)
+    else:
+        broker.exit(job, **ENDS[how])
+    assert broker.job_state(job).value == how
+
+
+@pytest.mark.parametrize("how", ["succeeded", "failed", "cancelled", "lost"])
+@pytest.mark.parametrize("need", ["succeeded", "failed", "any"])
+def test_a_dependency_is_met_or_cancels_who_waits(
+    broker: Brokerage, need: str, how: str, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    second = broker.enqueue(after=(f"{first}:{need}",))
+    assert broker.job_state(second) is JobState.WAITING
+    meanwhile(broker)
+    assert not broker.started_jobs() or second not in broker.started_jobs()
+    end(broker, first, how)
+    if need in ("any", how):
+        assert broker.started_jobs() == [second]
+    else:
+        assert broker.job_state(second) is JobState.CANCELLED
+        assert f"{first}:{need}" in broker.reason(second)
+        assert how in broker.reason(second)
+        assert not broker.started_jobs()
+
+
+def test_all_dependencies_must_be_met(broker: Brokerage, meanwhile: Meanwhile) -> None:
+    one, two = broker.enqueue(), broker.enqueue()
+    last = broker.enqueue(after=(f"{one},{two}",))
+    broker.exit(one)
+    assert broker.job_state(last) is JobState.WAITING
+    assert str(two) in broker.why(last)
+    meanwhile(broker)
+    assert broker.job_state(last) is JobState.WAITING
+    broker.exit(two)
+    assert broker.started_jobs() == [last]
+
+
+def test_a_dependency_that_has_ended_already_is_met_at_once(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    broker.exit(first)
+    meanwhile(broker)
+    second = broker.enqueue(after=(str(first), f"{first}:any"))
+    assert broker.started_jobs() == [second]
+
+
+def test_two_needs_of_one_job_must_both_be_met(broker: Brokerage) -> None:
+    first = broker.enqueue()
+    never = broker.enqueue(after=(f"{first}:failed", f"{first}:succeeded"))
+    both = broker.enqueue(after=(f"{first}:any", f"{first}:succeeded"))
+    broker.exit(first)
+    assert broker.states(never, both) == ["cancelled", "running"]
+
+
+def test_cancelling_goes_on_to_those_that_wait_for_the_cancelled(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    second = broker.enqueue(after=(str(first),))
+    third = broker.enqueue(after=(str(second),))
+    other = broker.enqueue(after=(f"{third}:any",))
+    fallback = broker.enqueue(after=(f"{first}:failed",))
+    meanwhile(broker)
+    broker.exit(first, 3)
+    assert broker.states(second, third) == ["cancelled", "cancelled"]
+    assert broker.states(other, fallback) == ["running", "running"]
+    assert f"job {second}" in broker.reason(third)
+
+
+def test_a_cancelled_job_takes_those_along_that_wait_for_it(broker: Brokerage) -> None:
+    broker.pause()
+    first = broker.enqueue()
+    second = broker.enqueue(after=(str(first),))
+    held = broker.enqueue(after=(str(second),), hold=True)
+    broker.cancel(first)
+    assert broker.states(first, second, held) == ["cancelled"] * 3
+
+
+def test_a_chain_of_many_is_cancelled_to_its_end(broker: Brokerage) -> None:
+    chain = [broker.enqueue()]
+    for _ in range(50):
+        chain.append(broker.enqueue(after=(str(chain[-1]),)))
+    broker.exit(chain[0], 1)
+    assert set(broker.states(*chain[1:])) == {"cancelled"}
+    assert not broker.state.waits.dependents
+
+
+def test_more_than_a_slice_may_wait_for_one_end(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    members = broker.array(waiting.SLICE, after=(str(first),))
+    more = [broker.enqueue(after=(f"{first}:failed",)) for _ in range(3)]
+    meanwhile(broker)
+    broker.exit(first)
+    counts = broker.state.counts
+    assert counts[JobState.WAITING] == 0
+    assert counts[JobState.RUNNING] == 2
+    assert counts[JobState.QUEUED] == len(members) - 2
+    assert broker.states(*more) == ["cancelled"] * 3
+
+
+@pytest.mark.parametrize("after", ["99", "1-3", "99:any", "0"])
+def test_jobs_that_never_were_are_refused(broker: Brokerage, after: str) -> None:
+    broker.enqueue()
+    before = memory(broker.state)
+    with pytest.raises(NotFound) as caught:
+        broker.enqueue(after=(after,))
+    assert caught.value.exit_code == 4
+    assert memory(broker.state) == before
+
+
+def test_a_job_cannot_wait_for_itself_or_one_that_comes_later(
+    broker: Brokerage,
+) -> None:
+    with pytest.raises(NotFound):
+        broker.enqueue(after=(str(broker.state.last_job + 1),))
+    with pytest.raises(UsageError):
+        broker.enqueue(after=("last",))
+
+
+def test_the_last_job_is_the_newest(broker: Brokerage) -> None:
+    first = broker.enqueue()
+    second = broker.enqueue(after=("last",))
+    broker.exit(first)
+    assert broker.started_jobs() == [second]
+
+
+@pytest.mark.parametrize("how", ["failed", "cancelled", "lost"])
+def test_a_dependency_that_failed_before_is_refused_as_never_met(
+    broker: Brokerage, how: str, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    end(broker, first, how)
+    meanwhile(broker)
+    before = memory(broker.state)
+    with pytest.raises(NeverFits) as caught:
+        broker.enqueue(after=(str(first),))
+    assert caught.value.exit_code == 6
+    assert memory(broker.state) == before
+
+
+def test_a_dependency_that_ended_in_the_same_batch_is_seen(broker: Brokerage) -> None:
+    first = broker.enqueue()
+    broker.step_hear(Exited(broker.name(first), broker.now_us, 1))
+    with pytest.raises(NeverFits):
+        broker.step(broker.new_job(after=(str(first),)))
+    broker.step(broker.new_job(after=(f"{first}:failed",)))
+    broker.flush()
+    assert len(broker.started_jobs()) == 1
+
+
+def test_a_job_forgotten_in_the_same_batch_is_not_waited_for(
+    broker: Brokerage,
+) -> None:
+    first, second = broker.enqueue(), broker.enqueue()
+    broker.exit(first)
+    call = broker.new_job(after=(str(first), str(second)))
+    again = Rerun(ME, [first], wanted=[first])
+    broker.step(Prune(ME, [first], wanted=[first]))
+    with pytest.raises(NotFound):
+        broker.step(call)
+    with pytest.raises(NotFound):
+        broker.step(again)
+    broker.flush()
+    assert not broker.store.details([first])
+
+
+def test_a_job_that_is_still_on_its_way_in_is_not_known_yet(
+    broker: Brokerage,
+) -> None:
+    broker.step(broker.new_job(indices=tuple(range(2500))))
+    with pytest.raises(NotFound):
+        broker.step(broker.new_job(after=("1",)))
+    while broker.core.busy:
+        broker.flush()
+    broker.call(broker.new_job(after=("1",)))
+
+
+def test_an_array_may_wait_while_it_arrives_in_slices(broker: Brokerage) -> None:
+    first = broker.enqueue()
+    call = broker.new_job(indices=tuple(range(2500)), after=(str(first),))
+    broker.step(call)
+    broker.flush()
+    broker.exit(first)
+    while broker.core.busy:
+        broker.flush()
+    counts = broker.state.counts
+    assert (counts[JobState.RUNNING], counts[JobState.WAITING]) == (2, 0)
+    assert not broker.state.waits.dependents
+
+
+def test_what_is_met_once_counts_no_more(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue(require="{cpu:2}")
+    second = broker.enqueue(require="{cpu:2}", after=(str(first),))
+    blocker = broker.enqueue(require="{cpu:2}", priority=1)
+    broker.exit(first)
+    assert broker.started_jobs() == [blocker]
+    assert broker.job_state(second) is JobState.QUEUED
+    broker.rerun(first)
+    meanwhile(broker)
+    broker.cancel(first)
+    assert broker.job_state(second) is JobState.QUEUED
+    broker.exit(blocker)
+    assert broker.started_jobs() == [second]
+
+
+def test_an_edit_between_an_end_and_what_follows_from_it_counts_nothing_twice(
+    broker: Brokerage,
+) -> None:
+    one, two = broker.enqueue(), broker.enqueue()
+    last = broker.enqueue(after=(str(one), str(two)))
+    broker.step_hear(Exited(broker.name(one), broker.now_us, 0))
+    broker.step(Edit(ME, [last], {"priority": 1}))
+    broker.flush()
+    assert broker.job_state(last) is JobState.WAITING
+    broker.exit(two)
+    assert broker.started_jobs() == [last]
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_an_end_is_final_for_who_waits_though_the_job_runs_again_at_once(
+    broker: Brokerage, batches: int
+) -> None:
+    first = broker.enqueue()
+    waits = broker.enqueue(after=(str(first),))
+    any_end = broker.enqueue(after=(f"{first}:any",), hold=True)
+    broker.step(FromWorker(WORKER, Exited(broker.name(first), broker.now_us, 1)))
+    if batches == 2:
+        broker.flush()
+    broker.call(Rerun(ME, [first], wanted=[first]))
+    assert broker.job_state(waits) is JobState.CANCELLED
+    assert broker.state.waits.open[any_end] == 1
+    broker.exit(first, 1)
+    broker.release(any_end)
+    assert broker.job_state(any_end) is JobState.RUNNING
+
+
+def test_a_job_begins_when_its_time_has_come(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    at = broker.now_us + 100 * SECOND
+    job = broker.enqueue(begin_at=at)
+    assert broker.job_state(job) is JobState.WAITING
+    assert broker.core.next_time() == at
+    assert broker.why(job).startswith("begins at 1970-01-01T00:18")
+    meanwhile(broker)
+    broker.pass_time(50)
+    assert broker.job_state(job) is JobState.WAITING
+    broker.now_us = at - SECOND
+    broker.pass_time()
+    assert broker.started_jobs() == [job]
+    assert broker.core.next_time() is None
+
+
+def test_a_time_that_has_passed_keeps_nobody_waiting(broker: Brokerage) -> None:
+    job = broker.enqueue(begin_at=broker.now_us)
+    assert broker.started_jobs() == [job]
+
+
+def test_a_time_that_passes_while_the_broker_is_down_has_come(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue(begin_at=broker.now_us + 100 * SECOND)
+    broker.now_us += 200 * SECOND
+    broker.restart()
+    broker.hello()
+    assert broker.job_state(job) is JobState.RUNNING
+
+
+def test_times_come_in_order_whatever_the_order_of_asking(broker: Brokerage) -> None:
+    late = broker.enqueue(begin_at=broker.now_us + 300 * SECOND)
+    soon = broker.enqueue(begin_at=broker.now_us + 100 * SECOND)
+    gone = broker.enqueue(begin_at=broker.now_us + 50 * SECOND)
+    broker.cancel(gone)
+    assert broker.core.next_time() == broker.job(soon).spec.begin_at
+    broker.pass_time(150)
+    assert broker.started_jobs() == [soon]
+    assert broker.core.next_time() == broker.job(late).spec.begin_at
+    broker.pass_time(150)
+    assert broker.started_jobs() == [late]
+
+
+def test_a_time_and_a_dependency_must_both_come(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    early = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 10 * SECOND)
+    late = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 99 * SECOND)
+    broker.pass_time(20)
+    meanwhile(broker)
+    assert broker.states(early, late) == ["waiting", "waiting"]
+    assert f"waits for job {first}" in broker.why(early)
+    broker.exit(first)
+    assert broker.states(early, late) == ["running", "waiting"]
+    assert "begins at" in broker.why(late)
+    meanwhile(broker)
+    broker.pass_time(100)
+    assert broker.job_state(late) is JobState.RUNNING
+
+
+def test_a_dependency_runs_again_before_the_time_has_come(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    second = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 50 * SECOND)
+    broker.exit(first)
+    broker.rerun(first)
+    meanwhile(broker)
+    broker.pass_time(100)
+    assert broker.job_state(second) is JobState.WAITING
+    broker.exit(first, 1)
+    assert broker.job_state(second) is JobState.CANCELLED
+
+
+def test_why_names_who_is_waited_for_and_how(broker: Brokerage) -> None:
+    one, two = broker.enqueue(), broker.enqueue()
+    jobs = {
+        need: broker.enqueue(after=(f"{one}:{need}", f"{two}:any"))
+        for need in ("succeeded", "failed", "any")
+    }
+    says = {need: broker.why(job) for need, job in jobs.items()}
+    assert says["succeeded"] == f"waits for job {one} (running) and 1 more to succeed"
+    assert says["failed"].endswith("to fail")
+    assert says["any"].endswith("to end")
+    held = broker.enqueue(hold=True)
+    assert f"grass release {held}" in broker.why(held)
+
+
+def test_a_cancelled_job_is_not_waited_for_by_memory_any_more(
+    broker: Brokerage,
+) -> None:
+    first = broker.enqueue()
+    second = broker.enqueue(after=(str(first),))
+    broker.call(Cancel(ME, [second]))
+    assert not broker.state.waits.dependents
+    assert not broker.state.waits.open
+    broker.exit(first)
+    assert broker.job_state(second) is JobState.CANCELLED
+
+
+def test_what_others_wait_for_is_not_forgotten(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    one, two, free = broker.enqueue(), broker.enqueue(), broker.enqueue()
+    broker.exit(one)
+    waits = broker.enqueue(after=(str(one), str(two)))
+    broker.exit(free)
+    meanwhile(broker)
+    assert broker.prune(one, free) == [free]
+    broker.exit(two)
+    assert broker.job_state(waits) is JobState.RUNNING
+    assert broker.prune(one, two) == [one, two]
+    broker.restart_all()
+    assert broker.job_state(waits) is JobState.RUNNING
+
+
+def test_what_a_held_job_waits_for_is_not_forgotten(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    held = broker.enqueue(after=(str(first),), hold=True)
+    broker.exit(first)
+    meanwhile(broker)
+    assert broker.prune(first) == []
+    broker.release(held)
+    assert broker.job_state(held) is JobState.RUNNING
+    assert broker.prune(first) == [first]

@@ -1,0 +1,232 @@
+"""What the cells, the card and the explanation of a job say."""
+
+import pytest
+
+from grass.cli import card
+from grass.cli.columns import COLUMNS, chosen, order, rows, utc_now
+from grass.cli.explain import explained
+from grass.cli.summary import notes, queue_rows, worker_rows
+from grass.cli.table import Screen, cells, render
+from grass.errors import UsageError
+
+from .documents import Document, attempt, job
+
+PIPE = Screen(None, colours=False)
+
+
+def cell(name: str, document: Document) -> str:
+    [[text]] = rows([document], chosen(name), utc_now())
+    return text
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "expected"),
+    [
+        ("id", {}, "7"),
+        ("id", {"index": 3}, "7 [3]"),
+        ("state", {"state": "running", "flags": ["suspended"]}, "suspended"),
+        ("state", {"flags": ["suspended", "stopping"]}, "stopping"),
+        ("units", {"allocation": {"gpu": {"0": 1, "1": 0.5}}}, "gpu:0,1(0.5)"),
+        ("request", {}, "gpu 0.5, cpu 4"),
+        ("waited", {}, "1m00s"),
+        ("ran", {}, "2m05s"),
+        ("ran", {"started_at": None}, ""),
+        ("exit", {"exit_code": None, "signal": 9}, "signal 9"),
+        ("detail", {"state": "failed", "exit_code": 3}, "exit 3: python train.py"),
+        (
+            "detail",
+            {"state": "failed", "signal": 15, "reason": "time limit"},
+            "time limit: python train.py",
+        ),
+        ("after", {"after": ["3:succeeded", "4:any"]}, "3:succeeded 4:any"),
+        ("retries", {"retries": 3, "retries_left": 1}, "1/3"),
+        ("retries", {"retries": 0, "retries_left": 0}, ""),
+        ("limit", {"time_limit_s": 7200}, "2h00m"),
+        ("memory", {}, "3.0 MiB"),
+        ("memory", {"attempts": []}, ""),
+        ("cpu", {}, "1m01s"),
+        ("attempts", {"attempts": [attempt(), attempt()]}, "2"),
+    ],
+)
+def test_a_cell_says_it(name: str, fields: Document, expected: str) -> None:
+    assert cell(name, job(**fields)) == expected
+
+
+def test_every_column_can_be_written_and_sorted_by_also_without_the_newer_fields() -> (
+    None
+):
+    jobs = [job(id=9), job(id=7, state="queued", started_at=None, attempts=[])]
+    for column in COLUMNS:
+        assert len(list(rows(jobs, [column], utc_now()))) == 2
+        assert len(order(column.name)(jobs)) == 2
+
+
+def test_a_wrong_column_is_told_which_there_are() -> None:
+    with pytest.raises(UsageError, match="there is no column `colour`") as caught:
+        chosen("id,colour")
+    assert caught.value.hint.startswith("columns: id, state, ")
+    assert "\n" not in str(caught.value)
+
+
+def test_jobs_are_sorted_up_and_down() -> None:
+    jobs = [job(id=1, priority=5), job(id=10, priority=-1), job(id=9, priority=2)]
+    assert [one["id"] for one in order("priority")(jobs)] == [10, 9, 1]
+    assert [one["id"] for one in order("-id")(jobs)] == [10, 9, 1]
+
+
+def test_every_line_of_the_usual_columns_fits_80_cells() -> None:
+    long = job(
+        id=123456,
+        index=99999,
+        name="n" * 60,
+        queue="q" * 60,
+        allocation={"gpu": dict.fromkeys(map(str, range(16)), 1)},
+    )
+    columns = chosen(None)
+    header = [column.header for column in columns]
+    shown = rows([long, job()], columns, utc_now())
+    lines = render(header, shown, Screen(80, colours=False)).splitlines()
+    assert all(cells(line) <= 80 for line in lines)
+    assert lines[1].startswith("123456 [99999]  succeeded")
+
+
+def test_more_columns_than_fit_are_cut_at_the_edge() -> None:
+    columns = list(COLUMNS)
+    header = [column.header for column in columns]
+    shown = rows([job()], columns, utc_now())
+    lines = render(header, shown, Screen(80, colours=False)).splitlines()
+    assert all(cells(line) <= 80 for line in lines)
+
+
+def test_a_card_says_everything_and_lists_the_attempts() -> None:
+    document = job(
+        state="failed",
+        exit_code=3,
+        index=4,
+        array=100,
+        after=["3:any"],
+        begin_at="2026-01-02T03:00:30Z",
+        time_limit_s=90.0,
+        grace_s=15.0,
+        retries=2,
+        retries_left=0,
+        backoff_s=30.0,
+        retry_on=["1", "signal"],
+        nice=5,
+        attempts=[attempt(exit_code=1), attempt(number=2, exit_code=3)],
+    )
+    text = card.text(document, PIPE)
+    for line in (
+        "job 7: train",
+        "state       failed, exit 3",
+        "command     python train.py",
+        "array       100, index 4",
+        "needs       gpu 0.5, cpu 4",
+        "after       3:any",
+        "time limit  1m30s",
+        "retries     0 of 2 left, back-off 30s, doubling, on 1, signal",
+        "nice        5",
+        "output      /data/7.log",
+    ):
+        assert line in text.splitlines()
+    table = text.split("\n\n")[1].splitlines()
+    assert [line.split()[0] for line in table] == ["ATTEMPT", "1", "2"]
+    assert table[2].endswith("exit 3")
+
+
+def test_a_card_of_a_suspended_job_says_since_when() -> None:
+    document = job(
+        state="running",
+        flags=["suspended"],
+        suspended_since="2026-01-02T03:02:00Z",
+        exit_code=None,
+        finished_at=None,
+    )
+    assert "state       suspended for " in card.text(document, PIPE)
+
+
+def test_names_on_a_card_cannot_write_escape_sequences() -> None:
+    document = job(name="\x1b[31mred", command=["a\nb"], reason="\x07")
+    text = card.text(document, PIPE)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "command     a\\nb" in text
+
+
+def test_drained_units_are_marked() -> None:
+    worker = {
+        "name": "here",
+        "connected": True,
+        "capacity": {"gpu": {"0": 1, "1": 1, "2": 1}},
+        "free": {"gpu": {"0": 1, "1": 1, "2": 1}},
+        "origin": {"gpu": {"0": "found", "1": "found", "2": "found"}},
+        "drained": {"gpu": ["2"]},
+    }
+    assert worker_rows([worker]) == [
+        ["here", "gpu", "found", "0-1: 1/1  2: 1/1 drained"]
+    ]
+
+
+def test_a_queue_that_paused_by_itself_says_why() -> None:
+    queue = {
+        "name": "q1",
+        "paused": True,
+        "paused_reason": "3 jobs failed in a row",
+        "max_running": 4,
+        "max_fails": 3,
+        "fails": 3,
+        "running": 0,
+        "waiting": 9,
+        "views": {},
+    }
+    assert notes([queue]) == [
+        "queue q1 paused by itself: 3 jobs failed in a row (`grass resume q1` goes on)"
+    ]
+    assert queue_rows([queue]) == [["q1", "0", "9", "paused, max 4, fails 3/3", ""]]
+
+
+def test_an_explanation_of_a_waiting_job_has_the_numbers() -> None:
+    document = {
+        "id": 7,
+        "state": "queued",
+        "why": "needs gpu 1, free 0.5 of 2",
+        "constraints": [
+            {"what": "gpu", "need": "1", "have": "0.5", "of": "2", "ok": False},
+            {"what": "cpu", "need": "1", "have": "4", "of": "8", "ok": True},
+        ],
+        "holders": [
+            {"job": 3, "name": "big", "units": {"gpu": {"0": 1}}, "since": None}
+        ],
+        "position": 4,
+        "overtaken": 0,
+        "estimated_start_at": "2126-01-02T03:00:00Z",
+        "estimate_from": "median of 12 runs",
+        "attempts": 0,
+    }
+    lines = explained(document, PIPE).splitlines()
+    assert lines[0] == "job 7 is queued: needs gpu 1, free 0.5 of 2"
+    assert lines[3].split() == ["gpu", "1", "0.5", "2", "short"]
+    assert "3        big   gpu:0" in lines
+    assert "place in its queue: 4" in lines
+    assert lines[-1].startswith("starts in about ")
+    assert lines[-1].endswith("(median of 12 runs)")
+
+
+def test_an_explanation_of_a_failed_job_has_its_last_lines() -> None:
+    document = {
+        "id": 7,
+        "state": "failed",
+        "why": "exit code 3",
+        "exit_code": 3,
+        "signal": None,
+        "last_lines": ["Traceback", "oh \x1b[31mno"],
+        "max_rss": 2**30,
+        "cpu_s": 61.0,
+        "took_s": 90.0,
+        "attempts": 2,
+    }
+    text = explained(document, PIPE)
+    assert text.startswith("job 7 is failed: exit code 3\n")
+    assert "most memory: 1.0 GiB\n" in text
+    assert "attempts: 2\n" in text
+    assert text.endswith("last lines of its output:\n  Traceback\n  oh \\x1b[31mno\n")

@@ -1,0 +1,44 @@
+"""What the commands that look import: starting Python is most of what they cost."""
+
+import subprocess
+import sys
+
+import pytest
+
+FORBIDDEN = {
+    *("argparse", "asyncio", "contextlib", "dataclasses", "http.client", "json"),
+    *("msgspec", "re", "rich", "socket", "subprocess", "threading", "typing", "uuid"),
+    "importlib.metadata",
+}
+SCRIPT = """
+import os, sys
+before = set(sys.modules)
+from grass.cli.main import dispatch
+dispatch(sys.argv[1:])
+print(*(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show"],
+        ["show", "7"],
+        ["explain", "7"],
+        ["events"],
+        ["logs", "7"],
+        ["wait", "7"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_looks_imports_little(
+    surroundings: dict[str, str], words: list[str]
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", SCRIPT, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**surroundings, "GRASS_AUTOSTART": "0"},
+    )
+    assert set(ran.stdout.split()) & FORBIDDEN == set()

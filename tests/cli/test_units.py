@@ -1,0 +1,229 @@
+"""Queues and units: pause, resume, drain, capacity, create-queue, edit-queue, prune."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Call, Grass
+from .far_end import FarEnd, problem
+
+CHANGED = {"jobs": [], "warnings": [], "changed": True}
+UNCHANGED = {**CHANGED, "changed": False}
+WORKER = {
+    "id": "w",
+    "name": "desk",
+    "connected": True,
+    "capacity": {"gpu": {"0": 1, "4": 1}},
+    "free": {"gpu": {"0": 0.5}},
+    "origin": {"gpu": {"0": "found", "4": "declared"}},
+    "drained": {"gpu": ["4"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "route", "body", "said", "unchanged"),
+    [
+        (
+            ["pause", "q1"],
+            "POST /pause",
+            {"queue": "q1"},
+            "queue q1 is paused",
+            "queue q1 was paused already",
+        ),
+        (
+            ["resume"],
+            "POST /resume",
+            {"queue": None, "unit": None, "worker": None},
+            "grass is running again",
+            "grass was not paused",
+        ),
+        (
+            ["resume", "q1"],
+            "POST /resume",
+            {"queue": "q1", "unit": None, "worker": None},
+            "queue q1 is running again",
+            "queue q1 was not paused",
+        ),
+        (
+            ["resume", "gpu:2", "--worker", "desk"],
+            "POST /resume",
+            {"queue": None, "unit": "gpu:2", "worker": "desk"},
+            "gpu:2 is in use again",
+            "gpu:2 was not drained",
+        ),
+        (
+            ["drain", "gpu:2"],
+            "POST /drain",
+            {"unit": "gpu:2", "worker": None},
+            "gpu:2 is drained: nothing new starts there",
+            "gpu:2 was drained already",
+        ),
+        (
+            ["capacity", "add", "{gpu:{'4':1}}"],
+            "POST /capacity/add",
+            {"capacity": "{gpu:{'4':1}}", "worker": None},
+            "added {gpu:{'4':1}}",
+            "{gpu:{'4':1}} was there already",
+        ),
+        (
+            ["capacity", "--worker", "desk", "remove", "gpu:4"],
+            "POST /capacity/remove",
+            {"unit": "gpu:4", "worker": "desk"},
+            "removed gpu:4",
+            "gpu:4 is on its way out already",
+        ),
+        (
+            ["edit-queue", "q1", "--max-running", "2"],
+            "PATCH /queues/q1",
+            {"max_running": 2},
+            "changed queue q1",
+            "queue q1 is like that already",
+        ),
+    ],
+)
+def test_a_verb_says_what_it_changed(
+    far_end: FarEnd,
+    call: Call,
+    words: list[str],
+    route: str,
+    body: dict[str, Any],
+    said: str,
+    unchanged: str,
+) -> None:
+    far_end.answers[route] = [CHANGED, UNCHANGED, CHANGED]
+    assert call(*words) == (0, said + "\n", "")
+    assert call(*words) == (0, unchanged + "\n", "")
+    assert json.loads(call(*words, "--json").out)["changed"] is True
+    assert far_end.asked == [(route, body)] * 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["drain", "gpu:2"],
+        ["capacity", "add", "{gpu:4}"],
+        ["capacity", "remove", "gpu:2"],
+        ["edit-queue", "q", "--max-fails", "1"],
+    ],
+)
+def test_warnings_go_to_stderr(far_end: FarEnd, call: Call, words: list[str]) -> None:
+    for route in (
+        *("POST /drain", "POST /capacity/add", "POST /capacity/remove"),
+        "PATCH /queues/q",
+    ):
+        far_end.answers[route] = {**CHANGED, "warnings": ["2 jobs hold it"]}
+    assert call(*words).err == "grass: 2 jobs hold it\n"
+
+
+def test_capacity_shows_units(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["GET /overview"] = {"workers": [WORKER], "queues": [], "jobs": []}
+    for words in (["capacity"], ["capacity", "show", "--worker", "desk"]):
+        shown = call(*words)
+        assert shown.code == 0
+        assert "gpu   found     0: 0.5/1\n" in shown.out
+        assert "declared  4: 0/1 drained\n" in shown.out
+    told = json.loads(call("capacity", "show", "--json").out)
+    assert told == {"workers": [WORKER]}
+    missing = call("capacity", "--worker", "lab")
+    assert missing.code == 4
+    assert "there is no worker `lab` (`grass capacity` lists all)" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        (["--capacity", "{gpu:2}"], {"capacity": "{gpu:2}"}),
+        (["--env", "A=1"], {"env": {"A": "1"}}),
+        (["--cwd", "/"], {"directory": "/"}),
+        (["--default-require", "{gpu:1}"], {"default_require": "{gpu:1}"}),
+        (["--default-require", "none"], {"default_require": None}),
+        (["--max-running", "none"], {"max_running": None}),
+        (["--max-fails", "3"], {"max_fails": 3}),
+        (["--max-fails", "none"], {"max_fails": None}),
+        (["lpr", "--json"], {"command": ["lpr", "--json"], "directory": os.getcwd()}),
+        (["--cwd", "/", "--", "-x"], {"command": ["-x"], "directory": "/"}),
+    ],
+)
+def test_a_queue_is_changed_where_something_is_named(
+    far_end: FarEnd, call: Call, options: list[str], body: dict[str, Any]
+) -> None:
+    far_end.answers["PATCH /queues/q1"] = CHANGED
+    called = call("edit-queue", "q1", *options)
+    assert called.code == 0, called.err
+    assert far_end.bodies("PATCH /queues/q1") == [body]
+
+
+def test_the_capacity_of_a_queue_may_come_from_a_file(
+    far_end: FarEnd, call: Call, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.json5"
+    file.write_text("{gpu:2}")
+    far_end.answers["PATCH /queues/q1"] = CHANGED
+    far_end.answers["PUT /queues/q2"] = CHANGED
+    assert call("edit-queue", "q1", "--file", str(file)).code == 0
+    assert far_end.bodies("PATCH /queues/q1") == [{"capacity": "{gpu:2}"}]
+    created = call("create-queue", "q2", "--file", str(file), "--max-fails", "3")
+    assert created.out == "created queue q2\n"
+    [body] = far_end.bodies("PUT /queues/q2")
+    assert (body["capacity"], body["max_fails"]) == ("{gpu:2}", 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["drain"], "the unit is missing"),
+        (["drain", "gpu"], "`gpu` is not a unit (write gpu:2)"),
+        (["drain", "gpu:"], "`gpu:` is not a unit"),
+        (["drain", "gpu:1", "gpu:2"], "`gpu:2` is one word too many"),
+        (["resume", ":2"], "`:2` is not a unit"),
+        (["resume", "q1", "--worker", "w"], "--worker goes with a unit (grass resume"),
+        (["capacity", "grow"], "capacity knows no `grow` (it is show, add or remove)"),
+        (["capacity", "add"], "the capacity is missing"),
+        (["capacity", "remove", "gpu"], "`gpu` is not a unit"),
+        (["capacity", "show", "x"], "`x` is one word too many"),
+        (["edit-queue"], "the queue's name is missing"),
+        (["edit-queue", "q1"], "nothing to change was given (grass edit-queue q1 --ma"),
+        (["edit-queue", "q1", "--max-running", "x"], "--max-running must be a whole"),
+        (["edit-queue", "q1", "--cwd", "/no/such"], "there is no directory /no/such"),
+        (["create-queue", "q1", "--max-fails", "x"], "--max-fails must be a whole"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(
+    grass: Grass, words: list[str], message: str
+) -> None:
+    ran = grass(*words)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert ran.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("keep", "older_s"),
+    [(None, 30 * 86400), ("7d", 7 * 86400), ("1h30m", 5400), (90, 90)],
+)
+def test_prune_keeps_what_the_configuration_keeps(
+    far_end: FarEnd, call: Call, keep: str | int | None, older_s: float
+) -> None:
+    settings = [
+        {"name": "defaults.grace", "value": "15s", "origin": "default"},
+        {"name": "retention.keep", "value": keep, "origin": "config.toml"},
+    ]
+    far_end.answers["GET /config"] = {"settings": settings}
+    far_end.answers["POST /jobs/prune"] = {"jobs": 2, "output_bytes": 3}
+    assert call("prune").out == "forgot 2 jobs with 3 B of output\n"
+    assert far_end.bodies("POST /jobs/prune")[0]["older_s"] == older_s
+    call("prune", "--older", "1m")
+    assert far_end.bodies("POST /jobs/prune")[1]["older_s"] == 60
+
+
+def test_a_refusal_of_the_daemon_is_passed_on(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["POST /drain"] = problem(
+        "not-found", "there is no unit gpu:9", "see `grass capacity`"
+    )
+    called = call("drain", "gpu:9")
+    expected = "grass: there is no unit gpu:9 (see `grass capacity`)\n"
+    assert (called.code, called.err) == (4, expected)

@@ -1,0 +1,347 @@
+"""Verbs on jobs: which jobs are chosen, who is asked, what is sent and said."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grass.cli.confirming import compact, ranges
+
+from .conftest import Call, Grass
+from .far_end import DONE, FarEnd, problem
+
+VERBS = {
+    "cancel": "cancelled",
+    "hold": "held",
+    "release": "released",
+    "suspend": "suspended",
+    "continue": "continued",
+    "rerun": "",
+    "edit": "edited",
+    "remove": "removed",
+}
+MORE = {"edit": ["--priority", "1"], "cancel": ["--no-wait"]}
+NOTHING = {
+    "cancel": "no such job is unfinished",
+    "hold": "no such job waits to start",
+    "release": "no such job is held",
+    "suspend": "no such job is running",
+    "continue": "no such job is suspended",
+    "rerun": "no such job has ended",
+    "edit": "no such job has not started yet",
+    "remove": "no such job has ended",
+}
+
+
+def words(verb: str, *rest: str) -> list[str]:
+    return [verb, *MORE.get(verb, []), *rest]
+
+
+def done(verb: str, ids: list[int]) -> dict[str, Any]:
+    if verb == "remove":
+        return {"jobs": len(ids), "output_bytes": 2048, "warnings": []}
+    return {"jobs": ids, "warnings": [], "changed": bool(ids)}
+
+
+def selecting(meaning: list[int], fitting: list[int]) -> Any:
+    """Answer what selectors mean: states are what the verb is for."""
+
+    def answer(body: Any) -> dict[str, Any]:
+        by_state = all(one.startswith("state:") for one in body["select"])
+        found = fitting if by_state else meaning
+        return {"jobs": found, "count": len(found)}
+
+    return answer
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_one_job_is_touched_without_a_question(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    far_end.answers[f"POST /jobs/{verb}"] = done(verb, [7])
+    called = call(*words(verb, "7"))
+    assert called.code == 0, called.err
+    [(route, body)] = far_end.asked
+    assert (route, body["select"]) == (f"POST /jobs/{verb}", ["7"])
+    expected = {
+        "rerun": "7\n",
+        "remove": "removed 1 job with 2.0 KiB of output\n",
+    }.get(verb, f"{VERBS[verb]} 1 job\n")
+    assert (called.out, called.err) == (expected, "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_several_jobs_want_a_yes_where_nobody_can_be_asked(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    called = call(*words(verb, "@sweep"))
+    assert called.code == 2
+    assert called.err == (
+        f"grass {verb}: this would {verb} 3 jobs "
+        "(add --yes to do so, --dry-run to see which)\n"
+    )
+    assert {route for route, _ in far_end.asked} == {"POST /jobs/select"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_exactly_the_counted_jobs_are_sent(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    far_end.answers[f"POST /jobs/{verb}"] = done(verb, [3, 4, 9])
+    called = call(*words(verb, "--yes", "@sweep"))
+    assert called.code == 0
+    [body] = far_end.bodies(f"POST /jobs/{verb}")
+    assert body["select"] == ["3-4", "9-9"]
+    assert "3 jobs" in called.out or called.out == "3-4\n9\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_dry_run_names_the_jobs_and_changes_nothing(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    called = call(*words(verb, "--dry-run", "3-9"))
+    assert (called.code, called.out) == (0, f"would {verb} 3 jobs: 3-4, 9\n")
+    assert call(*words(verb, "--dry-run", "-q", "3-9")).out == "3\n4\n9\n"
+    told = json.loads(call(*words(verb, "--dry-run", "--json", "3-9")).out)
+    assert told == {"jobs": [3, 4, 9], "dry_run": True}
+    assert {route for route, _ in far_end.asked} == {"POST /jobs/select"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_selection_without_jobs_is_told_and_nothing_is_sent(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    far_end.answers["POST /jobs/select"] = selecting([3, 4], [])
+    called = call(*words(verb, "@sweep"))
+    assert (called.code, called.out) == (0, f"nothing to {verb}: {NOTHING[verb]}\n")
+    assert call(*words(verb, "--dry-run", "@sweep")).out == f"would {verb} 0 jobs\n"
+    assert json.loads(call(*words(verb, "--json", "@sweep")).out)["jobs"] == []
+    assert call(*words(verb, "-q", "@sweep")).out == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_jobs_named_one_by_one_are_sent_as_they_are(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    """The daemon refuses a named job that the verb is not for, and skips others."""
+    far_end.answers["POST /jobs/select"] = {"jobs": [3, 9], "count": 2}
+    far_end.answers[f"POST /jobs/{verb}"] = problem("refused", "job 3 is running")
+    called = call(*words(verb, "-y", "3", "last"))
+    assert (called.code, called.err) == (5, "grass: job 3 is running\n")
+    assert far_end.bodies(f"POST /jobs/{verb}")[0]["select"] == ["3", "9"]
+    assert len(far_end.bodies("POST /jobs/select")) == 1
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_quiet_prints_ids_only_and_json_the_reply(
+    far_end: FarEnd, call: Call, verb: str
+) -> None:
+    reply = {**done(verb, [7]), "warnings": ["look out"]}
+    far_end.answers[f"POST /jobs/{verb}"] = reply
+    far_end.answers["POST /jobs/select"] = {"jobs": [7], "count": 1}
+    assert call(*words(verb, "-q", "last"))[1:] == ("7\n", "")
+    assert json.loads(call(*words(verb, "--json", "7")).out) == reply
+    assert call(*words(verb, "7")).err == "grass: look out\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_without_a_job_says_how_it_is_called(grass: Grass, verb: str) -> None:
+    ran = grass(*words(verb))
+    assert ran.returncode == 2
+    assert ran.stderr == f"grass {verb}: no job was named (grass {verb} 7)\n"
+
+
+def test_a_job_that_does_not_exist_is_told_before_anything_is_done(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["POST /jobs/select"] = problem("not-found", "there is no job 99")
+    called = call("hold", "--yes", "3", "99")
+    assert (called.code, called.err) == (4, "grass: there is no job 99\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "sent"),
+    [("y\n", 0, 1), ("YES\n", 0, 1), ("\n", 1, 0), ("no\n", 1, 0), ("\x04", 1, 0)],
+)
+def test_on_a_terminal_a_person_is_asked(
+    far_end: FarEnd,
+    surroundings: dict[str, str],
+    answer: str,
+    code: int,
+    sent: int,
+) -> None:
+    far_end.answers["POST /jobs/select"] = selecting([3, 4], [3, 4])
+    far_end.answers["POST /jobs/hold"] = done("hold", [3, 4])
+    ours, theirs = pty.openpty()
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "grass", "hold", "3-4"],
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=surroundings,
+    )
+    os.close(theirs)
+    said = b""
+    while not said.endswith(b"[y/N] "):
+        said += os.read(ours, 1000)
+    assert said == b"hold 2 jobs? [y/N] "
+    os.write(ours, answer.encode())
+    printed, _ = asking.communicate()
+    os.close(ours)
+    assert asking.returncode == code
+    assert printed == ("held 2 jobs\n" if sent else "")
+    assert len(far_end.bodies("POST /jobs/hold")) == sent
+
+
+@given(st.sets(st.integers(1, 50)))
+def test_ids_for_people_are_selectors_too(ids: set[int]) -> None:
+    named: set[int] = set()
+    for text in compact(ids):
+        first, _, last = text.partition("-")
+        assert first != last
+        named |= set(range(int(first), int(last or first) + 1))
+    assert named == ids
+    assert len(compact(ids)) == len(ranges(ids))
+
+
+@pytest.mark.parametrize(
+    ("options", "signal", "grace_s"),
+    [
+        ([], 15, None),
+        (["--now"], 9, 0.0),
+        (["--signal", "INT"], 2, None),
+        (["--signal", "sigusr1"], 10, None),
+        (["--signal", "64", "--grace", "5m"], 64, 300.0),
+        (["--grace", "0"], 15, 0.0),
+    ],
+)
+def test_cancel_chooses_signal_and_grace(
+    far_end: FarEnd, call: Call, options: list[str], signal: int, grace_s: float | None
+) -> None:
+    far_end.answers["POST /jobs/cancel"] = DONE
+    assert call("cancel", "--no-wait", *options, "7").code == 0
+    [body] = far_end.bodies("POST /jobs/cancel")
+    assert (body["signal"], body["grace_s"]) == (signal, grace_s)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--signal", "NOPE"], "there is no signal `NOPE` (write TERM, INT, USR1"),
+        (["--signal", "0"], "there is no signal `0`"),
+        (["--signal", "65"], "there is no signal `65`"),
+        (["--signal", "_IGN"], "there is no signal `_IGN`"),
+        (["--grace", "soon"], "`soon` is not a duration"),
+        (["--now", "--grace", "3s"], "--now sends SIGKILL at once: --grace has no"),
+        (["--now", "--signal", "2"], "--now sends SIGKILL at once: --signal has no"),
+    ],
+)
+def test_cancel_refuses_what_makes_no_sense(
+    grass: Grass, options: list[str], message: str
+) -> None:
+    ran = grass("cancel", *options, "7")
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_cancel_waits_until_the_jobs_are_gone(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["POST /jobs/cancel"] = DONE
+    far_end.answers["POST /jobs/wait"] = {"jobs": [{"id": 7, "state": "cancelled"}]}
+    assert call("cancel", "7").out == "cancelled 1 job\n"
+    assert [route for route, _ in far_end.asked] == [
+        "POST /jobs/cancel",
+        "POST /jobs/wait",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        (["--priority", "5"], {"priority": 5}),
+        (["--priority", "-5"], {"priority": -5}),
+        (["--require", "{gpu:1}"], {"require": "{gpu:1}"}),
+        (["-g", "2", "-m", "8G"], {"require": {"gpu": 2, "ram": "8G"}}),
+        (["--queue", "q2"], {"queue": "q2"}),
+        (["--time-limit", "1:30:00"], {"time_limit_s": 5400.0}),
+        (["--time-limit", "none"], {"time_limit_s": None}),
+        (["--env", "A=1", "--env", "B="], {"env": {"A": "1", "B": ""}}),
+        (["--cwd", "/"], {"cwd": "/"}),
+        (["--name", "n"], {"name": "n"}),
+    ],
+)
+@pytest.mark.parametrize("verb", ["edit", "rerun"])
+def test_a_change_is_sent_alone(
+    far_end: FarEnd, call: Call, verb: str, options: list[str], change: dict[str, Any]
+) -> None:
+    far_end.answers[f"POST /jobs/{verb}"] = DONE
+    called = call(verb, "7", *options)
+    assert called.code == 0, called.err
+    [body] = far_end.bodies(f"POST /jobs/{verb}")
+    assert body.pop("select") == ["7"]
+    assert body.pop("hold", False) is False
+    assert body == change
+
+
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        (["--after", "7,9", "--after", "3-4:any"], {"after": ["7", "9", "3-4:any"]}),
+        (["--after", "none"], {"after": []}),
+        (["--begin", "2030-01-31T08:00Z"], {"begin_at": "2030-01-31T08:00:00+00:00"}),
+        (["--begin", "none"], {"begin_at": None}),
+        (["--retries", "3"], {"retries": 3}),
+        (["--", "ls", "-q", "--"], {"command": ["ls", "-q", "--"]}),
+    ],
+)
+def test_edit_changes_what_a_job_waits_for(
+    far_end: FarEnd, call: Call, options: list[str], change: dict[str, Any]
+) -> None:
+    far_end.answers["POST /jobs/edit"] = DONE
+    called = call("edit", "7", *options)
+    assert (called.code, called.out) == (0, "edited 1 job\n")
+    assert far_end.bodies("POST /jobs/edit") == [{"select": ["7"], **change}]
+
+
+def test_rerun_can_hold_and_change_the_command(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["POST /jobs/rerun"] = DONE
+    assert call("rerun", "7", "--hold", "--edit", "--", "ls", "-l").out == "7\n"
+    expected = {"select": ["7"], "hold": True, "command": ["ls", "-l"]}
+    assert far_end.bodies("POST /jobs/rerun") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["edit", "7"], "nothing to change was given (grass edit 7 --priority 5)"),
+        (["edit", "7", "--"], "after `--` comes the new command, and there is none"),
+        (["edit", "7", "--hold"], "there is no option `--hold`"),
+        (["edit", "7", "--priority", "high"], "--priority must be a whole number"),
+        (["edit", "7", "--retries", "x"], "--retries must be a whole number"),
+        (["edit", "7", "--begin", "soon"], "`soon` is not a time"),
+        (["edit", "7", "--after", "7,,9"], "--after `7,,9` names nothing between"),
+        (["rerun", "7", "--", "ls"], "`ls` would be a new command (grass rerun 7 --ed"),
+        (["rerun", "7", "--edit"], "--edit came without a change"),
+        (["rerun", "7", "--time-limit", "soon"], "`soon` is not a duration"),
+        (["rerun", "7", "--cwd", "/no/such"], "there is no directory /no/such"),
+        (["hold", "--now", "7"], "there is no option `--now`"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(
+    grass: Grass, line: list[str], message: str
+) -> None:
+    ran = grass(*line)
+    assert ran.returncode == 2
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert ran.stdout == ""
