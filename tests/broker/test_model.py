@@ -13,7 +13,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.broker.job_model import ENDED, Errors, JobModel, ModelJob, ModelQueue
+from tests.broker.job_model import (
+    ENDED,
+    UNSTARTED,
+    Errors,
+    JobModel,
+    ModelJob,
+    ModelQueue,
+)
 from tests.support.brokerage import ME, SECOND, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
@@ -37,6 +44,7 @@ from grass.link.messages import Exited, Hello, Returned, Start, Started
 from grass.model.lifecycle import AttemptState, JobState
 
 UNITS = 2
+MEMORY = Path("/dev/shm")
 CAUSES: dict[str, dict[str, Any]] = {
     "0": {"exit_code": 0},
     "1": {"exit_code": 1},
@@ -47,7 +55,8 @@ CAUSES: dict[str, dict[str, Any]] = {
     "lost": {"lost": True},
 }
 queues = st.sampled_from(["default", "strict"])
-needs = st.sampled_from(["succeeded", "failed", "any"])
+needs = st.sampled_from(["any", "succeeded", "any", "failed"])
+failures = st.sampled_from(["1", "2", "signal", "time-limit", "not-started", "1"])
 
 
 class Verbs(RuleBasedStateMachine):
@@ -55,7 +64,7 @@ class Verbs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = TemporaryDirectory()
+        self.folder = TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None)
         self.broker = Brokerage(Path(self.folder.name) / "grass.db", f"{{cpu:{UNITS}}}")
         self.broker.create_queue("strict", f"{{cpu:{UNITS}}}", max_fails=2)
         self.model = JobModel(UNITS)
@@ -97,7 +106,9 @@ class Verbs(RuleBasedStateMachine):
 
     def some_after(self, data: st.DataObject) -> tuple[tuple[int, str], ...]:
         last = self.broker.state.last_job
-        ids = st.integers(max(1, last - 6), last + (last == 0))
+        open_ones = [job.id for job in self.model.in_state(*UNSTARTED, "running")]
+        ids = st.integers(max(1, last - 6), max(1, last))
+        ids = ids | st.sampled_from(open_ones or [1])
         named = data.draw(st.lists(st.tuples(ids, needs), max_size=2, unique=True))
         return tuple(named)
 
@@ -183,17 +194,24 @@ class Verbs(RuleBasedStateMachine):
         errors = self.model.edit(jobs, changes)
         self.ask(Edit(ME, jobs, asked, wanted=named), errors)
 
+    def waited_for(self) -> list[int]:
+        """Name ended jobs that others wait for, besides something else."""
+        waiting = self.model.in_state("held", "waiting")
+        named = {other for job in waiting for other, _ in job.after}
+        return [job.id for job in self.model.in_state(*ENDED) if job.id in named]
+
     @precondition(lambda self: self.model.in_state(*ENDED))
     @rule(data=st.data(), hold=st.booleans(), change=st.booleans())
     def rerun(self, data: st.DataObject, hold: bool, change: bool) -> None:
         ended = [job.id for job in self.model.in_state(*ENDED)]
+        # Those that others still wait for are the more interesting ones.
+        ended = self.waited_for() or ended
         jobs = data.draw(st.lists(st.sampled_from(ended), min_size=1, unique=True))
         if data.draw(st.integers(0, 4)) == 0:
             jobs = list(dict.fromkeys([*jobs, *self.some_jobs(data)]))
         changes = self.some_changes(data, jobs) if change else {}
         known = [self.model.jobs[job] for job in jobs if job in self.model.jobs]
-        named = [other for job in known for other, _ in job.after]
-        wanted = list(dict.fromkeys([*jobs, *named]))
+        wanted = [*jobs, *(other for job in known for other, _ in job.after)]
         expected, errors = self.model.rerun(jobs, changes, hold=hold)
         done = self.ask(Rerun(ME, jobs, changes, hold, wanted=wanted), errors)
         assert done is None or done.jobs == expected
@@ -201,15 +219,36 @@ class Verbs(RuleBasedStateMachine):
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data())
     def prune(self, data: st.DataObject) -> None:
-        jobs = self.some_jobs(data, most=8)
+        jobs = self.some_jobs(data) + self.waited_for()[:1]
+        jobs = list(dict.fromkeys(jobs))
         expected = self.model.prune(jobs)
         reply = self.ask(Prune(ME, jobs, wanted=jobs), set())
         assert [one.job.id for one in reply.jobs] == expected
 
-    @rule(queue=st.none() | queues, on=st.sampled_from([True, False, False]))
-    def pause(self, queue: str | None, on: bool) -> None:
-        self.model.set_paused(queue, on)
-        self.ask(SetPaused(ME, on, queue), set())
+    @rule(queue=st.none() | queues)
+    def pause(self, queue: str | None) -> None:
+        self.model.set_paused(queue, True)
+        self.ask(SetPaused(ME, True, queue), set())
+
+    def paused(self) -> list[str | None]:
+        """Name what is paused; None is everything."""
+        known = self.model.queues
+        paused: list[str | None] = [None] if self.model.paused else []
+        return paused + [name for name, queue in known.items() if queue.paused]
+
+    @precondition(lambda self: self.paused())
+    @rule(data=st.data())
+    def resume(self, data: st.DataObject) -> None:
+        queue = data.draw(st.sampled_from(self.paused()))
+        self.model.set_paused(queue, False)
+        self.ask(SetPaused(ME, False, queue), set())
+
+    @precondition(lambda self: len(self.paused()) > 1 or self.model.paused)
+    @rule()
+    def resume_all(self) -> None:
+        for queue in self.paused():
+            self.model.set_paused(queue, False)
+            self.ask(SetPaused(ME, False, queue), set())
 
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
@@ -230,9 +269,23 @@ class Verbs(RuleBasedStateMachine):
         return [one.id for one in self.model.in_state("running") if one.id not in over]
 
     @precondition(lambda self: self.alive())
-    @rule(data=st.data(), cause=st.sampled_from(sorted(CAUSES)))
-    def a_process_ends(self, data: st.DataObject, cause: str) -> None:
+    @rule(data=st.data(), cause=st.sampled_from(["0", "0", "0", "lost"]))
+    def a_process_succeeds_or_is_lost(self, data: st.DataObject, cause: str) -> None:
+        self.end(data.draw(st.sampled_from(self.alive())), cause)
+
+    @precondition(lambda self: self.alive())
+    @rule(data=st.data(), cause=failures)
+    def a_process_fails(self, data: st.DataObject, cause: str) -> None:
+        self.end(data.draw(st.sampled_from(self.alive())), cause)
+
+    @precondition(lambda self: self.model.here and self.alive())
+    @rule(data=st.data(), cause=st.sampled_from(["1", "0", "lost"]))
+    def a_job_is_cancelled_while_it_runs(self, data: st.DataObject, cause: str) -> None:
         job = data.draw(st.sampled_from(self.alive()))
+        assert self.ask(Cancel(ME, [job]), set()).jobs == self.model.cancel([job])
+        self.end(job, cause)
+
+    def end(self, job: int, cause: str) -> None:
         ended = Exited(self.broker.name(job), self.broker.now_us, **CAUSES[cause])
         if self.model.here:
             self.model.exited(job, cause, self.broker.now_us + SECOND)
@@ -246,9 +299,12 @@ class Verbs(RuleBasedStateMachine):
         return [job for job in running if not job.begun and not job.suspended]
 
     @precondition(lambda self: self.starting())
-    @rule(data=st.data())
-    def a_start_is_returned(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), cancelled=st.booleans())
+    def a_start_is_returned(self, data: st.DataObject, cancelled: bool) -> None:
         job = data.draw(st.sampled_from(self.starting()))
+        if cancelled:
+            self.model.cancel([job.id])
+            self.ask(Cancel(ME, [job.id]), set())
         returned = Returned(self.broker.name(job.id), "in use")
         if not job.stopping:
             # Its books differ: nothing goes there before it has reported again.
@@ -263,12 +319,14 @@ class Verbs(RuleBasedStateMachine):
         self.model.here = False
         self.ask(WorkerGone(WORKER), set())
 
-    @rule()
-    def the_broker_restarts(self) -> None:
+    @rule(deaf=st.booleans())
+    def the_broker_restarts(self, deaf: bool) -> None:
         self.model.here = False
         self.broker.restart()
         self.broker.flush()
         self.follow()
+        if not deaf:
+            self.connect()
 
     @precondition(lambda self: not self.model.here)
     @rule(rebooted=st.sampled_from([False, False, False, True]))
@@ -309,6 +367,15 @@ class Verbs(RuleBasedStateMachine):
             assert one.job.attempts == expected.attempts == len(one.attempts)
             assert bool(one.job.suspended_since) == expected.suspended
             assert bool(one.job.stopping_since) == expected.stopping
+            assert (one.job.priority, one.job.queue) == (
+                expected.priority,
+                expected.queue,
+            )
+            assert one.job.failures == expected.failures
+            assert one.job.losses == expected.losses
+            assert one.job.not_before == expected.not_before
+            if expected.after:
+                assert one.job.met == expected.met
             live = (AttemptState.STARTING, AttemptState.RUNNING)
             running = [each for each in one.attempts if each.state in live]
             assert len(running) == (expected.state == "running")
@@ -324,11 +391,15 @@ class Verbs(RuleBasedStateMachine):
         known = self.broker.state.queues
         paused = {name: queue.paused for name, queue in self.model.queues.items()}
         assert {name: known[name].paused for name in paused} == paused
+        assert known["strict"].fails == self.model.queues["strict"].fails
+        arrays = self.broker.state.arrays.items()
+        fails = {first: array.fails for first, array in arrays if array.fails}
+        assert fails == self.model.array_fails
 
 
 Verbs.TestCase.settings = settings(
-    max_examples=int(os.environ.get("GRASS_MODEL_EXAMPLES", "40")),
-    stateful_step_count=30,
+    max_examples=int(os.environ.get("GRASS_MODEL_EXAMPLES", "50")),
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -154,6 +154,7 @@ def test_a_time_that_starts_nothing_does_not_keep_the_next_from_coming(
         late = await broker.call(new_job(begin_at=soon + 100_000))
         await broker.call(Hold("uid:1", [held.first]))
         start = await worker.hears(Start)
+        assert isinstance(start, Start)
         assert start.job == late.first
 
     play(tmp_path, story)

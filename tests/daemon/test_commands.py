@@ -235,7 +235,7 @@ def test_what_a_job_leaves_behind_ends_before_its_units_are_free(
 def test_a_queued_job_is_cancelled_without_running(home: GrassHome) -> None:
     home.ok("pause")
     home.client.enqueue_many(["true"] * 3)
-    home.ok("cancel", "2-3")
+    home.ok("cancel", "--yes", "2-3")
     home.ok("resume")
     home.wait(1)
     assert home.states([1, 2, 3]) == ["succeeded", "cancelled", "cancelled"]
@@ -418,7 +418,7 @@ def test_selectors_name_jobs_in_many_ways(home: GrassHome) -> None:
         ("4-5", [4, 5]),
         ("last", [6]),
     ):
-        done = json.loads(home.ok("cancel", "--json", selector))
+        done = json.loads(home.ok("cancel", "--yes", "--json", selector))
         assert done["jobs"] == ids
     assert json.loads(home.ok("cancel", "--json", "all"))["jobs"] == []
     assert home.run("wait", "state:cancelled").returncode == 1

@@ -1,15 +1,17 @@
 """Running a page's examples the way a reader would: one shell, one fresh home.
 
 What differs from run to run is masked before it is compared: times, pids, sizes and
-spacing; and what tells of the machine: the table of workers, cores, remarks on GPUs. A
-line `...` stands for any number of lines. A command may fail only if the page goes on
-to show its exit code.
+spacing; and what tells of the machine: its name and folders, the table of workers,
+cores, remarks on GPUs. A line `...` stands for any number of lines. A command may fail
+only if the page goes on to show its exit code. A program on a page sleeps so long that
+a reader can look at it; here it waits for its mark instead, or not at all.
 """
 
 import fnmatch
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +30,20 @@ say_end() {{ local code=$?; printf '\\n{_END} %d\\n' $code; return $code; }}
 
 _MARKS = {"hold": "flock 9", "let go": "flock -u 9"}
 
+_SLEEP = re.compile(r"time\.sleep\(\d+\)")
+_UNTIL_LET_GO = "__import__('fcntl').flock(open(__import__('os').environ['HOLD']), 1)"
+
+# Where things lie on the machine of the reader that the pages tell of.
+_STATE = "/home/you/.local/state/grass/desk"
+_WORK = "/home/you/work"
+
 _MASKS = (
-    (re.compile(r"\b\d+(\.\d+)?[smhd]\b"), "0s"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?"), "TIME"),
+    (re.compile(r"\b(\d+(\.\d+)?[smhd])+\b"), "0s"),
     (re.compile(r"\bpid \d+"), "pid 0"),
+    (re.compile(r'"seq":\d+'), '"seq":0'),
+    (re.compile(r"\buid:\d+"), "uid:0"),
+    (re.compile(r"\bworker=[0-9a-f]{16}\b"), "worker=0"),
     (re.compile(r"\b\d+(\.\d+)? [KMGT]?i?B\b"), "0 B"),
     (re.compile(r"(?m)^WORKER .*\n(.+\n)*"), "WORKERS\n"),
     (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
@@ -57,7 +70,8 @@ def rehearse(steps: list[Step], folder: Path) -> list[str]:
         )
     finally:
         _clean_up(environment)
-    results = re.split(rf"\n{_END} (\d+)\n", done.stdout)
+    told = _as_elsewhere(done.stdout, folder)
+    results = re.split(rf"\n{_END} (\d+)\n", told)
     outputs, codes = results[0::2], [int(code) for code in results[1::2]]
     assert len(codes) == len(commands), f"the shell ended early: {outputs[-1]}"
     followers = [step.shows_exit_code for step in commands[1:]] + [False]
@@ -67,6 +81,13 @@ def rehearse(steps: list[Step], folder: Path) -> list[str]:
     ):
         problems += _problems(step, output, code, may_fail=may_fail)
     return problems
+
+
+def _as_elsewhere(output: str, folder: Path) -> str:
+    """Put the reader's folders and machine in the place of ours."""
+    output = output.replace(str(folder / "home"), _STATE)
+    output = output.replace(str(folder / "work"), _WORK)
+    return re.sub(rf"\b{re.escape(socket.gethostname())}\b", "desk", output)
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -86,10 +107,7 @@ def _script(steps: list[Step]) -> str:
     for step in steps:
         if step.file is not None:
             name, content = step.file
-            waiting = (
-                "__import__('fcntl').flock(open(__import__('os').environ['HOLD']), 1)"
-            )
-            content = content.replace("time.sleep(1)", waiting)
+            content = _SLEEP.sub(_UNTIL_LET_GO, content)
             pieces.append(f"printf %s {shlex.quote(content)} >{shlex.quote(name)}")
         elif step.mark:
             pieces.append(_MARKS[step.mark])

@@ -22,11 +22,14 @@ PAGE = (ROOT / "docs/explanation/lifecycle.md").read_text()
 
 T = TypeVar("T", bound=StrEnum)
 
+BEGINNINGS = {JobState.HELD, JobState.WAITING, JobState.QUEUED}
 
-def diagram(arrows: Mapping[T, frozenset[T]], first: T, last: set[T]) -> str:
+
+def diagram(arrows: Mapping[T, frozenset[T]], first: set[T], last: set[T]) -> str:
     """Draw a table of arrows as mermaid does."""
-    lines = ["stateDiagram-v2", f"    [*] --> {first}"]
     order = list(arrows)
+    lines = ["stateDiagram-v2"]
+    lines += [f"    [*] --> {state}" for state in order if state in first]
     for start in order:
         ends = sorted(arrows[start], key=order.index)
         lines += [f"    {start} --> {end}" for end in ends]
@@ -35,10 +38,10 @@ def diagram(arrows: Mapping[T, frozenset[T]], first: T, last: set[T]) -> str:
 
 
 DIAGRAMS = [
-    diagram(JOB_ARROWS, JobState.QUEUED, set(ENDED)),
+    diagram(JOB_ARROWS, BEGINNINGS, set(ENDED)),
     diagram(
         ATTEMPT_ARROWS,
-        AttemptState.STARTING,
+        {AttemptState.STARTING},
         {state for state, ends in ATTEMPT_ARROWS.items() if not ends},
     ),
 ]

@@ -1,5 +1,5 @@
 """The fixtures of tests with a real daemon."""
 
-from tests.support.fixtures import cold, fifo, gate, home, news
+from tests.support.fixtures import cold, fifo, gate, home, lasting, news, shared
 
-__all__ = ["cold", "fifo", "gate", "home", "news"]
+__all__ = ["cold", "fifo", "gate", "home", "lasting", "news", "shared"]

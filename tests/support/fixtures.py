@@ -24,6 +24,22 @@ def home(cold: GrassHome) -> GrassHome:
     return cold
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
+    """A home whose daemon serves the tests of a whole file."""
+    home = GrassHome(tmp_path_factory.mktemp("lasting"))
+    home.ok("start")
+    yield home
+    home.end()
+
+
+@pytest.fixture
+def shared(lasting: GrassHome) -> Iterator[GrassHome]:
+    """The home of a file's tests; what a test leaves there is cleared away."""
+    yield lasting
+    lasting.tidy()
+
+
 @pytest.fixture
 def fifo(tmp_path: Path) -> Iterator[Callable[[str], Fifo]]:
     """Make named pipes to talk with jobs."""

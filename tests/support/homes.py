@@ -111,6 +111,11 @@ class GrassHome:
         """Enqueue by the command line, and return the id."""
         return int(self.ok("enqueue", *words, **how))
 
+    def enqueue_array(self, *words: str | bytes, **how: Any) -> list[int]:
+        """Enqueue several by the command line, and return their ids."""
+        first, _, last = self.ok("enqueue", *words, **how).strip().partition("-")
+        return list(range(int(first), int(last or first) + 1))
+
     def wait(self, *ids: int) -> Document:
         """Wait for jobs to end, and return the last one."""
         self.client.wait([str(id) for id in ids], PATIENCE_S)
@@ -124,6 +129,13 @@ class GrassHome:
 
     def states(self, ids: Sequence[int]) -> list[str]:
         return [self.state(id) for id in ids]
+
+    def reason(self, id: int) -> str:
+        return str(self.client.job(id)["reason"])
+
+    def log(self) -> str:
+        """Return what daemons have logged."""
+        return (self.folder / "daemon.log").read_text()
 
     def document(self) -> Document:
         """Return what `show --all --json` prints."""
@@ -149,6 +161,16 @@ class GrassHome:
         kill(pid)
         self.client.close()
 
+    def replace_daemon(self) -> None:
+        """Kill the daemon and start another one."""
+        self.kill_daemon()
+        self.ok("start")
+
+    def restart(self) -> None:
+        """Have the daemon replaced by one that takes over in good order."""
+        self.ok("restart")
+        self.client.close()
+
     def kill_keeper(self) -> None:
         pid = self.keeper_pid()
         assert pid is not None, "no keeper to kill"
@@ -165,6 +187,22 @@ class GrassHome:
                 cluster = str(self.rows(query)[0][0])
                 found.update(processes_with(f"GRASS_ATTEMPT_ID={cluster}.".encode()))
         return sorted(found)
+
+    def tidy(self) -> None:
+        """Leave a daemon as it was when it started, but for jobs that have ended."""
+        with self.client as client:
+            client.pause()
+            client.cancel(["all"], grace_s=0, signal=9)
+            client.wait(["all"], PATIENCE_S)
+            client.resume()
+            shown = client.overview()
+            for queue in shown["queues"]:
+                if queue["name"] != "default":
+                    client.delete_queue(queue["name"])
+            [worker] = shown["workers"]
+            for kind, units in worker["drained"].items():
+                for unit in units:
+                    client.resume(unit=f"{kind}:{unit}")
 
     def end(self) -> None:
         """End the daemon, every job and the keeper; nothing may be left."""

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,17 @@ def processes_with(mark: bytes) -> Iterator[int]:
                 continue
             if mark in said and alive(int(entry)):
                 yield int(entry)
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process was stopped where it was, by SIGSTOP."""
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return text.rpartition(")")[2].split()[0] == "T"
+
+
+def await_stopped(*pids: int) -> None:
+    """Return when all of these processes are stopped; nothing tells of that."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not all(map(is_stopped, pids)):
+        assert time.monotonic() < deadline, f"{pids} are not stopped"
+        time.sleep(0.005)

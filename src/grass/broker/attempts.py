@@ -176,7 +176,7 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     state.changes.attempts.pop((job.id, attempt.number), None)
     state.changes.removed_attempts.append((job.id, attempt.number))
     job.attempts -= 1
-    job.started_at = None
+    job.started_at = job.suspended_since = None
     del state.attempts[job.id]
     relay.let_go(state, attempt)
     state.move_job(job, JobState.QUEUED)

@@ -80,8 +80,7 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
         relay.recall(state, [job.id])
     if job.stopping_since is not None and not report.stopping:
         attempts.send_stop(state, job, attempt)
-    if job.suspended_since is not None:
-        verbs.send_suspend(state, job)
+    verbs.settle_suspended(state, job, report.suspended)
 
 
 def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
@@ -93,6 +92,7 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
         attempts.take_back(state, job, attempt, "its turn had not come")
     else:
         attempts.send_start(state, job, attempt)
+        verbs.settle_suspended(state, job, False)
 
 
 def _release_gone(state: State, worker: str, reported: Container[str]) -> None:

@@ -55,10 +55,21 @@ def go_on(state: State, call: Continue) -> Done:
     return _each(state, call.jobs, lambda job: _continue(state, call.actor, job))
 
 
-def send_suspend(state: State, job: Job) -> None:
-    """Have a job's processes stopped; a second time does no harm."""
+def settle_suspended(state: State, job: Job, stands_still: bool) -> None:
+    """Repeat a suspend or continue that a worker has missed."""
+    if job.stopping_since is not None or job.id not in state.attempts:
+        return
+    if stands_still != (job.suspended_since is not None):
+        _tell_worker(state, job)
+
+
+def _tell_worker(state: State, job: Job) -> None:
     attempt = state.attempts[job.id]
-    state.send(attempt.worker, messages.Suspend(state.attempt_id(attempt)))
+    name = state.attempt_id(attempt)
+    if job.suspended_since is None:
+        state.send(attempt.worker, messages.Continue(name))
+    else:
+        state.send(attempt.worker, messages.Suspend(name))
 
 
 def _each(state: State, jobs: list[int], act: Callable[[Job], str | None]) -> Done:
@@ -109,7 +120,7 @@ def _suspend(state: State, actor: str, job: Job) -> str | None:
     state.save_job(job)
     state.moved.add(job.id)
     state.note_by(actor, "suspended", job.id)
-    send_suspend(state, job)
+    _tell_worker(state, job)
     return None
 
 
@@ -120,8 +131,7 @@ def _continue(state: State, actor: str, job: Job) -> str | None:
     state.save_job(job)
     state.moved.add(job.id)
     state.note_by(actor, "continued", job.id)
-    attempt = state.attempts[job.id]
-    state.send(attempt.worker, messages.Continue(state.attempt_id(attempt)))
+    _tell_worker(state, job)
     return None
 
 

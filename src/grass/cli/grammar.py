@@ -61,20 +61,25 @@ def _with_first_word(
     if prefix:
         return Line(values, word, _after_dashes(words, at + 1))
     if prefix is not None:
-        return Line(
-            values, word, _after_dashes(words, scan(options, words, at + 1, values))
-        )
+        at = scan(options, words, at + 1, values)
+        if values.has("queue") and values.text("queue") != word:
+            raise UsageError(f"two queues: `{word}` and `{values.text('queue')}`")
+        return Line(values, word, _after_dashes(words, at))
     if _dashes_follow(options, words, at + 1):
         raise NotFound(
             f"there is no queue `{word}`",
             f"for a program of that name write `--` before it: -- {word} ...",
         )
     if not _is_command(words[at:], values.text("cwd")):
-        raise NotFound(
-            f"no queue or program `{_program(words[at:])}`",
-            "`grass show` lists the queues; `--` before a command skips this check",
-        )
+        raise _not_found(_program(words[at:]))
     return Line(values, None, words[at:])
+
+
+def _not_found(program: str) -> NotFound:
+    hint = "`grass show` lists the queues; `--` before a command skips this check"
+    if " " in program:
+        hint = "a shell line is one word alone: put all of it into the quotes"
+    return NotFound(f"no queue or program `{program}`", hint)
 
 
 def _after_dashes(words: Sequence[str], at: int) -> Sequence[str]:
@@ -108,8 +113,8 @@ def _is_command(words: Sequence[str], cwd: str | None) -> bool:
     program = _program(words)
     if is_assignment(program):
         return False
-    if any(letter.isspace() for letter in program):
-        return True
+    if any(letter.isspace() for letter in program) and len(words) == 1:
+        return program.strip() != ""
     if os.path.exists(os.path.join(cwd or "", program)) or os.path.exists(program):
         return program != ""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)

@@ -185,6 +185,7 @@ class Attempt:
         entry["at"] = self.exited_at if over else self.started_at
         entry["started_at"] = self.started_at
         entry["stopping"] = self.ladder is not None and not over
+        entry["suspended"] = self.suspended and not over
         entry["meta"] = self.meta
         return entry
 
@@ -199,11 +200,17 @@ class Attempt:
             entries.append(self.started_entry())
         if self.cgroup is not None and self.state != "exited":
             entries.append({"e": "enclosed", "id": self.id, "cgroup": self.cgroup})
+        if self.suspended and self.state != "exited":
+            entries.append(self.suspended_entry())
         if self.ladder is not None and self.state != "exited":
             entries.append(self.stopping_entry(self.ladder))
         if self.state in ("ended", "exited"):
             entries.append(self.exited_entry(self.state))
         return entries
+
+    def suspended_entry(self) -> Entry:
+        """The note that its processes are to stand still, or not any more."""
+        return {"e": "suspended", "id": self.id, "on": self.suspended}
 
     def forked_entry(self) -> Entry:
         """The note that a careful start is under way in a child."""
@@ -252,6 +259,8 @@ def _replay(attempt: Attempt, entry: Entry) -> None:
             setattr(attempt, name, entry[name])
     elif kind == "enclosed":
         attempt.cgroup = entry["cgroup"]
+    elif kind == "suspended":
+        attempt.suspended = entry["on"]
     elif kind == "stopping":
         attempt.ladder = Ladder(entry["kill_at"], entry["signal"], entry["reason"])
     elif kind in ("ended", "exited"):

@@ -104,6 +104,7 @@ class Custody:
     def suspend(self, attempt: Attempt, now: float) -> None:
         """Stop its processes, and once more those that were just being made."""
         attempt.suspended = True
+        self._note_suspended(attempt)
         if attempt.state == "running" and attempt.ladder is None:
             self.want(effects.SignalTree(attempt.id, (SIGSTOP,)))
             self.timers.set("suspend", attempt.id, now + LOOK_AGAIN_S[0])
@@ -111,9 +112,14 @@ class Custody:
     def go_on(self, attempt: Attempt) -> None:
         """Let its processes go on."""
         attempt.suspended = False
+        self._note_suspended(attempt)
         self.timers.cancel("suspend", attempt.id)
         if attempt.state == "running":
             self.want(effects.SignalTree(attempt.id, (SIGCONT,)))
+
+    def _note_suspended(self, attempt: Attempt) -> None:
+        if attempt.state != "waiting":
+            self.want(effects.Record(attempt.suspended_entry()))
 
     def forget(self, id: str) -> bool:
         """Drop an exit that is safe elsewhere; anything else stays."""

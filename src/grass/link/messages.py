@@ -37,6 +37,7 @@ class Report(Message, tag="report"):
     stderr: str | None = None
     stopping: bool = False
     stderr_offset: int = 0
+    suspended: bool = False
 
 
 class Exited(Message, tag="exited"):

@@ -58,6 +58,7 @@ class Held(msgspec.Struct):
     """What the keeper was asked, until it says that it started."""
     started: Started | None = None
     stopping: bool = False
+    suspended: bool = False
     exited: Exited | None = None
 
 
@@ -93,9 +94,9 @@ class WorkerCore:
             case Stop():
                 self._stop(message)
             case Suspend():
-                self._pass_on("suspend", message.attempt)
+                self._suspend("suspend", message.attempt, on=True)
             case Continue():
-                self._pass_on("continue", message.attempt)
+                self._suspend("continue", message.attempt, on=False)
             case Forget():
                 self._forget(message.attempts)
             case Recall():
@@ -165,9 +166,12 @@ class WorkerCore:
                 }
             )
 
-    def _pass_on(self, verb: str, attempt: str) -> None:
+    def _suspend(self, verb: str, attempt: str, *, on: bool) -> None:
         held = self._attempts.get(attempt)
-        if held is not None and held.exited is None and self._keeper_ready:
+        if held is None or held.exited is not None:
+            return
+        held.suspended = on
+        if self._keeper_ready:
             self._effects.to_keeper.append({"v": verb, "id": attempt})
 
     def _forget(self, attempts: list[str]) -> None:
@@ -192,6 +196,7 @@ class WorkerCore:
             self._take_over(attempt, line)
         held = self._attempts[attempt]
         held.stopping = bool(line.get("stopping"))
+        held.suspended = bool(line.get("suspended"))
         if line.get("started_at") is not None:
             self._note_start(held, {**line, "at": line["started_at"]})
             self._effects.watch[attempt] = (line["pid"], line["ticks"])
@@ -325,7 +330,13 @@ def _stop_verb(attempt: str) -> Verb:
 def _report(attempt: str, held: Held) -> Report:
     started = held.started
     if started is None:
-        return Report(attempt, held.allocation, running=False, stopping=held.stopping)
+        return Report(
+            attempt,
+            held.allocation,
+            running=False,
+            stopping=held.stopping,
+            suspended=held.suspended,
+        )
     return Report(
         attempt=attempt,
         allocation=held.allocation,
@@ -337,4 +348,5 @@ def _report(attempt: str, held: Held) -> Report:
         stderr=started.stderr,
         stderr_offset=started.stderr_offset,
         stopping=held.stopping,
+        suspended=held.suspended,
     )

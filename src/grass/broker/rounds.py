@@ -1,0 +1,271 @@
+"""The order in which a broker does things, without doing them.
+
+A round takes the calls that wait, up to about 10 ms of work, applies them, has all that
+follows committed in one transaction, and only then answers the callers and sends starts
+to workers; the next round gathers meanwhile. A round that cannot be committed is
+dropped whole: the core is built anew from the store, the callers get the error, and
+workers are asked to report again.
+
+`round` is a generator: it yields what must be read or written and is sent what came of
+it, or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
+simulation, which waits for nothing, run the very same order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, Protocol
+
+from grass.broker import arrivals
+from grass.broker.arrivals import Arrival
+from grass.broker.calls import Call, Reading, Tick
+from grass.broker.core import BrokerCore
+from grass.broker.lookups import found, unread
+from grass.broker.state import CALLS_KEPT_US, Effects
+from grass.errors import Busy, GrassError, StorageError
+from grass.link.messages import Resync, ToWorker
+from grass.model.job import Job
+from grass.store.changes import Changes
+from grass.store.interface import Store
+
+MOST_WAITING_CALLS = 10_000
+BATCH_S = 0.010
+SETTLE_S = 0.05
+"""How long news that nobody was promised may wait to be written."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+
+
+class Read(NamedTuple):
+    """Ask the store something."""
+
+    query: Callable[[Store], Any]
+
+
+class Commit(NamedTuple):
+    """Have the changes durable."""
+
+    changes: Changes
+
+
+class Pause(NamedTuple):
+    """Wait; the store does not work at present."""
+
+    seconds: float
+
+
+Step = Read | Commit | Pause
+Round = Generator[Step, Any, None]
+Reply = Any
+"""Whatever the shell answers a caller with: a future, or a simulated client."""
+
+
+class Outside(Protocol):
+    """All that a round needs of the world."""
+
+    def now_us(self) -> int:
+        """Tell the time, in microseconds UTC."""
+
+    def now_s(self) -> float:
+        """Tell the time of a clock that cannot jump."""
+
+    def answer(self, reply: Reply, outcome: object) -> None:
+        """Tell a caller what came of a call; an error is to be raised there."""
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker; one that is not connected hears nothing."""
+
+    def wake(self, jobs: set[int]) -> None:
+        """Let those look again who wait for one of these jobs."""
+
+    def committed(self, ended: list[Job]) -> None:
+        """Tell that something was committed, and which jobs ended with it."""
+
+    def wake_within(self, delay_s: float) -> None:
+        """Have a `Tick` posted, at the latest after this time."""
+
+    def wake_at(self, at_us: int | None) -> None:
+        """Have a `Tick` posted at this time of the wall clock; None: at none."""
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a time."""
+
+    def complain(self, text: str) -> None:
+        """Write something into the log."""
+
+    def defect(self, error: Exception) -> None:
+        """Write an error that is ours into the log."""
+
+
+class Applied(NamedTuple):
+    """A call, who waits for it, and what came of it."""
+
+    call: Call
+    reply: Reply
+    outcome: Any
+
+
+class Rounds:
+    """The broker's inbox, and what is done with it round by round."""
+
+    def __init__(self, core: BrokerCore, outside: Outside) -> None:
+        """Begin with an empty inbox."""
+        self.core = core
+        self.committing: set[int] = set()
+        """Jobs that memory knows more of than the disk does yet."""
+        self._outside = outside
+        self._inbox: deque[tuple[Call, Reply]] = deque()
+        self._unread: deque[Reading] = deque()
+        self._arriving: list[tuple[Arrival, Reply]] = []
+        self._pause_s = FIRST_PAUSE_S
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether there is nothing to do."""
+        return not self._inbox and not self.core.busy
+
+    def post(self, call: Call, reply: Reply = None) -> None:
+        """Let a call wait; somebody may wait for its reply."""
+        if reply is not None and len(self._inbox) >= MOST_WAITING_CALLS:
+            raise Busy("the broker has too much to do", "try again in a moment")
+        if isinstance(call, Reading) and unread(call):
+            self._unread.append(call)
+        self._inbox.append((call, reply))
+
+    def round(self) -> Round:
+        """Do what waits; yields what is to be read or committed."""
+        applied: list[Applied] = []
+        try:
+            yield from self._look_up()
+            self._apply(applied)
+            if self.core.state.quiet and not self._overdue(applied):
+                self._answer(applied)
+                self._outside.wake(self.core.state.moved)
+                self.core.state.moved = set()
+                self._outside.wake_at(self.core.next_time())
+                return
+            effects = self.core.take()
+            self.committing = effects.moved
+            yield Commit(effects.changes)
+        except GrassError as error:
+            yield from self._drop(applied, error)
+        except Exception as error:  # noqa: BLE001 -- what is committed is still right
+            self._outside.defect(error)
+            yield from self._drop(applied, _defect())
+        else:
+            self._finish(applied, effects)
+
+    def _look_up(self) -> Round:
+        """Read the jobs that waiting calls are about and memory may not know.
+
+        No commit is under way here, so what is read stays true until it is applied.
+        """
+        while self._unread:
+            call = self._unread[0]
+            call.found = yield Read(found(call.wanted))
+            self._unread.popleft()
+
+    def _apply(self, applied: list[Applied]) -> None:
+        """Apply what waits, and let the scheduler decide once for all of it."""
+        deadline = self._outside.now_s() + BATCH_S
+        now_us = self._outside.now_us()
+        while self._inbox and self._outside.now_s() < deadline:
+            call, reply = self._inbox[0]
+            if isinstance(call, Reading) and unread(call):
+                break
+            self._inbox.popleft()
+            applied.append(Applied(call, reply, None))
+            try:
+                outcome = self.core.step(call, now_us)
+            except GrassError as error:
+                applied[-1] = Applied(call, reply, error)
+            else:
+                applied[-1] = Applied(call, reply, outcome)
+        self.core.advance()
+        self.core.decide(self._outside.now_s())
+
+    def _overdue(self, applied: list[Applied]) -> bool:
+        """Tell whether small news waited long enough; else set a timer for them."""
+        if not self.core.state.changes:
+            return False
+        if any(isinstance(one.call, Tick) for one in applied):
+            return True
+        self._outside.wake_within(SETTLE_S)
+        return False
+
+    def _finish(self, applied: list[Applied], effects: Effects) -> None:
+        """Answer and send: what was decided is durable now."""
+        self._pause_s = FIRST_PAUSE_S
+        self.committing = set()
+        self._answer(applied)
+        for worker, message in effects.outbox:
+            self._outside.send(worker, message)
+        self._outside.wake(effects.moved)
+        self._outside.committed(effects.ended)
+        self._outside.wake_at(self.core.next_time())
+        wake_at = self.core.wake_at()
+        if wake_at is not None:
+            self._outside.wake_within(max(0.0, wake_at - self._outside.now_s()))
+
+    def _answer(self, applied: list[Applied]) -> None:
+        for call, reply, outcome in applied:
+            if reply is None:
+                if isinstance(outcome, GrassError):
+                    name = type(call).__name__
+                    self._outside.complain(f"refused {name}: {outcome}")
+            elif isinstance(outcome, Arrival):
+                self._arriving.append((outcome, reply))
+            else:
+                self._outside.answer(reply, outcome)
+        # Large calls are answered when their last slice has been committed.
+        for arrival, reply in self._arriving:
+            if arrival.complete:
+                self._outside.answer(reply, arrivals.reply(arrival))
+        self._arriving = [one for one in self._arriving if not one[0].complete]
+
+    def _drop(self, applied: list[Applied], error: GrassError) -> Round:
+        """Forget all that was not committed; workers will report again."""
+        self._outside.complain(f"a batch was dropped: {error}")
+        waiting = [one.reply for one in applied] + self._given_up()
+        waiting += [reply for _, reply in self._arriving]
+        self._arriving = []
+        for reply in waiting:
+            if reply is not None:
+                self._outside.answer(reply, error)
+        self.core = yield from self._rebuilt()
+        self.committing = set()
+        self._outside.later(self._pause_s, self._ask_for_reports)
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
+        """Read the store anew, however long it takes until that works."""
+        while True:
+            now_us = self._outside.now_us()
+            try:
+                core: BrokerCore = yield Read(loaded(now_us))
+            except StorageError as error:
+                self._outside.complain(f"the store cannot be read: {error}")
+                yield Pause(self._pause_s)
+                self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+            else:
+                return core
+
+    def _ask_for_reports(self) -> None:
+        for worker in self.core.state.workers:
+            self._outside.send(worker, Resync())
+
+    def _given_up(self) -> list[Reply]:
+        """Take out the calls whose jobs could not be read."""
+        lost = {id(call) for call in self._unread}
+        replies = [reply for call, reply in self._inbox if id(call) in lost]
+        self._inbox = deque(one for one in self._inbox if id(one[0]) not in lost)
+        self._unread.clear()
+        return replies
+
+
+def _defect() -> GrassError:
+    hint = "see the daemon's log, and please report it"
+    return GrassError("something went wrong inside grass", hint)
+
+
+def loaded(now_us: int) -> Callable[[Store], BrokerCore]:
+    """Make the query for a core that knows all that was committed."""
+    return lambda store: BrokerCore(store.load(now_us - CALLS_KEPT_US), now_us)

@@ -1,0 +1,153 @@
+"""When a job starts, and how long it may run."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import Document, GrassHome
+from tests.support.processes import await_end
+
+pytestmark = pytest.mark.daemon
+
+DEAF = "trap '' TERM"
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def took_s(job: Document) -> float:
+    return (moment(job["finished_at"]) - moment(job["started_at"])).total_seconds()
+
+
+def test_a_job_begins_by_itself_and_not_before(shared: GrassHome) -> None:
+    id = shared.enqueue("--begin", "+0.4s", "--", "true")
+    job = shared.client.job(id)
+    assert job["state"] == "waiting"
+    assert job["reason"] == f"begins at {job['begin_at']}"
+    ended = shared.wait(id)
+    assert ended["state"] == "succeeded"
+    assert moment(ended["started_at"]) >= moment(ended["begin_at"])
+
+
+def test_a_time_that_comes_while_no_daemon_runs_is_not_missed(
+    shared: GrassHome,
+) -> None:
+    soon = shared.enqueue("--begin", "+0.3s", "--", "true")
+    late = shared.enqueue("--begin", "+2h", "--", "true")
+    shared.replace_daemon()
+    ended = shared.wait(soon)
+    assert moment(ended["started_at"]) >= moment(ended["begin_at"])
+    assert shared.state(late) == "waiting"
+
+
+def test_a_time_of_day_is_the_callers(shared: GrassHome) -> None:
+    id = shared.enqueue("--begin", "22:00", "--", "true", env={"TZ": "Asia/Tokyo"})
+    begins = moment(shared.client.job(id)["begin_at"]).astimezone(UTC)
+    assert (begins.hour, begins.minute, begins.second) == (13, 0, 0)
+    assert timedelta(0) < begins - datetime.now(UTC) <= timedelta(days=1)
+    shared.ok("edit", str(id), "--begin", "2099-01-02T03:04+01:00")
+    assert shared.client.job(id)["begin_at"].startswith("2099-01-02T02:04:00")
+    shared.ok("edit", str(id), "--begin", "none")
+    assert shared.wait(id)["state"] == "succeeded"
+
+
+def test_a_time_that_has_passed_does_not_hold_a_job(shared: GrassHome) -> None:
+    id = shared.enqueue("--begin", "2020-01-01 08:00", "--", "true")
+    assert shared.wait(id)["state"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--begin", "25:00"),
+        ("--begin", "tomorrow"),
+        ("--begin", "+soon"),
+        ("--time-limit", "soon"),
+        ("--time-limit", "-1s"),
+        ("--time-limit", "0"),
+        ("--grace", "x"),
+    ],
+)
+def test_a_bad_time_adds_no_job(shared: GrassHome, words: tuple[str, str]) -> None:
+    before = shared.client.overview()["daemon"]["jobs"]
+    refused = shared.run("enqueue", *words, "--", "true")
+    assert (refused.returncode, refused.stdout) == (2, ""), refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert shared.client.overview()["daemon"]["jobs"] == before
+
+
+def test_a_job_that_takes_too_long_is_ended(shared: GrassHome) -> None:
+    id = shared.enqueue("--time-limit", "0.3s", "--", "sleep", "1000")
+    job = shared.wait(id)
+    assert (job["state"], job["reason"], job["signal"]) == ("failed", "time limit", 15)
+    assert 0.3 <= took_s(job) < 10
+    assert shared.run("wait", str(id)).returncode == 143
+
+
+def test_a_job_in_time_is_left_alone(shared: GrassHome) -> None:
+    id = shared.enqueue("--time-limit", "1:30:00", "--", "true")
+    job = shared.wait(id)
+    assert (job["state"], job["time_limit_s"]) == ("succeeded", 5400)
+
+
+def test_it_may_clean_up_but_has_failed_all_the_same(shared: GrassHome) -> None:
+    line = "trap 'echo bye; exit 0' TERM; sleep 1000 & wait"
+    id = shared.enqueue("--time-limit", "0.2s", line)
+    job = shared.wait(id)
+    assert (job["state"], job["reason"], job["exit_code"]) == ("failed", "time limit", 0)
+    assert shared.logs(id) == "bye\n"
+
+
+def test_after_its_grace_it_is_killed(shared: GrassHome) -> None:
+    line = f"{DEAF}; while :; do sleep 1000; done"
+    id = shared.enqueue("--time-limit", "0.2s", "--grace", "0.2s", line)
+    job = shared.wait(id)
+    assert (job["state"], job["reason"], job["signal"]) == ("failed", "time limit", 9)
+    assert job["grace_s"] == pytest.approx(0.2)
+
+
+def test_the_grace_of_a_job_counts_when_it_is_cancelled(
+    shared: GrassHome, news: Fifo
+) -> None:
+    line = f"{DEAF}; echo x > {news}; while :; do sleep 1000; done"
+    id = shared.enqueue("--grace", "0.1s", line)
+    news.hear()
+    shared.ok("cancel", str(id))
+    job = shared.client.job(id)
+    assert (job["state"], job["signal"]) == ("cancelled", 9)
+
+
+def test_the_limit_is_kept_while_no_daemon_runs(shared: GrassHome, news: Fifo) -> None:
+    line = f"{DEAF}; echo $$ > {news}; while :; do sleep 1000; done"
+    id = shared.enqueue("--time-limit", "0.8s", "--grace", "0.2s", line)
+    pid = int(news.hear())
+    shared.kill_daemon()
+    await_end(pid)
+    assert shared.daemon_pid() is None
+    job = shared.wait(id)
+    assert (job["state"], job["reason"], job["signal"]) == ("failed", "time limit", 9)
+    assert took_s(job) >= 0.8
+
+
+def test_a_new_daemon_does_not_start_the_clock_again(
+    shared: GrassHome, news: Fifo
+) -> None:
+    id = shared.enqueue("--time-limit", "1.5s", f"echo x > {news}; sleep 1000")
+    news.hear()
+    shared.replace_daemon()
+    job = shared.wait(id)
+    assert (job["state"], job["reason"]) == ("failed", "time limit")
+    # Had it begun anew, it would have taken the start of a daemon longer than this.
+    assert 1.5 <= took_s(job) < 1.5 + 0.4
+
+
+def test_a_limit_can_be_changed_until_the_job_starts(shared: GrassHome) -> None:
+    id = shared.enqueue("--hold", "--time-limit", "1h", "--", "sleep", "1000")
+    shared.ok("edit", str(id), "--time-limit", "0.2s")
+    shared.ok("release", str(id))
+    assert shared.wait(id)["reason"] == "time limit"
+    again = shared.enqueue("--hold", "--time-limit", "1h", "--", "true")
+    shared.ok("edit", str(again), "--time-limit", "none")
+    assert shared.client.job(again)["time_limit_s"] is None
