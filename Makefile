@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint format bench clean
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
 # Everything: style, layers, types, and all tests with real processes.
@@ -31,10 +32,14 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-$(READY): pyproject.toml
+$(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --group dev
 	touch $(READY)
 
 clean:

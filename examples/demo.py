@@ -25,7 +25,7 @@ import os, sys, time
 gpu = os.environ["CUDA_VISIBLE_DEVICES"]
 rate = sys.argv[1]
 for epoch in (1, 2, 3):
-    time.sleep(0.5)
+    time.sleep(1)
     print(f"gpu {gpu}  {rate}  epoch {epoch}  loss {1 / epoch:.2f}")
 if rate == "lr=100":
     sys.exit("the loss is not a number any more")

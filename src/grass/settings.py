@@ -32,7 +32,6 @@ Command = str | tuple[str, ...]
 DEFAULT_ORIGIN = "default"
 LARGEST_PRIORITY = 1_000_000
 LONGEST_S = 1e9
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 class Setting(NamedTuple):
@@ -215,7 +214,7 @@ def _request(value: object, _name: str) -> Request:
 
 def _duration(value: object, _name: str) -> float:
     if isinstance(value, str):
-        value = _seconds(value.strip())
+        return _seconds(value.strip())
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError
     if not 0 <= value <= LONGEST_S:
@@ -223,16 +222,13 @@ def _duration(value: object, _name: str) -> float:
     return float(value)
 
 
-def _seconds(text: str) -> float | None:
-    """Read `90`, `90s`, `1.5h` or `2h30m`."""
-    import re
+def _seconds(text: str) -> float:
+    from grass.model.durations import seconds
 
-    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
-        return float(text)
-    if not re.fullmatch(r"(\d+(\.\d+)?[smhdw])+", text, re.ASCII):
-        return None
-    parts = re.findall(r"([\d.]+)([smhdw])", text)
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return seconds(text)
+    except UsageError:
+        raise TypeError from None
 
 
 def _age(value: object, name: str) -> float:

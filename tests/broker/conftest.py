@@ -31,7 +31,7 @@ def meanwhile(request: pytest.FixtureRequest) -> Callable[[Brokerage], None]:
     """Do nothing to a broker, or rebuild it from the store: all must go on the same."""
 
     def run_on(broker: Brokerage) -> None:
-        assert broker.state
+        assert not broker.core.busy
 
     def restart(broker: Brokerage) -> None:
         broker.restart_all()

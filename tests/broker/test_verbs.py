@@ -33,6 +33,12 @@ def job_in(broker: Brokerage, state: str) -> int:
             return job
         case "held":
             return broker.enqueue(hold=True)
+        case _:
+            return started_job_in(broker, state)
+
+
+def started_job_in(broker: Brokerage, state: str) -> int:
+    """Give a job that runs or has ended."""
     job = broker.enqueue()
     if state == "running":
         broker.start(job)

@@ -1,9 +1,10 @@
 """Jobs that wait for other jobs, and for times."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from tests.support.brokerage import ME, SECOND, Brokerage, memory
+from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import WORKER
 
 from grass.broker import waiting
@@ -14,7 +15,7 @@ from grass.model.lifecycle import JobState
 
 Meanwhile = Callable[[Brokerage], None]
 
-ENDS = {
+ENDS: dict[str, dict[str, Any]] = {
     "succeeded": {"code": 0},
     "failed": {"code": 1},
     "lost": {"code": None, "lost": True},
@@ -265,83 +266,6 @@ def test_an_end_is_final_for_who_waits_though_the_job_runs_again_at_once(
     broker.exit(first, 1)
     broker.release(any_end)
     assert broker.job_state(any_end) is JobState.RUNNING
-
-
-def test_a_job_begins_when_its_time_has_come(
-    broker: Brokerage, meanwhile: Meanwhile
-) -> None:
-    at = broker.now_us + 100 * SECOND
-    job = broker.enqueue(begin_at=at)
-    assert broker.job_state(job) is JobState.WAITING
-    assert broker.core.next_time() == at
-    assert broker.why(job).startswith("begins at 1970-01-01T00:18")
-    meanwhile(broker)
-    broker.pass_time(50)
-    assert broker.job_state(job) is JobState.WAITING
-    broker.now_us = at - SECOND
-    broker.pass_time()
-    assert broker.started_jobs() == [job]
-    assert broker.core.next_time() is None
-
-
-def test_a_time_that_has_passed_keeps_nobody_waiting(broker: Brokerage) -> None:
-    job = broker.enqueue(begin_at=broker.now_us)
-    assert broker.started_jobs() == [job]
-
-
-def test_a_time_that_passes_while_the_broker_is_down_has_come(
-    broker: Brokerage,
-) -> None:
-    job = broker.enqueue(begin_at=broker.now_us + 100 * SECOND)
-    broker.now_us += 200 * SECOND
-    broker.restart()
-    broker.hello()
-    assert broker.job_state(job) is JobState.RUNNING
-
-
-def test_times_come_in_order_whatever_the_order_of_asking(broker: Brokerage) -> None:
-    late = broker.enqueue(begin_at=broker.now_us + 300 * SECOND)
-    soon = broker.enqueue(begin_at=broker.now_us + 100 * SECOND)
-    gone = broker.enqueue(begin_at=broker.now_us + 50 * SECOND)
-    broker.cancel(gone)
-    assert broker.core.next_time() == broker.job(soon).spec.begin_at
-    broker.pass_time(150)
-    assert broker.started_jobs() == [soon]
-    assert broker.core.next_time() == broker.job(late).spec.begin_at
-    broker.pass_time(150)
-    assert broker.started_jobs() == [late]
-
-
-def test_a_time_and_a_dependency_must_both_come(
-    broker: Brokerage, meanwhile: Meanwhile
-) -> None:
-    first = broker.enqueue()
-    early = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 10 * SECOND)
-    late = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 99 * SECOND)
-    broker.pass_time(20)
-    meanwhile(broker)
-    assert broker.states(early, late) == ["waiting", "waiting"]
-    assert f"waits for job {first}" in broker.why(early)
-    broker.exit(first)
-    assert broker.states(early, late) == ["running", "waiting"]
-    assert "begins at" in broker.why(late)
-    meanwhile(broker)
-    broker.pass_time(100)
-    assert broker.job_state(late) is JobState.RUNNING
-
-
-def test_a_dependency_runs_again_before_the_time_has_come(
-    broker: Brokerage, meanwhile: Meanwhile
-) -> None:
-    first = broker.enqueue()
-    second = broker.enqueue(after=(str(first),), begin_at=broker.now_us + 50 * SECOND)
-    broker.exit(first)
-    broker.rerun(first)
-    meanwhile(broker)
-    broker.pass_time(100)
-    assert broker.job_state(second) is JobState.WAITING
-    broker.exit(first, 1)
-    assert broker.job_state(second) is JobState.CANCELLED
 
 
 def test_why_names_who_is_waited_for_and_how(broker: Brokerage) -> None:

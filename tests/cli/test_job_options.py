@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.durations import brief, seconds
+from grass.cli.durations import brief
 from grass.cli.moments import moment
 from grass.errors import UsageError
+from grass.model.durations import seconds
 
 from .conftest import Call, Grass
 from .far_end import FarEnd

@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 
 from grass.cli.columns import number
 from grass.cli.confirming import ranges
-from grass.cli.durations import brief, seconds, size_text
+from grass.cli.durations import brief, size_text
 from grass.cli.safe import safe
 from grass.cli.summary import folded
 from grass.cli.table import Screen, cells, cut, render
 from grass.cli.wait import exit_code
 from grass.errors import UsageError
+from grass.model.durations import seconds
 
 PIPE = Screen(None, colours=False)
 

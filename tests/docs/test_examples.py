@@ -41,6 +41,20 @@ def test_masks_hide_only_what_differs_from_run_to_run() -> None:
     assert masked("7  running") != masked("8  running")
 
 
+def test_masks_hide_when_something_was_but_not_what() -> None:
+    before = masked("2026-08-03 21:40:12  started  job 3, for 9m59s")
+    assert before == masked("2027-01-01 00:00:00  started  job 3, for 12s")
+    assert before != masked("2026-08-03 21:40:12  finished  job 3, for 9m59s")
+
+
+@pytest.mark.daemon
+def test_paths_and_sleep_are_those_of_a_reader(tmp_path: Path) -> None:
+    program = "import time\n\ntime.sleep(600)\n"
+    where = Step(2, "pwd", ["/home/you/work"])
+    file = Step(1, file=("wait.py", program))
+    assert not rehearse([file, where, Step(3, "python wait.py")], tmp_path)
+
+
 def test_a_command_a_file_and_a_mark_are_read_from_a_page() -> None:
     page = (
         "Save this as `a.py`:\n\n```python\nx\n```\n\n<!-- hold -->\n\n"

@@ -53,13 +53,12 @@ def wait_for_states(pids: list[int], *wanted: str) -> None:
 def tree(daemon: Daemon, id: str = "a", **fields: object) -> list[int]:
     """Start a tree of four processes and return their ids."""
     daemon.start(id, sys.executable, "-c", TREE, **fields)
-    pause = select.poll()
+    pause, output = select.poll(), daemon.output(id)
     for _ in range(int(PATIENCE_S * 100)):
-        text = daemon.output(id).read_text() if daemon.output(id).exists() else ""
-        if text.count("\n") == 4:
-            return [int(line) for line in text.split()]
+        if output.exists() and output.read_text().count("\n") == 4:
+            return [int(line) for line in output.read_text().split()]
         pause.poll(10)
-    raise TimeoutError(text)
+    raise TimeoutError(id)
 
 
 def test_a_whole_tree_stops_and_goes_on(daemon: Daemon) -> None:
@@ -223,7 +222,5 @@ def test_a_job_is_as_nice_as_asked_and_so_are_its_children(
     argv = (sys.executable, "-uc", script)
     assert daemon.run("a", *argv, nice=nice)["code"] == 0
     found = {int(word) for word in daemon.output("a").read_text().split()}
-    own = int(
-        Path(f"/proc/{daemon.keeper}/stat").read_text().rpartition(")")[2].split()[16]
-    )
+    own = os.getpriority(os.PRIO_PROCESS, daemon.keeper)
     assert found == {min(19, own + nice)}

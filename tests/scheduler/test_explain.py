@@ -78,7 +78,7 @@ def test_tied_kinds_on_different_units_are_explained(lab: Lab) -> None:
     [
         ("{gpu:2}", None),
         ("{gpu:5}", "gpu: asked 5, the most any worker of queue `q1` has is 2"),
-        ("{tpu:1}", "tpu: asked 1, the most any worker of queue `q1` has is 0"),
+        ("{tpu:1}", "queue `q1` has no tpu; it has cpu, gpu"),
         ("{cpu:8,gpu:2}", "no worker of queue `q1` has {cpu:8,gpu:2} together"),
     ],
 )

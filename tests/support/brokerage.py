@@ -265,7 +265,7 @@ class Brokerage:
         """Have the worker say that a job's process exists."""
         self.hear(Started(self.name(job), pid, self.now_us, "/out", 0, None))
 
-    def exit(self, job: int, code: int = 0, **more: Any) -> None:
+    def exit(self, job: int, code: int | None = 0, **more: Any) -> None:
         """Have the worker say that a job's live attempt is over."""
         self.hear(Exited(self.name(job), self.now_us, code, **more))
 

@@ -53,6 +53,8 @@ def read_words(
     if at == len(words) or words[at] == "--":
         raise UsageError("the queue's name is missing")
     name = words[at]
+    if not name:
+        raise UsageError("the queue's name is empty")
     at = scan(options, words, at + 1, values)
     prefix = words[at + 1 :] if words[at : at + 1] == ["--"] else words[at:]
     return values, name, prefix

@@ -1,23 +1,7 @@
-"""Durations and sizes, as people write and read them."""
+"""Durations and sizes, as people read them."""
 
-from grass.errors import UsageError
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SHOWN = (("d", 86400), ("h", 3600), ("m", 60))
-_LONGEST_S = 100 * 365 * 86400
 _STEP = 1024
-_SIXTY = 60
-
-
-def seconds(text: str) -> float:
-    """Read `90`, `90s`, `10m`, `1.5h`, `2h30m`, `30d` or `1:30:00`."""
-    try:
-        value = _clock(text) if ":" in text else _sum(text)
-    except ValueError:
-        value = -1
-    if not 0 <= value <= _LONGEST_S:
-        raise UsageError(f"`{text}` is not a duration", "write 90s, 10m, 2h or 30d")
-    return value
 
 
 def brief(duration_s: float) -> str:
@@ -40,30 +24,3 @@ def size_text(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= _STEP
     return f"{size:.1f} TiB"
-
-
-def _clock(text: str) -> float:
-    """Read hours, minutes and seconds; two parts could be either, and are refused."""
-    hours, minutes, rest = (_number(part) for part in text.split(":"))
-    if not (hours.is_integer() and minutes < _SIXTY and rest < _SIXTY):
-        raise ValueError(text)
-    return 3600 * hours + 60 * minutes + rest
-
-
-def _sum(text: str) -> float:
-    if text[-1:] not in _UNITS:
-        return _number(text)
-    total, digits = 0.0, ""
-    for letter in text:
-        if letter in _UNITS:
-            total += _number(digits) * _UNITS[letter]
-            digits = ""
-        else:
-            digits += letter
-    return total
-
-
-def _number(text: str) -> float:
-    if not text.isascii() or not text.replace(".", "", 1).isdecimal():
-        raise ValueError(text)
-    return float(text)

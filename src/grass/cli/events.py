@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from grass.cli.columns import age, local, utc_now
-from grass.cli.durations import seconds
 from grass.cli.options import Command, Option, at_most, read
 from grass.cli.printing import print_document, printable
 from grass.cli.safe import safe
 from grass.client.client import Client
 from grass.client.wire import encoded
 from grass.errors import UsageError
+from grass.model.durations import seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

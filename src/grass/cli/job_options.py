@@ -72,8 +72,8 @@ def settings(values: Values, queue: str | None) -> Document:
         "project": values.text("project"),
         "env": variables(values.all("env")) or None,
         "cwd": absolute(values.text("cwd")),
-        "output": absolute(values.text("output")),
-        "stderr": absolute(values.text("stderr")),
+        "output": _output_file(values.text("output"), "--output"),
+        "stderr": _output_file(values.text("stderr"), "--stderr"),
         "max_output": values.text("max_output"),
         "raw": values.has("raw") or None,
         "pin": values.has("pin") or None,
@@ -102,10 +102,20 @@ def check_directory(path: str | None) -> None:
         raise UsageError(f"there is no directory {path}")
 
 
+def _output_file(path: str | None, option: str) -> str | None:
+    """Resolve where output goes; a folder would fail the job only when it starts."""
+    found = absolute(path)
+    if found is not None and os.path.isdir(found):
+        raise UsageError(f"{option} {path} is a folder", "name a file in it")
+    return found
+
+
 def absolute(path: str | None) -> str | None:
     """Resolve a path where the caller stands."""
     if path is None:
         return None
+    if not path:
+        raise UsageError("a path is empty")
     path = os.path.expanduser(path)
     return path if os.path.isabs(path) else os.path.join(caller_directory(), path)
 
@@ -115,7 +125,7 @@ def duration(values: Values, key: str) -> float | None:
     text = values.text(key)
     if text is None:
         return None
-    from grass.cli.durations import seconds
+    from grass.model.durations import seconds
 
     return seconds(text)
 

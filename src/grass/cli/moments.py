@@ -2,8 +2,8 @@
 
 from datetime import datetime, time, timedelta
 
-from grass.cli.durations import seconds
 from grass.errors import UsageError
+from grass.model.durations import seconds
 
 
 def moment(text: str, now: datetime | None = None) -> str:

@@ -1,9 +1,10 @@
 """`grass prune`: forget jobs that ended long ago, with their output."""
 
-from grass.cli.durations import seconds, size_text
+from grass.cli.durations import size_text
 from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import counted, print_document, say
 from grass.client.client import Client
+from grass.model.durations import seconds
 
 OPTIONS = (
     Option(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from grass.cli import columns
 from grass.cli.asking import FILTERS, Wanted
-from grass.cli.durations import seconds
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.table import this_screen
 from grass.cli.views import AsJson, AsNames, AsText, Card, Listing, Overview
 from grass.client.client import Client
 from grass.errors import UsageError
+from grass.model.durations import seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 
-from grass.cli.durations import seconds
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import print_document, warn
 from grass.cli.selectors import names_one
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError
+from grass.model.durations import seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

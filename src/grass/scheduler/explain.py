@@ -140,11 +140,18 @@ def never_fits(
         return None
     for kind, asked in request:
         most = max(_total(worker, queue, kind) for worker in labelled)
+        if not most:
+            return f"queue `{queue}` has no {kind}; {_kinds(labelled, queue)}"
         if asked > most:
             has = decimal_text(most)
             text = f"{kind}: asked {decimal_text(asked)}, the most any worker of queue"
             return f"{text} `{queue}` has is {has}"
     return f"no worker of queue `{queue}` has {request_text(request)} together"
+
+
+def _kinds(workers: list[Worker], queue: str) -> str:
+    kinds = sorted({kind for each in workers for kind in each.stocks_for(queue)})
+    return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
 
 
 def _total(worker: Worker, queue: str, kind: str) -> int:

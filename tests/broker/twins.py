@@ -1,0 +1,152 @@
+"""A broker and the model side by side, asked the same things."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine
+from tests.broker.job_model import (
+    ENDED,
+    UNSTARTED,
+    Errors,
+    JobModel,
+    ModelJob,
+    ModelQueue,
+)
+from tests.support.brokerage import SECOND, Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker.calls import Call, FromWorker
+from grass.link.messages import Exited, Hello, Start
+
+UNITS = 2
+MEMORY = Path("/dev/shm")
+"""Nothing of this needs to outlast a power cut."""
+CAUSES: dict[str, dict[str, Any]] = {
+    "0": {"exit_code": 0},
+    "1": {"exit_code": 1},
+    "2": {"exit_code": 2},
+    "signal": {"signal": 9},
+    "time-limit": {"exit_code": 7, "reason": "time limit"},
+    "not-started": {"reason": "no such program"},
+    "lost": {"lost": True},
+}
+queues = st.sampled_from(["default", "strict"])
+needs = st.sampled_from(["any", "succeeded", "any", "failed"])
+
+
+class Twins(RuleBasedStateMachine):
+    """A broker beside the model, and a worker that believes what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory(dir=MEMORY if MEMORY.exists() else None)
+        self.broker = Brokerage(Path(self.folder.name) / "grass.db", f"{{cpu:{UNITS}}}")
+        self.broker.create_queue("strict", f"{{cpu:{UNITS}}}", max_fails=2)
+        self.model = JobModel(UNITS)
+        self.model.queues = {"default": ModelQueue(), "strict": ModelQueue(2)}
+        self.boot = BOOT
+        self.unreported: list[tuple[int, str, Exited]] = []
+        self.decided: set[str] = set()
+
+    def teardown(self) -> None:
+        self.broker.store.close()
+        self.folder.cleanup()
+
+    def ask(self, call: Call, errors: Errors) -> Any:
+        """Make a call that the model says is answered, or refused in one of ways."""
+        reply: Any = None
+        if errors:
+            with pytest.raises(tuple(errors)):
+                self.broker.call_at_once(call)
+            self.broker.flush()
+        else:
+            reply = self.broker.call_at_once(call)
+        self.follow()
+        return reply
+
+    def follow(self) -> None:
+        """Let the model see what the broker has seen, and compare who starts."""
+        expected = self.model.settle(self.broker.now_us)
+        messages = [one for _, one in self.broker.sent if isinstance(one, Start)]
+        # A start that the worker may have missed is sent again.
+        fresh = [one.job for one in messages if one.attempt not in self.decided]
+        assert sorted(fresh) == sorted(expected)
+        self.decided = {self.broker.name(job) for job in self.broker.state.attempts}
+
+    def some_jobs(self, data: st.DataObject, most: int = 3) -> list[int]:
+        """Name jobs, and now and then one that never was."""
+        last = self.broker.state.last_job
+        ids = st.integers(1, max(1, last)) | st.just(last + 5)
+        return data.draw(st.lists(ids, min_size=1, max_size=most, unique=True))
+
+    def some_after(self, data: st.DataObject) -> tuple[tuple[int, str], ...]:
+        last = self.broker.state.last_job
+        open_ones = [job.id for job in self.model.in_state(*UNSTARTED, "running")]
+        ids = st.integers(max(1, last - 6), max(1, last))
+        ids = ids | st.sampled_from(open_ones or [1])
+        named = data.draw(st.lists(st.tuples(ids, needs), max_size=2, unique=True))
+        return tuple(named)
+
+    def some_changes(self, data: st.DataObject, jobs: list[int]) -> dict[str, Any]:
+        later = st.none() | st.just(self.broker.now_us + 12 * SECOND)
+        kinds: dict[str, st.SearchStrategy[Any]] = {
+            "priority": st.integers(-1, 1),
+            "begin_at": later,
+            "retries": st.integers(0, 2),
+        }
+        known = [self.model.jobs[job] for job in jobs if job in self.model.jobs]
+        if not any(job.array for job in known):
+            kinds["queue"] = queues
+        name = data.draw(st.sampled_from([*kinds]))
+        return {name: data.draw(kinds[name])}
+
+    def waited_for(self) -> list[int]:
+        """Name ended jobs that others wait for, besides something else."""
+        waiting = self.model.in_state("held", "waiting")
+        named = {other for job in waiting for other, _ in job.after}
+        return [job.id for job in self.model.in_state(*ENDED) if job.id in named]
+
+    def paused(self) -> list[str | None]:
+        """Name what is paused; None is everything."""
+        known = self.model.queues
+        paused: list[str | None] = [None] if self.model.paused else []
+        return paused + [name for name, queue in known.items() if queue.paused]
+
+    def starting(self) -> list[ModelJob]:
+        """Give the jobs that a worker that is here may still return."""
+        running = self.model.in_state("running") if self.model.here else []
+        return [job for job in running if not job.begun and not job.suspended]
+
+    def alive(self) -> list[int]:
+        """Give the jobs whose processes have not ended."""
+        over = {job for job, _, _ in self.unreported}
+        return [one.id for one in self.model.in_state("running") if one.id not in over]
+
+    def end(self, job: int, cause: str) -> None:
+        ended = Exited(self.broker.name(job), self.broker.now_us, **CAUSES[cause])
+        if self.model.here:
+            self.model.exited(job, cause, self.broker.now_us + SECOND)
+            self.ask(FromWorker(WORKER, ended), set())
+        else:
+            self.unreported.append((job, cause, ended))
+
+    def connect(self) -> None:
+        """Have the worker report all it knows."""
+        for job, cause, _ in self.unreported:
+            self.model.exited(job, cause, self.broker.now_us + SECOND)
+        exited = [ended for _, _, ended in self.unreported]
+        self.unreported = []
+        over = {ended.attempt for ended in exited}
+        reports = [
+            self.broker.report(job.id, running=job.begun, stopping=job.stopping)
+            for job in self.model.in_state("running")
+            if job.id in self.broker.state.attempts
+            and self.broker.name(job.id) not in over
+        ]
+        self.model.here = True
+        found = units(f"{{cpu:{UNITS}}}")
+        hello = Hello(WORKER, "desk", self.boot, found, reports, exited)
+        self.ask(FromWorker(WORKER, hello), set())
