@@ -247,6 +247,7 @@ class JobModel:
     def returned(self, number: int) -> None:
         """Take back a start of which nothing was run."""
         job = self.jobs[number]
+        job.suspended = False
         if job.stopping:
             self.end(job, "cancelled")
         else:

@@ -144,7 +144,7 @@ def test_a_hint_is_passed_on(playing: FarEnd, grass: Grass) -> None:
 def test_it_says_what_the_job_waits_for_until_it_runs(
     playing: FarEnd, start: Start
 ) -> None:
-    started = threading.Event()
+    all_said = threading.Event()
     states = [
         job("queued", 0, reason="gpu: 0 of 2 free"),
         job("queued", 0, reason="gpu: 0 of 2 free"),
@@ -153,13 +153,10 @@ def test_it_says_what_the_job_waits_for_until_it_runs(
     ]
 
     def look(_body: Any) -> Any:
-        if states[1:]:
-            return states.pop(0)
-        started.set()
-        return states[0]
+        return states.pop(0) if states[1:] else states[0]
 
     def output(_body: Any) -> bytes:
-        assert started.wait(30)
+        assert all_said.wait(30)
         return raw(b"done\n")
 
     playing.answers["GET /jobs/7"] = look
@@ -167,6 +164,7 @@ def test_it_says_what_the_job_waits_for_until_it_runs(
     running = start("--", "ls")
     assert running.stderr is not None
     said = [running.stderr.readline() for _ in range(3)]
+    all_said.set()
     assert said == [
         "grass: job 7 waits: gpu: 0 of 2 free\n",
         "grass: job 7 waits: gpu: 1 of 2 free\n",

@@ -124,7 +124,7 @@ def queue_document(queue: Queue, state: State) -> Document:
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
         "running": running,
-        "waiting": state.scheduler.waiting(queue.name),
+        "waiting": state.scheduler.waiting(queue.name) + _not_in_line(queue, state),
         "views": {
             worker_name(state, worker): {
                 "capacity": units_json(view.capacity),
@@ -134,6 +134,15 @@ def queue_document(queue: Queue, state: State) -> Document:
             for worker, view in queue.views.items()
         },
     }
+
+
+def _not_in_line(queue: Queue, state: State) -> int:
+    """Count jobs that wait for something else than their turn."""
+    others = (JobState.HELD, JobState.WAITING)
+    if not any(state.counts[one] for one in others):
+        return 0
+    jobs = state.jobs.values()
+    return sum(job.state in others and job.queue == queue.name for job in jobs)
 
 
 def daemon_document(version: str, started_at: int, state: State) -> Document:

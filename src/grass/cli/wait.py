@@ -60,7 +60,10 @@ def exit_code(job: Document) -> int:
         return HAS_NO_CODE
     if job["signal"] is not None:
         return _KILLED + int(job["signal"])
-    return HAS_NO_CODE if job["exit_code"] is None else int(job["exit_code"])
+    if job["exit_code"] is None:
+        return HAS_NO_CODE
+    # Stopped at a limit, a program may end with 0: that is no success.
+    return int(job["exit_code"]) or int(job["state"] == "failed")
 
 
 def _waited(

@@ -22,12 +22,15 @@ class Need:
     asked: int
     free: int
     total: int
+    drained: int = 0
+    """How much of it nothing new may start on."""
 
     def __str__(self) -> str:
         """Say it in numbers."""
         asked, free, total = map(decimal_text, (self.asked, self.free, self.total))
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
-        return f"needs {self.kind} {asked}, free {free} of {total}{pieces}"
+        drained = f", {decimal_text(self.drained)} drained" if self.drained else ""
+        return f"needs {self.kind} {asked}, free {free} of {total}{drained}{pieces}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +201,9 @@ def _need(worker: Worker, shape: Shape, order: Order, kind: str) -> Need:
     queue = shape.key.queue
     free = sum(worker.units_for(kind, queue, order).values())
     total = worker.stocks_for(queue)[kind].total
-    return Need(kind, dict(shape.request)[kind], free, total)
+    drained = worker.drained.get(kind, ())
+    idle = sum(worker.capacity.get(kind, {}).get(unit, 0) for unit in drained)
+    return Need(kind, dict(shape.request)[kind], free, total, idle)
 
 
 def _holders(worker: Worker, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
