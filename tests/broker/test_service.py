@@ -120,7 +120,7 @@ def test_a_refusal_reaches_its_caller_alone(tmp_path: Path) -> None:
 
 def test_a_batch_that_cannot_be_committed_is_dropped_whole(tmp_path: Path) -> None:
     async def story(broker: Broker, worker: FarEnd) -> None:
-        broker._pause_s = 0.0
+        broker._rounds._pause_s = 0.0
         with pytest.raises(StorageError, match="full"):
             await broker.call(Enqueue("me", ONE, "key"))
         await worker.hears(Resync)
@@ -134,7 +134,7 @@ def test_a_batch_that_cannot_be_committed_is_dropped_whole(tmp_path: Path) -> No
 
 def test_a_defect_drops_its_batch_and_the_broker_goes_on(tmp_path: Path) -> None:
     async def story(broker: Broker, worker: FarEnd) -> None:
-        broker._pause_s = 0.0
+        broker._rounds._pause_s = 0.0
         with pytest.raises(Exception, match="went wrong inside grass"):
             await broker.call(Enqueue("me", ONE))
         await worker.hears(Resync)

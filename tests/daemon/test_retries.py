@@ -91,8 +91,7 @@ def test_a_back_off_can_be_seen_and_lasts_over_a_kill(
     line = f"echo {{attempt}} > {news}; exit 1"
     id = shared.enqueue("--retries", "1", "--backoff", "1h", line)
     assert news.hear() == "1"
-    follow = shared.client.follow_events(after=0, job=id, kind="retried")
-    assert next(follow)["job"] == id
+    shared.await_event("retried", id)
     before = shared.client.job(id)
     assert before["state"] == "waiting"
     assert before["reason"] == f"retry 1 at {before['not_before']}"

@@ -137,6 +137,12 @@ class GrassHome:
         """Return what daemons have logged."""
         return (self.folder / "daemon.log").read_text()
 
+    def await_event(self, kind: str, job: int) -> Document:
+        """Wait until the journal tells this of a job."""
+        with Client(self.client.home) as aside:
+            event = next(aside.follow_events(after=0, job=job, kind=kind))
+        return dict(event)
+
     def document(self) -> Document:
         """Return what `show --all --json` prints."""
         shown: Document = json.loads(self.ok("show", "--all", "--json"))
