@@ -236,7 +236,7 @@ def test_a_selector_that_means_nothing_touches_nothing(
         ("edit", {"priority": None}, 400, "Expected `int`, got `null`"),
         ("edit", {"priority": 10**9}, 400, "priority 1000000000 is out of range"),
         ("edit", {"require": "{gpu:"}, 400, "--require, line 1"),
-        ("edit", {"require": {"gpu": 1}}, 422, "gpu: asked 1"),
+        ("edit", {"require": {"gpu": 1}}, 422, "has no gpu"),
         ("edit", {"command": []}, 400, "no command was given"),
         ("edit", {"queue": "nobodys"}, 404, "there is no queue `nobodys`"),
         ("edit", {"time_limit_s": 0}, 400, "--time-limit is 0 seconds"),

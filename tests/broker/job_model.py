@@ -74,6 +74,11 @@ class JobModel:
             pass
         return self._start()
 
+    def settle_ends(self) -> None:
+        """Cancel who can never start now."""
+        while self._one_goes_on(0):
+            pass
+
     def _one_goes_on(self, now: int) -> bool:
         for job in self.in_state("held", "waiting"):
             if not job.met and self._hopeless(job.after):

@@ -99,6 +99,8 @@ class Verbs(Twins):
         jobs = luck.sample(ready, luck.randint(1, min(2, len(ready))))
         if luck.random() < 0.1:
             jobs = list(dict.fromkeys([*jobs, *self.some_jobs(luck)]))
+        if luck.random() < 0.3:
+            self.end_in_this_batch(luck)
         changes = self.some_changes(luck, jobs)
         asked, named = dict(changes), list[int]()
         if luck.random() < 0.5:
@@ -119,6 +121,8 @@ class Verbs(Twins):
             jobs = list(dict.fromkeys([*jobs, *self.some_jobs(luck)]))
         changes = self.some_changes(luck, jobs) if luck.random() < 0.3 else {}
         hold = luck.random() < 0.3
+        if luck.random() < 0.3:
+            self.end_in_this_batch(luck)
         expected, errors = self.model.rerun(jobs, changes, hold=hold)
         done = self.ask(Rerun(ME, jobs, changes, hold, wanted=jobs), errors)
         assert done is None or done.jobs == expected
@@ -167,7 +171,8 @@ class Verbs(Twins):
     @precondition(lambda self: self.alive())
     @rule(luck=lucks, cause=failures)
     def a_process_fails(self, luck: Random, cause: str) -> None:
-        self.end(luck.choice(self.alive()), cause)
+        again = [job for job in self.alive() if self.model.jobs[job].failures]
+        self.end(luck.choice(again or self.alive()), cause)
 
     @precondition(lambda self: self.model.here and self.alive())
     @rule(luck=lucks, cause=st.sampled_from(["1", "0", "lost"]))

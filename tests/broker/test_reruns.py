@@ -245,6 +245,17 @@ def test_a_job_that_runs_again_is_not_pruned_in_the_same_batch(
     assert broker.job_state(job) is JobState.RUNNING
 
 
+def test_a_job_pruned_twice_in_one_batch_is_counted_once(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.exit(job, output_bytes=10)
+    calls = [Prune(ME, [job, job], wanted=[job]) for _ in range(2)]
+    for call in calls:
+        broker.step(call)
+    broker.flush()
+    assert broker.state.counts[JobState.SUCCEEDED] == 0
+    assert broker.state.output_bytes == 0
+
+
 def test_a_dependency_that_runs_again_is_waited_for_again(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:

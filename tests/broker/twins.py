@@ -137,6 +137,15 @@ class Twins(RuleBasedStateMachine):
         else:
             self.unreported.append((job, cause, ended))
 
+    def end_in_this_batch(self, luck: Random) -> None:
+        """Have a job end just before a call, with no commit in between."""
+        if self.model.here and self.alive():
+            job, cause = luck.choice(self.alive()), luck.choice(["0", "1", "2"])
+            name, at = self.broker.name(job), self.broker.now_us
+            self.broker.step(FromWorker(WORKER, Exited(name, at, **CAUSES[cause])))
+            self.model.exited(job, cause, self.broker.now_us)
+            self.model.settle_ends()
+
     def connect(self) -> None:
         """Have the worker report all it knows."""
         for job, cause, _ in self.unreported:

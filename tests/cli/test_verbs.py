@@ -271,7 +271,7 @@ def test_cancel_waits_until_the_jobs_are_gone(far_end: FarEnd, call: Call) -> No
         (["--priority", "5"], {"priority": 5}),
         (["--priority", "-5"], {"priority": -5}),
         (["--require", "{gpu:1}"], {"require": "{gpu:1}"}),
-        (["-g", "2", "-m", "8G"], {"require": {"gpu": 2, "ram": "8G"}}),
+        (["-g", "2", "-m", "8G"], {"require_also": {"gpu": 2, "ram": "8G"}}),
         (["--queue", "q2"], {"queue": "q2"}),
         (["--time-limit", "1:30:00"], {"time_limit_s": 5400.0}),
         (["--time-limit", "none"], {"time_limit_s": None}),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.simulation.memory_store import MemoryStore, new_disk
 
 from grass.store import Store
 from grass.store.sqlite import SqliteStore
@@ -11,15 +12,19 @@ from grass.store.sqlite import SqliteStore
 Reopen = Callable[[], Store]
 
 
-@pytest.fixture(params=["sqlite"])
-def reopen(tmp_path: Path) -> Iterator[Reopen]:
+@pytest.fixture(params=["sqlite", "memory"])
+def reopen(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Reopen]:
     """Open the same database again, as a broker does after a restart."""
     opened: list[Store] = []
+    disk = new_disk("0123456789abcdef")
 
     def open_store() -> Store:
         for store in opened:
             store.close()
-        opened.append(SqliteStore(tmp_path / "grass.db"))
+        in_memory = request.param == "memory"
+        opened.append(
+            MemoryStore(disk) if in_memory else SqliteStore(tmp_path / "grass.db")
+        )
         return opened[-1]
 
     yield open_store

@@ -95,6 +95,12 @@ def request(value: str | dict[str, Any]) -> Request:
     return request_from(value, "--require")
 
 
+def amounts(value: dict[str, Any]) -> dict[str, int]:
+    """Read single amounts; 0 takes a kind out of a request."""
+    known = dict(request_from(value, "--require"))
+    return {kind: known.get(kind, 0) for kind in value}
+
+
 def size(value: int | str | None) -> int | None:
     """Read a number of bytes."""
     return size_bytes(value) if isinstance(value, str) else value

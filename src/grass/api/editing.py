@@ -13,7 +13,6 @@ from grass.api import checks
 from grass.api.schemas import EditBody, EditQueueBody, QueueBody, RerunBody
 from grass.broker.calls import CreateQueue, Edit, EditQueue, Rerun
 from grass.errors import UsageError
-from grass.model.commands import is_shell_line
 from grass.model.resources import Request, capacity_from, check_name, request_from
 
 Changes = dict[str, Any]
@@ -69,7 +68,8 @@ def _job_changes(body: EditBody | RerunBody) -> Changes:
     changes = _changes(body, _JOB_FIELDS)
     if body.command is not UNSET:
         line, words = _words(body.command)
-        changes["words"], changes["shell"] = words, line or is_shell_line(words)
+        # Whether one word is a shell line depends on the queue: the broker knows it.
+        changes["words"], changes["shell"] = words, True if line else None
     return changes
 
 
@@ -110,6 +110,7 @@ def _max_fails(value: int | None) -> int | None:
 
 _JOB_FIELDS: dict[str, tuple[str, _Reader]] = {
     "require": ("request", checks.request),
+    "require_also": ("request_also", checks.amounts),
     "priority": ("priority", _as_it_is),
     "queue": ("queue", _as_it_is),
     "time_limit_s": ("time_limit_s", checks.time_limit),

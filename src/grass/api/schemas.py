@@ -84,6 +84,8 @@ class RerunBody(msgspec.Struct, forbid_unknown_fields=True):
     hold: bool = False
     command: Command | UnsetType = UNSET
     require: Amounts | UnsetType = UNSET
+    require_also: dict[str, Any] | UnsetType = UNSET
+    """Kinds to ask another amount of; what else was asked for stays."""
     priority: int | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     time_limit_s: float | UnsetType | None = UNSET
@@ -98,6 +100,8 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True):
     select: list[str]
     command: Command | UnsetType = UNSET
     require: Amounts | UnsetType = UNSET
+    require_also: dict[str, Any] | UnsetType = UNSET
+    """Kinds to ask another amount of; what else was asked for stays."""
     priority: int | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     time_limit_s: float | UnsetType | None = UNSET

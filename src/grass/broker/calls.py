@@ -167,7 +167,8 @@ class Edit(Reading):
     """Change jobs that have not started.
 
     `changes` may hold words, shell, name, queue, priority, request, after (as asked),
-    begin_at, time_limit_s, retries, cwd and env, with the values of `Settings`.
+    begin_at, time_limit_s, retries, cwd and env, with the values of `Settings`; and
+    request_also, which gives some kinds another amount.
     """
 
     actor: str

@@ -170,7 +170,7 @@ def _worker_gone(state: State, call: WorkerGone) -> None:
 def _prune(state: State, call: Prune) -> Pruned:
     """Forget ended jobs, except those that unfinished ones still name."""
     found = call.found.jobs if call.found is not None else {}
-    known = [found[job] for job in call.jobs if job in found]
+    known = [found[job] for job in dict.fromkeys(call.jobs) if job in found]
     gone = [one for one in known if _may_go(state, one.job.id)]
     for details in gone:
         state.counts[details.job.state] -= 1
@@ -183,6 +183,7 @@ def _prune(state: State, call: Prune) -> Pruned:
 
 def _may_go(state: State, job: int) -> bool:
     changed = job in state.jobs or job in state.changes.jobs
+    changed = changed or job in state.changes.removed_jobs
     return not changed and job not in state.waits.dependents
 
 

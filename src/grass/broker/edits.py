@@ -59,7 +59,7 @@ def edit(state: State, call: Edit) -> Done:
     edited = [_changed(state, job, state.specs[job.spec], call.changes) for job in jobs]
     if "after" in call.changes:
         for one in edited:
-            _check_waits(state, one, ends, {})
+            _check_waits(state, one.job.id, one.spec.after, ends, {})
     _remember(state, edited, ends)
     for one in edited:
         _take_out(state, one.job)
@@ -166,6 +166,10 @@ def _changed(state: State, job: Job, spec: Spec, changes: dict[str, Any]) -> Edi
     """Work out what a job is to become, and refuse what could never run."""
     own = {name: changes[name] for name in _OF_THE_JOB if name in changes}
     other = {name: changes[name] for name in _OF_THE_SPEC if name in changes}
+    if "request_also" in changes:
+        asked = {**dict(other.get("request", spec.request)), **changes["request_also"]}
+        left = ((kind, amount) for kind, amount in asked.items() if amount)
+        other["request"] = tuple(sorted(left))
     if "env" in other:
         other["env"] = (*spec.env, *other["env"])
     if "after" in changes:
@@ -203,19 +207,19 @@ def _check_together(
     """Check what jobs wait for that run again, maybe for each other."""
     together = {one.job.id: one.open_after for one in edited}
     for one in edited:
-        _check_waits(state, one, ends, together)
+        _check_waits(state, one.job.id, one.open_after, ends, together)
 
 
 def _check_waits(
     state: State,
-    one: Edited,
+    job: int,
+    after: tuple[After, ...],
     ends: dict[int, JobState],
     together: Mapping[int, tuple[After, ...]],
 ) -> None:
-    after = one.open_after
     others = tuple(each for each in after if each.job not in together)
     waiting.check(state, others, ends)
-    _check_cycle(state, one.job.id, after, together)
+    _check_cycle(state, job, after, together)
 
 
 def _check_cycle(

@@ -1,0 +1,128 @@
+"""Holding and releasing, suspending and continuing."""
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.processes import alive, await_stopped, is_stopped
+
+pytestmark = pytest.mark.daemon
+
+
+def test_a_held_job_starts_only_when_it_is_released(shared: GrassHome) -> None:
+    held = shared.enqueue("--hold", "--", "true")
+    assert shared.state(held) == "held"
+    assert shared.reason(held) == f"held; `grass release {held}` lets it start"
+    shared.wait(shared.enqueue("--", "true"))
+    shared.replace_daemon()
+    assert shared.state(held) == "held"
+    assert shared.ok("release", str(held)) == "released 1 job\n"
+    assert shared.wait(held)["state"] == "succeeded"
+
+
+def test_a_job_that_waits_can_be_held(shared: GrassHome) -> None:
+    shared.ok("pause")
+    queued = shared.enqueue("--", "true")
+    timed = shared.enqueue("--begin", "+1h", "--", "true")
+    shared.ok("hold", "--yes", str(queued), str(timed))
+    shared.ok("resume")
+    shared.wait(shared.enqueue("--", "true"))
+    assert shared.states([queued, timed]) == ["held", "held"]
+    shared.ok("release", "--yes", "state:held")
+    assert shared.state(timed) == "waiting"
+    assert shared.wait(queued)["state"] == "succeeded"
+
+
+def test_what_was_met_while_it_was_held_counts(shared: GrassHome, gate: Fifo) -> None:
+    first = shared.enqueue(f"read x < {gate}")
+    second = shared.enqueue("--hold", "--after", str(first), "--", "true")
+    gate.tell()
+    shared.wait(first)
+    assert shared.state(second) == "held"
+    shared.ok("release", str(second))
+    assert shared.wait(second)["state"] == "succeeded"
+
+
+def test_jobs_that_run_or_ended_are_left_alone_with_a_word(
+    shared: GrassHome, gate: Fifo
+) -> None:
+    ended = shared.enqueue("--", "true")
+    shared.wait(ended)
+    running = shared.enqueue(f"read x < {gate}")
+    for id, state in ((running, "running"), (ended, "has ended")):
+        ran = shared.run("hold", str(id))
+        assert (ran.returncode, ran.stdout.split(":")[0]) == (0, "nothing to hold")
+        assert f"job {id}" in ran.stderr
+        assert state in ran.stderr
+        assert shared.run("release", str(id)).stdout.startswith("nothing to release")
+    assert shared.run("suspend", str(ended)).stdout.startswith("nothing to suspend")
+    assert shared.run("continue", str(running)).stdout.startswith("nothing to continue")
+    gate.tell()
+    assert shared.wait(running)["state"] == "succeeded"
+
+
+def free_slots(home: GrassHome) -> float:
+    [worker] = home.client.overview()["workers"]
+    return float(worker["free"]["slot"]["0"])
+
+
+def tree(home: GrassHome, gate: Fifo, news: Fifo) -> tuple[int, list[int]]:
+    """Enqueue a job of three processes, one in a session of its own."""
+    home.ok("create-queue", "q", "--json", "{slot:1}", "--default-require", "{slot:1}")
+    home.add_program("child", f"echo $$ > {news}; exec sleep 1000")
+    child = home.bin / "child"
+    id = home.enqueue(
+        "q", f"setsid {child} & {child} & echo $$ > {news}; read x < {gate}; "
+        f"echo went on > {news}; exit 6",
+    )  # fmt: skip
+    return id, [int(news.hear()) for _ in range(3)]
+
+
+def test_a_suspended_tree_stands_still_and_keeps_its_units(
+    shared: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id, pids = tree(shared, gate, news)
+    other = shared.enqueue("q", "--", "true")
+    assert shared.ok("suspend", str(id)) == "suspended 1 job\n"
+    await_stopped(*pids)
+    job = shared.client.job(id)
+    assert (job["state"], job["flags"]) == ("running", ["suspended"])
+    assert job["suspended_since"] > job["started_at"]
+    assert "suspended" in shared.client.explain(id)["why"]
+    assert "suspended" in shared.ok("show", "q")
+    assert free_slots(shared) == 0
+    assert shared.state(other) == "queued"
+    gate.tell()
+    shared.replace_daemon()
+    # Whoever takes over leaves it as it is.
+    assert shared.client.job(id)["flags"] == ["suspended"]
+    assert all(map(is_stopped, pids))
+    assert shared.ok("continue", str(id)) == "continued 1 job\n"
+    assert news.hear() == "went on"
+    assert shared.wait(id)["exit_code"] == 6
+    assert shared.client.job(id)["suspended_since"] is None
+    assert shared.wait(other)["state"] == "succeeded"
+
+
+def test_a_suspended_job_can_be_cancelled(
+    shared: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id, pids = tree(shared, gate, news)
+    shared.ok("suspend", str(id))
+    await_stopped(*pids)
+    shared.ok("cancel", str(id))
+    assert not any(map(alive, pids))
+    job = shared.client.job(id)
+    assert (job["state"], job["signal"], job["flags"]) == ("cancelled", 15, [])
+
+
+def test_suspending_twice_says_so(shared: GrassHome, gate: Fifo, news: Fifo) -> None:
+    id, pids = tree(shared, gate, news)
+    shared.ok("suspend", str(id))
+    again = shared.run("suspend", str(id))
+    assert f"job {id} is suspended already" in again.stderr
+    await_stopped(*pids)
+    shared.ok("continue", str(id))
+    gate.tell()
+    assert news.hear() == "went on"
+    shared.wait(id)

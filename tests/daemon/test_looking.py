@@ -1,0 +1,215 @@
+"""Looking: `show` with filters, `explain`, `events`, `logs` of several, `wait`."""
+
+import json
+import signal
+from typing import Any
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+
+pytestmark = pytest.mark.daemon
+
+
+@pytest.fixture
+def zoo(shared: GrassHome) -> list[int]:
+    """Jobs that differ in everything one can look for."""
+    shared.client.prune(0)
+    shared.ok("create-queue", "q")
+    ids = [
+        shared.enqueue("--name", "alpha", "--project", "p", "--", "true"),
+        shared.enqueue("q", "--name", "beta", "--", "false"),
+        shared.enqueue("--name", "alphabet", "--priority", "3", "--", "true"),
+        shared.enqueue("q", "--name", "gamma", "--project", "p", "--hold", "--", "ls"),
+    ]
+    shared.wait(*ids[:3])
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("words", "places"),
+    [
+        ((), [0, 1, 2, 3]),
+        (("--state", "failed"), [1]),
+        (("--state", "failed,held"), [1, 3]),
+        (("--queue", "q"), [1, 3]),
+        (("q",), [1, 3]),
+        (("--project", "p"), [0, 3]),
+        (("@p", "--state", "held"), [3]),
+        (("--name", "alpha"), [0]),
+        (("name~^alpha",), [0, 2]),
+        (("{0}", "{2}"), [0, 2]),
+        (("{0}-{2}",), [0, 1, 2]),
+        (("last",), [3]),
+        (("--sort", "-id"), [3, 2, 1, 0]),
+        (("--sort", "-priority"), [2, 0, 1, 3]),
+        (("--limit", "2"), [2, 3]),
+        (("--all", "--limit", "2", "--sort", "id"), [0, 1]),
+        (("--owner", "nobody-there"), []),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_show_finds_what_was_asked_for(
+    shared: GrassHome, zoo: list[int], words: tuple[str, ...], places: list[int]
+) -> None:
+    asked = [word.format(*zoo) for word in words]
+    found = [int(id) for id in shared.ok("show", "-q", *asked).split()]
+    assert found == [zoo[place] for place in places]
+
+
+def test_columns_can_be_chosen(shared: GrassHome, zoo: list[int]) -> None:
+    shown = shared.ok("show", "--columns", "id,name,exit,project", "state:failed")
+    header, row = shown.splitlines()[:2]
+    assert header.split() == ["ID", "NAME", "EXIT", "PROJECT"]
+    assert row.split() == [str(zoo[1]), "beta", "1", "default"]
+    assert shared.run("show", "--columns", "id,nosuch").returncode == 2
+
+
+def explain(home: GrassHome, id: int) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(home.ok("explain", "--json", str(id)))
+    return document
+
+
+def test_a_waiting_job_is_explained_with_numbers(shared: GrassHome, gate: Fifo) -> None:
+    shared.ok("create-queue", "q", "--json", "{slot:2}")
+    line = f"read x < {gate}"
+    holder = shared.enqueue("q", "--require", "{slot:1.5}", "--name", "big", line)
+    id = shared.enqueue("q", "--require", "{slot:1}", "--", "true")
+    behind = shared.enqueue("q", "--require", "{slot:1}", "--", "true")
+    assert shared.state(id) == "running"
+    shared.wait(id)
+    id, behind = behind, shared.enqueue("q", "--require", "{slot:2}", "--", "true")
+    shared.wait(id)
+    for kill in (None, shared.replace_daemon):
+        if kill is not None:
+            kill()
+        told = explain(shared, behind)
+        [short] = [one for one in told["constraints"] if not one["ok"]]
+        assert (short["what"], short["need"]) == ("slot", "2")
+        assert (short["have"], short["of"]) == ("0.5", "2")
+        [held] = told["holders"]
+        assert (held["job"], held["name"]) == (holder, "big")
+        assert told["position"] == 1
+    text = shared.ok("explain", str(behind))
+    assert "slot" in text
+    assert "big" in text
+    gate.tell()
+    assert shared.wait(behind)["state"] == "succeeded"
+
+
+def test_other_waits_are_explained_too(shared: GrassHome) -> None:
+    held = shared.enqueue("--hold", "--", "true")
+    after = shared.enqueue("--after", str(held), "--begin", "+2h", "--", "true")
+    assert f"grass release {held}" in shared.ok("explain", str(held))
+    told = {one["what"]: one for one in explain(shared, after)["constraints"]}
+    assert (told[f"job {held}"]["need"], told[f"job {held}"]["have"]) == (
+        *("succeeded", "held"),
+    )
+    assert not told["begin"]["ok"]
+
+
+def test_a_start_is_estimated_from_earlier_runs(shared: GrassHome, gate: Fifo) -> None:
+    shared.ok("create-queue", "q", "--max-running", "1")
+    gate.tell(times=2)
+    line = f"read x < {gate}"
+    for _ in range(2):
+        shared.wait(shared.enqueue("q", "--name", "known", line))
+    shared.enqueue("q", "--name", "known", line)
+    told = explain(shared, shared.enqueue("q", "--", "true"))
+    assert told["estimated_start_at"] is not None
+    assert told["estimate_from"] == "median of 2 runs"
+    gate.tell()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_failure_is_explained(shared: GrassHome, *, kill: bool) -> None:
+    id = shared.enqueue("seq 1 100; echo the end >&2; exit 3")
+    shared.wait(id)
+    if kill:
+        shared.replace_daemon()
+    told = explain(shared, id)
+    assert (told["state"], told["exit_code"], told["signal"]) == ("failed", 3, None)
+    assert told["last_lines"][-2:] == ["100", "the end"]
+    assert len(told["last_lines"]) == 20
+    assert told["max_rss"] > 0
+    assert told["took_s"] >= 0
+    text = shared.ok("explain", str(id))
+    assert "exit code 3" in text
+    assert "the end" in text
+
+
+def test_events_are_followed_over_new_daemons(shared: GrassHome, gate: Fifo) -> None:
+    id = shared.enqueue(f"read x < {gate}; exit 3")
+    following = shared.popen("events", "-f", "--json", "--job", str(id))
+    assert following.stdout is not None
+
+    def following_kind() -> str:
+        assert following.stdout is not None
+        event = json.loads(following.stdout.readline())
+        assert event["job"] == id
+        return str(event["kind"])
+
+    assert [following_kind(), following_kind()] == ["enqueued", "started"]
+    shared.replace_daemon()
+    gate.tell()
+    assert following_kind() == "finished"
+    shared.restart()
+    shared.ok("rerun", str(id))
+    assert [following_kind(), following_kind()] == ["rerun", "started"]
+    gate.tell()
+    assert following_kind() == "finished"
+    following.send_signal(signal.SIGINT)
+    printed, errors = following.communicate(timeout=30)
+    assert (following.returncode, printed, errors) == (130, "", "")
+
+
+def test_the_journal_tells_who_did_what(shared: GrassHome) -> None:
+    id = shared.enqueue("--hold", "--", "true")
+    for verb in ("release", "wait"):
+        shared.ok(verb, str(id))
+    shared.replace_daemon()
+    printed = shared.ok("events", "--json", "--job", str(id))
+    events = [json.loads(line) for line in printed.splitlines()]
+    kinds = [event["kind"] for event in events]
+    assert kinds == ["enqueued", "released", "started", "finished"]
+    by_hand = [event["actor"].startswith("uid:") for event in events]
+    assert by_hand == [True, True, False, False]
+    assert [event["seq"] for event in events] == sorted(e["seq"] for e in events)
+    assert "released" in shared.ok("events", "--kind", "released", "-n", "1")
+
+
+def test_logs_of_several_are_told_apart(shared: GrassHome, gate: Fifo) -> None:
+    ids = shared.enqueue_array("--array", "1-2", "echo {index} one; echo {index} two")
+    shared.wait(*ids)
+    lines = shared.ok("logs", str(ids[0]), str(ids[1])).splitlines()
+    assert [line.split("1 ")[-1] for line in lines[:2]] == ["one", "two"]
+    assert all(line.startswith(str(ids[0])) for line in lines[:2])
+    assert all(line.startswith(str(ids[1])) for line in lines[2:])
+    assert shared.ok("logs", "--tail", "1", str(ids[0])) == "1 two\n"
+    tails = shared.ok("logs", "--tail", "1", f"{ids[0]}-{ids[1]}").splitlines()
+    assert [line.rpartition(" ")[2] for line in tails] == ["two", "two"]
+    more = shared.enqueue_array("--require", "{}", "--array", "1-2",
+                                f"read x < {gate}; echo {{index}} now")  # fmt: skip
+    following = shared.popen("logs", "-f", *map(str, more))
+    gate.tell(times=2)
+    printed, errors = following.communicate(timeout=30)
+    assert (following.returncode, errors) == (0, "")
+    assert sorted(line.split()[0] for line in printed.splitlines()) == [
+        str(id) for id in more
+    ]
+
+
+def test_wait_gives_up_in_time(shared: GrassHome, gate: Fifo) -> None:
+    id = shared.enqueue(f"read x < {gate}; exit 3")
+    for timeout in ("0", "0.2s"):
+        late = shared.run("wait", "--timeout", timeout, str(id))
+        assert late.returncode == 7
+        assert late.stderr.count("\n") == 1
+    gate.tell()
+    assert shared.run("wait", "--timeout", "1h", str(id)).returncode == 3
+    assert shared.run("wait", "--timeout", "0", str(id)).returncode == 3
+    fine = shared.enqueue("--", "true")
+    shared.wait(fine)
+    assert shared.run("wait", "--timeout", "0", str(fine)).returncode == 0
+    assert shared.run("wait", "@nosuch").returncode == 4

@@ -1,0 +1,1 @@
+"""The whole system under one seed and one virtual clock; see `world`."""

@@ -1,0 +1,184 @@
+"""Checks of all that is written, said and promised, against the witness.
+
+It sees every batch the moment before it is on the disk, every message to the worker and
+every answer to a caller. So a start that was not committed, an end that nobody saw, or
+a promise that is not in the store is found at once, not at the end.
+"""
+
+from grass.link.messages import Forget, Start, ToWorker
+from grass.model.dependencies import met
+from grass.model.ids import AttemptId, attempt_id
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import ENDED, AttemptState, JobState
+from grass.store.changes import Changes
+from tests.simulation.memory_store import MemoryDisk
+from tests.simulation.processes import Process
+from tests.simulation.witness import Witness
+from tests.simulation.world import Violation, World
+
+OVER = (AttemptState.EXITED, AttemptState.LOST)
+
+
+class Auditor:
+    """What the disk holds, and what may never be written to it."""
+
+    def __init__(self, world: World, disk: MemoryDisk, witness: Witness) -> None:
+        """Look at an empty disk."""
+        self.disk = disk
+        self.noted: set[tuple[str, str, int | None]] = set()
+        """Actor, kind and job of every line of the journal."""
+        self.cancelled: set[int] = set()
+        """Jobs whose cancel was acknowledged, until somebody asks for a rerun."""
+        self.unclear_at = -1
+        """When something last happened that may cost an exit code."""
+        self._world = world
+        self._witness = witness
+        self._ends: dict[int, set[JobState]] = {}
+        self._placed_at: dict[tuple[int, int], int] = {}
+        self._base: dict[int, int] = {}
+        """The last attempt of a job before somebody ran it again."""
+
+    # What really starts.
+
+    def started(self, process: Process) -> None:
+        """Check a start against what is on the disk."""
+        self._witness.started(process)
+        who = attempt_id(process.attempt)
+        attempt = self._attempt(who.job, who.number)
+        if attempt is None:
+            raise Violation(f"{process.attempt} runs and is not committed")
+        if attempt.state in OVER:
+            raise Violation(f"{process.attempt} runs and is recorded as over")
+
+    def ended(self, process: Process) -> None:
+        """Pass an end on."""
+        self._witness.ended(process)
+
+    # What is said.
+
+    def sent(self, message: ToWorker) -> None:
+        """Check a message: it must follow from what is committed."""
+        self._world.note(f"says {_named(message)}")
+        if isinstance(message, Start):
+            attempt = self._attempt(message.job, message.number)
+            if attempt is None or attempt.state in OVER:
+                raise Violation(f"start of {message.attempt}, which is not committed")
+            if attempt.allocation != message.allocation:
+                raise Violation(f"start of {message.attempt} with other units")
+            if message.job in self.cancelled:
+                raise Violation(f"start of {message.attempt}, which was cancelled")
+        elif isinstance(message, Forget):
+            for name in message.attempts:
+                self._check_forgotten(name)
+
+    def _check_forgotten(self, name: str) -> None:
+        who = attempt_id(name)
+        attempt = self._attempt(who.job, who.number)
+        if attempt is not None and attempt.state not in OVER:
+            raise Violation(f"the exit of {name} is forgotten and not committed")
+
+    def told_ended(self, jobs: list[Job]) -> None:
+        """Check that ends which people hear of are on the disk."""
+        for job in jobs:
+            kept = self.disk.jobs.get(job.id)
+            if kept is None or kept.state != job.state:
+                raise Violation(f"job {job.id} is said to be over and is not on disk")
+
+    # What is written.
+
+    def written(self, changes: Changes) -> None:
+        """Check a batch before it is on the disk."""
+        self._world.note(f"writes {len(changes.jobs)} jobs {len(changes.events)} lines")
+        reruns = {line.job for line in changes.events if line.kind == "rerun"}
+        for number, job in changes.jobs.items():
+            self._check_job(number, job, again=number in reruns)
+        for key in changes.removed_attempts:
+            self._check_taken_back(*key)
+        for key, attempt in changes.attempts.items():
+            gone = key in changes.removed_attempts
+            self._check_attempt(attempt, None if gone else self._attempt(*key), changes)
+        for line in changes.events:
+            self.noted.add((line.actor, line.kind, line.job))
+
+    def _check_job(self, number: int, job: Job, *, again: bool) -> None:
+        before = self.disk.jobs.get(number)
+        if before is not None and before.state in ENDED and before != job and not again:
+            raise Violation(f"job {number} was {before.state} and is now {job.state}")
+        if again:
+            self._base[number] = before.attempts if before is not None else job.attempts
+        if job.state in ENDED:
+            self._ends.setdefault(number, set()).add(job.state)
+
+    def _check_taken_back(self, job: int, number: int) -> None:
+        if self._name(job, number) in self._witness.runs:
+            raise Violation(f"attempt {job}.{number} ran and is taken back")
+
+    def _check_attempt(
+        self, attempt: Attempt, before: Attempt | None, changes: Changes
+    ) -> None:
+        key = (attempt.job, attempt.number)
+        if before is not None and before.state in OVER:
+            if before != attempt:
+                raise Violation(f"attempt {key} was over and changed")
+            return
+        if before is None:
+            self._placed_at[key] = self._world.now
+            self._check_placed(attempt, changes)
+        if attempt.state in OVER:
+            self._check_end(attempt)
+
+    def _check_placed(self, attempt: Attempt, changes: Changes) -> None:
+        job = changes.jobs[attempt.job]
+        if self._name(job.id, attempt.number) in self._witness.runs:
+            raise Violation(f"attempt {job.id}.{attempt.number} ran and is used again")
+        if job.id in self.cancelled:
+            raise Violation(f"job {job.id} was cancelled and is placed")
+        spec = changes.specs.get(job.spec) or self.disk.specs[job.spec]
+        for after in spec.after:
+            ends = self._ends.get(after.job, ())
+            if not any(met(after.need, end) for end in ends):
+                raise Violation(f"job {job.id} starts before {after}")
+        self._check_tries(attempt, spec.retries, spec.retry_lost)
+
+    def _check_tries(self, attempt: Attempt, retries: int, retry_lost: int) -> None:
+        base = self._base.get(attempt.job, 0)
+        known = self.disk.attempts.get(attempt.job, {})
+        earlier = [known[n] for n in range(base + 1, attempt.number) if n in known]
+        lost = sum(one.state is AttemptState.LOST for one in earlier)
+        if lost > retry_lost:
+            raise Violation(f"job {attempt.job} was lost and runs again unasked")
+        if len(earlier) - lost > retries:
+            raise Violation(f"job {attempt.job} failed and runs again unasked")
+
+    def _check_end(self, attempt: Attempt) -> None:
+        name = self._name(attempt.job, attempt.number)
+        run = self._witness.runs.get(name)
+        if run is None:
+            if attempt.reason is None:
+                raise Violation(f"{name} never ran and ended without a reason")
+            return
+        if not run.over:
+            raise Violation(f"{name} is recorded as {attempt.state} and is alive")
+        if attempt.state is AttemptState.LOST:
+            if self.unclear_at < self._placed_at[attempt.job, attempt.number]:
+                raise Violation(f"{name} is lost without cause: {attempt.reason}")
+            return
+        status = run.main.status or 0
+        code = status >> 8 if status >= 256 or not status else None
+        signal = None if code is not None else status
+        if (attempt.exit_code, attempt.signal) != (code, signal):
+            recorded = (attempt.exit_code, attempt.signal)
+            raise Violation(f"{name} ended with {(code, signal)}, recorded {recorded}")
+
+    # The disk.
+
+    def _attempt(self, job: int, number: int) -> Attempt | None:
+        return self.disk.attempts.get(job, {}).get(number)
+
+    def _name(self, job: int, number: int) -> str:
+        return str(AttemptId(self.disk.meta["cluster"], job, number))
+
+
+def _named(message: ToWorker) -> str:
+    name = getattr(message, "attempt", None) or getattr(message, "attempts", "")
+    return f"{type(message).__name__} {name}"

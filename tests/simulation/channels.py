@@ -1,0 +1,113 @@
+"""What carries messages: one way, in order, until it is closed or cut.
+
+A channel behaves like one direction of a socket: what was sent before its sender died
+still arrives, then the end does. A cut loses the tail: an unknown number of the last
+messages, and all that is sent before anybody notices. What survives a cut may arrive
+late, even after the next connection is up.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from grass.link.messages import ToBroker, ToWorker
+from tests.simulation.world import Life, World
+
+T = TypeVar("T")
+
+FASTEST_US, SLOWEST_US = 20, 300
+
+
+class Channel(Generic[T]):
+    """One direction."""
+
+    def __init__(self, world: World, name: str, reader: Life) -> None:
+        """Carry messages to a reader; `listen` says how it takes them."""
+        self.alive = True
+        self._world = world
+        self._name = name
+        self._reader = reader
+        self._waiting: deque[T] = deque()
+        self._arrived: Callable[[list[T]], None] = _nobody
+        self._ended: Callable[[], None] = _nothing
+        self._scheduled = False
+        self._closing = False
+        self._not_before = 0
+
+    def listen(
+        self, arrived: Callable[[list[T]], None], ended: Callable[[], None]
+    ) -> None:
+        """Say who takes what arrives, and the end."""
+        self._arrived, self._ended = arrived, ended
+
+    def send(self, message: T) -> None:
+        """Put a message on its way; once closed or cut it goes nowhere."""
+        if not self._closing:
+            self._waiting.append(message)
+            self._schedule()
+
+    def close(self) -> None:
+        """End it after what was sent; may be called twice."""
+        if not self._closing:
+            self._closing = True
+            self._schedule()
+
+    def cut(self, stall_us: int) -> None:
+        """Lose a tail; what is left, and the end, arrive after a while."""
+        lost = self._world.rng.randint(0, len(self._waiting))
+        for _ in range(lost):
+            self._waiting.pop()
+        self._not_before = self._world.now + stall_us
+        self._closing = True
+        self._schedule()
+
+    def drop(self) -> None:
+        """Stop reading: nothing arrives any more, not even the end."""
+        self.alive = False
+        self._closing = True
+
+    def _schedule(self) -> None:
+        if self._scheduled or not self.alive:
+            return
+        self._scheduled = True
+        delay = self._world.between(FASTEST_US, SLOWEST_US)
+        if self._not_before:
+            delay = max(delay, self._not_before - self._world.now)
+        self._world.after(delay, self._name, self._deliver, self)
+
+    def _deliver(self) -> None:
+        self._scheduled = False
+        if not self._reader.alive:
+            return
+        if self._not_before > self._world.now:
+            self._schedule()
+            return
+        batch = list(self._waiting)
+        self._waiting.clear()
+        if batch:
+            self._arrived(batch)
+        if self._closing and self._reader.alive and self.alive:
+            self.alive = False
+            self._ended()
+
+
+class Link:
+    """Both directions between a worker and a broker."""
+
+    def __init__(self, world: World, broker: Life, worker: Life) -> None:
+        """Connect two ends that live."""
+        self.to_broker: Channel[ToBroker] = Channel(world, "link>broker", broker)
+        self.to_worker: Channel[ToWorker] = Channel(world, "link>worker", worker)
+
+    def close(self) -> None:
+        """End both directions, as when one side hangs up or dies."""
+        self.to_broker.close()
+        self.to_worker.close()
+
+
+def _nobody(_batch: object) -> None:
+    """Throw a message away that nobody listens for."""
+
+
+def _nothing() -> None:
+    """Nobody asked to be told."""

@@ -1,0 +1,49 @@
+"""The memory store on a disk that fails when it is told to."""
+
+from collections.abc import Callable
+
+from grass.errors import StorageError
+from grass.store.changes import Changes
+from tests.simulation.memory_store import MemoryDisk, MemoryStore
+from tests.simulation.world import World
+
+
+class InputOutputError(StorageError):
+    """A sync failed: nobody knows what is on the disk."""
+
+
+def is_fatal(error: StorageError) -> bool:
+    """Tell whether the daemon must stop and start anew from what is on the disk."""
+    return isinstance(error, InputOutputError)
+
+
+class FaultyStore(MemoryStore):
+    """A store whose commits may fail; whatever is written is shown to an observer."""
+
+    def __init__(
+        self, disk: MemoryDisk, world: World, written: Callable[[Changes], None]
+    ) -> None:
+        """Open the disk."""
+        super().__init__(disk)
+        self._world = world
+        self._written = written
+        self.full = False
+        self.fails_in = 0
+        """How many commits from now the disk fails; 0: it does not."""
+
+    def commit(self, changes: Changes) -> None:
+        """Write durably, or fail as was drawn."""
+        if self.full:
+            raise StorageError("the disk is full")
+        if self.fails_in:
+            self.fails_in -= 1
+            if not self.fails_in:
+                if self._world.chance(0.5):
+                    self.write_anyway(changes)
+                raise InputOutputError("an input/output error")
+        self.write_anyway(changes)
+
+    def write_anyway(self, changes: Changes) -> None:
+        """Write it, whoever learns of that."""
+        self._written(changes)
+        super().commit(changes)

@@ -1,0 +1,70 @@
+"""What a job's program will do, decided by the seed, the job and the attempt alone.
+
+So a plan does not depend on who asks, or when: a job that runs once in one history and
+twice in another does the same each time.
+"""
+
+from random import Random
+from typing import NamedTuple
+
+from tests.simulation.world import MILLISECOND, SECOND
+
+DIES, IGNORES, LEAVES = "dies", "ignores", "leaves"
+"""What a program does when it is told to end."""
+
+
+class Child(NamedTuple):
+    """A process that the program leaves behind."""
+
+    outlives_us: int
+    on_term: str
+
+
+class Plan(NamedTuple):
+    """The life of one attempt's program."""
+
+    run_us: int
+    status: int
+    """As `wait` tells it."""
+    on_term: str = DIES
+    children: tuple[Child, ...] = ()
+    cannot_start: str | None = None
+    careful_us: int | None = None
+    """How long a careful start takes; None: the fast one."""
+
+
+def plan_of(seed: int, job: int, number: int, *, short: bool) -> Plan:
+    """Decide what an attempt does; in some worlds most jobs are very short."""
+    rng = Random((seed * 1_000_003 + job) * 1_009 + number)
+    if rng.random() < 0.02:
+        return Plan(0, 0, cannot_start="could not start: no such program")
+    longest = 30 * MILLISECOND if short and rng.random() < 0.9 else 8 * SECOND
+    run_us = int(2 * MILLISECOND * (longest / (2 * MILLISECOND)) ** rng.random())
+    return Plan(
+        run_us,
+        _status(rng),
+        rng.choices((DIES, IGNORES, LEAVES), (0.7, 0.2, 0.1))[0],
+        _children(rng),
+        careful_us=int(rng.random() * 50_000) if rng.random() < 0.1 else None,
+    )
+
+
+def _status(rng: Random) -> int:
+    luck = rng.random()
+    if luck < 0.65:
+        return 0
+    if luck < 0.9:
+        return rng.choice((1, 2, 7, 137)) << 8
+    return rng.choice((6, 9, 11))
+
+
+def _children(rng: Random) -> tuple[Child, ...]:
+    if rng.random() > 0.15:
+        return ()
+    return tuple(
+        Child(
+            int(5 * MILLISECOND * 1000 ** rng.random()),
+            IGNORES if rng.random() < 0.4 else DIES,
+        )
+        for _ in range(rng.randint(1, 2))
+    )

@@ -1,0 +1,183 @@
+"""What a keeper does to processes: the simulated counterpart of `grass.keeper.jobs`.
+
+It decides nothing. Each action answers with the event that tells the core what came of
+it, and those that take time post theirs later.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from grass.keeper import effects, events
+from grass.model.ids import attempt_id
+from tests.simulation.job_plans import Plan, plan_of
+from tests.simulation.processes import SIGKILL, Process, Processes
+from tests.simulation.world import MILLISECOND, World
+
+SIGPIPE = 13
+REPORT_US = 100
+
+
+class Keeper(Protocol):
+    """Whose children these are."""
+
+    alive: bool
+
+    def post(self, event: events.Event) -> None:
+        """Tell the core in the next turn."""
+
+    def child_died(self, process: Process) -> None:
+        """Note that a child can be reaped."""
+
+
+class KeeperJobs:
+    """The processes that one keeper started or adopted."""
+
+    def __init__(self, world: World, processes: Processes, keeper: Keeper) -> None:
+        """Begin with none."""
+        self.zombies: list[Process] = []
+        self._world = world
+        self._processes = processes
+        self._keeper = keeper
+        self._careful: dict[int, events.Event | None] = {}
+        """Children of careful starts, and what they reported that was not heard."""
+        self._adopted: dict[str, Process] = {}
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def actions(self) -> dict[type, Callable[[Any], events.Event | None]]:
+        """Give who carries out which effect."""
+        return {
+            effects.SignalTree: self._signal_tree,
+            effects.KillTree: self._kill_tree,
+            effects.Survey: self._survey,
+            effects.Enclose: lambda effect: None,
+            effects.Measure: lambda effect: events.Measured(effect.id, 0),
+            effects.Truncate: lambda effect: None,
+            effects.Adopt: lambda effect: self._adopt(
+                effect.id, effect.pid, effect.ticks
+            ),
+            effects.Search: self._search,
+            effects.Inspect: self._inspect,
+            effects.Know: self._know,
+            effects.Release: self._release,
+        }
+
+    # Starting.
+
+    def spawn(self, spec: events.Spec) -> events.Event:
+        """Start a program, the careful way where its plan says so."""
+        who = attempt_id(spec.id)
+        short = spec.env.get("SHORT") == "1"
+        plan = plan_of(self._world.seed, who.job, who.number, short=short)
+        if plan.careful_us is not None:
+            return self._fork(spec, plan)
+        if plan.cannot_start is not None:
+            return events.SpawnFailed(spec.id, plan.cannot_start, self._world.wall_us)
+        process = self._processes.fork(spec, self._keeper)
+        self._processes.run_program(process, plan)
+        return self._spawned(process)
+
+    def _spawned(self, process: Process) -> events.Spawned:
+        now = self._world.wall_us
+        return events.Spawned(process.attempt, process.pid, process.ticks, now, 0, 0)
+
+    def _fork(self, spec: events.Spec, plan: Plan) -> events.Forked:
+        process = self._processes.fork(spec, self._keeper)
+        self._careful[process.pid] = None
+        self._world.after(
+            plan.careful_us or 0,
+            f"execs {spec.id}",
+            lambda: self._exec(process, plan),
+            process,
+        )
+        return events.Forked(spec.id, process.pid, process.ticks)
+
+    def _exec(self, process: Process, plan: Plan) -> None:
+        if process.stopped:
+            again = lambda: self._exec(process, plan)  # noqa: E731
+            self._world.after(10 * MILLISECOND, "execs later", again, process)
+        elif not self._keeper.alive:
+            # Nobody reads the pipe on which it reports before it runs the program.
+            self._processes.die(process, SIGPIPE)
+        else:
+            self._processes.run_program(process, plan)
+            self._careful[process.pid] = self._spawned(process)
+            self._world.after(
+                REPORT_US, "reports", lambda: self._hear(process.pid), self._keeper
+            )
+
+    def _hear(self, pid: int) -> None:
+        event = self._careful.pop(pid, None)
+        if event is not None:
+            self._keeper.post(event)
+
+    def reaped(self) -> Iterator[events.Event]:
+        """Collect every child that has ended."""
+        zombies, self.zombies = self.zombies, []
+        for process in zombies:
+            report = self._careful.pop(process.pid, None)
+            if report is not None:
+                yield report
+            self._processes.reap(process)
+            assert process.status is not None
+            now = self._world.wall_us
+            yield events.ChildEnded(process.pid, process.status, {}, now)
+
+    # Signals and looks.
+
+    def _signal_tree(self, effect: effects.SignalTree) -> None:
+        for process in self._processes.tree(effect.id):
+            for number in effect.signals:
+                self._processes.signal(process, number)
+
+    def _kill_tree(self, effect: effects.KillTree) -> None:
+        for process in self._processes.tree(effect.id):
+            self._processes.signal(process, SIGKILL)
+
+    def _survey(self, effect: effects.Survey) -> events.Surveyed:
+        return events.Surveyed(effect.id, not self._processes.tree(effect.id), 0)
+
+    # Taking over from a dead keeper.
+
+    def _know(self, effect: effects.Know) -> None:
+        self._known[effect.id] = (effect.pid, effect.ticks)
+
+    def _adopt(self, id: str, pid: int, ticks: int) -> events.Event:
+        process = self._processes.find(pid, ticks)
+        now = self._world.wall_us
+        if process is None or not process.alive:
+            return events.Missing(id, now)
+        if self._world.chance(0.05):
+            # No descriptor left: it lives, but cannot be watched yet.
+            return events.AdoptedUnclear(id, False, now)
+        self._adopted[id] = process
+        process.watchers.append(lambda: self._ended(id, process))
+        return events.Adopted(id, pid, ticks, now)
+
+    def _search(self, effect: effects.Search) -> events.Event:
+        for process in self._processes.tree(effect.id):
+            if process.runs:
+                return self._adopt(effect.id, process.pid, process.ticks)
+        return events.Missing(effect.id, self._world.wall_us)
+
+    def _inspect(self, effect: effects.Inspect) -> events.Event:
+        process = self._adopted.get(effect.id)
+        if process is not None:
+            return self._status(effect.id, process)
+        return self._adopt(effect.id, *self._known[effect.id])
+
+    def _ended(self, id: str, process: Process) -> None:
+        if self._keeper.alive and self._adopted.get(id) is process:
+            if self._world.chance(0.2):
+                now = self._world.wall_us
+                self._keeper.post(events.AdoptedUnclear(id, True, now))
+            else:
+                self._keeper.post(self._status(id, process))
+
+    def _status(self, id: str, process: Process) -> events.AdoptedEnded:
+        self._adopted.pop(id, None)
+        status = self._processes.exit_status(process)
+        return events.AdoptedEnded(id, status, self._world.wall_us)
+
+    def _release(self, effect: effects.Release) -> None:
+        self._adopted.pop(effect.id, None)
+        self._known.pop(effect.id, None)

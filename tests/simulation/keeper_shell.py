@@ -1,0 +1,269 @@
+"""A keeper: the real core, with a simulated loop around it.
+
+The order of a turn is that of `grass.keeper.loop`: all that is ready is read first,
+records are written before any spawn and before anything is sent. The records are a list
+that outlives the keeper; writing to them fails while the disk is full, and then they
+are behind until they can be written anew from a snapshot.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from grass.keeper import effects, events
+from grass.keeper.core import KeeperCore
+from grass.keeper.events import Entry
+from grass.keeper.wire import event_of
+from tests.simulation.channels import Channel
+from tests.simulation.keeper_jobs import KeeperJobs
+from tests.simulation.processes import Process, Processes
+from tests.simulation.world import SECOND, Killed, Life, World
+
+TURN_US = 30
+LONGEST_SLEEP_US = 60 * SECOND
+HOLD_US = 2_000
+
+
+class RecordsFile:
+    """The keeper's file: it outlives the keeper, and is of one boot."""
+
+    def __init__(self) -> None:
+        """Begin with nothing written."""
+        self.boot = ""
+        self.entries: list[Entry] = []
+        self.full = False
+
+    def load(self, boot: str) -> list[Entry]:
+        """Give what a keeper of the same boot left."""
+        return list(self.entries) if self.boot == boot else []
+
+
+class Line:
+    """A connection of a worker to the keeper: lines both ways."""
+
+    def __init__(
+        self, world: World, number: int, keeper: "SimKeeper", worker: Life
+    ) -> None:
+        """Connect two that live."""
+        self.number = number
+        self.listening = False
+        self.to_keeper: Channel[Entry] = Channel(world, "line>keeper", keeper)
+        self.to_worker: Channel[Entry] = Channel(world, "line>worker", worker)
+
+    def close(self) -> None:
+        """End it for both sides."""
+        self.to_keeper.close()
+        self.to_worker.close()
+
+
+class SimKeeper:
+    """One keeper's life."""
+
+    def __init__(
+        self, world: World, boot: str, records: RecordsFile, processes: Processes
+    ) -> None:
+        """Take over what a predecessor of this boot left on record."""
+        self.alive = True
+        self.on_left: Callable[[], None] = lambda: None
+        self.dies_in = 0
+        self.on_killed: Callable[[], None] = lambda: None
+        self.core = KeeperCore(1, boot)
+        self._world = world
+        self._records = records
+        self._pending: list[Entry] = []
+        self._behind = False
+        self._lines: dict[int, Line] = {}
+        self._inbox: deque[events.Event] = deque()
+        self._starts: list[events.Spec] = []
+        self._unsent: list[tuple[Line, Entry]] = []
+        self._hold_until: int | None = None
+        self._urgent = False
+        self._turn_at: int | None = None
+        self._jobs = KeeperJobs(world, processes, self)
+        self._actions: dict[type, Callable[[Any], events.Event | None]] = {
+            effects.Record: lambda effect: self._pending.append(effect.entry),
+            effects.Publish: self._publish,
+            effects.Tell: self._tell,
+            effects.Reply: self._reply,
+            effects.Greet: self._greet,
+            effects.Spawn: lambda effect: self._starts.append(effect.spec),
+            effects.GiveUp: lambda effect: events.SpawnFailed(
+                effect.id, effect.reason, self._world.wall_us
+            ),
+            effects.CheckSocket: lambda effect: None,
+            effects.Exit: self._exit,
+            **self._jobs.actions(),
+        }
+        entries = records.load(boot)
+        self._feed(events.Restored(entries))
+        records.boot = boot
+        records.entries = self.core.snapshot()
+        self._finish_turn()
+        self._arm()
+
+    # Who calls.
+
+    def connect(self, line: Line) -> None:
+        """Take a connection in."""
+        self._lines[line.number] = line
+        line.to_keeper.listen(
+            lambda batch: self._received(line, batch), lambda: self._hung_up(line)
+        )
+        self.post(events.Opened(line.number))
+
+    def _received(self, line: Line, batch: list[Entry]) -> None:
+        for message in batch:
+            self.post(event_of(message, line.number))
+
+    def _hung_up(self, line: Line) -> None:
+        self._lines.pop(line.number, None)
+        self.post(events.Closed(line.number))
+
+    def post(self, event: events.Event) -> None:
+        """Have the core told in the next turn."""
+        self._inbox.append(event)
+        self._turn_within(TURN_US)
+
+    def child_died(self, process: Process) -> None:
+        """Note that a child can be reaped."""
+        self._jobs.zombies.append(process)
+        self._turn_within(TURN_US)
+
+    # The loop.
+
+    def _turn_within(self, delay_us: int) -> None:
+        at = self._world.now + delay_us
+        if self._turn_at is None or at < self._turn_at:
+            self._turn_at = at
+            self._world.after(delay_us, "keeper", lambda: self._turn(at), self)
+
+    def _turn(self, at: int) -> None:
+        if at != self._turn_at:
+            return
+        self._turn_at = None
+        while self._inbox:
+            self._feed(self._inbox.popleft())
+        for event in self._jobs.reaped():
+            self._feed(event)
+        due = self.core.timers.next_due()
+        if due is not None and due <= self._now():
+            self._feed(events.Tick())
+        self._finish_turn()
+        if self.alive:
+            self._arm()
+
+    def _arm(self) -> None:
+        due = self.core.timers.next_due()
+        sleeps = [LONGEST_SLEEP_US]
+        if due is not None:
+            sleeps.append(max(TURN_US, int((due - self._now()) * SECOND) + 1))
+        if self._hold_until is not None:
+            sleeps.append(max(TURN_US, self._hold_until - self._world.now))
+        if len(sleeps) > 1:
+            self._turn_within(min(sleeps))
+
+    def _finish_turn(self) -> None:
+        while self._starts:
+            starts, self._starts = self._starts, []
+            on_record = self._flush_records()
+            self.crash_point()
+            self._flush_lines()
+            for spec in starts:
+                self._feed(self._jobs.spawn(spec) if on_record else self._full(spec))
+                self.crash_point()
+        held = self._hold_until is not None and self._world.now < self._hold_until
+        if held and not self._urgent:
+            return
+        self._flush_records()
+        self.crash_point()
+        self._flush_lines()
+
+    def _feed(self, event: events.Event) -> None:
+        waiting = deque([event])
+        while waiting:
+            for effect in self.core.step(waiting.popleft(), self._now()):
+                answer = self._actions[type(effect)](effect)
+                if answer is not None:
+                    waiting.append(answer)
+
+    def _now(self) -> float:
+        return self._world.boot_us / SECOND
+
+    def crash_point(self) -> None:
+        """Die here, if that was drawn."""
+        if self.dies_in:
+            self.dies_in -= 1
+            if not self.dies_in:
+                raise Killed(self.on_killed)
+
+    # Records.
+
+    def _flush_records(self) -> bool:
+        pending, self._pending = self._pending, []
+        if self._records.full and (pending or self._behind):
+            self._behind = True
+            return False
+        if self._behind:
+            self._records.entries = self.core.snapshot()
+            self._behind = False
+        else:
+            self._records.entries.extend(pending)
+        return True
+
+    def _full(self, spec: events.Spec) -> events.SpawnFailed:
+        reason = "could not start: no space left on device for the keeper's records"
+        return events.SpawnFailed(spec.id, reason, self._world.wall_us)
+
+    # What is said.
+
+    def _publish(self, effect: effects.Publish) -> None:
+        self._pending.append(effect.entry)
+        if effect.urgent:
+            self._urgent = True
+        elif self._hold_until is None:
+            self._hold_until = self._world.now + HOLD_US
+        self._say(effect.entry)
+
+    def _tell(self, effect: effects.Tell) -> None:
+        self._urgent = True
+        self._say(effect.entry)
+
+    def _say(self, entry: Entry) -> None:
+        for line in self._lines.values():
+            if line.listening:
+                self._unsent.append((line, entry))
+
+    def _reply(self, effect: effects.Reply) -> None:
+        self._urgent = True
+        line = self._lines.get(effect.connection)
+        if line is not None:
+            self._unsent.append((line, effect.entry))
+
+    def _greet(self, effect: effects.Greet) -> None:
+        line = self._lines.get(effect.connection)
+        if line is not None:
+            line.listening = True
+        self._reply(effects.Reply(effect.connection, effect.entry))
+
+    def _flush_lines(self) -> None:
+        self._urgent = False
+        self._hold_until = None
+        unsent, self._unsent = self._unsent, []
+        for line, entry in unsent:
+            line.to_worker.send(dict(entry))
+
+    # The end.
+
+    def _exit(self, effect: effects.Exit) -> None:
+        if any(isinstance(event, events.Opened) for event in self._inbox):
+            return
+        if self.core.empty and not self._records.full:
+            self._records.entries = []
+        self.end()
+        self.on_left()
+
+    def end(self) -> None:
+        """Be gone; what was written to connections still arrives."""
+        self.alive = False
+        for line in self._lines.values():
+            line.close()

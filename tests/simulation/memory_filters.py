@@ -1,0 +1,65 @@
+"""Which jobs a page or a selector means, for the store in memory."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from grass.model import patterns
+from grass.model.job import Job
+from grass.model.lifecycle import UNFINISHED
+from grass.model.selectors import Selection
+from grass.store.interface import JobFilter, Order
+
+_ORDERS: dict[Order, Callable[[Job], Any]] = {
+    Order.NEWEST: lambda job: -job.id,
+    Order.OLDEST: lambda job: job.id,
+    Order.NEXT: lambda job: (-job.priority, job.id),
+    Order.FINISHED: lambda job: -(job.finished_at or 0),
+}
+
+
+def page(known: list[Job], wanted: JobFilter) -> list[Job]:
+    """Give the jobs a filter means, in its order."""
+    last = max((job.id for job in known), default=0)
+    found = [job for job in known if _fits(job, wanted, last)]
+    return sorted(found, key=_ORDERS[wanted.order])
+
+
+def selected(known: list[Job], selections: Iterable[Selection]) -> list[int]:
+    """Give the ids that any of the selections means."""
+    last = max((job.id for job in known), default=0)
+    chosen = list(selections)
+    return sorted(
+        job.id for job in known if any(_means(one, job, last) for one in chosen)
+    )
+
+
+def _fits(job: Job, wanted: JobFilter, last: int) -> bool:
+    named = (
+        getattr(wanted, field) in (None, getattr(job, field))
+        for field in ("queue", "project", "name", "owner")
+    )
+    chosen = wanted.selections
+    return (
+        (not wanted.states or job.state in wanted.states)
+        and all(named)
+        and (not chosen or any(_means(one, job, last) for one in chosen))
+        and (wanted.before is None or job.id < wanted.before)
+        and (wanted.after is None or job.id > wanted.after)
+        and (wanted.order is not Order.FINISHED or job.finished_at is not None)
+    )
+
+
+def _means(one: Selection, job: Job, last: int) -> bool:
+    if one.ids is not None:
+        return one.ids[0] <= job.id <= one.ids[1]
+    if one.last:
+        return job.id == last
+    if one.unfinished:
+        return job.state in UNFINISHED
+    if one.name is not None:
+        return bool(patterns.matches(one.name, job.name))
+    for field in ("project", "state", "queue"):
+        value = getattr(one, field)
+        if value is not None:
+            return bool(getattr(job, field) == value)
+    return False

@@ -1,0 +1,305 @@
+"""A store in memory, with all that a store promises: the simulation's disk.
+
+It passes the same conformance suite as the real one. What is committed lives in a
+`MemoryDisk`, which outlasts every store that was opened on it, as a file does. A commit
+is whole and durable when it returns; whatever a disk may do instead is left to those
+who build on this.
+"""
+
+from copy import copy, deepcopy
+from threading import Lock
+
+import msgspec
+
+from grass.errors import StorageError
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
+from grass.model.queue import Queue, View
+from grass.model.selectors import Selection
+from grass.model.worker import Worker
+from grass.store.changes import Call, Changes, Env, StoredEvent
+from grass.store.interface import JobDetails, JobFilter, Snapshot
+from tests.simulation import memory_filters
+
+_RECENT = 5000
+_LIVE = (AttemptState.STARTING, AttemptState.RUNNING)
+
+
+class MemoryDisk(msgspec.Struct):
+    """The tables, as committed."""
+
+    meta: dict[str, str]
+    envs: dict[int, Env] = {}
+    specs: dict[int, Spec] = {}
+    queues: dict[str, Queue] = {}
+    views: dict[tuple[str, str], View] = {}
+    workers: dict[str, Worker] = {}
+    jobs: dict[int, Job] = {}
+    attempts: dict[int, dict[int, Attempt]] = {}
+    events: list[StoredEvent] = []
+    calls: dict[str, Call] = {}
+    arrivals: dict[int, int] = {}
+    arrays: dict[int, int] = {}
+    last_event: int = 0
+
+
+def new_disk(cluster: str) -> MemoryDisk:
+    """Make the disk of a new cluster, whose name is 16 hexadecimal digits."""
+    return MemoryDisk({"cluster": cluster, "last_job": "0", "paused": "0"})
+
+
+class MemoryStore:
+    """One cluster's state on one disk."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        """Open what is there."""
+        self.disk = disk
+        self._lock = Lock()
+
+    def commit(self, changes: Changes) -> None:
+        """Write all of it, or nothing and raise `StorageError`."""
+        for job in changes.jobs.values():
+            _check_job(job)
+        with self._lock:
+            self._write(changes)
+
+    def load(self, calls_since: int) -> Snapshot:
+        """Read back what `commit` has written."""
+        with self._lock:
+            self._tidy(calls_since)
+            return self._loaded()
+
+    def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
+        """Read one page of jobs."""
+        with self._lock:
+            page = memory_filters.page(self._known(), wanted)
+            return [self._details(job) for job in page[:limit]]
+
+    def details(self, ids: list[int]) -> list[JobDetails]:
+        """Read these jobs, those that exist, in order of id."""
+        with self._lock:
+            return [self._details(job) for job in self._these(ids)]
+
+    def outcomes(self, ids: list[int]) -> list[Job]:
+        """Read these jobs, those that exist, without spec and attempts."""
+        with self._lock:
+            return [copy(job) for job in self._these(ids)]
+
+    def select(self, selections: list[Selection]) -> list[int]:
+        """Give the ids of all jobs that any of the selections means."""
+        for one in selections:
+            _check_text(one.project, one.name, one.queue)
+        with self._lock:
+            return memory_filters.selected(self._known(), selections)
+
+    def usage_before(self, at: int) -> tuple[int, int]:
+        """Count jobs that ended before a time, and the bytes of their output."""
+        with self._lock:
+            ids = [job.id for job in self._ended_before(at)]
+            tries = [a for job in ids for a in self._attempts_of(job)]
+            return len(ids), sum(one.output_bytes for one in tries)
+
+    def finished_before(self, at: int, limit: int) -> list[int]:
+        """Give jobs that ended before a time, the oldest first."""
+        with self._lock:
+            return [job.id for job in self._ended_before(at)[:limit]]
+
+    def environments(self, ids: list[int]) -> list[Env]:
+        """Read these stored environments."""
+        with self._lock:
+            return [self.disk.envs[n] for n in sorted(set(ids)) if n in self.disk.envs]
+
+    def events(
+        self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
+    ) -> list[StoredEvent]:
+        """Read the journal from a line on, the oldest first."""
+        with self._lock:
+            found = [
+                line
+                for line in self.disk.events
+                if line.seq > after
+                and (job is None or line.job == job)
+                and (not kinds or line.kind in kinds)
+            ]
+            return found[:limit]
+
+    def last_event(self) -> int:
+        """Give the number of the journal's last line."""
+        return self.disk.events[-1].seq if self.disk.events else 0
+
+    def runtimes(self, name: str, limit: int) -> list[float]:
+        """Give the seconds that the last successful jobs of a name ran."""
+        with self._lock:
+            ended = [job for job in self.disk.jobs.values() if job.finished_at]
+            ended.sort(key=lambda job: -(job.finished_at or 0))
+            runs = [
+                ((job.finished_at or 0) - job.started_at) / 1e6
+                for job in ended[:_RECENT]
+                if job.name == name
+                and job.state is JobState.SUCCEEDED
+                and job.started_at is not None
+            ]
+            return runs[:limit]
+
+    def close(self) -> None:
+        """Let go of the disk; may be called twice."""
+
+    # Writing.
+
+    def _write(self, changes: Changes) -> None:
+        disk = self.disk
+        disk.meta.update(changes.meta)
+        disk.envs.update((env.id, env) for env in changes.envs)
+        disk.specs.update(changes.specs)
+        disk.workers.update(deepcopy(changes.workers))
+        for key in changes.removed_views:
+            disk.views.pop(key, None)
+        for name in changes.removed_queues:
+            disk.queues.pop(name, None)
+        for name, queue in changes.queues.items():
+            disk.queues[name] = msgspec.structs.replace(queue, views={})
+        disk.views.update(changes.views)
+        disk.jobs.update((number, copy(job)) for number, job in changes.jobs.items())
+        self._write_attempts(changes)
+        disk.arrivals.update(changes.arrivals)
+        for first in changes.removed_arrivals:
+            disk.arrivals.pop(first, None)
+        for first in changes.removed_arrays:
+            disk.arrays.pop(first, None)
+        disk.arrays.update(changes.arrays)
+        for event in changes.events:
+            disk.last_event += 1
+            disk.events.append(StoredEvent(disk.last_event, *event))
+        disk.calls.update((call.key, call) for call in changes.calls)
+        if changes.removed_jobs:
+            self._remove_jobs(set(changes.removed_jobs))
+
+    def _write_attempts(self, changes: Changes) -> None:
+        for job, number in changes.removed_attempts:
+            self.disk.attempts.get(job, {}).pop(number, None)
+        for (job, number), attempt in changes.attempts.items():
+            known = self.disk.attempts.setdefault(job, {})
+            before, new = known.get(number), copy(attempt)
+            if before is not None:
+                # What an attempt was given is written once.
+                new.worker, new.boot = before.worker, before.boot
+                new.allocation = before.allocation
+            known[number] = new
+
+    def _remove_jobs(self, gone: set[int]) -> None:
+        disk = self.disk
+        disk.events = [line for line in disk.events if line.job not in gone]
+        for job in gone:
+            disk.attempts.pop(job, None)
+            disk.jobs.pop(job, None)
+        if not disk.arrivals:
+            used = {job.spec for job in disk.jobs.values()}
+            disk.specs = {n: spec for n, spec in disk.specs.items() if n in used}
+        needed = {spec.base_env for spec in disk.specs.values()}
+        disk.envs = {n: env for n, env in disk.envs.items() if n in needed}
+
+    def _tidy(self, calls_since: int) -> None:
+        disk = self.disk
+        disk.calls = {
+            k: call for k, call in disk.calls.items() if call.at >= calls_since
+        }
+        for first, last in disk.arrivals.items():
+            for number in range(first, last + 1):
+                disk.jobs.pop(number, None)
+        disk.arrivals.clear()
+
+    # Reading.
+
+    def _loaded(self) -> Snapshot:
+        disk = self.disk
+        jobs = [copy(job) for job in disk.jobs.values() if job.state in UNFINISHED]
+        jobs.sort(key=lambda job: job.id)
+        specs = {job.spec: disk.specs[job.spec] for job in jobs}
+        envs = {spec.base_env for spec in specs.values()}
+        named = {after.job for spec in specs.values() for after in spec.after}
+        counts: dict[str, int] = {}
+        for job in disk.jobs.values():
+            counts[job.state.value] = counts.get(job.state.value, 0) + 1
+        tries = [a for known in disk.attempts.values() for a in known.values()]
+        return Snapshot(
+            cluster=disk.meta["cluster"],
+            last_job=int(disk.meta["last_job"]),
+            last_spec=max(disk.specs, default=0),
+            last_env=max(disk.envs, default=0),
+            paused=disk.meta["paused"] == "1",
+            queues=self._queues(),
+            workers=[_as_stored(disk.workers[name]) for name in sorted(disk.workers)],
+            jobs=jobs,
+            attempts=[a for job in jobs for a in self._live_attempt(job)],
+            specs=specs,
+            envs=[env for n, env in sorted(disk.envs.items()) if n in envs],
+            calls=sorted(disk.calls.values(), key=lambda call: call.at),
+            counts=counts,
+            output_bytes=sum(one.output_bytes for one in tries),
+            arrays=dict(disk.arrays),
+            settled={
+                number: disk.jobs[number].state
+                for number in sorted(named)
+                if number in disk.jobs and disk.jobs[number].state in ENDED
+            },
+        )
+
+    def _queues(self) -> list[Queue]:
+        queues = {name: copy(queue) for name, queue in self.disk.queues.items()}
+        for queue in queues.values():
+            queue.views = {}
+        for (name, worker), view in sorted(self.disk.views.items()):
+            queues[name].views[worker] = view
+        return sorted(queues.values(), key=lambda q: (q.created_at, q.name))
+
+    def _live_attempt(self, job: Job) -> list[Attempt]:
+        attempt = self.disk.attempts.get(job.id, {}).get(job.attempts)
+        if job.state is not JobState.RUNNING or attempt is None:
+            return []
+        return [copy(attempt)] if attempt.state in _LIVE else []
+
+    def _attempts_of(self, job: int) -> list[Attempt]:
+        known = self.disk.attempts.get(job, {})
+        return [copy(known[number]) for number in sorted(known)]
+
+    def _details(self, job: Job) -> JobDetails:
+        spec = self.disk.specs[job.spec]
+        return JobDetails(copy(job), spec, self._attempts_of(job.id))
+
+    def _known(self) -> list[Job]:
+        """Give all jobs but those that still arrive."""
+        ranges = list(self.disk.arrivals.items())
+        return [
+            job
+            for job in self.disk.jobs.values()
+            if not any(first <= job.id <= last for first, last in ranges)
+        ]
+
+    def _these(self, ids: list[int]) -> list[Job]:
+        wanted = set(ids)
+        known = [job for job in self._known() if job.id in wanted]
+        return sorted(known, key=lambda job: job.id)
+
+    def _ended_before(self, at: int) -> list[Job]:
+        ended = [job for job in self.disk.jobs.values() if job.state in ENDED]
+        before = [j for j in ended if j.finished_at is not None and j.finished_at < at]
+        return sorted(before, key=lambda job: job.finished_at or 0)
+
+
+def _as_stored(worker: Worker) -> Worker:
+    return msgspec.structs.replace(deepcopy(worker), connected=False)
+
+
+def _check_text(*texts: str | None) -> None:
+    for text in texts:
+        if text is not None and not text.isascii():
+            try:
+                text.encode()
+            except UnicodeError as error:
+                raise StorageError("the disk takes only text") from error
+
+
+def _check_job(job: Job) -> None:
+    _check_text(job.name, job.project, job.owner, job.queue, job.reason)
+    if abs(job.priority) >= 2**63:
+        raise StorageError("the disk takes only numbers of 64 bits")

@@ -1,0 +1,243 @@
+"""The processes of a machine, and what its kernel knows of them.
+
+They live on when their keeper or the daemon dies; only a power cut or a reboot ends
+them all. Each notes its own start and end with a witness, who tells nobody: that is the
+truth against which everything else is checked.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from grass.keeper.events import Spec
+from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
+from tests.simulation.world import MILLISECOND, World
+
+SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
+TICK_US = 10_000
+FIRST_PID, LAST_PID = 300, 700
+"""So few that numbers are used again."""
+CLEAN_UP_US = 3 * MILLISECOND
+
+
+class Parent(Protocol):
+    """A keeper, who is told when a child can be reaped."""
+
+    alive: bool
+
+    def child_died(self, process: "Process") -> None:
+        """Note it; reaping is for later."""
+
+
+class Witness(Protocol):
+    """Who is told of what really happens."""
+
+    def started(self, process: "Process") -> None:
+        """A program runs."""
+
+    def ended(self, process: "Process") -> None:
+        """A process is gone."""
+
+
+class Process:
+    """One process: a job's main one, or a child of that."""
+
+    def __init__(self, pid: int, ticks: int, spec: Spec, parent: Parent) -> None:
+        """Begin to exist; the program does not run yet."""
+        self.pid = pid
+        self.ticks = ticks
+        self.attempt = spec.id
+        self.spec = spec
+        self.parent: Parent | None = parent
+        self.main: Process | None = None
+        """Whose child it is; None: it is a main process itself."""
+        self.runs = False
+        self.alive = True
+        self.reaped = False
+        self.status: int | None = None
+        self.on_term = DIES
+        self.children: list[Process] = []
+        self.watchers: list[Callable[[], None]] = []
+        self.stopped = False
+        self.pending: list[int] = []
+        self.ends_at: int | None = None
+        self.plans = 0
+        """Counts how often its end was planned; only the last plan holds."""
+        self.left_us = 0
+        self.end_status = 0
+
+
+class Processes:
+    """All processes of one machine."""
+
+    def __init__(self, world: World, witness: Witness, tells_exits: bool) -> None:
+        """Begin with none; a kernel may or may not tell exits to descriptors."""
+        self.tells_exits = tells_exits
+        self._world = world
+        self._witness = witness
+        self._by_pid: dict[int, Process] = {}
+        self._trees: dict[str, list[Process]] = {}
+        self._next_pid = FIRST_PID
+
+    # Making them.
+
+    def fork(self, spec: Spec, parent: Parent) -> Process:
+        """Make a child that does not run its program yet."""
+        while self._next_pid in self._by_pid:
+            self._count_pid()
+        pid = self._next_pid
+        self._count_pid()
+        ticks = self._world.boot_us // TICK_US
+        process = Process(pid, ticks, spec, parent)
+        self._by_pid[pid] = process
+        self._trees.setdefault(spec.id, []).append(process)
+        return process
+
+    def _count_pid(self) -> None:
+        self._next_pid = FIRST_PID + (self._next_pid + 1 - FIRST_PID) % (
+            LAST_PID - FIRST_PID
+        )
+
+    def run_program(self, process: Process, plan: Plan) -> None:
+        """Let a child run its program, with the children that makes."""
+        process.runs = True
+        process.on_term = plan.on_term
+        process.end_status = plan.status
+        process.left_us = plan.run_us
+        for child in plan.children:
+            made = self.fork(process.spec, _NOBODY)
+            made.parent, made.main, made.runs = None, process, True
+            made.on_term = child.on_term
+            made.left_us = plan.run_us + child.outlives_us
+            process.children.append(made)
+            self._go(made)
+        self._witness.started(process)
+        self._go(process)
+
+    def _go(self, process: Process) -> None:
+        if process.stopped:
+            return
+        label = f"ends {process.attempt} {process.pid}"
+        process.plans += 1
+        plan, process.ends_at = process.plans, self._world.now + process.left_us
+        self._world.after(
+            process.left_us, label, lambda: self._end(process, plan), process
+        )
+
+    # Signals.
+
+    def signal(self, process: Process, number: int) -> None:
+        """Do to a process what a signal does."""
+        if not process.alive:
+            return
+        if number == SIGKILL:
+            self.die(process, SIGKILL)
+        elif number == SIGSTOP:
+            self._stop(process)
+        elif number == SIGCONT:
+            self._continue(process)
+        elif process.stopped:
+            process.pending.append(number)
+        else:
+            self._ask_to_end(process, number)
+
+    def _ask_to_end(self, process: Process, number: int) -> None:
+        if process.on_term == DIES or not process.runs:
+            self.die(process, number)
+        elif process.on_term == LEAVES:
+            # It cleans up and says so with a code of its own.
+            process.on_term, process.end_status = IGNORES, 143 << 8
+            process.left_us = CLEAN_UP_US
+            self._go(process)
+
+    def _stop(self, process: Process) -> None:
+        if not process.stopped:
+            process.stopped = True
+            if process.ends_at is not None:
+                process.left_us = process.ends_at - self._world.now
+                process.plans += 1
+
+    def _continue(self, process: Process) -> None:
+        if process.stopped:
+            process.stopped = False
+            pending, process.pending = process.pending, []
+            if process.runs:
+                self._go(process)
+            for number in pending:
+                self.signal(process, number)
+
+    # Ends.
+
+    def _end(self, process: Process, plan: int) -> None:
+        if plan == process.plans:
+            self.die(process, process.end_status)
+
+    def die(self, process: Process, status: int) -> None:
+        """End a process; its children are orphans now."""
+        process.alive = False
+        process.status = status
+        self._witness.ended(process)
+        for child in process.children:
+            child.parent = process.parent
+        if process.parent is not None and process.parent.alive:
+            process.parent.child_died(process)
+        else:
+            self.reap(process)
+        for told in process.watchers:
+            told()
+
+    def reap(self, process: Process) -> None:
+        """Take a dead process off the table; its number may be given out again."""
+        process.reaped = True
+        if self._by_pid.get(process.pid) is process:
+            del self._by_pid[process.pid]
+        tree = self._trees.get(process.attempt)
+        if tree is not None and process in tree:
+            tree.remove(process)
+            if not tree:
+                del self._trees[process.attempt]
+
+    def orphan(self, parent: Parent) -> None:
+        """Hand a dead keeper's children to the first process, which reaps at once."""
+        for process in list(self._by_pid.values()):
+            if process.parent is parent:
+                process.parent = None
+                if not process.alive:
+                    self.reap(process)
+
+    def kill_all(self) -> None:
+        """End everything at once: the machine goes down."""
+        for process in list(self._by_pid.values()):
+            if process.alive:
+                process.alive = False
+                process.status = SIGKILL
+                self._witness.ended(process)
+            self.reap(process)
+
+    # Questions.
+
+    def find(self, pid: int, ticks: int) -> Process | None:
+        """Find the process that began then, dead but unreaped ones included."""
+        process = self._by_pid.get(pid)
+        return process if process is not None and process.ticks == ticks else None
+
+    def tree(self, attempt: str) -> list[Process]:
+        """Give the living processes of an attempt, in the order they began."""
+        return [one for one in self._trees.get(attempt, ()) if one.alive]
+
+    def living(self) -> list[Process]:
+        """Give every living process."""
+        return [one for one in self._by_pid.values() if one.alive]
+
+    def exit_status(self, process: Process) -> int | None:
+        """Give what a descriptor of a reaped process tells."""
+        return process.status if self.tells_exits and process.reaped else None
+
+
+class _Nobody:
+    alive = False
+
+    def child_died(self, process: Process) -> None:
+        """Never called: nobody's children are reaped at once."""
+
+
+_NOBODY = _Nobody()

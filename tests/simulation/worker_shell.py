@@ -1,0 +1,191 @@
+"""A worker: the real core, with simulated connections to keeper and broker.
+
+The counterpart of `grass.worker.agent`: it looks for a keeper, starts one where none
+runs, asks the kernel about exits that a dead keeper took along, and says hello on every
+new link.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from grass.link.messages import Resync, ToWorker
+from grass.model.worker import Found
+from grass.worker.core import WorkerCore
+from grass.worker.prepare import Surroundings
+from tests.simulation.channels import Link
+from tests.simulation.keeper_shell import Line
+from tests.simulation.processes import Process, Processes
+from tests.simulation.world import MILLISECOND, SECOND, Killed, World
+
+WORKER = "worker-1"
+AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
+YOUNG_US = 500 * MILLISECOND
+
+
+class Surrounding(Protocol):
+    """Where a worker finds its keeper and its broker."""
+
+    def find_keeper(self, worker: "SimWorker") -> Line | None:
+        """Connect to the keeper, if one is there."""
+
+    def find_broker(self, worker: "SimWorker") -> Link | None:
+        """Connect to the broker, if one is there."""
+
+    def start_keeper(self) -> None:
+        """Start a keeper, unless one runs."""
+
+
+class SimWorker:
+    """One worker's life."""
+
+    def __init__(
+        self,
+        world: World,
+        around: Surrounding,
+        boot: str,
+        found: Found,
+        processes: Processes,
+    ) -> None:
+        """Begin to look for a keeper and a broker."""
+        self.alive = True
+        self.dies_in = 0
+        self.on_killed: Callable[[], None] = lambda: None
+        self.core = WorkerCore(WORKER, "desk", boot, found, AROUND)
+        self.link: Link | None = None
+        self._world = world
+        self._around = around
+        self._keeper: Line | None = None
+        self._watch = Watch(world, processes, self)
+        self._seek_keeper()
+        self._seek_broker()
+
+    def end(self) -> None:
+        """Be gone; the keeper and its jobs go on."""
+        self.alive = False
+        for connection in (self._keeper, self.link):
+            if connection is not None:
+                connection.close()
+
+    # The keeper.
+
+    def _seek_keeper(self) -> None:
+        if self._keeper is not None:
+            return
+        line = self._around.find_keeper(self)
+        if line is None:
+            self._around.start_keeper()
+            pause = self._world.between(5 * MILLISECOND, 60 * MILLISECOND)
+            self._world.after(pause, "seeks keeper", self._seek_keeper, self)
+            return
+        self._keeper = line
+        line.to_worker.listen(self._from_keeper, lambda: self._keeper_lost(line))
+        line.to_keeper.send({"v": "hello"})
+
+    def _keeper_lost(self, line: Line) -> None:
+        if self._keeper is line:
+            self._keeper = None
+            self._watch.hold_all()
+            self.core.keeper_lost()
+            self._world.after(100, "seeks keeper", self._seek_keeper, self)
+
+    def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            entries = line["attempts"] if line.get("e") == "hello" else [line]
+            for entry in entries:
+                if entry.get("lost"):
+                    self._watch.ask_kernel(entry)
+            self.core.from_keeper(line)
+        self._flush()
+
+    # The broker.
+
+    def _seek_broker(self) -> None:
+        if self.link is not None:
+            return
+        self.link = self._around.find_broker(self)
+        if self.link is None:
+            pause = self._world.between(20 * MILLISECOND, SECOND)
+            self._world.after(pause, "seeks broker", self._seek_broker, self)
+            return
+        link = self.link
+        link.to_worker.listen(self._from_broker, lambda: self.lose_link(link))
+        # Every connection begins with the whole truth.
+        self.core.from_broker(Resync())
+        self._flush()
+
+    def lose_link(self, link: Link) -> None:
+        """Hang up, and look for another link."""
+        if self.link is link:
+            self.link = None
+            link.to_worker.drop()
+            pause = self._world.between(100, 200 * MILLISECOND)
+            self._world.after(pause, "seeks broker", self._seek_broker, self)
+
+    def _from_broker(self, messages: list[ToWorker]) -> None:
+        for message in messages:
+            self.core.from_broker(message)
+        self._flush()
+
+    def _flush(self) -> None:
+        effects = self.core.take()
+        self.crash_point()
+        if self._keeper is not None:
+            for verb in effects.to_keeper:
+                self._keeper.to_keeper.send(verb)
+        self.crash_point()
+        if self.link is not None:
+            for message in effects.to_broker:
+                self.link.to_broker.send(message)
+        gone = set(effects.unwatch)
+        for attempt, (pid, ticks) in effects.watch.items():
+            if attempt not in gone:
+                self._watch.add(attempt, pid, ticks)
+        for attempt in effects.unwatch:
+            self._watch.drop(attempt)
+
+    def crash_point(self) -> None:
+        """Die here, if that was drawn."""
+        if self.dies_in:
+            self.dies_in -= 1
+            if not self.dies_in:
+                raise Killed(self.on_killed)
+
+
+class Watch:
+    """Descriptors of processes that live for a while, as in `grass.worker.watch`."""
+
+    def __init__(self, world: World, processes: Processes, owner: SimWorker) -> None:
+        """Watch nothing yet."""
+        self._world = world
+        self._processes = processes
+        self._owner = owner
+        self._held: dict[str, Process] = {}
+        self._young: dict[str, tuple[int, int]] = {}
+
+    def add(self, attempt: str, pid: int, ticks: int) -> None:
+        """Hold on to a process, if it lives for a while."""
+        if not self._young:
+            self._world.after(YOUNG_US, "watches", self.hold_all, self._owner)
+        self._young[attempt] = (pid, ticks)
+
+    def hold_all(self) -> None:
+        """Hold on to every process that is still there."""
+        for attempt, (pid, ticks) in self._young.items():
+            process = self._processes.find(pid, ticks)
+            if process is not None:
+                self._held.setdefault(attempt, process)
+        self._young.clear()
+
+    def drop(self, attempt: str) -> None:
+        """Let go of a process whose end is known."""
+        self._young.pop(attempt, None)
+        self._held.pop(attempt, None)
+
+    def ask_kernel(self, entry: dict[str, Any]) -> None:
+        """Fill in an exit that a killed keeper took along, if the kernel tells."""
+        process = self._held.get(entry["id"])
+        status = None if process is None else self._processes.exit_status(process)
+        if status is not None:
+            entry["code"] = status >> 8 if status >= 256 or not status else None
+            entry["signal"] = None if entry["code"] is not None else status
+            entry["lost"], entry["reason"] = False, None
