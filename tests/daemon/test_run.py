@@ -134,11 +134,18 @@ def test_a_reader_that_leaves_does_not_take_the_job_along(
     assert running.stdout is not None
     running.stdout.close()
     gate.tell()
-    assert running.stderr is not None
-    errors = running.stderr.read()
-    assert running.wait(timeout=30) == 141
+    errors = _errors_of(running)
+    assert running.returncode == 141
     assert "Traceback" not in errors
     assert shared.wait(shared.client.job("last")["id"])["exit_code"] == 3
+
+
+def _errors_of(process: Process) -> str:
+    assert process.stderr is not None
+    with process.stderr as stream:
+        errors = stream.read()
+    process.wait(timeout=30)
+    return errors
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -202,13 +202,13 @@ class GrassHome:
             client.wait(["all"], PATIENCE_S)
             client.resume()
             shown = client.overview()
-            for queue in shown["queues"]:
-                if queue["name"] != "default":
-                    client.delete_queue(queue["name"])
             [worker] = shown["workers"]
             for kind, units in worker["drained"].items():
                 for unit in units:
                     client.resume(unit=f"{kind}:{unit}")
+            for queue in shown["queues"]:
+                if queue["name"] != "default":
+                    client.delete_queue(queue["name"])
 
     def end(self) -> None:
         """End the daemon, every job and the keeper; nothing may be left."""
