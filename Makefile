@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean
+.PHONY: demo test check lint format bench clean simulate
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -13,6 +13,11 @@ demo: $(INSTALLED)
 # Everything: style, layers, types, and all tests with real processes.
 test: $(READY) lint
 	$(BIN)/python -m pytest -n 2
+
+# Many seeds of the deterministic simulation: `make simulate SEEDS=20000`.
+SEEDS ?= 2000
+simulate: $(READY)
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS)
 
 # What to run before every commit; about a minute.
 check: $(READY) lint

@@ -1,5 +1,6 @@
 """An attempt's life: placed, started, ended, returned, cancelled."""
 
+import json
 from typing import Any
 
 import pytest
@@ -208,3 +209,13 @@ def test_an_environment_survives_a_prune_in_the_batch_of_a_refused_call(
     broker.restart()
     broker.hello()
     assert broker.said(Start)[0].base_env == {"A": "1"}
+
+
+def test_the_journal_tells_how_each_attempt_ended(broker: Brokerage) -> None:
+    broker.enqueue("true", retries=1)
+    for code in (3, 0):
+        broker.start(1)
+        broker.exit(1, code)
+    lines = broker.store.events(0, 100, 1, ("finished",))
+    ends = [(line.attempt, json.loads(line.data)["state"]) for line in lines]
+    assert ends == [(1, "failed"), (2, "succeeded")]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.brokerage import SECOND, Brokerage
 
-from grass.link.messages import Recall, Returned, Start
+from grass.link.messages import Exited, Recall, Returned, Start
 from grass.model.lifecycle import JobState
 
 MakeBroker = Callable[[str], Brokerage]
@@ -91,3 +91,22 @@ def test_after_a_restart_what_did_not_have_its_turn_is_queued_again(
     broker.hello(running=[running])
     assert leaders(broker) == {2: None}
     assert [broker.job_state(job) for job in (3, 4, 5)] == [JobState.QUEUED] * 3
+
+
+def test_nobody_is_lined_up_behind_a_job_that_was_asked_back(
+    broker_of: MakeBroker,
+) -> None:
+    broker = broker_of("{cpu:1}")
+    broker.pause()
+    for _ in range(12):
+        broker.enqueue("true")
+    broker.resume()
+    run_quickly(broker, 1)
+    assert list(leaders(broker)) == list(range(2, 11))
+    gone = Exited(broker.name(2), broker.now_us, 0)
+    waiting = [broker.report(job, running=False) for job in range(4, 11)]
+    broker.hello([broker.report(3), *waiting], [gone])
+    assert [name for one in broker.said(Recall) for name in one.attempts] == [
+        broker.name(job) for job in range(4, 11)
+    ]
+    assert broker.started_jobs() == []

@@ -48,7 +48,7 @@ def test_every_command_explains_itself_without_a_daemon(
         ["create-queue", "q1", "--format", "json"],
         ["delete-queue", "q0", "--json"],
         ["enqueue", "--format", "json", "--", "true"],
-        ["wait", "1", "--json"],
+        ["wait", "last", "--json"],
         ["cancel", "all", "--json"],
         ["pause", "--json"],
         ["resume", "--json"],
@@ -58,12 +58,15 @@ def test_every_command_explains_itself_without_a_daemon(
     ],
     ids=lambda words: str(words[0]),
 )
-def test_machine_output_is_one_json_document(home: GrassHome, words: list[str]) -> None:
-    home.ok("create-queue", "q0")
-    home.enqueue("--", "true")
-    printed = home.ok(*words)
+def test_machine_output_is_one_json_document(
+    shared: GrassHome, words: list[str]
+) -> None:
+    shared.ok("create-queue", "q0")
+    shared.enqueue("--", "true")
+    printed = shared.ok(*words)
     assert isinstance(json.loads(printed), dict)
     assert printed.count("\n") == 1
+    shared.ok("start")
 
 
 def test_show_gives_every_field_of_a_job(
@@ -132,42 +135,14 @@ def _cells(line: str) -> int:
     return sum(2 if letter >= "名" or letter == "前" else 1 for letter in line)
 
 
-def test_logs_can_be_followed_until_the_job_ends(home: GrassHome, gate: Fifo) -> None:
-    id = home.enqueue(f"echo one; read x < {gate}; echo two; exit 3")
-    following = home.popen("logs", "-f", str(id))
-    assert following.stdout is not None
-    assert following.stdout.readline() == "one\n"
-    gate.tell()
-    rest, errors = following.communicate(timeout=30)
-    assert (rest, errors, following.returncode) == ("two\n", "", 0)
-    assert home.ok("logs", "last") == "one\ntwo\n"
-
-
-def test_logs_follow_a_job_that_has_not_started(home: GrassHome) -> None:
-    home.ok("pause")
-    id = home.enqueue("--", "echo", "at last")
-    following = home.popen("logs", "-f", str(id))
-    home.ok("resume")
-    assert following.communicate(timeout=30)[0] == "at last\n"
-
-
-def test_logs_are_byte_for_byte(home: GrassHome) -> None:
-    id = home.enqueue(r"printf '\377\000\033[31mred\r'; echo err >&2")
-    home.wait(id)
-    ran = subprocess.run(
-        [*GRASS, "logs", str(id)], env=home.environment, capture_output=True, check=True
-    )
-    assert ran.stdout == b"\xff\x00\x1b[31mred\rerr\n"
-
-
 @pytest.mark.parametrize(
     ("line", "code"),
     [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
 )
-def test_wait_exits_as_the_job_did(home: GrassHome, line: str, code: int) -> None:
-    id = home.enqueue(f"true; {line}")
-    assert home.run("wait", str(id)).returncode == code
-    assert home.run("wait", "last").returncode == code
+def test_wait_exits_as_the_job_did(shared: GrassHome, line: str, code: int) -> None:
+    id = shared.enqueue(f"true; {line}")
+    assert shared.run("wait", str(id)).returncode == code
+    assert shared.run("wait", "last").returncode == code
 
 
 def test_wait_for_several_is_0_only_if_all_succeeded(home: GrassHome) -> None:
@@ -177,58 +152,60 @@ def test_wait_for_several_is_0_only_if_all_succeeded(home: GrassHome) -> None:
     assert home.run("wait", "all").returncode == 0
 
 
-def test_a_job_that_could_not_start_is_not_one_that_exits_127(home: GrassHome) -> None:
-    missing = home.enqueue("--", "no-such-program")
-    own = home.enqueue("no-such-program 2>/dev/null")
-    job = home.wait(missing)
+def test_a_job_that_could_not_start_is_not_one_that_exits_127(
+    shared: GrassHome,
+) -> None:
+    missing = shared.enqueue("--", "no-such-program")
+    own = shared.enqueue("no-such-program 2>/dev/null")
+    job = shared.wait(missing)
     assert (job["state"], job["exit_code"]) == ("failed", None)
     assert "could not start" in job["reason"]
-    assert home.run("wait", str(missing)).returncode == 125
-    assert home.run("wait", str(own)).returncode == 127
+    assert shared.run("wait", str(missing)).returncode == 125
+    assert shared.run("wait", str(own)).returncode == 127
 
 
-def test_a_directory_that_is_gone_by_then_is_told(home: GrassHome) -> None:
-    folder = home.desk / "gone"
+def test_a_directory_that_is_gone_by_then_is_told(shared: GrassHome) -> None:
+    folder = shared.desk / "gone"
     folder.mkdir()
-    home.ok("pause")
-    id = home.enqueue("--cwd", str(folder), "--", "true")
+    shared.ok("pause")
+    id = shared.enqueue("--cwd", str(folder), "--", "true")
     folder.rmdir()
-    home.ok("resume")
-    job = home.wait(id)
+    shared.ok("resume")
+    job = shared.wait(id)
     assert job["state"] == "failed"
     assert str(folder) in job["reason"]
 
 
-def test_cancel_ends_the_whole_tree(home: GrassHome, news: Fifo) -> None:
+def test_cancel_ends_the_whole_tree(shared: GrassHome, news: Fifo) -> None:
     line = (
         f"setsid sh -c 'trap \"\" TERM; echo $$ > {news}; exec sleep 1000' & "
         f"(sleep 1000 & echo $! > {news}); echo $$ > {news}; wait"
     )
-    id = home.enqueue(line)
+    id = shared.enqueue(line)
     pids = [int(news.hear()) for _ in range(3)]
-    assert "cancelled 1 job" in home.ok("cancel", "--grace", "0.2s", str(id))
+    assert "cancelled 1 job" in shared.ok("cancel", "--grace", "0.2s", str(id))
     for pid in pids:
         await_end(pid)
-    job = home.client.job(id)
+    job = shared.client.job(id)
     assert job["state"] == "cancelled"
-    assert home.run("wait", str(id)).returncode == 125
+    assert shared.run("wait", str(id)).returncode == 125
 
 
-def test_a_job_may_clean_up_within_its_grace(home: GrassHome, news: Fifo) -> None:
+def test_a_job_may_clean_up_within_its_grace(shared: GrassHome, news: Fifo) -> None:
     line = f"trap 'echo bye; exit 4' TERM; echo x > {news}; sleep 1000 & wait"
-    id = home.enqueue(line)
+    id = shared.enqueue(line)
     news.hear()
-    home.ok("cancel", str(id))
-    job = home.client.job(id)
+    shared.ok("cancel", str(id))
+    job = shared.client.job(id)
     assert (job["state"], job["exit_code"]) == ("cancelled", 4)
-    assert home.logs(id) == "bye\n"
+    assert shared.logs(id) == "bye\n"
 
 
 def test_what_a_job_leaves_behind_ends_before_its_units_are_free(
-    home: GrassHome, news: Fifo
+    shared: GrassHome, news: Fifo
 ) -> None:
-    id = home.enqueue(f"setsid sleep 1000 & echo $! > {news}")
-    assert home.wait(id)["state"] == "succeeded"
+    id = shared.enqueue(f"setsid sleep 1000 & echo $! > {news}")
+    assert shared.wait(id)["state"] == "succeeded"
     await_end(int(news.hear()))
 
 
@@ -242,29 +219,31 @@ def test_a_queued_job_is_cancelled_without_running(home: GrassHome) -> None:
     assert home.client.job(2)["attempts"] == []
 
 
-def test_pause_and_resume_one_queue_or_all(home: GrassHome) -> None:
-    home.ok("create-queue", "q")
-    home.ok("pause", "q")
-    held, other = home.enqueue("q", "--", "true"), home.enqueue("--", "true")
-    home.wait(other)
-    assert home.state(held) == "queued"
-    assert "paused" in home.client.job(held)["reason"]
-    home.ok("pause")
-    home.ok("resume", "q")
-    assert home.state(held) == "queued"
-    home.ok("resume")
-    assert home.wait(held)["state"] == "succeeded"
+def test_pause_and_resume_one_queue_or_all(shared: GrassHome) -> None:
+    shared.ok("create-queue", "q")
+    shared.ok("pause", "q")
+    held, other = shared.enqueue("q", "--", "true"), shared.enqueue("--", "true")
+    shared.wait(other)
+    assert shared.state(held) == "queued"
+    assert "paused" in shared.client.job(held)["reason"]
+    shared.ok("pause")
+    shared.ok("resume", "q")
+    assert shared.state(held) == "queued"
+    shared.ok("resume")
+    assert shared.wait(held)["state"] == "succeeded"
 
 
-def test_a_queue_is_deleted_once_its_jobs_are_gone(home: GrassHome, gate: Fifo) -> None:
-    home.ok("create-queue", "q", "--json", "{slot:1}")
-    id = home.enqueue("q", f"read x < {gate}")
-    assert home.run("delete-queue", "q").returncode == 5
+def test_a_queue_is_deleted_once_its_jobs_are_gone(
+    shared: GrassHome, gate: Fifo
+) -> None:
+    shared.ok("create-queue", "q", "--json", "{slot:1}")
+    id = shared.enqueue("q", f"read x < {gate}")
+    assert shared.run("delete-queue", "q").returncode == 5
     gate.tell()
-    home.wait(id)
-    home.ok("delete-queue", "q")
-    assert home.run("show", "q").returncode == 4
-    assert home.client.job(id)["queue"] == "q"
+    shared.wait(id)
+    shared.ok("delete-queue", "q")
+    assert shared.run("show", "q").returncode == 4
+    assert shared.client.job(id)["queue"] == "q"
 
 
 def test_prune_removes_jobs_and_output_but_not_files_of_the_user(
@@ -283,36 +262,6 @@ def test_prune_removes_jobs_and_output_but_not_files_of_the_user(
     assert home.enqueue("--", "true") == 3
     home.ok("stop")
     assert not ours.exists()
-
-
-def test_output_is_appended_and_each_job_finds_its_own_part(home: GrassHome) -> None:
-    shared = home.desk / "shared.log"
-    shared.write_text("before\n")
-    ids = []
-    for word in ("first", "second"):
-        ids.append(home.enqueue("--output", "shared.log", "--", "echo", word))
-        home.wait(ids[-1])
-    assert shared.read_text() == "before\nfirst\nsecond\n"
-    assert [home.logs(id) for id in ids] == ["first\n", "second\n"]
-    offsets = [home.client.job(id)["attempts"][0]["output_offset"] for id in ids]
-    assert offsets == [len("before\n"), len("before\nfirst\n")]
-
-
-def test_stderr_may_go_its_own_way(home: GrassHome) -> None:
-    line = "echo out; echo err >&2"
-    id = home.enqueue("--output", "o.txt", "--stderr", "e.txt", line)
-    home.wait(id)
-    assert (home.desk / "o.txt").read_text() == "out\n"
-    assert (home.desk / "e.txt").read_text() == "err\n"
-    assert home.ok("logs", "--stderr", str(id)) == "err\n"
-
-
-def test_output_beyond_the_cap_ends_the_job(home: GrassHome) -> None:
-    id = home.enqueue("--max-output", "100K", "--", "yes")
-    job = home.wait(id)
-    assert job["state"] == "failed"
-    assert "output" in job["reason"]
-    assert "output takes" in home.ok("show")
 
 
 def test_many_jobs_come_from_a_file_or_stdin(home: GrassHome) -> None:
@@ -340,38 +289,38 @@ def test_options_are_defaults_for_every_line_of_a_file(home: GrassHome) -> None:
     assert {home.logs(id) for id in (1, 2)} <= {"0\n", "1\n"}
 
 
-def test_names_may_hold_anything(home: GrassHome) -> None:
+def test_names_may_hold_anything(shared: GrassHome) -> None:
     for name in ("two words", "../../etc", "ünï", "a/b", ".", "x" * 200):
-        id = home.enqueue("--name", name, "--", "echo", "fine")
-        job = home.wait(id)
+        id = shared.enqueue("--name", name, "--", "echo", "fine")
+        job = shared.wait(id)
         assert job["name"] == name
-        assert Path(job["output"]).is_relative_to(home.folder / "output")
-        assert home.logs(id) == "fine\n"
-    assert home.run("wait", "name~two words").returncode == 0
+        assert Path(job["output"]).is_relative_to(shared.folder / "output")
+        assert shared.logs(id) == "fine\n"
+    assert shared.run("wait", "name~two words").returncode == 0
 
 
-def test_commands_work_from_any_directory(home: GrassHome) -> None:
-    elsewhere = home.desk / "else where"
+def test_commands_work_from_any_directory(shared: GrassHome) -> None:
+    elsewhere = shared.desk / "else where"
     elsewhere.mkdir()
     (elsewhere / "run.sh").write_text("#!/bin/sh\npwd\n")
     (elsewhere / "run.sh").chmod(0o755)
-    id = home.enqueue("./run.sh", cwd=elsewhere)
-    home.wait(id)
-    assert home.ok("logs", str(id), cwd=Path("/")) == f"{elsewhere}\n"
-    other = home.enqueue("--cwd", "else where", "--output", "o.txt", "--", "./run.sh")
-    home.wait(other)
-    assert (home.desk / "o.txt").read_text() == f"{elsewhere}\n"
+    id = shared.enqueue("./run.sh", cwd=elsewhere)
+    shared.wait(id)
+    assert shared.ok("logs", str(id), cwd=Path("/")) == f"{elsewhere}\n"
+    other = shared.enqueue("--cwd", "else where", "--output", "o.txt", "--", "./run.sh")
+    shared.wait(other)
+    assert (shared.desk / "o.txt").read_text() == f"{elsewhere}\n"
 
 
 def test_a_job_killed_from_outside_has_failed_at_once(
-    home: GrassHome, news: Fifo
+    shared: GrassHome, news: Fifo
 ) -> None:
-    id = home.enqueue(f"echo $$ > {news}; exec sleep 1000")
-    waiting = home.popen("wait", str(id))
+    id = shared.enqueue(f"echo $$ > {news}; exec sleep 1000")
+    waiting = shared.popen("wait", str(id))
     kill(int(news.hear()))
     assert waiting.communicate(timeout=5) == ("", "")
     assert waiting.returncode == 128 + signal.SIGKILL
-    job = home.client.job(id)
+    job = shared.client.job(id)
     assert (job["state"], job["signal"], job["exit_code"]) == ("failed", 9, None)
 
 
@@ -391,17 +340,17 @@ def test_a_home_with_a_very_long_path_works(tmp_path: Path) -> None:
 
 
 def test_interrupting_a_wait_leaves_the_job_alone(
-    home: GrassHome, gate: Fifo, news: Fifo
+    shared: GrassHome, gate: Fifo, news: Fifo
 ) -> None:
-    id = home.enqueue(f"echo x > {news}; read x < {gate}")
+    id = shared.enqueue(f"echo x > {news}; read x < {gate}")
     news.hear()
-    waiting = home.popen("logs", "-f", str(id))
+    waiting = shared.popen("logs", "-f", str(id))
     waiting.send_signal(signal.SIGINT)
     waiting.communicate(timeout=30)
     assert waiting.returncode != 0
-    assert home.state(id) == "running"
+    assert shared.state(id) == "running"
     gate.tell()
-    assert home.wait(id)["state"] == "succeeded"
+    assert shared.wait(id)["state"] == "succeeded"
 
 
 def test_selectors_name_jobs_in_many_ways(home: GrassHome) -> None:
@@ -422,3 +371,16 @@ def test_selectors_name_jobs_in_many_ways(home: GrassHome) -> None:
         assert done["jobs"] == ids
     assert json.loads(home.ok("cancel", "--json", "all"))["jobs"] == []
     assert home.run("wait", "state:cancelled").returncode == 1
+
+
+def test_an_ended_job_remembers_what_its_queue_ran(shared: GrassHome) -> None:
+    shared.ok("create-queue", "q", "echo", "old")
+    id = shared.enqueue("q", "word")
+    ran = shared.wait(id)
+    shared.ok("delete-queue", "q")
+    shared.ok("create-queue", "q", "printf", "new %s", cwd=Path("/"))
+    shared.replace_daemon()
+    job = shared.client.job(id)
+    assert job["command"] == ran["command"] == ["echo", "old", "word"]
+    assert job["cwd"] == ran["cwd"] == str(shared.desk)
+    assert "echo old word" in shared.ok("show", "--all")

@@ -138,6 +138,20 @@ def test_stop_with_jobs_ends_them_and_keeps_the_queue(
     assert home.wait(queued)["state"] == "succeeded"
 
 
+def test_stop_with_jobs_ends_them_also_when_the_daemon_is_dead(
+    home: GrassHome, news: Fifo
+) -> None:
+    id = home.enqueue(f"setsid sleep 1000 & echo $! > {news}; echo $$ > {news}; wait")
+    pids = [int(news.hear()), int(news.hear())]
+    home.kill_daemon()
+    home.ok("stop", "--jobs")
+    assert not any(map(alive, pids))
+    assert home.daemon_pid() is None
+    assert home.run("enqueue", "--", "true").returncode == 3
+    home.ok("start")
+    assert home.state(id) == "cancelled"
+
+
 def test_a_pause_and_queues_survive_a_restart(home: GrassHome) -> None:
     home.ok("create-queue", "q", "--json", "{gpu:2}", "--max-running", "3")
     home.ok("pause")

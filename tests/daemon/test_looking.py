@@ -11,6 +11,9 @@ from tests.support.homes import GrassHome
 
 pytestmark = pytest.mark.daemon
 
+BIG = 'python -c "x = bytes(range(256)) * (256 << 10)"'
+"""Needs 64 MiB, more than hides behind the size of the keeper."""
+
 
 @pytest.fixture
 def zoo(shared: GrassHome) -> list[int]:
@@ -119,7 +122,7 @@ def test_a_start_is_estimated_from_earlier_runs(shared: GrassHome, gate: Fifo) -
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_failure_is_explained(shared: GrassHome, *, kill: bool) -> None:
-    id = shared.enqueue("seq 1 100; echo the end >&2; exit 3")
+    id = shared.enqueue(f"seq 1 100; {BIG}; echo the end >&2; exit 3")
     shared.wait(id)
     if kill:
         shared.replace_daemon()
@@ -127,7 +130,7 @@ def test_a_failure_is_explained(shared: GrassHome, *, kill: bool) -> None:
     assert (told["state"], told["exit_code"], told["signal"]) == ("failed", 3, None)
     assert told["last_lines"][-2:] == ["100", "the end"]
     assert len(told["last_lines"]) == 20
-    assert told["max_rss"] > 0
+    assert told["max_rss"] > 64 << 20
     assert told["took_s"] >= 0
     text = shared.ok("explain", str(id))
     assert "exit code 3" in text

@@ -1,47 +1,18 @@
-"""Daemons of two users on one machine know that the other exists."""
+"""Another user on the same machine."""
 
-import os
-import shutil
+import shlex
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.homes import GRASS, GrassHome
+from tests.support.nobody import NOBODY, as_nobody, other_home, run_as_nobody
 from tests.support.processes import await_end
 
+__all__ = ["other_home"]
+
 pytestmark = pytest.mark.daemon
-
-NOBODY = "65534"
-
-
-@pytest.fixture
-def other_home() -> Iterator[Path]:
-    """A folder that another user owns, where that user can reach it."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("becoming another user needs root and setpriv")
-    folder = Path(tempfile.mkdtemp(dir="/tmp"))
-    os.chown(folder, int(NOBODY), int(NOBODY))
-    yield folder / "home"
-    shutil.rmtree(folder)
-
-
-def as_nobody(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as another user, who may yet read where Python lies."""
-    reading = "+dac_override,+dac_read_search"
-    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    become += [f"--inh-caps={reading}", f"--ambient-caps={reading}"]
-    return subprocess.run(
-        [*become, *GRASS, *words],
-        env={"GRASS_HOME": str(home), "HOME": str(home), "PATH": os.environ["PATH"]},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
 
 
 def test_a_daemon_warns_of_another_users(home: GrassHome, other_home: Path) -> None:
@@ -68,3 +39,32 @@ def test_another_users_daemon_does_not_answer(
     assert refused.returncode != 0
     assert home.document()["jobs"] == []
     assert not other_home.exists()
+
+
+def test_a_mask_that_forbids_everything_locks_nobody_out(other_home: Path) -> None:
+    """Output goes into folders of the project; those are not for the mask to close."""
+    assert as_nobody(other_home, "start").returncode == 0
+    ran = enqueue_with_mask(other_home)
+    assert ran.returncode == 0, ran
+
+
+def test_a_home_made_under_such_a_mask_can_be_used(other_home: Path) -> None:
+    # `Home.make` leaves it to the mask what the owner may do in the new folders.
+    ran = enqueue_with_mask(other_home)
+    assert ran.returncode == 0, ran
+
+
+def enqueue_with_mask(home: Path) -> subprocess.CompletedProcess[str]:
+    """Run two jobs of one project, the first of them with a mask that hides all."""
+    grass = shlex.join(GRASS)
+    line = (
+        f"umask 0777; {grass} enqueue --project p1 -- true && {grass} wait 1; "
+        f"umask 0022; {grass} enqueue --project p1 -- true && {grass} wait 2"
+    )
+    ran = run_as_nobody(home, ["bash", "-c", line])
+    lock = home / "keeper" / "lock"
+    keeper = int(lock.read_text()) if lock.exists() else 0
+    as_nobody(home, "stop", "--jobs")
+    if keeper:
+        await_end(keeper)
+    return ran

@@ -10,6 +10,12 @@ from tests.support.homes import Document, GrassHome
 pytestmark = pytest.mark.daemon
 
 
+@pytest.fixture
+def home(shared: GrassHome) -> GrassHome:
+    """One daemon serves all tests of this file."""
+    return shared
+
+
 def enqueue_waiting(
     home: GrassHome, gate: Fifo, queue: str, request: str, count: int = 1
 ) -> list[int]:
@@ -31,13 +37,13 @@ def allocations(home: GrassHome, ids: Sequence[int]) -> list[Document]:
 def test_ten_tenths_are_exactly_one(home: GrassHome, gate: Fifo, news: Fifo) -> None:
     home.ok("create-queue", "q", "--json", "{slot:1}")
     line = f"read x < {gate}; echo {{id}} > {news}"
-    home.client.enqueue_many([line] * 11, queue="q", require="{slot:0.1}")
-    ids = list(range(1, 12))
+    reply = home.client.enqueue_many([line] * 11, queue="q", require="{slot:0.1}")
+    ids = list(range(reply["first"], reply["last"] + 1))
     assert home.states(ids) == ["running"] * 10 + ["queued"]
     assert free(home, "slot") == {"0": 0}
     gate.tell()
     home.wait(int(news.hear()))
-    assert home.state(11) == "running"
+    assert home.state(ids[-1]) == "running"
     assert free(home, "slot") == {"0": 0}
     gate.tell(times=10)
     assert home.wait(*ids)["state"] == "succeeded"
@@ -145,11 +151,12 @@ def test_what_can_never_run_is_refused_with_the_number(
     home: GrassHome, request_text: str, number: str
 ) -> None:
     home.ok("create-queue", "q", "--json", "{gpu:2}")
+    before = home.client.overview()["daemon"]["jobs"]
     refused = home.run("enqueue", "q", "--require", request_text, "--", "true")
     assert refused.returncode == 6
     assert number in refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert home.document()["jobs"] == []
+    assert home.client.overview()["daemon"]["jobs"] == before
 
 
 def test_sizes_and_short_options_are_amounts_too(home: GrassHome) -> None:

@@ -84,3 +84,23 @@ def test_a_daemon_killed_on_a_full_disk_comes_back_when_there_is_room(
     assert tried.stderr.count("\n") == 1
     (disk / "filler").unlink()
     assert small.wait(running)["exit_code"] == 4
+
+
+def test_a_bulk_enqueue_onto_a_full_disk_is_refused_whole(
+    small: GrassHome, disk: Path
+) -> None:
+    """More lines than the broker takes in at once: some slices were written before."""
+    lines = f"true {'x' * 1000}\n" * 5000
+    before = small.daemon_pid()
+    fill(disk)
+    refused = small.run("enqueue", "--from", "-", input=lines)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "full" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert small.daemon_pid() == before
+    (disk / "filler").unlink()
+    assert small.document()["jobs"] == []
+    after = small.enqueue("--", "echo", "again")
+    assert small.wait(after)["state"] == "succeeded"
+    assert [job["id"] for job in small.document()["jobs"]] == [after]
+    assert small.daemon_pid() == before

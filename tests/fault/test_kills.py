@@ -1,10 +1,7 @@
 """SIGKILL for the daemon, the keeper or both, with jobs in flight."""
 
-import contextlib
 import os
-import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ from grass.client.autostart import connect
 from grass.config import Home
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.processes import alive, await_end, kill
+from tests.support.processes import alive, await_end, await_socket, kill
 
 pytestmark = pytest.mark.daemon
 
@@ -87,22 +84,12 @@ def test_a_caller_cut_off_by_a_kill_gets_one_job(home: GrassHome) -> None:
     assert pid is not None
     os.kill(pid, 19)
     caller = home.popen("enqueue", "--", "true")
-    _await_connection(home, caller.pid)
+    await_socket(caller.pid)
     kill(pid)
     printed, errors = caller.communicate(timeout=30)
     assert (printed, errors, caller.returncode) == ("1\n", "", 0)
     assert len(home.document()["jobs"]) == 1
     home.wait(1)
-
-
-def _await_connection(home: GrassHome, pid: int) -> None:
-    """Return when a process holds a socket: its request is on the way."""
-    while True:
-        with contextlib.suppress(OSError):
-            links = [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
-            if any(link.startswith("socket:") for link in links):
-                return
-        assert alive(pid)
 
 
 def test_a_stop_that_was_asked_for_is_carried_out_by_the_keeper(
@@ -190,23 +177,11 @@ def test_after_a_reboot_running_jobs_are_lost_and_queued_ones_go_on(
     home.kill_daemon()
     home.kill_keeper()
     kill(pid)
-    pretend_other_boot(home)
+    home.pretend_other_boot()
     lost = home.wait(running)
     assert (lost["state"], lost["exit_code"]) == ("lost", None)
     assert "restarted" in lost["reason"]
     assert home.wait(queued)["state"] == "succeeded"
-
-
-def pretend_other_boot(home: GrassHome) -> None:
-    """Make all that was written down look as if an earlier boot had written it."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    earlier = "0" * len(boot)
-    with contextlib.closing(sqlite3.connect(home.folder / "grass.db")) as db:
-        db.execute("UPDATE attempts SET boot = ?", (earlier,))
-        db.execute("UPDATE workers SET boot = ?", (earlier,))
-        db.commit()
-    records = home.folder / "keeper" / "records"
-    records.write_text(records.read_text().replace(boot, earlier))
 
 
 def test_followers_and_waiters_see_a_restart_through(

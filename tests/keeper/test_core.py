@@ -141,3 +141,25 @@ def test_keeper_with_an_unacknowledged_exit_stays_while_its_socket_does() -> Non
     wanted = core.step(events.Closed(7), 1.0)
     assert wanted == [effects.CheckSocket()]
     assert of(core.step(events.SocketMissing(), 1.0), effects.Exit)
+
+
+def test_the_code_of_a_process_found_by_its_marker_is_not_taken_for_the_jobs() -> None:
+    spawning = core_with_job().snapshot()[:1]
+    core = KeeperCore(2, "boot")
+    wanted = core.step(events.Restored(spawning), 0.0)
+    assert of(wanted, effects.Search) == [effects.Search("a")]
+    core.step(events.Adopted("a", 101, 6, 0), 0.0)
+    # It may be a child that the main process left behind.
+    core.step(events.AdoptedEnded("a", 0, 1), 1.0)
+    [published] = of(core.step(events.Surveyed("a", True, 0), 1.0), effects.Publish)
+    assert published.entry["lost"]
+    assert published.entry["code"] is None
+
+
+def test_a_successor_knows_too_which_process_was_only_found() -> None:
+    core = KeeperCore(2, "boot")
+    core.step(events.Restored(core_with_job().snapshot()[:1]), 0.0)
+    core.step(events.Adopted("a", 101, 6, 0), 0.0)
+    successor = KeeperCore(3, "boot")
+    successor.step(events.Restored(core.snapshot()), 1.0)
+    assert successor.attempts["a"].found

@@ -8,7 +8,7 @@ a promise that is not in the store is found at once, not at the end.
 from grass.link.messages import Forget, Start, ToWorker
 from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
-from grass.model.job import Attempt, Job
+from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.store.changes import Changes
 from tests.simulation.memory_store import MemoryDisk
@@ -33,6 +33,8 @@ class Auditor:
         """When something last happened that may cost an exit code."""
         self._world = world
         self._witness = witness
+        self._never_ran: dict[str, int] = {}
+        """How children ended that had not run their program yet."""
         self._ends: dict[int, set[JobState]] = {}
         self._placed_at: dict[tuple[int, int], int] = {}
         self._base: dict[int, int] = {}
@@ -53,6 +55,8 @@ class Auditor:
     def ended(self, process: Process) -> None:
         """Pass an end on."""
         self._witness.ended(process)
+        if not process.runs and process.status is not None:
+            self._never_ran[process.attempt] = process.status
 
     # What is said.
 
@@ -138,16 +142,18 @@ class Auditor:
             ends = self._ends.get(after.job, ())
             if not any(met(after.need, end) for end in ends):
                 raise Violation(f"job {job.id} starts before {after}")
-        self._check_tries(attempt, spec.retries, spec.retry_lost)
+        self._check_tries(attempt, spec, changes)
 
-    def _check_tries(self, attempt: Attempt, retries: int, retry_lost: int) -> None:
-        base = self._base.get(attempt.job, 0)
-        known = self.disk.attempts.get(attempt.job, {})
-        earlier = [known[n] for n in range(base + 1, attempt.number) if n in known]
-        lost = sum(one.state is AttemptState.LOST for one in earlier)
-        if lost > retry_lost:
+    def _check_tries(self, attempt: Attempt, spec: Spec, changes: Changes) -> None:
+        job = attempt.job
+        earlier = [
+            changes.attempts.get((job, number)) or self._attempt(job, number)
+            for number in range(self._base.get(job, 0) + 1, attempt.number)
+        ]
+        lost = sum(one is None or one.state is AttemptState.LOST for one in earlier)
+        if lost > spec.retry_lost:
             raise Violation(f"job {attempt.job} was lost and runs again unasked")
-        if len(earlier) - lost > retries:
+        if len(earlier) - lost > spec.retries:
             raise Violation(f"job {attempt.job} failed and runs again unasked")
 
     def _check_end(self, attempt: Attempt) -> None:
@@ -155,7 +161,7 @@ class Auditor:
         run = self._witness.runs.get(name)
         if run is None:
             if attempt.reason is None:
-                raise Violation(f"{name} never ran and ended without a reason")
+                self._check_status(attempt, name, self._never_ran.get(name))
             return
         if not run.over:
             raise Violation(f"{name} is recorded as {attempt.state} and is alive")
@@ -163,7 +169,11 @@ class Auditor:
             if self.unclear_at < self._placed_at[attempt.job, attempt.number]:
                 raise Violation(f"{name} is lost without cause: {attempt.reason}")
             return
-        status = run.main.status or 0
+        self._check_status(attempt, name, run.main.status)
+
+    def _check_status(self, attempt: Attempt, name: str, status: int | None) -> None:
+        if status is None:
+            raise Violation(f"{name} never ran and ended without a reason")
         code = status >> 8 if status >= 256 or not status else None
         signal = None if code is not None else status
         if (attempt.exit_code, attempt.signal) != (code, signal):
@@ -181,4 +191,7 @@ class Auditor:
 
 def _named(message: ToWorker) -> str:
     name = getattr(message, "attempt", None) or getattr(message, "attempts", "")
-    return f"{type(message).__name__} {name}"
+    more = f" on {message.allocation}" if isinstance(message, Start) else ""
+    if isinstance(message, Start) and message.after is not None:
+        more += f" after {message.after}"
+    return f"{type(message).__name__} {name}{more}"

@@ -19,7 +19,7 @@ from grass.model.job import Job
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore, is_fatal
-from tests.simulation.world import MILLISECOND, SECOND, Killed, Violation, World
+from tests.simulation.world import MILLISECOND, SECOND, Event, Killed, Violation, World
 
 
 class Reply(Protocol):
@@ -53,10 +53,14 @@ class SimBroker:
         self._observer = observer
         self.rounds = Rounds(loaded(world.wall_us)(store), self)
         self._links: dict[str, Link] = {}
+        self._served: list[Link] = []
+        self._newest: dict[str, int] = {}
+        """Which link a worker last said hello on, also when that has ended."""
         self._turning = False
         self._steps: Round | None = None
         self._writing: Changes | None = None
-        self._tick_at: int | None = None
+        self._ticking: Event | None = None
+        self._alarm: Event | None = None
         self._alarm_us: int | None = None
         self._lag_s = self._last_s = 0.0
 
@@ -73,7 +77,7 @@ class SimBroker:
     def end(self) -> None:
         """Be gone; a commit under way is durable or not, as luck has it."""
         self.alive = False
-        for link in self._links.values():
+        for link in self._served:
             link.close()
         if self._writing is not None and self._world.chance(0.5):
             self._world.note("the commit under way is on the disk")
@@ -87,12 +91,18 @@ class SimBroker:
 
     def serve(self, link: Link) -> None:
         """Listen to a worker."""
+        self._served.append(link)
         caller = _Caller(self, link)
         link.to_broker.listen(caller.arrived, caller.ended)
+
+    def outdated(self, worker: str, link: Link) -> bool:
+        """Tell whether a worker has said hello on a newer link than this one."""
+        return self._served.index(link) < self._newest.get(worker, 0)
 
     def connected(self, worker: str, link: Link) -> None:
         """Send to this worker over this link from now on."""
         self._links[worker] = link
+        self._newest[worker] = self._served.index(link)
 
     def disconnected(self, worker: str, link: Link) -> None:
         """Note that a link ended, unless the worker has called again since."""
@@ -215,16 +225,15 @@ class SimBroker:
 
     def wake_within(self, delay_s: float) -> None:
         """Have a `Tick` posted, at the latest after this time."""
-        at = self._world.now + int(delay_s * SECOND)
-        if self._tick_at is None or at < self._tick_at:
-            self._tick_at = at
-            delay = at - self._world.now
-            self._world.after(delay, "tick", lambda: self._ticked(at), self)
+        delay = int(delay_s * SECOND)
+        planned, at = self._ticking, self._world.now + delay
+        if planned is None or at < planned.at:
+            self._world.cancel(planned)
+            self._ticking = self._world.after(delay, "tick", self._tick, self)
 
-    def _ticked(self, at: int) -> None:
-        if at == self._tick_at:
-            self._tick_at = None
-            self._post(Tick(), None)
+    def _tick(self) -> None:
+        self._ticking = None
+        self._post(Tick(), None)
 
     def wake_at(self, at_us: int | None) -> None:
         """Have a `Tick` posted at this time of the wall clock."""
@@ -233,23 +242,23 @@ class SimBroker:
             self._arm()
 
     def _arm(self) -> None:
-        if (at := self._alarm_us) is not None:
-            delay = at - self._world.wall_us
-            self._world.after(delay, "alarm", lambda: self._rang(at), self)
+        self._world.cancel(self._alarm)
+        self._alarm = None
+        if self._alarm_us is not None:
+            delay = self._alarm_us - self._world.wall_us
+            self._alarm = self._world.after(delay, "alarm", self._rang, self)
 
-    def _rang(self, at: int) -> None:
-        if at == self._alarm_us and at <= self._world.wall_us:
-            self._alarm_us = None
-            self._post(Tick(), None)
+    def _rang(self) -> None:
+        self._alarm = self._alarm_us = None
+        self._tick()
 
     def clock_jumped(self) -> None:
         """Look at the wall clock again, as its timer does when it was set."""
         if self._alarm_us is not None:
-            if self._alarm_us > self._world.wall_us:
-                self._arm()
-            else:
+            if self._alarm_us <= self._world.wall_us:
                 self._alarm_us = None
-            self._post(Tick(), None)
+            self._arm()
+            self._tick()
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""
@@ -278,8 +287,10 @@ class _Caller:
         for message in messages:
             if isinstance(message, Hello):
                 self._worker = message.worker
-                self._broker.connected(self._worker, self._link)
-        self._broker.heard(self._worker, messages)
+        # What is late on an older link was said again, or is not true any more.
+        if not self._broker.outdated(self._worker, self._link):
+            self._broker.connected(self._worker, self._link)
+            self._broker.heard(self._worker, messages)
 
     def ended(self) -> None:
         self._broker.disconnected(self._worker, self._link)

@@ -32,6 +32,7 @@ class Channel(Generic[T]):
         self._ended: Callable[[], None] = _nothing
         self._scheduled = False
         self._closing = False
+        self._dropped = False
         self._not_before = 0
 
     def listen(
@@ -64,7 +65,7 @@ class Channel(Generic[T]):
     def drop(self) -> None:
         """Stop reading: nothing arrives any more, not even the end."""
         self.alive = False
-        self._closing = True
+        self._closing = self._dropped = True
 
     def _schedule(self) -> None:
         if self._scheduled or not self.alive:
@@ -86,7 +87,12 @@ class Channel(Generic[T]):
         self._waiting.clear()
         if batch:
             self._arrived(batch)
-        if self._closing and self._reader.alive and self.alive:
+        if self._closing:
+            self._tell_end()
+
+    def _tell_end(self) -> None:
+        # Taking the last messages may have been the reader's own end.
+        if self._reader.alive and not self._dropped:
             self.alive = False
             self._ended()
 

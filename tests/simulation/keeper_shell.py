@@ -17,7 +17,7 @@ from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
 from tests.simulation.processes import Process, Processes
-from tests.simulation.world import SECOND, Killed, Life, World
+from tests.simulation.world import SECOND, Event, Killed, Life, World
 
 TURN_US = 30
 LONGEST_SLEEP_US = 60 * SECOND
@@ -78,7 +78,7 @@ class SimKeeper:
         self._unsent: list[tuple[Line, Entry]] = []
         self._hold_until: int | None = None
         self._urgent = False
-        self._turn_at: int | None = None
+        self._planned: Event | None = None
         self._jobs = KeeperJobs(world, processes, self)
         self._actions: dict[type, Callable[[Any], events.Event | None]] = {
             effects.Record: lambda effect: self._pending.append(effect.entry),
@@ -132,15 +132,13 @@ class SimKeeper:
     # The loop.
 
     def _turn_within(self, delay_us: int) -> None:
-        at = self._world.now + delay_us
-        if self._turn_at is None or at < self._turn_at:
-            self._turn_at = at
-            self._world.after(delay_us, "keeper", lambda: self._turn(at), self)
+        planned, at = self._planned, self._world.now + delay_us
+        if planned is None or at < planned.at:
+            self._world.cancel(planned)
+            self._planned = self._world.after(delay_us, "keeper", self._turn, self)
 
-    def _turn(self, at: int) -> None:
-        if at != self._turn_at:
-            return
-        self._turn_at = None
+    def _turn(self) -> None:
+        self._planned = None
         while self._inbox:
             self._feed(self._inbox.popleft())
         for event in self._jobs.reaped():
@@ -153,6 +151,12 @@ class SimKeeper:
             self._arm()
 
     def _arm(self) -> None:
+        if self._planned is not None:
+            self._world.cancel(self._planned)
+            self._planned = None
+        if self._inbox or self._jobs.zombies:
+            self._turn_within(TURN_US)
+            return
         due = self.core.timers.next_due()
         sleeps = [LONGEST_SLEEP_US]
         if due is not None:

@@ -61,7 +61,7 @@ class Event(NamedTuple):
 class World:
     """The clocks, the heap and the trace of one run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, tail: int = TAIL) -> None:
         """Begin at time zero with nothing to do."""
         self.seed = seed
         self.rng = Random(seed)
@@ -69,11 +69,12 @@ class World:
         self.events = 0
         self.faults: Counter[str] = Counter()
         self.after_step: list[Act] = []
-        self.tail: deque[str] = deque(maxlen=TAIL)
+        self.tail: deque[str] = deque(maxlen=tail)
         self._slept = 0
         self._jumped = 0
         self._heap: list[Event] = []
         self._numbered = 0
+        self._cancelled: set[int] = set()
         self._hash = hashlib.blake2b(digest_size=16)
 
     # Clocks.
@@ -108,6 +109,11 @@ class World:
         heappush(self._heap, event)
         return event
 
+    def cancel(self, event: Event | None) -> None:
+        """Have something not happen that has not happened yet."""
+        if event is not None:
+            self._cancelled.add(event.number)
+
     def between(self, least_us: int, most_us: int) -> int:
         """Draw a time."""
         return least_us + int(self.rng.random() * (most_us - least_us))
@@ -120,7 +126,9 @@ class World:
         """Let everything happen that is to happen, up to a time."""
         while self._heap and (until_us is None or self._heap[0].at <= until_us):
             event = heappop(self._heap)
-            if event.life is None or event.life.alive:
+            if event.number in self._cancelled:
+                self._cancelled.discard(event.number)
+            elif event.life is None or event.life.alive:
                 self._happen(event)
         if until_us is not None:
             self.now = max(self.now, until_us)

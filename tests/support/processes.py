@@ -1,5 +1,6 @@
 """Looking at processes, and ending them by descriptor so that a pid is never reused."""
 
+import contextlib
 import os
 import select
 import signal
@@ -61,6 +62,17 @@ def processes_with(mark: bytes) -> Iterator[int]:
                 continue
             if mark in said and alive(int(entry)):
                 yield int(entry)
+
+
+def await_socket(pid: int) -> None:
+    """Return when a process holds a socket: its request is on the way."""
+    while True:
+        with contextlib.suppress(OSError):
+            links = [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
+            if any(link.startswith("socket:") for link in links):
+                return
+        assert alive(pid)
+        time.sleep(0.002)
 
 
 def is_stopped(pid: int) -> bool:

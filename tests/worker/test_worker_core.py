@@ -279,3 +279,21 @@ def test_a_recalled_start_is_returned_and_who_follows_it_moves_up() -> None:
     assert lab.start(SECOND).to_keeper == []
     lab.keeper("exited", id=THIRD, at=2, code=0)
     assert lab.start(SECOND).to_keeper
+
+
+def test_a_start_behind_one_that_was_asked_back_is_returned() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    lab.start(SECOND, after=FIRST)
+    lab.broker(Recall([SECOND]))
+    effects = lab.start(THIRD, after=SECOND)
+    assert effects.to_keeper == []
+    assert effects.to_broker == [Returned(THIRD, "recalled")]
+
+
+def test_a_process_the_keeper_is_not_sure_of_is_not_watched() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    line = {"id": FIRST, "pid": 7, "ticks": 3, "at": 1}
+    assert lab.keeper("started", **line, found=True).watch == {}
+    assert lab.keeper("started", **line).watch == {FIRST: (7, 3)}

@@ -63,7 +63,10 @@ async def _forget(broker: Broker, who: str, ids: list[int], total: PrunedReply) 
     gone = await asyncio.shield(_forgotten(broker, who, ids))
     total.jobs += len(gone)
     total.output_bytes += sum(
-        attempt.output_bytes for details in gone for attempt in details.attempts
+        attempt.output_bytes
+        for details in gone
+        if details.spec.output is None
+        for attempt in details.attempts
     )
 
 

@@ -20,7 +20,7 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.ids import attempt_id
-from grass.model.job import DEFAULT_GRACE_S, Attempt, Job, Spec
+from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import View
 from grass.scheduler import Placement
@@ -197,7 +197,8 @@ def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
 
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
     """Repeat a stop that a worker may have missed."""
-    state.send(attempt.worker, Stop(state.attempt_id(attempt), DEFAULT_GRACE_S))
+    grace_s = state.specs[job.spec].grace_s
+    state.send(attempt.worker, Stop(state.attempt_id(attempt), grace_s))
 
 
 def _end(
@@ -212,10 +213,12 @@ def _end(
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
     relay.let_go(state, attempt)
     relay.learn(state, job, attempt)
-    state.note("finished", job.id, exit_code=ended.exit_code, signal=ended.signal)
+    end_of_job = outcome(job, ended)
+    # With the outcome the journal alone tells how every job ended.
+    facts = {"exit_code": ended.exit_code, "signal": ended.signal}
+    state.note("finished", job.id, state=end_of_job, **facts)
     del state.attempts[job.id]
     job.suspended_since = None
-    end_of_job = outcome(job, ended)
     spec = state.specs[job.spec]
     if retried(job, spec, end_of_job, ended):
         _try_again(state, job, spec, end_of_job)

@@ -9,7 +9,7 @@ from grass.errors import NeverFits, NotFound, Refused, UsageError
 from grass.model.amounts import decimal_text
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
-from grass.model.resources import Capacity, check_name
+from grass.model.resources import Capacity, Request, check_name
 from grass.model.worker import Worker
 
 _OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
@@ -49,7 +49,7 @@ def create(state: State, call: CreateQueue) -> Done:
         return Done(changed=False)
     known = units.known_capacity(state, worker)
     units.check_view(known, call.capacity, call.name)
-    _check_default(known, call)
+    _check_default(known, call.capacity, call.default_request)
     warning = units.declared_warning(known, call.capacity, worker.found)
     _add(state, queue, worker, view, call)
     return Done(warnings=[warning] if warning else [])
@@ -59,13 +59,17 @@ def edit(state: State, call: EditQueue) -> Done:
     """Change a queue, and a worker's view of it; what is not named stays."""
     queue, changes = find(state, call.name), dict(call.changes)
     ours = {name: changes.pop(name) for name in _OF_THE_QUEUE if name in changes}
-    if changes:
-        worker = _worker(state, call.worker)
-        if call.name == DEFAULT_QUEUE:
-            raise Refused("the queue `default` sees every unit and has no command")
-        view = structs.replace(queue.views.get(worker.id, View({})), **changes)
-        known = units.known_capacity(state, worker, without=queue.name)
-        units.check_view(known, view.capacity, queue.name)
+    worker = _worker(state, call.worker)
+    if changes and call.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` sees every unit and has no command")
+    old = queue.views.get(worker.id, View({}))
+    view = structs.replace(old, **changes)
+    if view == old and all(getattr(queue, name) == ours[name] for name in ours):
+        return Done(changed=False)
+    known = units.known_capacity(state, worker, without=queue.name)
+    units.check_view(known, view.capacity, queue.name)
+    _check_default(known, view.capacity, ours.get("default_request"))
+    if view != old:
         queue.views[worker.id] = view
         state.changes.views[queue.name, worker.id] = view
         units.publish(state, worker)
@@ -105,6 +109,7 @@ def delete(state: State, call: DeleteQueue) -> Done:
         state.scheduler.remove_queue(call.name)
     worker = state.workers.get(call.worker)
     if worker is not None:
+        units.forget_drained(state, worker)
         units.publish(state, worker)
     state.note_by(call.actor, "queue-deleted", queue=call.name)
     return Done()
@@ -180,10 +185,12 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
         )
 
 
-def _check_default(known: Capacity, call: CreateQueue) -> None:
+def _check_default(
+    known: Capacity, capacity: Capacity, request: Request | None
+) -> None:
     """Refuse a default request that no job of the queue could ever have met."""
-    for kind, asked in call.default_request or ():
-        units_of = call.capacity.get(kind, known.get(kind, {}))
+    for kind, asked in request or ():
+        units_of = capacity.get(kind, known.get(kind, {}))
         has = sum(units_of.values())
         if asked > has:
             raise NeverFits(

@@ -64,7 +64,17 @@ def depth(state: State, job: Job) -> int:
     pace_s = state.pace.get((job.queue, job.spec))
     if pace_s is None or pace_s > SHORT_S or _counts_failures(state, job):
         return 0
+    if _asked_back(state, job):
+        return 0
     return min(MOST_AHEAD, max(1, int(AHEAD_S / max(pace_s, 1e-6))))
+
+
+def _asked_back(state: State, job: Job) -> bool:
+    """Tell whether the last of a line leaves it: nobody may follow one that is gone."""
+    last = job.id
+    while (behind := state.scheduler.follower(last)) is not None:
+        last = behind
+    return last != job.id and last not in state.handed
 
 
 def _counts_failures(state: State, job: Job) -> bool:
@@ -98,16 +108,14 @@ def wake_at(state: State) -> float | None:
 def recall_all(state: State, queue: str | None) -> None:
     """Ask for everything back that was handed ahead, of one queue or of all."""
     known = [job for job in state.handed if job in state.jobs]
-    jobs = [job for job in known if queue in (None, state.jobs[job].queue)]
-    for job in jobs:
-        del state.handed[job]
-    recall(state, jobs)
+    recall(state, [job for job in known if queue in (None, state.jobs[job].queue)])
 
 
 def recall(state: State, jobs: list[int]) -> None:
     """Ask for jobs back that have not had their turn."""
     names: dict[str, list[str]] = {}
     for job in jobs:
+        state.handed.pop(job, None)
         attempt = state.attempts.get(job)
         if attempt is not None and attempt.after is not None:
             names.setdefault(attempt.worker, []).append(state.attempt_id(attempt))

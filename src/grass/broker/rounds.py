@@ -22,6 +22,7 @@ from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
 from grass.broker.state import CALLS_KEPT_US, Effects
 from grass.errors import Busy, GrassError, StorageError
+from grass.keeper.crash import crash_point
 from grass.link.messages import Resync, ToWorker
 from grass.model.job import Job
 from grass.store.changes import Changes
@@ -195,7 +196,9 @@ class Rounds:
         """Answer and send: what was decided is durable now."""
         self._pause_s = FIRST_PAUSE_S
         self.committing = set()
+        crash_point("broker.before-answer")
         self._answer(applied)
+        crash_point("broker.before-dispatch")
         for worker, message in effects.outbox:
             self._outside.send(worker, message)
         self._outside.wake(effects.moved)

@@ -67,6 +67,21 @@ def declared_warning(known: Capacity, capacity: Capacity, found: Found) -> str:
     return f"declared, not found: {', '.join(parts)}" if parts else ""
 
 
+def forget_drained(state: State, worker: Worker) -> None:
+    """Drop the marks of units that are not there any more."""
+    known = known_capacity(state, worker)
+    left = {
+        kind: [name for name in names if name in known.get(kind, {})]
+        for kind, names in worker.drained.items()
+    }
+    for kind, names in worker.drained.items():
+        for name in set(names) - set(left[kind]):
+            if worker.connected:
+                state.scheduler.drain(worker.id, kind, name, False)
+    worker.drained = {kind: names for kind, names in left.items() if names}
+    state.changes.workers[worker.id] = worker
+
+
 def publish(state: State, worker: Worker) -> None:
     """Tell the scheduler, and the worker itself, what it has; only while it is here."""
     if worker.connected:

@@ -9,6 +9,7 @@ import asyncio
 import threading
 from queue import SimpleQueue
 
+from grass.keeper.crash import crash_point
 from grass.store import Changes, Store
 
 _Job = tuple[Changes, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
@@ -41,11 +42,13 @@ class Writer:
     def _run(self) -> None:
         while (job := self._waiting.get()) is not None:
             changes, loop, done = job
+            crash_point("broker.before-commit")
             try:
                 self._store.commit(changes)
             except Exception as error:  # noqa: BLE001 -- carried to the caller
                 loop.call_soon_threadsafe(_fail, done, error)
             else:
+                crash_point("broker.after-commit")
                 loop.call_soon_threadsafe(_succeed, done)
 
 

@@ -41,12 +41,24 @@ def read_line(
     values = Values()
     at = scan(options, words, 0, values)
     if values.has("queue"):
-        line = Line(values, values.text("queue"), _after_dashes(words, at))
+        line = _with_queue_option(words, at, values, ask_prefix)
     elif at == len(words) or words[at] == "--":
         line = Line(values, None, words[at + 1 :])
     else:
         line = _with_first_word(options, words, at, values, ask_prefix)
     return line
+
+
+def _with_queue_option(
+    words: Sequence[str], at: int, values: Values, ask_prefix: AskPrefix
+) -> Line:
+    queue, rest = values.text("queue") or "", words[at:]
+    if rest[:1] and rest[0] != "--":
+        if rest[1:2] == ["--"]:
+            raise UsageError(f"two queues: `{queue}` and `{rest[0]}`")
+        if not ask_prefix(queue) and not _is_command(rest, values.text("cwd")):
+            raise _not_found(_program(rest))
+    return Line(values, queue, _after_dashes(words, at))
 
 
 def _with_first_word(

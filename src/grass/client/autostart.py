@@ -59,7 +59,7 @@ def start(
 ) -> tuple[Connection, bool]:
     """Return a connection, and whether a daemon had to be started for it."""
     _make(home)
-    lock = os.open(home.start_lock, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = _opened(home.start_lock, os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if asked_for:
@@ -87,7 +87,7 @@ def forget_stop(home: Home) -> None:
 def remember_stop(home: Home) -> None:
     """Leave the mark that keeps commands from starting a daemon."""
     _make(home)
-    os.close(os.open(home.stopped, os.O_WRONLY | os.O_CREAT, 0o600))
+    os.close(_opened(home.stopped, os.O_WRONLY))
 
 
 def wait_until_gone(home: Home) -> None:
@@ -102,7 +102,17 @@ def wait_until_gone(home: Home) -> None:
         os.close(lock)
 
 
+def _opened(path: str, flags: int) -> int:
+    """Open a file of the home, making it; the caller's umask must not lock us out."""
+    before = os.umask(0o077)
+    try:
+        return os.open(path, flags | os.O_CREAT, 0o600)
+    finally:
+        os.umask(before)
+
+
 def _make(home: Home) -> None:
+    before = os.umask(0o077)
     try:
         home.make()
         _check_owner(home)
@@ -111,6 +121,8 @@ def _make(home: Home) -> None:
             f"{home.folder} cannot be made: {error.strerror}",
             "set GRASS_HOME to a folder you may write to",
         ) from error
+    finally:
+        os.umask(before)
 
 
 def _check_owner(home: Home) -> None:

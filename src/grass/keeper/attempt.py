@@ -33,6 +33,7 @@ class Attempt:
         "cgroup",
         "code",
         "exited_at",
+        "found",
         "grace",
         "id",
         "ladder",
@@ -77,6 +78,8 @@ class Attempt:
         self.offset = 0
         self.stderr_offset = 0
         self.suspended = False
+        # Found by its marker, with no pid on record: maybe not the main process.
+        self.found = False
         self.cgroup: str | None = None
         self.ladder: Ladder | None = None
         self.code: int | None = None
@@ -151,6 +154,7 @@ class Attempt:
             "offset": self.offset,
             "stderr_offset": self.stderr_offset,
             "since": self.since,
+            "found": self.found,
         }
 
     def stopping_entry(self, ladder: Ladder) -> Entry:
@@ -255,6 +259,7 @@ def _replay(attempt: Attempt, entry: Entry) -> None:
     elif kind == "started":
         attempt.state = "running"
         attempt.started_at = entry["at"]
+        attempt.found = entry.get("found", False)
         for name in ("pid", "ticks", "offset", "stderr_offset", "since"):
             setattr(attempt, name, entry[name])
     elif kind == "enclosed":

@@ -331,6 +331,7 @@ class Custody:
     def _adopted(self, event: events.Adopted, now: float) -> None:
         attempt = self.attempts[event.id]
         if attempt.state == "starting":
+            attempt.found = attempt.pid is None
             found = events.Spawned(event.id, event.pid, event.ticks, event.at, 0, 0)
             attempt.began(found, now)
             self.want(effects.Publish(attempt.started_entry()))
@@ -343,7 +344,10 @@ class Custody:
 
     def _adopted_ended(self, event: events.AdoptedEnded, now: float) -> None:
         attempt = self.attempts[event.id]
-        attempt.ended_adopted(event.status, event.at)
+        # One found by its marker may be a child of the main process, which had a code
+        # of its own: that is never guessed.
+        status = None if attempt.found else event.status
+        attempt.ended_adopted(status, event.at)
         self._main_is_gone(attempt)
 
     def _adopted_unclear(self, event: events.AdoptedUnclear, now: float) -> None:

@@ -15,6 +15,8 @@ import socket
 import sys
 import time
 
+from grass.keeper.crash import passed_on
+
 _START_S = 20.0
 _BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
@@ -88,7 +90,7 @@ def _spawn(command: list[str], directory: str, writer: int) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        {"PATH": os.defpath, "LANG": "C.UTF-8", **kept},
+        {"PATH": os.defpath, "LANG": "C.UTF-8", **kept, **passed_on()},
         file_actions=(
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, writer, 1),

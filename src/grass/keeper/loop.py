@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
+from grass.keeper.crash import crash_point
 from grass.keeper.jobs import Jobs, utc_us
 from grass.keeper.wire import (
     BadMessage,
@@ -131,7 +132,9 @@ class Loop:
             on_record = self._flush_records()
             self._flush_connections()
             for spec in starts:
-                self.feed(self._spawn(spec) if on_record else _no_space(spec))
+                event = self._spawn(spec) if on_record else _no_space(spec)
+                crash_point("keeper.after-spawn")
+                self.feed(event)
         if self._may_go_on_holding():
             return
         self._flush_records()
@@ -143,6 +146,7 @@ class Loop:
         return boot_s() < self._hold_until
 
     def _spawn(self, spec: events.Spec) -> events.Event:
+        crash_point("keeper.before-spawn")
         try:
             return self._jobs.spawn(spec)
         except Exception as error:  # noqa: BLE001 - every start is answered
@@ -172,6 +176,7 @@ class Loop:
     def children_ended(self) -> None:
         """Collect the children that ended and tell the core."""
         for event in self._jobs.reap():
+            crash_point("keeper.after-reap")
             self.feed(event)
 
     # Connections.
@@ -223,12 +228,14 @@ class Loop:
         for connection in list(self._connections.values()):
             if not connection.backlog and not connection.writing:
                 continue
+            crash_point("keeper.before-publish")
             if not connection.flush():
                 self._drop(connection)
             elif bool(connection.backlog) != connection.writing:
                 connection.writing = not connection.writing
                 mask = select.EPOLLOUT if connection.writing else 0
                 self._epoll.modify(connection.descriptor, select.EPOLLIN | mask)
+            crash_point("keeper.after-publish")
 
     # Effects that are not about processes.
 

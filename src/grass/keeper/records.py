@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from grass.keeper.crash import crash_point
 from grass.keeper.wire import BrokenLine, decode, encode
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Records:
         return self._size + more > limit
 
     def _append(self, data: bytes) -> None:
+        crash_point("keeper.before-record")
         try:
             self._write(self._descriptor, data)
         except OSError:
@@ -71,6 +73,7 @@ class Records:
             os.ftruncate(self._descriptor, self._size)
             raise
         self._size += len(data)
+        crash_point("keeper.after-record")
 
     def rewrite(self, entries: list[Entry]) -> None:
         """Replace the file by the header and these entries, at once or not at all."""
@@ -83,6 +86,7 @@ class Records:
         )
         try:
             self._write(descriptor, data)
+            crash_point("keeper.before-rename")
             os.rename(self._path + ".new", self._path)
         except OSError:
             os.close(descriptor)

@@ -10,6 +10,7 @@ import logging
 import os
 from typing import Any
 
+from grass.keeper.crash import crash_point
 from grass.link.messages import (
     CloseOutput,
     ReadOutput,
@@ -119,8 +120,12 @@ class Worker:
 
     def _flush(self) -> None:
         effects = self._core.take()
+        if effects.to_keeper:
+            crash_point("worker.before-" + effects.to_keeper[0]["v"])
         if self._keeper is not None:
             self._keeper.send(effects.to_keeper)
+        if effects.to_broker:
+            crash_point("worker.before-report")
         for message in effects.to_broker:
             self._link.send(message)
         gone = set(effects.unwatch)

@@ -59,6 +59,7 @@ class Held(msgspec.Struct):
     started: Started | None = None
     stopping: bool = False
     suspended: bool = False
+    recalled: bool = False
     exited: Exited | None = None
 
 
@@ -100,8 +101,7 @@ class WorkerCore:
             case Forget():
                 self._forget(message.attempts)
             case Recall():
-                verb = {"v": "recall", "ids": message.attempts}
-                self._effects.to_keeper.append(verb)
+                self._recall(message.attempts)
             case Units():
                 self._ledger.set_capacity(message.capacity)
             case Resync():
@@ -132,6 +132,10 @@ class WorkerCore:
             return
         leader = self._attempts.get(message.after or "")
         if leader is not None and leader.exited is None:
+            if leader.recalled and leader.after is not None:
+                # The keeper may have dropped it by now, and would not wait for it.
+                self._effects.to_broker.append(Returned(message.attempt, RECALLED))
+                return
             self._take_in(message, message.after)
             return
         excess = self._ledger.excess(message.allocation)
@@ -179,6 +183,12 @@ class WorkerCore:
             self._attempts.pop(attempt, None)
         self._effects.to_keeper.append({"v": "forget", "ids": attempts})
 
+    def _recall(self, attempts: list[str]) -> None:
+        for attempt in attempts:
+            if (held := self._attempts.get(attempt)) is not None:
+                held.recalled = True
+        self._effects.to_keeper.append({"v": "recall", "ids": attempts})
+
     def _keeper_hello(self, listed: list[Verb]) -> None:
         """Bring the worker's books in line with what the keeper really has."""
         self._keeper_ready = True
@@ -199,7 +209,7 @@ class WorkerCore:
         held.suspended = bool(line.get("suspended"))
         if line.get("started_at") is not None:
             self._note_start(held, {**line, "at": line["started_at"]})
-            self._effects.watch[attempt] = (line["pid"], line["ticks"])
+            self._watch(line)
         if line["state"] == "exited" and held.exited is None:
             self._note_exit(held, line)
 
@@ -232,7 +242,12 @@ class WorkerCore:
         if held is None:
             return
         self._effects.to_broker.append(self._note_start(held, line))
-        self._effects.watch[line["id"]] = (line["pid"], line.get("ticks") or 0)
+        self._watch(line)
+
+    def _watch(self, line: Verb) -> None:
+        # Where the keeper is not sure of the main process, its code would be a guess.
+        if not line.get("found"):
+            self._effects.watch[line["id"]] = (line["pid"], line.get("ticks") or 0)
 
     def _exited(self, line: Verb) -> None:
         held = self._attempts.get(line["id"])

@@ -1,0 +1,104 @@
+"""What jobs write: followed, appended, kept apart, and no more than allowed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GRASS, GrassHome
+
+pytestmark = pytest.mark.daemon
+
+MIB = 1 << 20
+
+
+def test_logs_can_be_followed_until_the_job_ends(shared: GrassHome, gate: Fifo) -> None:
+    id = shared.enqueue(f"echo one; read x < {gate}; echo two; exit 3")
+    following = shared.popen("logs", "-f", str(id))
+    assert following.stdout is not None
+    assert following.stdout.readline() == "one\n"
+    gate.tell()
+    rest, errors = following.communicate(timeout=30)
+    assert (rest, errors, following.returncode) == ("two\n", "", 0)
+    assert shared.ok("logs", "last") == "one\ntwo\n"
+
+
+def test_logs_follow_a_job_that_has_not_started(shared: GrassHome) -> None:
+    shared.ok("pause")
+    id = shared.enqueue("--", "echo", "at last")
+    following = shared.popen("logs", "-f", str(id))
+    shared.ok("resume")
+    assert following.communicate(timeout=30)[0] == "at last\n"
+
+
+def test_logs_are_byte_for_byte(shared: GrassHome) -> None:
+    id = shared.enqueue(r"printf '\377\000\033[31mred\r'; echo err >&2")
+    shared.wait(id)
+    ran = subprocess.run(
+        [*GRASS, "logs", str(id)],
+        env=shared.environment,
+        capture_output=True,
+        check=True,
+    )
+    assert ran.stdout == b"\xff\x00\x1b[31mred\rerr\n"
+
+
+def test_output_is_appended_and_each_job_finds_its_own_part(shared: GrassHome) -> None:
+    file = shared.desk / "shared.log"
+    file.write_text("before\n")
+    ids = []
+    for word in ("first", "second"):
+        ids.append(shared.enqueue("--output", "shared.log", "--", "echo", word))
+        shared.wait(ids[-1])
+    assert file.read_text() == "before\nfirst\nsecond\n"
+    assert [shared.logs(id) for id in ids] == ["first\n", "second\n"]
+    offsets = [shared.client.job(id)["attempts"][0]["output_offset"] for id in ids]
+    assert offsets == [len("before\n"), len("before\nfirst\n")]
+
+
+def test_stderr_may_go_its_own_way(shared: GrassHome) -> None:
+    line = "echo out; echo err >&2"
+    id = shared.enqueue("--output", "o.txt", "--stderr", "e.txt", line)
+    shared.wait(id)
+    assert (shared.desk / "o.txt").read_text() == "out\n"
+    assert (shared.desk / "e.txt").read_text() == "err\n"
+    assert shared.ok("logs", "--stderr", str(id)) == "err\n"
+
+
+def test_output_beyond_the_cap_ends_the_job(shared: GrassHome) -> None:
+    id = shared.enqueue("--max-output", "100K", "--", "yes")
+    job = shared.wait(id)
+    assert job["state"] == "failed"
+    assert "output" in job["reason"]
+    assert "output takes" in shared.ok("show")
+
+
+def test_the_second_of_two_finds_its_own_part_of_a_shared_stderr(
+    shared: GrassHome,
+) -> None:
+    (shared.desk / "shared.err").write_text("before\n")
+    ids = []
+    for word in ("first", "second"):
+        line = f"echo {word} out; echo {word} err >&2"
+        ids.append(shared.enqueue("--stderr", "shared.err", line))
+        shared.wait(ids[-1])
+    assert shared.ok("logs", "--stderr", str(ids[1])) == "second err\n"
+    assert [shared.logs(id) for id in ids] == ["first out\n", "second out\n"]
+
+
+def test_a_fast_writer_is_cut_where_its_output_may_end(shared: GrassHome) -> None:
+    line = "head -c 300000000 /dev/zero; sleep 1000"
+    id = shared.enqueue("--max-output", "1M", line)
+    job = shared.wait(id)
+    assert (job["state"], job["reason"]) == ("failed", "output limit")
+    assert Path(job["output"]).stat().st_size == MIB
+    assert job["attempts"][0]["output_bytes"] == MIB
+    assert len(b"".join(shared.client.output(id))) == MIB
+
+
+def test_a_writer_that_ends_before_it_is_noticed_is_cut_too(shared: GrassHome) -> None:
+    id = shared.enqueue("--max-output", "1M", "--", "head", "-c", "3M", "/dev/zero")
+    job = shared.wait(id)
+    assert (job["state"], job["reason"]) == ("failed", "output limit")
+    assert Path(job["output"]).stat().st_size == MIB

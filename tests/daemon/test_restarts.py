@@ -1,0 +1,95 @@
+"""Commands that wait while the daemon is replaced, and daemons that jobs start."""
+
+import signal
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.processes import alive, await_socket
+
+pytestmark = pytest.mark.daemon
+
+
+def test_who_waits_lives_through_a_restart(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    line = f"echo one; echo x > {news}; read x < {gate}; echo two; exit 3"
+    running = home.popen("run", "--require", "{}", line)
+    news.hear()
+    id = home.enqueue("--require", "{}", line)
+    news.hear()
+    following = home.popen("logs", "-f", str(id))
+    for process in (running, following):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "one\n"
+    waiting = [home.popen("wait", str(id)), home.popen("wait", "1-2")]
+    for process in waiting:
+        await_socket(process.pid)
+    home.restart()
+    gate.tell(times=2)
+    assert [process.communicate(timeout=30) for process in waiting] == [("", "")] * 2
+    assert [process.returncode for process in waiting] == [3, 1]
+    assert following.communicate(timeout=30) == ("two\n", "")
+    assert following.returncode == 0
+    assert running.communicate(timeout=30) == ("two\n", "")
+    assert running.returncode == 3
+    home.ok("stop")
+    assert home.log().count("ready: pid") == 2
+    assert "Traceback" not in home.log()
+
+
+@pytest.mark.parametrize("words", [["wait"], ["logs", "-f"], ["events", "-f"]])
+def test_an_interrupted_wait_leaves_no_trace(
+    shared: GrassHome, gate: Fifo, news: Fifo, words: list[str]
+) -> None:
+    id = shared.enqueue(f"echo one; echo x > {news}; read x < {gate}")
+    news.hear()
+    job = [] if words[0] == "events" else [str(id)]
+    waiting = shared.popen(*words, *job)
+    await_socket(waiting.pid)
+    shared.wait(shared.enqueue("--require", "{}", "--", "true"))
+    waiting.send_signal(signal.SIGINT)
+    _, errors = waiting.communicate(timeout=30)
+    assert (waiting.returncode, errors) == (130, "")
+    assert shared.state(id) == "running"
+    gate.tell()
+    shared.wait(id)
+    assert "Traceback" not in shared.log()
+    assert "rror" not in shared.log()
+
+
+def test_a_daemon_that_a_job_restarts_outlives_the_job(home: GrassHome) -> None:
+    before = home.daemon_pid()
+    id = home.enqueue("grass restart && setsid sleep 1000 &")
+    assert home.wait(id)["state"] == "succeeded", home.logs(id)
+    after = home.daemon_pid()
+    again = home.enqueue("grass restart")
+    assert home.wait(again)["state"] == "succeeded", home.logs(again)
+    check_alive(home, [before, after])
+
+
+def test_a_daemon_that_a_job_starts_outlives_the_job(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    before = home.daemon_pid()
+    id = home.enqueue(f"echo x > {news}; read x < {gate}; grass enqueue -- true")
+    news.hear()
+    home.kill_daemon()
+    gate.tell()
+    # Nobody else starts one: this waits until the job's own has come up.
+    while home.daemon_pid() is None:
+        assert alive(int(home.keeper_pid() or 0))
+    assert home.wait(id)["state"] == "succeeded", home.logs(id)
+    assert home.wait(int(home.logs(id)))["state"] == "succeeded"
+    check_alive(home, [before])
+
+
+def check_alive(home: GrassHome, earlier: list[int | None]) -> None:
+    """The daemon is another one, and still there when its job's tree was ended."""
+    pid = home.daemon_pid()
+    assert pid not in (None, *earlier)
+    home.wait(home.enqueue("--", "true"))
+    assert home.daemon_pid() == pid
+    assert home.log().count("ready: pid") == len(earlier) + 1
+    assert "Traceback" not in home.log()

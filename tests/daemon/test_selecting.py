@@ -1,0 +1,96 @@
+"""Which jobs and queues words mean, and input that once led astray."""
+
+import time
+
+import pytest
+
+from tests.support.homes import GrassHome
+
+pytestmark = pytest.mark.daemon
+
+
+def test_a_hostile_pattern_is_answered_in_time(shared: GrassHome) -> None:
+    id = shared.enqueue("--name", "a" * 40 + "!", "--", "true")
+    shared.wait(id)
+    for words in (
+        ("cancel", "name~(a+)+$"),
+        ("show", "name~(a+)+$"),
+        ("wait", "name~(a|a)*$"),
+    ):
+        began = time.monotonic()
+        ran = shared.run(*words)
+        assert time.monotonic() - began < 1, words
+        assert "Traceback" not in ran.stderr
+    assert shared.ok("show", "-q", r"name~^a{40}\!$").split() == [str(id)]
+
+
+def test_a_thousand_ids_can_be_named_one_by_one(shared: GrassHome) -> None:
+    reply = shared.client.enqueue_many(
+        ["true"] * 1200, require="{cpu:0.001}", hold=True
+    )
+    ids = [str(id) for id in range(reply["first"], reply["last"] + 1)]
+    shared.ok("cancel", "--yes", *ids)
+    assert shared.run("wait", *ids).returncode == 1
+    shown = shared.shell(f"grass wait --json $(seq {ids[0]} {ids[-1]}) | wc -c")
+    assert int(shown.stdout) > 1200 * len('{"id":1}')
+
+
+def test_waiting_for_nothing_that_exists_is_an_error(shared: GrassHome) -> None:
+    ended = shared.enqueue("--project", "there", "--", "true")
+    shared.wait(ended)
+    assert shared.run("wait", "--timeout", "0", str(ended)).returncode == 0
+    assert shared.run("wait", "@there").returncode == 0
+    for words in (["@nosuch"], ["name~nosuch"], ["queue:nosuch"], ["999999", "1"]):
+        ran = shared.run("wait", *words)
+        assert ran.returncode == 4, words
+        assert ran.stderr.count("\n") == 1
+
+
+def test_a_queue_named_twice_is_refused(shared: GrassHome) -> None:
+    shared.ok("create-queue", "q2")
+    shared.ok("create-queue", "job1")
+    for words in (
+        ["q2", "--queue", "job1"],
+        ["q2", "--queue", "job1", "--", "true"],
+    ):
+        before = shared.client.overview()["daemon"]["jobs"]
+        ran = shared.run("enqueue", *words)
+        assert ran.returncode in (2, 4), (words, ran.stdout)
+        assert ran.stderr.count("\n") == 1
+        assert shared.client.overview()["daemon"]["jobs"] == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ('{"command":"true","require":{"cpu":999}}', "999"),
+        ('{"command":"true","priority":"high"}', "priority"),
+        ('{"command":"true","after":["999999"]}', "999999"),
+        ('{"command":"echo {gpu}"}', "gpu"),
+        ('{"command":"true","time_limit_s":-1}', "time"),
+        ('{"comand":"true"}', "comand"),
+    ],
+)
+def test_one_bad_line_among_many_is_named(
+    shared: GrassHome, bad: str, said: str
+) -> None:
+    good = '{"command":"true"}\n'
+    before = shared.client.overview()["daemon"]["jobs"]
+    lines = good * 2500 + "# a remark\n\n" + bad + "\n" + good * 10
+    ran = shared.run("enqueue", "--from", "-", input=lines)
+    assert ran.returncode != 0
+    assert "stdin, line 2503" in ran.stderr
+    assert said in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert shared.client.overview()["daemon"]["jobs"] == before
+
+
+@pytest.mark.parametrize(
+    "words", ["show", "show --json", "enqueue -- true", "logs last", "events"]
+)
+def test_a_closed_stdout_is_no_disaster(shared: GrassHome, words: str) -> None:
+    shared.wait(shared.enqueue("--", "echo", "text"))
+    ran = shared.shell(f"grass {words} >&-")
+    assert "Traceback" not in ran.stderr
+    assert ran.stderr.count("\n") <= 1
+    assert "Traceback" not in shared.log()

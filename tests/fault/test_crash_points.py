@@ -1,0 +1,188 @@
+"""Daemon and keeper killed at named places, with jobs in flight.
+
+Whatever was being done there, afterwards ledger, database and output agree: nothing is
+lost, nothing has run twice, and no exit code is wrong.
+"""
+
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from grass.client.client import Client
+from grass.client.connection import Broken
+from grass.errors import GrassError
+from grass.keeper import crash
+from tests.fault.witness import Verdict, judge, line
+from tests.support.homes import GRASS, GrassHome
+from tests.support.processes import PATIENCE_S
+
+pytestmark = pytest.mark.daemon
+
+JOBS = 14
+DAEMON_POINTS = (
+    "broker.before-commit:3",
+    "broker.before-commit:9",
+    "broker.after-commit:2",
+    "broker.after-commit:8",
+    "broker.before-answer:2",
+    "broker.before-answer:7",
+    "broker.before-dispatch:2",
+    "broker.before-dispatch:7",
+    "worker.before-start:1",
+    "worker.before-start:4",
+    "worker.before-forget:1",
+    "worker.before-forget:5",
+    "worker.before-report:2",
+    "worker.before-report:6",
+)
+KEEPER_POINTS = (
+    "keeper.before-record:6",
+    "keeper.after-record:1",
+    "keeper.after-record:7",
+    "keeper.before-spawn:1",
+    "keeper.before-spawn:5",
+    "keeper.after-spawn:1",
+    "keeper.after-spawn:5",
+    "keeper.after-reap:1",
+    "keeper.after-reap:4",
+    "keeper.before-publish:2",
+    "keeper.before-publish:7",
+    "keeper.after-publish:2",
+    "keeper.after-publish:7",
+)
+IDLE_KEEPER_POINTS = (
+    "keeper.before-rename:1",
+    "keeper.before-publish:1",
+    "keeper.after-publish:1",
+    "keeper.before-record:1",
+)
+"""Before any job was started: nothing could have been seen by the keeper alone."""
+KEEPER_DIED = ("the keeper is gone", "the keeper cannot be reached")
+
+
+class Doomed:
+    """A daemon in the foreground that will be killed, or whose keeper will."""
+
+    def __init__(self, home: GrassHome, point: str) -> None:
+        self.home = home
+        self.ledger = home.desk / "ledger"
+        self.numbers: dict[int, int] = {}
+        """Each acknowledged job's id, and the number it was given here."""
+        self.client = Client(home.client.home, may_start=False)
+        self._log = home.desk / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*GRASS, "daemon"],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                cwd=home.desk,
+                env={**home.environment, crash.VARIABLE: point},
+            )
+
+    def enqueue_until_killed(self) -> None:
+        """Go on until the daemon is gone; sends again what was not answered."""
+        self.enqueue_until(lambda: self._process.poll() is not None)
+        assert self._process.returncode == -signal.SIGKILL
+
+    def enqueue_until_keeper_is_killed(self) -> None:
+        """Go on until the daemon has noticed, then kill it as well."""
+        self.enqueue_until(self._keeper_died)
+        self._process.kill()
+        self._process.wait()
+
+    def _keeper_died(self) -> bool:
+        told = self._log.read_text()
+        return any(words in told for words in KEEPER_DIED)
+
+    def enqueue_until(self, over: Callable[[], bool]) -> None:
+        """Enqueue one job after the other until something has happened."""
+        deadline = time.monotonic() + PATIENCE_S
+        number = 1
+        while not over():
+            assert time.monotonic() < deadline, "the place was never reached"
+            if number > JOBS or not self._enqueued(number):
+                time.sleep(0.005)
+            else:
+                number += 1
+
+    def _enqueued(self, number: int) -> bool:
+        try:
+            reply = self.client.once("POST", "/jobs", self.body(number))
+        except (Broken, GrassError):
+            return False
+        self.numbers[reply["first"]] = number
+        return True
+
+    def body(self, number: int) -> dict[str, object]:
+        """Give the call by which a job is enqueued, the same each time."""
+        seconds = 0.02 * (number % 4)
+        job = {
+            "command": line(self.ledger, number, seconds),
+            "name": str(number),
+            "require": "{cpu:0.25}",
+        }
+        directory = str(self.home.desk)
+        return {"jobs": [job], "key": f"job-{number}", "directory": directory}
+
+    def finish(self) -> Verdict:
+        """Start another daemon, enqueue the rest, and tell how all of it ended."""
+        self.client.close()
+        self.home.ok("start")
+        for number in range(1, JOBS + 1):
+            reply = self.home.client.once("POST", "/jobs", self.body(number))
+            known = self.numbers.setdefault(reply["first"], number)
+            assert known == number
+        self.home.wait(*self.numbers)
+        return judge(self.home, self.ledger, self.numbers)
+
+    def close(self) -> None:
+        """Kill it, if nothing else did."""
+        self.client.close()
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture
+def doomed(cold: GrassHome, request: pytest.FixtureRequest) -> Iterator[Doomed]:
+    one = Doomed(cold, request.param)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("doomed", DAEMON_POINTS, indirect=True)
+def test_a_daemon_killed_there_leaves_nothing_undone(doomed: Doomed) -> None:
+    doomed.enqueue_until_killed()
+    verdict = doomed.finish()
+    assert verdict.fine
+    assert verdict.called_lost == []
+
+
+@pytest.mark.parametrize("doomed", IDLE_KEEPER_POINTS, indirect=True)
+def test_a_keeper_killed_before_any_start_loses_nothing(doomed: Doomed) -> None:
+    doomed.enqueue_until_keeper_is_killed()
+    verdict = doomed.finish()
+    assert verdict.fine
+    assert verdict.called_lost == []
+
+
+@pytest.mark.parametrize("doomed", KEEPER_POINTS, indirect=True)
+def test_a_keeper_killed_there_takes_at_most_what_only_it_saw(doomed: Doomed) -> None:
+    doomed.enqueue_until_keeper_is_killed()
+    verdict = doomed.finish()
+    assert verdict.fine
+    for one in verdict.called_lost:
+        assert one.reason is not None
+        assert "keeper was killed" in one.reason
+
+
+def test_no_job_sees_the_wish(cold: GrassHome) -> None:
+    with contextlib.closing(Doomed(cold, "nowhere:1")) as daemon:
+        daemon.enqueue_until(cold.folder.joinpath("grass.sock").exists)
+        job = {"command": ["env"], "name": "1"}
+        reply = daemon.client.once("POST", "/jobs", {"jobs": [job]})
+        cold.wait(reply["first"])
+        assert crash.VARIABLE not in cold.logs(reply["first"])

@@ -1,0 +1,60 @@
+"""Attempts whose end nobody saw."""
+
+import time
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.processes import PATIENCE_S, kill
+
+pytestmark = pytest.mark.daemon
+
+
+def await_start(home: GrassHome, news: Fifo, id: int) -> int:
+    """Return a job's pid once the store knows it, too."""
+    pid = int(news.hear())
+    deadline = time.monotonic() + PATIENCE_S
+    while home.client.job(id)["pid"] != pid:
+        assert time.monotonic() < deadline, "its start was never written down"
+    return pid
+
+
+def lose(home: GrassHome, *pids: int) -> None:
+    """End everything as a power cut would."""
+    home.kill_daemon()
+    home.kill_keeper()
+    for pid in pids:
+        kill(pid)
+    home.pretend_other_boot()
+
+
+def test_what_a_lost_job_wrote_can_be_read(home: GrassHome, news: Fifo) -> None:
+    id = home.enqueue(f"echo last words; echo $$ > {news}; exec sleep 1000")
+    lose(home, await_start(home, news, id))
+    job = home.wait(id)
+    assert (job["state"], job["exit_code"]) == ("lost", None)
+    assert home.ok("logs", str(id)) == "last words\n"
+    assert home.ok("logs", "-f", str(id)) == "last words\n"
+    assert home.client.explain(id)["last_lines"] == ["last words"]
+    assert home.run("wait", str(id)).returncode == 125
+
+
+def test_a_lost_job_runs_again_only_as_often_as_allowed(
+    home: GrassHome, news: Fifo
+) -> None:
+    line = f"echo attempt {{attempt}}; echo $$ > {news}; exec sleep 1000"
+    once = home.enqueue("--retries", "5", line)
+    pid = await_start(home, news, once)
+    again = home.enqueue("--retry-lost", "1", line)
+    other = await_start(home, news, again)
+    lose(home, pid, other)
+    assert home.wait(once)["state"] == "lost"
+    second = await_start(home, news, again)
+    lose(home, second)
+    job = home.wait(again)
+    assert job["state"] == "lost"
+    assert [one["state"] for one in job["attempts"]] == ["lost", "lost"]
+    assert [one["exit_code"] for one in job["attempts"]] == [None, None]
+    printed = [home.ok("logs", "--attempt", number, str(again)) for number in "12"]
+    assert printed == ["attempt 1\n", "attempt 2\n"]

@@ -1,0 +1,93 @@
+"""When daemon and keeper lived, and what follows for an exit that is not known.
+
+An attempt may be called lost only if nobody who lived could have learned how its
+process ended: its keeper was killed, and either this kernel tells nobody but the parent
+or no daemon held the process when it ended and was there to say so afterwards.
+"""
+
+import os
+import time
+from typing import NamedTuple
+
+from tests.fault.witness import Attempt, Life
+
+KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
+KERNEL_TELLS = KERNEL >= (6, 15)
+"""Whether the exit code of a process whose parent was killed can be learned."""
+
+HELD_AFTER_S = 1.0
+"""By then a daemon has surely opened a process that it was told of."""
+SLACK_S = 1.0
+"""How late a busy machine may be with what takes no time."""
+
+
+class Span(NamedTuple):
+    """From one moment to another."""
+
+    begin: float
+    end: float
+
+    def has(self, moment: float) -> bool:
+        """Tell whether a moment lies within, or close by."""
+        return self.begin - SLACK_S <= moment <= self.end + SLACK_S
+
+
+class Timeline:
+    """What the one who kills has seen."""
+
+    def __init__(self) -> None:
+        self.daemons: list[Span] = []
+        self.gaps: list[Span] = []
+        """While no keeper watched any process."""
+        self._daemon_since: float | None = None
+        self._gap_since: float | None = None
+
+    def daemon_ready(self) -> None:
+        if self._daemon_since is None:
+            self._daemon_since = time.time()
+
+    def daemon_killed(self) -> None:
+        if self._daemon_since is not None:
+            self.daemons.append(Span(self._daemon_since, time.time()))
+        self._daemon_since = None
+
+    def keeper_still(self) -> None:
+        """The keeper was stopped or killed: from now on it notices nothing."""
+        if self._gap_since is None:
+            self._gap_since = time.time()
+
+    def keeper_watches(self) -> None:
+        """A keeper goes on, or another one was seen at work."""
+        if self._gap_since is not None:
+            self.gaps.append(Span(self._gap_since, time.time()))
+        self._gap_since = None
+
+    def end(self) -> None:
+        """Close what is open."""
+        self.daemon_killed()
+        self.keeper_watches()
+
+    def could_be_told(self, one: Attempt, life: Life | None) -> bool:
+        """Tell whether somebody knew how a process ended that is called lost."""
+        if life is None or life.started_at is None or life.ended_at is None:
+            return not any(gap.has(one.started_at) for gap in self.gaps)
+        unseen = Span(life.started_at, one.finished_at)
+        killed = [gap for gap in self.gaps if _overlap(gap, unseen)]
+        if not killed:
+            return True
+        if not KERNEL_TELLS:
+            return False
+        watched = not any(gap.has(life.ended_at) for gap in killed)
+        return watched or self._was_held(life.started_at, life.ended_at, one)
+
+    def _was_held(self, started: float, ended: float, one: Attempt) -> bool:
+        return any(
+            max(started, daemon.begin) + HELD_AFTER_S <= ended
+            and daemon.end >= one.finished_at + SLACK_S
+            for daemon in self.daemons
+        )
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    begin = max(one.begin, other.begin) - SLACK_S
+    return begin <= min(one.end, other.end) + SLACK_S

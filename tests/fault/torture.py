@@ -1,0 +1,252 @@
+"""Daemon and keeper killed and stopped at random, while jobs come in, run and end.
+
+Everything that is drawn comes from one seed. Callers go on enqueueing and repeat what
+was not answered; the jobs' own ledger is the witness of what came of it.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import select
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from grass.client.client import Client
+from grass.client.connection import Broken, open_connection
+from grass.errors import GrassError
+from tests.fault.timeline import Timeline
+from tests.fault.witness import line
+from tests.support.homes import GrassHome
+
+IN_FLIGHT = 50
+MOST_WAITING = 25
+CALLERS = 2
+QUEUE = "torture"
+LONGEST_LIFE_S = 0.5
+LONGEST_STOP_S = 0.3
+STOPPED_FIRST = 0.2
+"""The share of kills before which something is stopped for a while."""
+READY_FIRST = 0.5
+"""The share of kills that wait for a daemon that answers."""
+DRAIN_S = 120.0
+BURST = 5
+"""How many jobs a caller enqueues before it looks how many wait."""
+UNFINISHED = ("held", "waiting", "queued", "running")
+
+
+class Caller(threading.Thread):
+    """Goes on enqueueing; what was not answered is sent again under the same key."""
+
+    def __init__(self, torture: "Torture") -> None:
+        super().__init__(daemon=True)
+        self._torture = torture
+        self._client = Client(torture.home.client.home)
+        self.errors: Counter[tuple[str, str]] = Counter()
+        self.numbers: dict[int, int] = {}
+
+    def run(self) -> None:
+        while not self._torture.enough.is_set():
+            if self._patiently(self._waiting) >= IN_FLIGHT + MOST_WAITING:
+                self._torture.enough.wait(0.05)
+                continue
+            for _ in range(BURST):
+                self._enqueue()
+        self._client.close()
+
+    def _waiting(self) -> int:
+        return unfinished(self._client)
+
+    def _enqueue(self) -> None:
+        number = self._torture.next_number()
+        body = self._torture.body(number)
+        job = self._patiently(lambda: self._client.once("POST", "/jobs", body)["first"])
+        self.numbers[job] = number
+
+    def _patiently(self, call: Callable[[], int]) -> int:
+        while True:
+            try:
+                return call()
+            except Broken:
+                pass
+            except GrassError as error:
+                self.errors[type(error).__name__, str(error).split(":")[0]] += 1
+            time.sleep(0.01)
+
+
+class Victim:
+    """A process held by descriptor, so that no other is ever hit in its place."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self._descriptor = descriptor
+
+    @classmethod
+    def of(cls, pid: int, word: bytes) -> "Victim | None":
+        """Take hold of a process, if its command line has this word."""
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+        try:
+            said = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            said = b""
+        if word in said:
+            return cls(pid, descriptor)
+        os.close(descriptor)
+        return None
+
+    def __enter__(self) -> "Victim":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._descriptor)
+
+    def send(self, number: int) -> None:
+        """Send a signal; after SIGKILL, return when the process is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, number)
+        if number == signal.SIGKILL:
+            assert select.select([self._descriptor], [], [], 30.0)[0], self.pid
+
+
+class Torture:
+    """One run: a home, those who enqueue, and the one who kills."""
+
+    def __init__(self, home: GrassHome, seed: int) -> None:
+        self.home = home
+        self.ledger = home.desk / "ledger"
+        self.enough = threading.Event()
+        self.timeline = Timeline()
+        self.done: Counter[str] = Counter()
+        self._seed = seed
+        self._chance = random.Random(seed)
+        self._counter = itertools.count(1)
+        self._lock = threading.Lock()
+        self._callers = [Caller(self) for _ in range(CALLERS)]
+
+    # What callers need.
+
+    def next_number(self) -> int:
+        with self._lock:
+            return next(self._counter)
+
+    def body(self, number: int) -> dict[str, object]:
+        """Give the call that enqueues a job, the same each time it is made."""
+        chance = random.Random(f"{self._seed} {number}")
+        seconds = chance.choice((0.0, 0.05, 0.3, 1.0, 2.0)) * (0.5 + chance.random())
+        job = {
+            "command": line(self.ledger, number, seconds),
+            "name": str(number),
+            "queue": QUEUE,
+            "require": "{slot:1}",
+        }
+        directory = str(self.home.desk)
+        return {"jobs": [job], "key": f"{self._seed}-{number}", "directory": directory}
+
+    # The one who kills.
+
+    def run(self, kills: list[str], progress: Callable[[int], None]) -> None:
+        """Kill what the list names, one after the other."""
+        self.home.ok("start")
+        self.home.ok("create-queue", QUEUE, "--json", f"{{slot:{IN_FLIGHT}}}")
+        for caller in self._callers:
+            caller.start()
+        try:
+            for number, victim in enumerate(kills):
+                self._live_for_a_while()
+                if self._chance.random() < STOPPED_FIRST:
+                    self._stop_something()
+                self._kill(victim)
+                progress(number + 1)
+        finally:
+            self.enough.set()
+        for caller in self._callers:
+            caller.join()
+
+    def _live_for_a_while(self) -> None:
+        """Let daemon and keeper come up, or be caught on their way."""
+        if self._chance.random() < READY_FIRST:
+            while not self._sees_both():
+                time.sleep(0.005)
+        until = time.monotonic() + self._chance.random() * LONGEST_LIFE_S
+        while time.monotonic() < until:
+            self._sees_both()
+            time.sleep(0.005)
+
+    def _sees_both(self) -> bool:
+        connection = open_connection(self.home.client.home.socket)
+        if connection is None:
+            return False
+        connection.close()
+        # A daemon listens only after a keeper has told it all.
+        self.timeline.daemon_ready()
+        if self.home.keeper_pid() is None:
+            return False
+        self.timeline.keeper_watches()
+        return True
+
+    def _stop_something(self) -> None:
+        name = self._chance.choice(("daemon", "keeper"))
+        goes_on = self._chance.random() < 0.7
+        pause = self._chance.random() * LONGEST_STOP_S
+        with self._seized(name) as victim:
+            self._note_harm(name, killed=not goes_on)
+            victim.send(signal.SIGSTOP)
+            time.sleep(pause)
+            victim.send(signal.SIGCONT if goes_on else signal.SIGKILL)
+        self.done[f"{name} stopped"] += 1
+
+    def _kill(self, name: str) -> None:
+        with self._seized(name) as victim:
+            self._note_harm(name, killed=True)
+            victim.send(signal.SIGKILL)
+
+    def _note_harm(self, name: str, *, killed: bool) -> None:
+        if name == "keeper":
+            self.timeline.keeper_still()
+        elif killed:
+            self.timeline.daemon_killed()
+        if killed:
+            self.done[f"{name} killed"] += 1
+
+    def _seized(self, name: str) -> Victim:
+        """Take hold of the daemon or keeper that lives now, however long it takes."""
+        home = self.home
+        find = home.daemon_pid if name == "daemon" else home.keeper_pid
+        word = b"\0daemon\0" if name == "daemon" else os.fsencode(home.folder)
+        while True:
+            pid = find()
+            # A new one may hold the lock that has not yet put its pid there.
+            if pid is not None and (victim := Victim.of(pid, word)) is not None:
+                return victim
+            time.sleep(0.002)
+
+    def drain(self) -> None:
+        """Wait until every job has ended."""
+        deadline = time.monotonic() + DRAIN_S
+        while left := unfinished(self.home.client):
+            assert time.monotonic() < deadline, f"{left} jobs do not end"
+            time.sleep(0.05)
+        self.timeline.end()
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """Every acknowledged job's id, and the number it was given here."""
+        return {id: n for one in self._callers for id, n in one.numbers.items()}
+
+    @property
+    def errors(self) -> Counter[tuple[str, str]]:
+        """What callers were told besides that the connection broke."""
+        return sum((one.errors for one in self._callers), Counter())
+
+
+def unfinished(client: Client) -> int:
+    """Count the jobs that have not ended."""
+    counts = client.overview()["counts"]
+    return sum(int(counts.get(state, 0)) for state in UNFINISHED)

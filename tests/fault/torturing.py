@@ -1,0 +1,143 @@
+"""A whole run of torture, from its seed to its table.
+
+`python -m tests.fault.torturing --kills 5000` kills the daemon that often, and the
+keeper once for ten of these; it prints the seed first, then how far it is, and a table.
+"""
+
+import argparse
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.fault.timeline import KERNEL_TELLS
+from tests.fault.torture import Torture
+from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_once
+from tests.support.homes import GrassHome
+
+KEEPER_SHARE = 10
+"""One kill of the keeper comes with so many of the daemon."""
+REPORT_EVERY = 50
+CLOCK_S = 0.05
+
+
+class Result(NamedTuple):
+    """What came of a run."""
+
+    done: Counter[str]
+    jobs: int
+    verdict: Verdict
+    could_be_told: list[int]
+    """Called lost although somebody knew how they ended."""
+    given_up: list[int]
+    """Called lost while they were alive."""
+    most_alive: int
+    errors: Counter[tuple[str, str]]
+
+    @property
+    def fine(self) -> bool:
+        """Tell whether every promise was kept."""
+        return self.verdict.fine and not self.could_be_told and not self.given_up
+
+
+def torture(
+    home: GrassHome,
+    seed: int,
+    kills: tuple[int, int],
+    progress: Callable[[int], None] = lambda _done: None,
+) -> Result:
+    """Kill the daemon and the keeper so many times, and judge what is left."""
+    victims = ["daemon"] * kills[0] + ["keeper"] * kills[1]
+    random.Random(seed).shuffle(victims)
+    run = Torture(home, seed)
+    run.run(victims, progress)
+    run.drain()
+    told = lives(run.ledger)
+    verdict = judge(home, run.ledger, run.numbers)
+    lost = [(one, _last(told, one.number)) for one in verdict.called_lost]
+    timeline = run.timeline
+    return Result(
+        run.done,
+        len(run.numbers),
+        verdict,
+        [one.number for one, life in lost if timeline.could_be_told(one, life)],
+        [one.number for one, life in lost if _outlived(one, life)],
+        most_at_once(run.ledger),
+        run.errors,
+    )
+
+
+def _last(told: dict[int, list[Life]], number: int) -> Life | None:
+    return told[number][-1] if number in told else None
+
+
+def _outlived(one: Attempt, life: Life | None) -> bool:
+    if life is None or life.ended_at is None:
+        return False
+    return life.ended_at > one.finished_at + CLOCK_S
+
+
+def table(result: Result) -> str:
+    """Write what came of a run, one row for each count."""
+    verdict, done = result.verdict, result.done
+    tells = "yes" if KERNEL_TELLS else "no"
+    rows: list[tuple[str, object]] = [
+        ("kills of the daemon", done["daemon killed"]),
+        ("kills of the keeper", done["keeper killed"]),
+        ("stops of the daemon", done["daemon stopped"]),
+        ("stops of the keeper", done["keeper stopped"]),
+        ("jobs", result.jobs),
+        ("most alive at once", result.most_alive),
+        ("lost", len(verdict.lost)),
+        ("run twice", len(verdict.twice)),
+        ("wrong exit codes", len(verdict.wrong)),
+        ("output not as written", len(verdict.unlike)),
+        ("attempts called lost", len(verdict.called_lost)),
+        ("  of these somebody knew the end", len(result.could_be_told)),
+        ("  of these still alive then", len(result.given_up)),
+        ("kernel tells the exit to others", tells),
+    ]
+    rows += [(f"told: {kind}: {text}", n) for (kind, text), n in result.errors.items()]
+    return "".join(f"{name:<40} {value!s:>8}\n" for name, value in rows)
+
+
+def main() -> int:
+    """Run for as long as asked; returns 1 when a promise was broken."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=5000)
+    parser.add_argument("--keeper-kills", type=int)
+    parser.add_argument("--seed", type=int, default=secrets.randbits(32))
+    asked = parser.parse_args()
+    keeper = asked.keeper_kills
+    kills = (asked.kills, asked.kills // KEEPER_SHARE if keeper is None else keeper)
+    folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
+    sys.stdout.write(f"seed {asked.seed}, in {folder}\n")
+    home = GrassHome(folder)
+    began = time.monotonic()
+
+    def progress(done: int) -> None:
+        if done % REPORT_EVERY == 0 or done == sum(kills):
+            spent = time.monotonic() - began
+            sys.stdout.write(f"{done} of {sum(kills)} kills, {spent:.0f} s\n")
+            sys.stdout.flush()
+
+    try:
+        result = torture(home, asked.seed, kills, progress)
+    finally:
+        home.end()
+    sys.stdout.write(table(result))
+    if not result.fine:
+        sys.stdout.write(f"broken: {result}\nkept in {folder}\n")
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

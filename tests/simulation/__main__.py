@@ -1,0 +1,13 @@
+"""`python -m tests.simulation SEED` tells one seed's whole story."""
+
+import sys
+
+from tests.simulation.runner import run_seed
+
+result = run_seed(int(sys.argv[1]), tail=100_000)
+sys.stdout.write("\n".join(result.tail) + "\n")
+verdict = result.problem or "all is well"
+sys.stdout.write(f"seed {result.seed}: {verdict}\n")
+sys.stdout.write(f"{result.events} events, {dict(result.faults)}\n")
+sys.stdout.write(f"trace {result.trace_hash}\n")
+sys.exit(1 if result.problem else 0)

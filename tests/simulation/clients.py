@@ -1,0 +1,312 @@
+"""People and programs that want something of the broker, and do not wait for ever.
+
+Whoever gets no answer asks again, with the same key where there is one; the impatient
+ask again while the first call is still under way. What is answered is a promise, and is
+looked up in the store the moment it is given.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from grass.broker.calls import (
+    Call,
+    Cancel,
+    Continue,
+    Done,
+    Edit,
+    Enqueue,
+    Enqueued,
+    Hold,
+    NewJob,
+    Release,
+    Rerun,
+    SetPaused,
+    Settings,
+    Suspend,
+)
+from grass.errors import (
+    Busy,
+    GrassError,
+    NeverFits,
+    NotFound,
+    Refused,
+    StorageError,
+    UsageError,
+)
+from grass.model import dependencies
+from tests.simulation.machine import Machine
+from tests.simulation.world import MILLISECOND, SECOND, Violation
+
+HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
+"""What a caller may be told; anything else is a defect."""
+LONGEST_PATIENCE_S = 5.0
+KINDS = {
+    Cancel: "cancelled",
+    Hold: "held",
+    Release: "released",
+    Suspend: "suspended",
+    Continue: "continued",
+    Edit: "edited",
+    Rerun: "rerun",
+}
+
+
+class Request:
+    """One wish of one caller, until it is answered or given up."""
+
+    def __init__(
+        self, machine: Machine, name: str, make: Callable[[str], Call], patience: float
+    ) -> None:
+        """`make` builds the call anew for every try."""
+        self.alive = True
+        self.answered = False
+        self._machine = machine
+        self._world = machine.world
+        self._name = name
+        self._make = make
+        self._patience = patience
+        self.call: Call | None = None
+
+    def ask(self) -> None:
+        """Send the call, and come back if no answer came."""
+        broker = self._machine.broker
+        if broker is None:
+            self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
+            return
+        self.call = self._make(self._name)
+        if isinstance(self.call, Rerun):
+            self._machine.auditor.cancelled.difference_update(self.call.jobs)
+        self._world.note(f"asks {type(self.call).__name__} {self._name}")
+        broker.call(self.call, self)
+        self._later(int(self._patience * SECOND))
+        self._patience = min(LONGEST_PATIENCE_S, 1.5 * self._patience)
+
+    def _later(self, delay_us: int) -> None:
+        self._world.after(delay_us, f"asks again {self._name}", self.ask, self)
+
+    def answer(self, outcome: object) -> None:
+        """Take an answer; an error of the disk is a reason to ask again."""
+        self._world.note(f"answers {self._name} {_short(outcome)}")
+        if isinstance(outcome, StorageError):
+            return
+        self._check(outcome)
+        self.answered = True
+        self.alive = False
+
+    def _check(self, outcome: object) -> None:
+        if isinstance(outcome, GrassError):
+            if not isinstance(outcome, HONEST):
+                raise Violation(f"{self._name} was told {outcome!r}")
+        elif isinstance(outcome, Enqueued):
+            self._check_enqueued(outcome)
+        elif isinstance(outcome, Done):
+            self._check_done(outcome)
+
+    def _check_enqueued(self, reply: Enqueued) -> None:
+        assert isinstance(self.call, Enqueue)
+        expected = len(self.call.jobs)
+        jobs = [
+            self._machine.disk.jobs.get(number)
+            for number in range(reply.first, reply.last + 1)
+        ]
+        names = {None if job is None else job.name for job in jobs}
+        if len(jobs) != expected or names != {self._name}:
+            raise Violation(f"{self._name} was acknowledged and is not in the store")
+
+    def _check_done(self, reply: Done) -> None:
+        kind = _kind(self.call)
+        auditor = self._machine.auditor
+        if isinstance(self.call, SetPaused):
+            reply.jobs = []
+            if (self._name, kind, None) not in auditor.noted:
+                raise Violation(
+                    f"{self._name} was acknowledged and is not in the store"
+                )
+        for job in reply.jobs:
+            if (self._name, kind, job) not in auditor.noted:
+                raise Violation(
+                    f"{kind} {job} was acknowledged and is not in the store"
+                )
+        if isinstance(self.call, Cancel):
+            auditor.cancelled.update(self._still_cancelled(reply.jobs))
+
+    def _still_cancelled(self, jobs: list[int]) -> list[int]:
+        """Leave out jobs that somebody ran again in the meantime."""
+        disk = self._machine.disk
+        return [
+            number
+            for number in jobs
+            if (job := disk.jobs.get(number)) is not None
+            and (job.stopping_since is not None or job.state == "cancelled")
+        ]
+
+
+class Clients:
+    """All callers of one run."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Begin with nobody."""
+        self.requests: list[Request] = []
+        self._sizes: dict[str, int] = {}
+        self._machine = machine
+        self._world = machine.world
+        rng = self._world.rng
+        self._short = rng.random() < 0.35
+        self._one_shape = self._short and rng.random() < 0.8
+        self._retry_lost = rng.random() < 0.5
+        self._verbs = [Cancel, Hold, Release, Suspend, Continue, Edit, Rerun, SetPaused]
+        rng.shuffle(self._verbs)
+        del self._verbs[rng.randint(2, 8) :]
+
+    def plan(self, until_us: int, enqueues: int, verbs: int) -> None:
+        """Decide who asks for something, and when."""
+        for _ in range(enqueues):
+            self._world.after(self._world.between(0, until_us), "", self.enqueue)
+        for _ in range(verbs):
+            self._world.after(self._world.between(0, until_us), "", self.some_verb)
+
+    def size_of(self, name: str) -> int:
+        """Tell for how many jobs a request asked."""
+        return self._sizes[name]
+
+    def ask(self, make: Callable[[str], Call], size: int = 0) -> None:
+        """Make a wish, maybe for so many jobs."""
+        name = f"r{len(self.requests) + 1}"
+        self._sizes[name] = size
+        patience = 0.02 * 200 ** self._world.rng.random()
+        request = Request(self._machine, name, make, patience)
+        self.requests.append(request)
+        request.ask()
+
+    # Enqueue.
+
+    def enqueue(self) -> None:
+        """Ask for a job, or for an array of them."""
+        rng = self._world.rng
+        size = rng.choice((0, 0, 0, 2, 3, 6))
+        settings = self._settings(array=size > 0)
+        wanted = [
+            one.job for one in dependencies.read(settings.after, self._last_job())
+        ]
+
+        def make(name: str) -> Call:
+            jobs = [
+                NewJob(("work",), settings, name=name, index=n) for n in range(size)
+            ]
+            jobs = jobs or [NewJob(("work",), settings, name=name)]
+            return Enqueue("uid:1", jobs, name, wanted=wanted)
+
+        self.ask(make, max(1, size))
+
+    def _settings(self, *, array: bool) -> Settings:
+        rng = self._world.rng
+        plain = self._one_shape and rng.random() < 0.9
+        odd = 0.0 if plain else 1.0
+        return Settings(
+            request=(("cpu", 10_000),) if plain else self._request(),
+            priority=0 if plain else rng.choice((0, 0, 0, 1, -1)),
+            env=(("SHORT", "1" if self._short else "0"),),
+            after=self._after() if rng.random() < 0.3 * odd else (),
+            begin_at=self._begin_at() if rng.random() < 0.1 * odd else None,
+            hold=rng.random() < 0.1 * odd,
+            grace_s=rng.choice((0.0, 0.5, 2.0)),
+            time_limit_s=rng.choice((0.05, 1.0)) if rng.random() < 0.1 * odd else None,
+            retries=rng.choice((0, 0, 1, 2)),
+            backoff_s=rng.choice((0.0, 0.0, 0.3)),
+            retry_lost=rng.choice((0, 1, 2)) if self._retry_lost else 0,
+            at_most=1 if array and rng.random() < 0.3 * odd else None,
+        )
+
+    def _request(self) -> tuple[tuple[str, int], ...]:
+        rng = self._world.rng
+        wishes: dict[str, int] = {}
+        for kind, units in self._machine.capacity.items():
+            if kind == "cpu" or rng.random() < 0.4:
+                most = min(2, len(units))
+                wishes[kind] = rng.choice((5_000, 10_000, 10_000, most * 10_000))
+        return tuple(sorted(wishes.items()))
+
+    def _begin_at(self) -> int:
+        return self._world.wall_us + self._world.between(-SECOND, 5 * SECOND)
+
+    def _after(self) -> tuple[str, ...]:
+        rng, last = self._world.rng, self._last_job()
+        if not last:
+            return ()
+        chosen = {rng.randint(max(1, last - 8), last) for _ in range(rng.randint(1, 2))}
+        needs = ("any", "any", "succeeded", "failed")
+        return tuple(f"{job}:{rng.choice(needs)}" for job in sorted(chosen))
+
+    def _last_job(self) -> int:
+        return int(self._machine.disk.meta["last_job"])
+
+    # The other verbs.
+
+    def some_verb(self) -> None:
+        """Do something to some jobs."""
+        rng = self._world.rng
+        verb = rng.choice(self._verbs)
+        if verb is SetPaused:
+            queue = rng.choice((None, "default"))
+            self.ask(lambda name: SetPaused(name, True, queue))
+            resume = lambda: self.ask(lambda name: SetPaused(name, False, queue))  # noqa: E731
+            self._world.after(self._world.between(0, 3 * SECOND), "", resume)
+            return
+        jobs = self._some_jobs(verb)
+        if not jobs:
+            return
+        if verb is Edit:
+            changes = self._changes()
+            named = dependencies.read(changes.get("after", ()), self._last_job())
+            wanted = [one.job for one in named]
+            self.ask(lambda name: Edit(name, list(jobs), changes, wanted=wanted))
+        elif verb is Rerun:
+            hold = rng.random() < 0.1
+            self.ask(lambda name: Rerun(name, list(jobs), {}, hold, wanted=list(jobs)))
+        elif verb is Cancel:
+            grace = rng.choice((None, 0.0, 0.2))
+            self.ask(lambda name: Cancel(name, list(jobs), grace))
+        else:
+            self.ask(lambda name: verb(name, list(jobs)))
+
+    def _some_jobs(self, verb: type) -> list[int]:
+        rng, disk = self._world.rng, self._machine.disk
+        fitting = _FITTING.get(verb, ())
+        ready = [job.id for job in disk.jobs.values() if job.state in fitting]
+        if not ready or rng.random() < 0.15:
+            ready = list(disk.jobs)
+        return rng.sample(ready, min(len(ready), rng.randint(1, 3)))
+
+    def _changes(self) -> dict[str, Any]:
+        rng = self._world.rng
+        changes: dict[str, Any] = {"priority": rng.randint(-1, 2)}
+        if rng.random() < 0.3:
+            changes["after"] = self._after()
+        if rng.random() < 0.3:
+            changes["request"] = self._request()
+        return changes
+
+
+_FITTING: dict[type, tuple[str, ...]] = {
+    Cancel: ("held", "waiting", "queued", "running", "running"),
+    Hold: ("waiting", "queued"),
+    Release: ("held",),
+    Suspend: ("running",),
+    Continue: ("running",),
+    Edit: ("held", "waiting", "queued"),
+    Rerun: ("succeeded", "failed", "cancelled", "lost"),
+}
+
+
+def _kind(call: Call | None) -> str:
+    if isinstance(call, SetPaused):
+        return "paused" if call.paused else "resumed"
+    return KINDS[type(call)]  # type: ignore[index]
+
+
+def _short(outcome: object) -> str:
+    if isinstance(outcome, GrassError):
+        return type(outcome).__name__
+    if isinstance(outcome, Enqueued):
+        return f"{outcome.first}-{outcome.last}"
+    return f"{getattr(outcome, 'jobs', '')}"

@@ -1,0 +1,111 @@
+"""The walker: what must hold after every step, in memory as on disk.
+
+The cheap questions are asked after every event, the costly ones now and then: whether
+the books of the scheduler add up, and whether a broker loaded from the disk would know
+exactly what this one knows.
+"""
+
+from grass.broker.core import BrokerCore
+from grass.model.job import Job
+from grass.model.lifecycle import ENDED, JobState
+from tests.simulation.broker_shell import SimBroker
+from tests.simulation.machine import Machine
+from tests.simulation.world import Violation
+from tests.support.brokerage import check, memory
+
+BOOKS_EVERY, TWIN_EVERY = 41, 173
+
+
+class Walker:
+    """Looks at a machine after every event."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Begin with nothing looked at."""
+        self._machine = machine
+        self._steps = 0
+        self._line = 0
+
+    def look(self) -> None:
+        """Ask what is due to be asked."""
+        self._steps += 1
+        machine = self._machine
+        if machine.worker is not None:
+            check_worker(machine)
+        if machine.disk.last_event != self._line:
+            self._line = machine.disk.last_event
+            check_order(machine)
+        if machine.broker is not None:
+            if self._steps % BOOKS_EVERY == 0:
+                check_books(machine.broker)
+            if self._steps % TWIN_EVERY == 0 and machine.broker.settled:
+                check_twin(machine, machine.broker)
+
+
+def check_worker(machine: Machine) -> None:
+    """Check that the worker gives out no unit beyond its capacity."""
+    assert machine.worker is not None
+    ledger = machine.worker.core._ledger
+    for (kind, unit), amount in ledger._held.items():
+        if not 0 < amount <= machine.capacity.get(kind, {}).get(unit, 0):
+            raise Violation(f"the worker gives out {amount} of {kind} {unit}")
+
+
+def check_order(machine: Machine) -> None:
+    """Check that none was placed before another of its shape that came first."""
+    disk = machine.disk
+    waiting: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    for job in disk.jobs.values():
+        if job.state is JobState.QUEUED:
+            place = (-job.priority, job.id)
+            waiting.setdefault(_shape(machine, job), []).append(place)
+    for line in reversed(disk.events):
+        if line.at != disk.events[-1].at:
+            break
+        if line.kind != "started" or line.job is None:
+            continue
+        job = disk.jobs[line.job]
+        if job.state is JobState.RUNNING and job.attempts == line.attempt:
+            ahead = [
+                p for p in waiting.get(_shape(machine, job), ()) if p < _place(job)
+            ]
+            if ahead:
+                raise Violation(f"job {job.id} overtakes job {ahead[0][1]}")
+
+
+def _place(job: Job) -> tuple[int, int]:
+    return (-job.priority, job.id)
+
+
+def _shape(machine: Machine, job: Job) -> tuple[object, ...]:
+    spec = machine.disk.specs[job.spec]
+    return (job.queue, spec.request, job.array if spec.at_most is not None else None)
+
+
+def check_books(broker: SimBroker) -> None:
+    """Walk the scheduler's own invariants and the broker's."""
+    try:
+        check(broker.state)
+    except AssertionError as error:
+        raise Violation(f"the broker's books: {error}") from error
+
+
+def check_twin(machine: Machine, broker: SimBroker) -> None:
+    """Compare memory with what a broker would know after a restart."""
+    twin = BrokerCore(machine.store.load(0), machine.world.wall_us)
+    mine, other = memory(broker.state), memory(twin.state)
+    for what, known in mine.items():
+        if what != "calls" and other[what] != known:
+            told = _difference(known, other[what])
+            raise Violation(f"{what} differ after a restart: {told}")
+
+
+def _difference(mine: object, other: object) -> str:
+    if isinstance(mine, dict) and isinstance(other, dict):
+        keys = [k for k in {**mine, **other} if mine.get(k) != other.get(k)]
+        return "; ".join(f"{k}: {mine.get(k)} / {other.get(k)}" for k in keys[:1])
+    return f"{mine} / {other}"
+
+
+def unfinished(machine: Machine) -> list[Job]:
+    """Give the jobs that have not ended."""
+    return [job for job in machine.disk.jobs.values() if job.state not in ENDED]

@@ -1,0 +1,307 @@
+"""Bugs that the simulation must find: small changes to the real code, one at a time.
+
+Each undoes one rule that keeps the promise "nothing lost, nothing run twice". A test
+that cannot fail proves nothing; these show that this one can.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grass.broker import (
+    arrivals,
+    attempts,
+    outcomes,
+    relay,
+    rounds,
+    settle,
+    verbs,
+    waiting,
+)
+from grass.broker import enqueue as enqueueing
+from grass.broker.rounds import Commit, Rounds
+from grass.broker.state import State
+from grass.keeper import effects
+from grass.keeper.attempt import Attempt as KeeperAttempt
+from grass.keeper.core import KeeperCore
+from grass.keeper.custody import Custody
+from grass.link.messages import Exited, Hello, Start
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import ENDED, AttemptState, JobState
+from grass.store.changes import Changes
+from grass.worker.core import WorkerCore
+from grass.worker.ledger import Ledger
+from tests.simulation.faulty_store import FaultyStore
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, Plant] = {}
+
+
+def bug(name: str) -> Callable[[Plant], Plant]:
+    """Put a bug on the list."""
+
+    def listed(plant: Plant) -> Plant:
+        BUGS[name] = plant
+        return plant
+
+    return listed
+
+
+# The broker's order.
+
+
+@bug("a commit is skipped now and then")
+def _commit_skipped(patch: pytest.MonkeyPatch) -> None:
+    real, count = FaultyStore.commit, [0]
+
+    def commit(self: FaultyStore, changes: Changes) -> None:
+        count[0] += 1
+        if count[0] % 50:
+            real(self, changes)
+
+    patch.setattr(FaultyStore, "commit", commit)
+
+
+@bug("callers are answered before the commit")
+def _answer_first(patch: pytest.MonkeyPatch) -> None:
+    def round(self: Rounds) -> rounds.Round:
+        applied: list[rounds.Applied] = []
+        yield from self._look_up()
+        self._apply(applied)
+        self._answer(applied)
+        effects_of_it = self.core.take()
+        yield Commit(effects_of_it.changes)
+        self._finish([], effects_of_it)
+
+    patch.setattr(Rounds, "round", round)
+
+
+@bug("starts are sent before the commit")
+def _start_first(patch: pytest.MonkeyPatch) -> None:
+    real = Rounds._apply
+
+    def apply(self: Rounds, applied: list[rounds.Applied]) -> None:
+        real(self, applied)
+        for worker, message in self.core.state.outbox:
+            if isinstance(message, Start):
+                self._outside.send(worker, message)
+
+    patch.setattr(Rounds, "_apply", apply)
+
+
+@bug("a batch that failed is kept in memory")
+def _no_rebuild(patch: pytest.MonkeyPatch) -> None:
+    def rebuilt(self: Rounds) -> Any:
+        yield from ()
+        return self.core
+
+    patch.setattr(Rounds, "_rebuilt", rebuilt)
+
+
+@bug("a repeated call is not recognised after a restart")
+def _keys_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def remember(self: State, answered: Any) -> None:
+        self.calls[answered.key] = answered
+
+    patch.setattr(State, "remember", remember)
+
+
+# Attempts in the broker.
+
+
+@bug("a unit is freed twice")
+def _freed_twice(patch: pytest.MonkeyPatch) -> None:
+    real = Ledger.release
+
+    def release(self: Ledger, allocation: Any) -> None:
+        real(self, allocation)
+        for kind, amounts in allocation.items():
+            for unit, amount in amounts.items():
+                if self._held.get((kind, unit), 0) >= amount:
+                    real(self, {kind: {unit: amount}})
+
+    patch.setattr(Ledger, "release", release)
+
+
+@bug("the broker frees units when a cancel is asked for")
+def _freed_early(patch: pytest.MonkeyPatch) -> None:
+    real = verbs._stop
+
+    def stop(state: State, job: Job, call: Any) -> None:
+        real(state, job, call)
+        state.scheduler.release(job.id)
+
+    patch.setattr(verbs, "_stop", stop)
+
+
+@bug("a report about an older attempt is believed")
+def _stale_believed(patch: pytest.MonkeyPatch) -> None:
+    def live(state: State, name: str) -> tuple[Job, Attempt] | None:
+        identity = attempt_id(name)
+        attempt = state.attempts.get(identity.job)
+        return None if attempt is None else (state.jobs[identity.job], attempt)
+
+    patch.setattr(attempts, "live", live)
+
+
+@bug("an exit is forgotten before it is committed")
+def _forgotten_early(patch: pytest.MonkeyPatch) -> None:
+    real = WorkerCore._exited
+
+    def exited(self: WorkerCore, line: Any) -> None:
+        real(self, line)
+        self._forget([line["id"]])
+
+    patch.setattr(WorkerCore, "_exited", exited)
+
+
+@bug("a cancel is not remembered over a restart")
+def _cancel_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = State.__init__
+
+    def init(self: State, snapshot: Any, now_us: int) -> None:
+        for job in snapshot.jobs:
+            job.stopping_since = None
+        real(self, snapshot, now_us)
+
+    patch.setattr(State, "__init__", init)
+
+
+@bug("the number of an attempt that ran is used again")
+def _number_reused(patch: pytest.MonkeyPatch) -> None:
+    real = attempts._try_again
+
+    def try_again(state: State, job: Job, spec: Any, end: JobState) -> None:
+        job.attempts -= 1
+        real(state, job, spec, end)
+
+    patch.setattr(attempts, "_try_again", try_again)
+
+
+@bug("a lost attempt is tried again unasked")
+def _lost_retried(patch: pytest.MonkeyPatch) -> None:
+    real = outcomes.retried
+
+    def retried(job: Job, spec: Any, end: JobState, ended: Exited) -> bool:
+        if end is JobState.LOST and job.stopping_since is None:
+            return job.losses < 3
+        return real(job, spec, end, ended)
+
+    patch.setattr(attempts, "retried", retried)
+
+
+@bug("a worker that connects again makes its attempts lost")
+def _lost_on_connect(patch: pytest.MonkeyPatch) -> None:
+    real = settle._settle
+
+    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+        message.running = message.running[1:]
+        real(state, message, rebooted)
+
+    patch.setattr(settle, "_settle", settle_all)
+
+
+@bug("an attempt that ran is started again after a reboot")
+def _reboot_restarts(patch: pytest.MonkeyPatch) -> None:
+    def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+        if attempt.state is AttemptState.STARTING:
+            attempts.take_back(state, job, attempt, reason)
+        else:
+            real(state, job, attempt, reason)
+
+    real = attempts.lose
+    patch.setattr(attempts, "lose", lose)
+
+
+@bug("somebody is lined up behind one that was asked back")
+def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(relay, "_asked_back", lambda state, job: False)
+
+
+@bug("dependencies are ignored after a restart")
+def _dependencies_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = State._restore
+
+    def restore(self: State, snapshot: Any) -> None:
+        real(self, snapshot)
+        for job in self.jobs.values():
+            job.met = True
+
+    patch.setattr(State, "_restore", restore)
+
+
+@bug("a dependency counts as met however it ended")
+def _any_end_is_met(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(waiting, "met", lambda need, state: state in ENDED or None)
+
+
+@bug("the last job of an array is dropped")
+def _array_cut(patch: pytest.MonkeyPatch) -> None:
+    real = arrivals._arrive
+
+    def arrive(state: State, arrival: arrivals.Arrival) -> None:
+        if len(arrival.jobs) > 2:
+            state.changes.jobs.pop(arrival.jobs[-1].id, None)
+        real(state, arrival)
+
+    patch.setattr(arrivals, "_arrive", arrive)
+
+
+@bug("a repeated call makes new jobs while the first is in memory")
+def _keys_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(enqueueing, "_known_call", lambda state, call: None)
+
+
+# Worker and keeper.
+
+
+@bug("a start that comes twice is started twice")
+def _start_twice(patch: pytest.MonkeyPatch) -> None:
+    # Worker and keeper both look whether they know an attempt; here neither does.
+    real = WorkerCore._start
+
+    def start(self: WorkerCore, message: Start) -> None:
+        held = self._attempts.pop(message.attempt, None)
+        if held is not None and held.exited is None and held.after is None:
+            self._ledger.release(held.allocation)
+        real(self, message)
+
+    def keeper_start(self: KeeperCore, event: Any, now: float) -> None:
+        self._custody.take(event.spec, event.after)
+
+    patch.setattr(WorkerCore, "_start", start)
+    patch.setattr(KeeperCore, "_start", keeper_start)
+
+
+@bug("the keeper spawns before it records")
+def _spawn_first(patch: pytest.MonkeyPatch) -> None:
+    def record_and(self: Custody, attempt: Any, effect: effects.Effect) -> None:
+        attempt.state = "starting"
+        self.want(effect)
+
+    patch.setattr(Custody, "_record_and", record_and)
+
+
+@bug("the keeper tells an exit while children live")
+def _children_ignored(patch: pytest.MonkeyPatch) -> None:
+    def main_is_gone(self: Custody, attempt: Any) -> None:
+        self._finish(attempt)
+
+    patch.setattr(Custody, "_main_is_gone", main_is_gone)
+
+
+@bug("the keeper takes a missing exit code for success")
+def _exit_guessed(patch: pytest.MonkeyPatch) -> None:
+    real = KeeperAttempt.ended_adopted
+
+    def ended(self: KeeperAttempt, status: int | None, at: int) -> None:
+        real(self, 0 if status is None else status, at)
+
+    patch.setattr(KeeperAttempt, "ended_adopted", ended)
+
+
+@bug("a successor forgets what its predecessor had on record")
+def _records_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Custody, "restore", lambda self, entries: None)

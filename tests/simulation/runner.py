@@ -1,0 +1,67 @@
+"""One seed, from an empty disk to the final check."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.simulation import final_check
+from tests.simulation.clients import Clients
+from tests.simulation.faults import Faults
+from tests.simulation.invariants import Walker
+from tests.simulation.machine import Machine
+from tests.simulation.world import SECOND, TAIL, Violation, World
+
+
+@dataclass
+class Result:
+    """What came of a seed."""
+
+    seed: int
+    trace_hash: str
+    events: int
+    faults: Counter[str] = field(default_factory=Counter)
+    problem: str | None = None
+    tail: list[str] = field(default_factory=list)
+
+    @property
+    def fault_count(self) -> int:
+        """How many faults struck."""
+        return self.faults.total()
+
+    def story(self) -> str:
+        """Tell a failure, and how to see it again."""
+        lines = [f"seed {self.seed}: {self.problem}", "the last events:"]
+        lines += [f"  {line}" for line in self.tail]
+        lines.append(f"run it alone: python -m tests.simulation {self.seed}")
+        return "\n".join(lines)
+
+
+def run_seed(seed: int, tail: int = TAIL) -> Result:
+    """Run one seed; a violation is in the result, not raised."""
+    world = World(seed, tail)
+    problem = None
+    try:
+        _run(world)
+    except Violation as violation:
+        problem = str(violation)
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the seed tells it
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        problem = f"a defect: {error!r} in {where.name}, line {where.lineno}"
+    result = Result(seed, world.trace_hash(), world.events, world.faults, problem)
+    result.tail = list(world.tail)
+    return result
+
+
+def _run(world: World) -> None:
+    machine = Machine(world)
+    rng = world.rng
+    clients, faults = Clients(machine), Faults(machine)
+    world.after_step.append(Walker(machine).look)
+    until = rng.choice((5, 10, 20)) * SECOND
+    clients.plan(until, rng.randint(14, 30), rng.randint(0, 25))
+    faults.plan(until, rng.randint(3, 9))
+    world.run(until)
+    faults.heal()
+    world.note("healed")
+    final_check.drain(machine, clients)
+    final_check.check(machine, clients)

@@ -1,0 +1,60 @@
+"""Many seeds, and those that once failed; every run is the same every time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.runner import Result, run_seed
+
+SEEDS, CHUNK = 300, 15
+FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
+_KEPT = Path(__file__).with_name("seeds.txt")
+
+
+def kept_seeds() -> list[int]:
+    """Read the seeds that once failed."""
+    lines = _KEPT.read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line and line[0] != "#"]
+
+
+def passed(seed: int) -> Result:
+    """Run a seed that must not fail."""
+    result = run_seed(seed)
+    if result.problem is not None:
+        pytest.fail(result.story(), pytrace=False)
+    return result
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_nothing_is_lost_and_nothing_runs_twice(first: int) -> None:
+    results = [passed(seed) for seed in range(first, first + CHUNK)]
+    assert min(result.events for result in results) >= FEWEST_EVENTS
+    assert min(result.fault_count for result in results) >= FEWEST_FAULTS
+
+
+@pytest.mark.parametrize("seed", kept_seeds())
+def test_a_seed_that_once_failed_passes(seed: int) -> None:
+    passed(seed)
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_a_seed_tells_the_same_story_every_time(seed: int) -> None:
+    here = run_seed(seed).trace_hash
+    assert run_seed(seed).trace_hash == here
+    # Whatever order sets have in another interpreter must not show either.
+    for hash_seed in ("1", "2"):
+        told = subprocess.run(
+            [sys.executable, "-m", "tests.simulation", str(seed)],
+            env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(sys.path)},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert told.stdout.splitlines()[-1] == f"trace {here}"
+
+
+def test_two_seeds_tell_two_stories() -> None:
+    assert run_seed(1).trace_hash != run_seed(2).trace_hash

@@ -1,0 +1,210 @@
+"""What the API can do the command line can, and the other way round.
+
+One table says by which method of the client and by which command each endpoint is
+reached. The methods are called and the commands are run, against a real daemon, and
+what they ask for is compared with the table; nothing may be missing from it.
+"""
+
+import contextlib
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from grass.api.app import ENDPOINTS, PREFIX
+from grass.api.schemas import JobBody
+from grass.cli import enqueue
+from grass.cli.main import COMMANDS, dispatch
+from grass.client.client import Client
+from grass.client.connection import Connection
+from grass.config import Home
+from grass.errors import GrassError
+from tests.support.fixtures import lasting
+from tests.support.homes import GrassHome
+
+__all__ = ["lasting"]
+
+ONE = ["1"]
+
+
+class Way(NamedTuple):
+    """How an endpoint is reached: a method with its arguments, and a command."""
+
+    method: str
+    arguments: tuple[Any, ...]
+    command: str
+
+
+# fmt: off
+WAYS = {
+    "GET /overview": Way("overview", (), "show"),
+    "POST /jobs": Way("enqueue_jobs", ([{"command": "true"}], {}), "enqueue -- true"),
+    "GET /jobs": Way("jobs", (), "show --all"),
+    "POST /jobs/select": Way("select", (ONE,), "hold --dry-run 1"),
+    "POST /jobs/cancel": Way("cancel", (ONE,), "cancel 6"),
+    "POST /jobs/hold": Way("hold", (ONE,), "hold 1"),
+    "POST /jobs/release": Way("release", (ONE,), "release 5"),
+    "POST /jobs/rerun": Way("rerun", (ONE,), "rerun 4"),
+    "POST /jobs/edit": Way("edit", (ONE,), "edit 1 --priority 3"),
+    "POST /jobs/suspend": Way("suspend", (ONE,), "suspend 1"),
+    "POST /jobs/continue": Way("continue_", (ONE,), "continue 1"),
+    "POST /jobs/remove": Way("remove", (ONE,), "remove 3"),
+    "POST /jobs/prune": Way("prune", (0.0,), "prune --older 1d"),
+    "POST /jobs/wait": Way("wait", (ONE,), "wait 2"),
+    "GET /jobs/{id}": Way("job", (1,), "show 1"),
+    "GET /jobs/{id}/explain": Way("explain", (1,), "explain 1"),
+    "GET /jobs/{id}/output": Way("output", (1,), "logs 2"),
+    "GET /queues/{name}": Way("queue", ("q",), "enqueue q true"),
+    "PUT /queues/{name}": Way("create_queue", ("q", {}), "create-queue fresh"),
+    "PATCH /queues/{name}": Way("edit_queue", ("q", {}), "edit-queue q --max-fails 9"),
+    "DELETE /queues/{name}": Way("delete_queue", ("q",), "delete-queue empty"),
+    "POST /capacity/add": Way("add_capacity", ("{a:1}",), "capacity add {spare:1}"),
+    "POST /capacity/remove": Way("remove_capacity", ("a:0",), "capacity remove old:0"),
+    "POST /drain": Way("drain", ("slot:0",), "drain slot:0"),
+    "POST /pause": Way("pause", (), "pause"),
+    "POST /resume": Way("resume", (), "resume"),
+    "GET /events": Way("events", (), "events"),
+    "GET /events/stream": Way("follow_events", (), "events -f"),
+    "GET /config": Way("config", (), "config show"),
+    "POST /daemon/stop": Way("stop", (), "stop"),
+}
+# fmt: on
+
+COMPOSED = {
+    "run": {"POST /jobs", "GET /jobs/{id}/output", "GET /jobs/{id}"},
+}
+"""Commands that do what several others do."""
+
+LOCAL = {"start", "restart", "daemon", "completion", "config path"}
+"""Commands that are about this machine: processes, shells and files."""
+
+SHORTHANDS = {"enqueue", "enqueue_many"}
+"""Methods that call another one."""
+
+FIELDS = {
+    "begin_at": "begin",
+    "time_limit_s": "time_limit",
+    "grace_s": "grace",
+    "backoff_s": "backoff",
+}
+"""Fields of a job whose options have another name."""
+
+
+def endpoint_of(method: str, path: str) -> str:
+    """Find the row of the API's table that a request belongs to."""
+    plain = path.partition("?")[0].removeprefix(PREFIX)
+    fitting = [
+        one
+        for one in ENDPOINTS
+        if one.method == method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", one.path), plain)
+    ]
+    # `/jobs/select` fits `/jobs/{id}`, too; the row without a place to fill is meant.
+    found = min(fitting, key=lambda one: one.path.count("{"))
+    return f"{found.method} {found.path}"
+
+
+def test_every_endpoint_is_in_the_table() -> None:
+    assert [f"{one.method} {one.path}" for one in ENDPOINTS] == list(WAYS)
+
+
+def test_every_command_is_in_the_table() -> None:
+    named = {way.command.split()[0] for way in WAYS.values()}
+    named |= set(COMPOSED) | {words.split()[0] for words in LOCAL}
+    assert named == set(COMMANDS)
+
+
+def test_every_method_of_the_client_is_in_the_table() -> None:
+    public = {name for name in vars(Client) if not name.startswith("_")}
+    assert public - SHORTHANDS == {way.method for way in WAYS.values()}
+
+
+class Asked(GrassError):
+    """Raised instead of an answer."""
+
+
+@pytest.mark.parametrize("endpoint", WAYS)
+def test_the_method_reaches_its_endpoint(
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(_self: object, method: str, path: str, _body: object = None) -> None:
+        asked.append(endpoint_of(method, path))
+        raise Asked(path)
+
+    monkeypatch.setattr(Connection, "stream", note)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, Client(Home("/nowhere")) as client:
+        monkeypatch.setattr(client, "_connect", lambda _home: Connection(ours))
+        way = WAYS[endpoint]
+        with contextlib.suppress(Asked):
+            answer = getattr(client, way.method)(*way.arguments)
+            next(answer)
+    assert asked == [endpoint]
+
+
+@pytest.fixture(scope="module")
+def used(lasting: GrassHome) -> GrassHome:
+    """A home that has something for every command."""
+    lasting.ok("create-queue", "q", "--json", "{slot:2}")
+    lasting.ok("create-queue", "empty")
+    lasting.ok("capacity", "add", "{old:1}")
+    held, ended = ("--hold", "--", "true"), ("--", "true")
+    ids = [lasting.enqueue(*words) for words in (held, ended, ended, ended, held, held)]
+    lasting.wait(*ids[1:4])
+    return lasting
+
+
+@pytest.fixture
+def restored(used: GrassHome) -> Iterator[GrassHome]:
+    """The same; what would keep other commands from working is put right again."""
+    before = signal.getsignal(signal.SIGINT)
+    yield used
+    signal.signal(signal.SIGINT, before)
+    used.ok("start")
+    used.ok("resume")
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        *((way.command, {endpoint}) for endpoint, way in WAYS.items()),
+        ("run --require {} -- true", COMPOSED["run"]),
+    ],
+)
+def test_the_command_reaches_its_endpoint(
+    restored: GrassHome, words: str, wanted: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[str] = set()
+    ask = Connection.stream
+
+    def note(
+        self: Connection, method: str, path: str, body: object = None
+    ) -> Iterator[bytes]:
+        asked.add(endpoint_of(method, path))
+        if asked >= wanted and "GET /events/stream" in wanted:
+            raise KeyboardInterrupt
+        return ask(self, method, path, body)
+
+    monkeypatch.setattr(Connection, "stream", note)
+    monkeypatch.setenv("GRASS_HOME", str(restored.folder))
+    with contextlib.suppress(KeyboardInterrupt):
+        assert dispatch(words.split()) == 0
+    assert asked >= wanted
+
+
+def test_every_field_of_a_job_has_an_option() -> None:
+    options = {option.key for option in enqueue.OPTIONS}
+    for field in JobBody.__struct_fields__:
+        assert field == "command" or FIELDS.get(field, field) in options, field
+
+
+def test_every_option_of_a_job_is_a_field() -> None:
+    fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
+    besides = {"gpu", "cpu", "ram", "from", "quiet", "format"}
+    assert {option.key for option in enqueue.OPTIONS} - besides == fields - {"command"}
