@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean simulate
+.PHONY: demo test check lint format bench clean simulate torture soak
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -18,6 +18,16 @@ test: $(READY) lint
 SEEDS ?= 2000
 simulate: $(READY)
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS)
+
+# Real daemons and keepers killed at random: `make torture KILLS=5000`.
+KILLS ?= 500
+torture: $(READY)
+	$(BIN)/python -m tests.fault.torturing --kills $(KILLS)
+
+# Twenty short jobs a second, without and with restarts: `make soak MINUTES=10`.
+MINUTES ?= 2
+soak: $(READY)
+	$(BIN)/python -m tests.fault.soak --minutes $(MINUTES)
 
 # What to run before every commit; about a minute.
 check: $(READY) lint

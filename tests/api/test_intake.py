@@ -81,7 +81,7 @@ def test_a_job_waits_for_others(tmp_path: Path) -> None:
         assert job["after"] == ["1:succeeded", "2:any", "3:failed"]
         assert (job["state"], job["reason"]) == (
             "waiting",
-            "waits for job 1 (queued) and 2 more to succeed",
+            "waits for job 1 (queued) and 2 more to end as asked",
         )
 
     play(tmp_path, story)

@@ -89,8 +89,22 @@ def test_after_a_restart_what_did_not_have_its_turn_is_queued_again(
     running = broker.report(2)
     broker.restart()
     broker.hello(running=[running])
+    # Their starts may be under way still: only the answer to a recall is sure.
+    assert broker.started_jobs() == [3, 4, 5]
+    asked = [name for one in broker.said(Recall) for name in one.attempts]
+    assert asked == [broker.name(job) for job in (3, 4, 5)]
+    for name in asked:
+        broker.hear(Returned(name, "recalled"))
     assert leaders(broker) == {2: None}
     assert [broker.job_state(job) for job in (3, 4, 5)] == [JobState.QUEUED] * 3
+
+
+def test_a_hello_that_crosses_a_start_takes_nothing_back(broker: Brokerage) -> None:
+    broker.hello(running=[broker.report(2)])
+    assert leaders(broker) == {2: None, 3: 2, 4: 3, 5: 4}
+    run_quickly(broker, 2)
+    run_quickly(broker, 3)
+    assert broker.job_state(3) is JobState.SUCCEEDED
 
 
 def test_nobody_is_lined_up_behind_a_job_that_was_asked_back(

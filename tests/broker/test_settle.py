@@ -7,7 +7,17 @@ from tests.support.brokerage import Brokerage
 from tests.support.building import WORKER
 
 from grass.broker.calls import WorkerGone
-from grass.link.messages import Exited, Forget, Report, Start, Stop, Units, Welcome
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Recall,
+    Report,
+    Returned,
+    Start,
+    Stop,
+    Units,
+    Welcome,
+)
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
 
@@ -96,6 +106,11 @@ def test_a_cancelled_start_that_the_worker_never_saw_ends_cancelled(
     broker.cancel(job)
     broker.restart()
     broker.hello()
+    # Its start may be under way still: only the answer to a recall is sure.
+    assert [one.attempt for one in broker.said(Stop)] == [broker.name(job)]
+    assert [one.attempts for one in broker.said(Recall)] == [[broker.name(job)]]
+    assert broker.job_state(job) is JobState.RUNNING
+    broker.hear(Returned(broker.name(job), "recalled"))
     assert broker.job_state(job) is JobState.CANCELLED
     assert not broker.started_jobs()
 

@@ -9,6 +9,7 @@ from tests.support.building import WORKER
 
 from grass.broker import waiting
 from grass.broker.calls import Cancel, Edit, FromWorker, Prune, Rerun
+from grass.broker.waiting import open_dependencies
 from grass.errors import NeverFits, NotFound, UsageError
 from grass.link.messages import Exited
 from grass.model.lifecycle import JobState
@@ -262,7 +263,7 @@ def test_an_end_is_final_for_who_waits_though_the_job_runs_again_at_once(
         broker.flush()
     broker.call(Rerun(ME, [first], wanted=[first]))
     assert broker.job_state(waits) is JobState.CANCELLED
-    assert broker.state.waits.open[any_end] == 1
+    assert open_dependencies(broker.state, broker.state.jobs[any_end]) == 1
     broker.exit(first, 1)
     broker.release(any_end)
     assert broker.job_state(any_end) is JobState.RUNNING
@@ -275,9 +276,12 @@ def test_why_names_who_is_waited_for_and_how(broker: Brokerage) -> None:
         for need in ("succeeded", "failed", "any")
     }
     says = {need: broker.why(job) for need, job in jobs.items()}
-    assert says["succeeded"] == f"waits for job {one} (running) and 1 more to succeed"
-    assert says["failed"].endswith("to fail")
-    assert says["any"].endswith("to end")
+    more = f"waits for job {one} (running) and 1 more"
+    assert says["succeeded"] == f"{more} to end as asked"
+    assert says["failed"] == f"{more} to end as asked"
+    assert says["any"] == f"{more} to end"
+    alone = broker.enqueue(after=(f"{one}:failed",))
+    assert broker.why(alone) == f"waits for job {one} (running) to fail"
     held = broker.enqueue(hold=True)
     assert f"grass release {held}" in broker.why(held)
 
@@ -289,7 +293,7 @@ def test_a_cancelled_job_is_not_waited_for_by_memory_any_more(
     second = broker.enqueue(after=(str(first),))
     broker.call(Cancel(ME, [second]))
     assert not broker.state.waits.dependents
-    assert not broker.state.waits.open
+    assert not broker.state.waits.groups
     broker.exit(first)
     assert broker.job_state(second) is JobState.CANCELLED
 

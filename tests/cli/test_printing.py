@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.columns import number
-from grass.cli.confirming import ranges
 from grass.cli.durations import brief, size_text
 from grass.cli.safe import safe
 from grass.cli.summary import folded
 from grass.cli.table import Screen, cells, cut, render
 from grass.cli.wait import exit_code
+from grass.client.ids import as_ranges
 from grass.errors import UsageError
 from grass.model.durations import seconds
 
@@ -106,7 +106,7 @@ def test_amounts_lose_no_digit(amount: int) -> None:
 @given(st.sets(st.integers(1, 50)))
 def test_ranges_name_exactly_the_ids(ids: set[int]) -> None:
     named: set[int] = set()
-    for text in ranges(list(ids)):
+    for text in as_ranges(list(ids)):
         first, last = text.split("-")
         named |= set(range(int(first), int(last) + 1))
     assert named == ids

@@ -214,10 +214,11 @@ def test_prune_keeps_what_the_configuration_keeps(
     ]
     far_end.answers["GET /config"] = {"settings": settings}
     far_end.answers["POST /jobs/prune"] = {"jobs": 2, "output_bytes": 3}
-    assert call("prune").out == "forgot 2 jobs with 3 B of output\n"
-    assert far_end.bodies("POST /jobs/prune")[0]["older_s"] == older_s
-    call("prune", "--older", "1m")
-    assert far_end.bodies("POST /jobs/prune")[1]["older_s"] == 60
+    assert call("prune", "--yes").out == "forgot 2 jobs with 3 B of output\n"
+    assert far_end.bodies("POST /jobs/prune")[1]["older_s"] == older_s
+    assert call("prune").code == 2
+    call("prune", "--older", "1m", "--yes")
+    assert far_end.bodies("POST /jobs/prune")[-1]["older_s"] == 60
 
 
 def test_a_refusal_of_the_daemon_is_passed_on(far_end: FarEnd, call: Call) -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.confirming import compact, ranges
+from grass.cli.confirming import compact
+from grass.client.ids import as_ranges
 
 from .conftest import Call, Grass
 from .far_end import DONE, FarEnd, problem
@@ -138,7 +139,7 @@ def test_jobs_named_one_by_one_are_sent_as_they_are(
     called = call(*words(verb, "-y", "3", "last"))
     assert (called.code, called.err) == (5, "grass: job 3 is running\n")
     assert far_end.bodies(f"POST /jobs/{verb}")[0]["select"] == ["3", "9"]
-    assert len(far_end.bodies("POST /jobs/select")) == 1
+    assert far_end.bodies("POST /jobs/select")[0]["select"] == ["3", "last"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -211,7 +212,7 @@ def test_ids_for_people_are_selectors_too(ids: set[int]) -> None:
         assert first != last
         named |= set(range(int(first), int(last or first) + 1))
     assert named == ids
-    assert len(compact(ids)) == len(ranges(ids))
+    assert len(compact(ids)) == len(as_ranges(ids))
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_prune_removes_jobs_and_output_but_not_files_of_the_user(
     ours = Path(home.client.job(1)["output"])
     assert "would forget 2 jobs" in home.ok("prune", "--older", "0s", "--dry-run")
     assert ours.exists()
-    assert "forgot 2 jobs" in home.ok("prune", "--older", "0s")
+    assert "forgot 2 jobs" in home.ok("prune", "--older", "0s", "--yes")
     assert home.document()["jobs"] == []
     assert Path(job["output"]).read_text() == "mine\n"
     assert home.enqueue("--", "true") == 3

@@ -67,7 +67,7 @@ def test_prune_forgets_by_age_and_says_what_it_would(shared: GrassHome) -> None:
     planned = json.loads(shared.ok("prune", "--older", "0s", "--dry-run", "--json"))
     assert planned["jobs"] >= 1
     assert shared.state(id) == "succeeded"
-    done = json.loads(shared.ok("prune", "--older", "0s", "--json"))
+    done = json.loads(shared.ok("prune", "--older", "0s", "--yes", "--json"))
     assert (done["jobs"], done["output_bytes"]) == (
         planned["jobs"],
         planned["output_bytes"],

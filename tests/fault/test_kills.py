@@ -60,7 +60,7 @@ def test_the_next_command_starts_a_daemon_that_adopts(
 
 def test_ids_never_repeat_even_after_prune(home: GrassHome) -> None:
     home.wait(home.enqueue("--", "true"))
-    home.ok("prune", "--older", "0s")
+    home.ok("prune", "--older", "0s", "--yes")
     home.kill_daemon()
     assert home.enqueue("--", "true") == 2
     home.wait(2)

@@ -2,10 +2,12 @@
 
 An attempt may be called lost only if nobody who lived could have learned how its
 process ended: its keeper was killed, and either this kernel tells nobody but the parent
-or no daemon held the process when it ended and was there to say so afterwards.
+or no daemon held the process when it ended and was there to say so afterwards. Nor is
+anything known of a process whose pid the killed keeper had no time to write down.
 """
 
 import os
+import select
 import time
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ HELD_AFTER_S = 1.0
 """By then a daemon has surely opened a process that it was told of."""
 SLACK_S = 1.0
 """How late a busy machine may be with what takes no time."""
+LONGEST_COLLECTING_S = 10.0
 
 
 class Span(NamedTuple):
@@ -36,6 +39,8 @@ class Timeline:
     """What the one who kills has seen."""
 
     def __init__(self) -> None:
+        self.collected_after_s = _collecting_s()
+        """How long an orphan that ended waits for init; until then nobody is told."""
         self.daemons: list[Span] = []
         self.gaps: list[Span] = []
         """While no keeper watched any process."""
@@ -52,12 +57,12 @@ class Timeline:
         self._daemon_since = None
 
     def keeper_still(self) -> None:
-        """The keeper was stopped or killed: from now on it notices nothing."""
+        """The keeper will not wake up again: from now on it notices nothing."""
         if self._gap_since is None:
             self._gap_since = time.time()
 
     def keeper_watches(self) -> None:
-        """A keeper goes on, or another one was seen at work."""
+        """Another keeper was seen at work."""
         if self._gap_since is not None:
             self.gaps.append(Span(self._gap_since, time.time()))
         self._gap_since = None
@@ -71,13 +76,14 @@ class Timeline:
         """Tell whether somebody knew how a process ended that is called lost."""
         if life is None or life.started_at is None or life.ended_at is None:
             return not any(gap.has(one.started_at) for gap in self.gaps)
-        unseen = Span(life.started_at, one.finished_at)
-        killed = [gap for gap in self.gaps if _overlap(gap, unseen)]
+        known = Span(life.started_at, one.finished_at)
+        killed = [gap for gap in self.gaps if _overlap(gap, known)]
         if not killed:
             return True
-        if not KERNEL_TELLS:
+        if not KERNEL_TELLS or any(gap.has(life.started_at) for gap in killed):
             return False
-        watched = not any(gap.has(life.ended_at) for gap in killed)
+        ending = Span(life.ended_at, life.ended_at + self.collected_after_s)
+        watched = not any(_overlap(gap, ending) for gap in killed)
         return watched or self._was_held(life.started_at, life.ended_at, one)
 
     def _was_held(self, started: float, ended: float, one: Attempt) -> bool:
@@ -86,6 +92,29 @@ class Timeline:
             and daemon.end >= one.finished_at + SLACK_S
             for daemon in self.daemons
         )
+
+
+def _collecting_s() -> float:
+    """Measure how long init leaves an orphan that has ended."""
+    reader, writer = os.pipe()
+    parent = os.posix_spawn(
+        "/bin/sh",
+        ["sh", "-c", "sleep 0.1 >/dev/null & echo $!"],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
+    )
+    os.close(writer)
+    with open(reader) as told:
+        orphan = os.pidfd_open(int(told.read()))
+    os.waitpid(parent, 0)
+    select.select([orphan], [], [])
+    began = time.monotonic()
+    collected = select.epoll()
+    collected.register(orphan, select.EPOLLHUP)
+    collected.poll(LONGEST_COLLECTING_S if KERNEL_TELLS else 0)
+    collected.close()
+    os.close(orphan)
+    return time.monotonic() - began
 
 
 def _overlap(one: Span, other: Span) -> bool:

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
@@ -27,7 +28,9 @@ IN_FLIGHT = 50
 MOST_WAITING = 25
 CALLERS = 2
 QUEUE = "torture"
-LONGEST_LIFE_S = 0.5
+LONGEST_LIFE_S = 0.35
+LONG_LIFE_S, LONG_LIVES = 4.0, 0.04
+"""A few live long enough to take hold of processes besides the keeper."""
 LONGEST_STOP_S = 0.3
 STOPPED_FIRST = 0.2
 """The share of kills before which something is stopped for a while."""
@@ -101,7 +104,7 @@ class Victim:
         os.close(descriptor)
         return None
 
-    def __enter__(self) -> "Victim":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -161,7 +164,7 @@ class Torture:
             for number, victim in enumerate(kills):
                 self._live_for_a_while()
                 if self._chance.random() < STOPPED_FIRST:
-                    self._stop_something()
+                    self._stop_something(kills)
                 self._kill(victim)
                 progress(number + 1)
         finally:
@@ -174,12 +177,15 @@ class Torture:
         if self._chance.random() < READY_FIRST:
             while not self._sees_both():
                 time.sleep(0.005)
-        until = time.monotonic() + self._chance.random() * LONGEST_LIFE_S
+        long = self._chance.random() < LONG_LIVES
+        longest_s = LONG_LIFE_S if long else LONGEST_LIFE_S
+        until = time.monotonic() + self._chance.random() * longest_s
         while time.monotonic() < until:
             self._sees_both()
             time.sleep(0.005)
 
     def _sees_both(self) -> bool:
+        assert all(caller.is_alive() for caller in self._callers)
         connection = open_connection(self.home.client.home.socket)
         if connection is None:
             return False
@@ -191,9 +197,9 @@ class Torture:
         self.timeline.keeper_watches()
         return True
 
-    def _stop_something(self) -> None:
+    def _stop_something(self, mortal: list[str]) -> None:
         name = self._chance.choice(("daemon", "keeper"))
-        goes_on = self._chance.random() < 0.7
+        goes_on = self._chance.random() < 0.7 or name not in mortal
         pause = self._chance.random() * LONGEST_STOP_S
         with self._seized(name) as victim:
             self._note_harm(name, killed=not goes_on)
@@ -208,12 +214,13 @@ class Torture:
             victim.send(signal.SIGKILL)
 
     def _note_harm(self, name: str, *, killed: bool) -> None:
+        if not killed:
+            return
         if name == "keeper":
             self.timeline.keeper_still()
-        elif killed:
+        else:
             self.timeline.daemon_killed()
-        if killed:
-            self.done[f"{name} killed"] += 1
+        self.done[f"{name} killed"] += 1
 
     def _seized(self, name: str) -> Victim:
         """Take hold of the daemon or keeper that lives now, however long it takes."""
@@ -248,5 +255,5 @@ class Torture:
 
 def unfinished(client: Client) -> int:
     """Count the jobs that have not ended."""
-    counts = client.overview()["counts"]
+    counts = client.overview()["daemon"]["jobs"]
     return sum(int(counts.get(state, 0)) for state in UNFINISHED)

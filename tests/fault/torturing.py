@@ -1,7 +1,8 @@
 """A whole run of torture, from its seed to its table.
 
-`python -m tests.fault.torturing --kills 5000` kills the daemon that often, and the
-keeper once for ten of these; it prints the seed first, then how far it is, and a table.
+`python -m tests.fault.torturing --kills 5000` kills the daemon that often, and then, in
+a second run, daemon and keeper in turn, each a tenth as often. It prints the seed
+first, then how far it is, and a table for each run.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_on
 from tests.support.homes import GrassHome
 
 KEEPER_SHARE = 10
-"""One kill of the keeper comes with so many of the daemon."""
+"""For so many kills of the daemon alone, the keeper is killed once."""
 REPORT_EVERY = 50
 CLOCK_S = 0.05
 
@@ -39,6 +40,7 @@ class Result(NamedTuple):
     """Called lost while they were alive."""
     most_alive: int
     errors: Counter[tuple[str, str]]
+    collected_after_s: float
 
     @property
     def fine(self) -> bool:
@@ -70,6 +72,7 @@ def torture(
         [one.number for one, life in lost if _outlived(one, life)],
         most_at_once(run.ledger),
         run.errors,
+        timeline.collected_after_s,
     )
 
 
@@ -102,9 +105,53 @@ def table(result: Result) -> str:
         ("  of these somebody knew the end", len(result.could_be_told)),
         ("  of these still alive then", len(result.given_up)),
         ("kernel tells the exit to others", tells),
+        ("seconds until init collects", f"{result.collected_after_s:.1f}"),
     ]
     rows += [(f"told: {kind}: {text}", n) for (kind, text), n in result.errors.items()]
     return "".join(f"{name:<40} {value!s:>8}\n" for name, value in rows)
+
+
+def broken(result: Result) -> str:
+    """Name the jobs by which a promise was broken, the first of each kind."""
+    verdict = result.verdict
+    kinds = {
+        "lost": verdict.lost,
+        "run twice": verdict.twice,
+        "wrong exit code": verdict.wrong,
+        "output not as written": verdict.unlike,
+        "somebody knew the end": result.could_be_told,
+        "still alive": result.given_up,
+    }
+    return "".join(f"{kind}: {jobs[:10]}\n" for kind, jobs in kinds.items() if jobs)
+
+
+def run(seed: int, kills: tuple[int, int]) -> bool:
+    """Torture a home of its own and print what came of it."""
+    folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
+    say(f"seed {seed}: {kills[0]} kills of the daemon, {kills[1]} of the keeper")
+    home = GrassHome(folder)
+    began = time.monotonic()
+
+    def progress(done: int) -> None:
+        if done % REPORT_EVERY == 0 or done == sum(kills):
+            say(f"{done} of {sum(kills)} kills, {time.monotonic() - began:.0f} s")
+
+    try:
+        result = torture(home, seed, kills, progress)
+    finally:
+        home.end()
+    say(table(result))
+    if result.fine:
+        shutil.rmtree(folder)
+    else:
+        say(f"{broken(result)}kept in {folder}")
+    return result.fine
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -114,29 +161,13 @@ def main() -> int:
     parser.add_argument("--keeper-kills", type=int)
     parser.add_argument("--seed", type=int, default=secrets.randbits(32))
     asked = parser.parse_args()
-    keeper = asked.keeper_kills
-    kills = (asked.kills, asked.kills // KEEPER_SHARE if keeper is None else keeper)
-    folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
-    sys.stdout.write(f"seed {asked.seed}, in {folder}\n")
-    home = GrassHome(folder)
-    began = time.monotonic()
-
-    def progress(done: int) -> None:
-        if done % REPORT_EVERY == 0 or done == sum(kills):
-            spent = time.monotonic() - began
-            sys.stdout.write(f"{done} of {sum(kills)} kills, {spent:.0f} s\n")
-            sys.stdout.flush()
-
-    try:
-        result = torture(home, asked.seed, kills, progress)
-    finally:
-        home.end()
-    sys.stdout.write(table(result))
-    if not result.fine:
-        sys.stdout.write(f"broken: {result}\nkept in {folder}\n")
-        return 1
-    shutil.rmtree(folder)
-    return 0
+    keeper: int = asked.keeper_kills
+    if keeper is None:
+        keeper = asked.kills // KEEPER_SHARE
+    fine = not asked.kills or run(asked.seed, (asked.kills, 0))
+    if keeper:
+        fine = run(asked.seed + 1, (keeper, keeper)) and fine
+    return 0 if fine else 1
 
 
 if __name__ == "__main__":

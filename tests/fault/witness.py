@@ -19,7 +19,7 @@ KILLED_EVERY = 7
 
 _ROWS = """
     SELECT job.name, job.state, job.attempts, try.exit_code, try.signal, try.state,
-           try.output, try.output_bytes, try.started_at, try.finished_at, try.reason
+           try.output, try.output_bytes, try.reason, try.started_at, try.finished_at
     FROM jobs AS job LEFT JOIN attempts AS try ON try.job = job.id
     ORDER BY job.id, try.number
 """
@@ -37,9 +37,9 @@ class Attempt(NamedTuple):
     output: str | None
     """The path, as JSON."""
     output_bytes: int
+    reason: str | None
     started_at: float
     finished_at: float
-    reason: str | None
 
 
 class Life(NamedTuple):
@@ -99,11 +99,10 @@ def lives(ledger: Path) -> dict[int, list[Life]]:
 
 def attempts(home: GrassHome) -> list[Attempt]:
     """Read what the database says of every job and attempt."""
-    found = []
-    for name, *facts, began, ended, reason in home.rows(_ROWS):
-        times = ((began or 0) / 1e6, (ended or 0) / 1e6)
-        found.append(Attempt(int(name), *facts, *times, reason))
-    return found
+    return [
+        Attempt._make((int(name), *facts, (began or 0) / 1e6, (ended or 0) / 1e6))
+        for name, *facts, began, ended in home.rows(_ROWS)
+    ]
 
 
 def judge(home: GrassHome, ledger: Path, numbers: Mapping[int, int]) -> Verdict:

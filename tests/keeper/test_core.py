@@ -163,3 +163,13 @@ def test_a_successor_knows_too_which_process_was_only_found() -> None:
     successor = KeeperCore(3, "boot")
     successor.step(events.Restored(core.snapshot()), 1.0)
     assert successor.attempts["a"].found
+
+
+def test_a_daemon_is_told_whom_an_attempt_follows_now() -> None:
+    core = core_with_job()
+    core.step(events.Start(7, spec("b"), "a"), 0.0)
+    core.step(events.Start(7, spec("c"), "b"), 0.0)
+    core.step(events.Recall(["b"]), 0.0)
+    [greeting] = of(core.step(events.Hello(7), 0.0), effects.Greet)
+    told = {one["id"]: one["after"] for one in greeting.entry["attempts"]}
+    assert told == {"a": None, "c": "a"}

@@ -79,7 +79,7 @@ def _check_ends(machine: Machine) -> None:
     for _ in left:
         for job in left.values():
             needs = machine.disk.specs[job.spec].after
-            waits = broker.state.waits.open.get(job.id, 0) > 0
+            waits = waiting.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
                 resting |= {job.id} if any(n.job in resting for n in needs) else set()
     for job in left.values():

@@ -2,8 +2,7 @@
 
 It passes the same conformance suite as the real one. What is committed lives in a
 `MemoryDisk`, which outlasts every store that was opened on it, as a file does. A commit
-is whole and durable when it returns; whatever a disk may do instead is left to those
-who build on this.
+is whole and durable when it returns; what a disk may do instead is not for here.
 """
 
 from copy import copy, deepcopy
@@ -94,10 +93,9 @@ class MemoryStore:
 
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
-        with self._lock:
-            ids = [job.id for job in self._ended_before(at)]
-            tries = [a for job in ids for a in self._attempts_of(job)]
-            return len(ids), sum(one.output_bytes for one in tries)
+        ids = self.finished_before(at, len(self.disk.jobs))
+        tries = [a for job in ids for a in self._attempts_of(job)]
+        return len(ids), sum(one.output_bytes for one in tries)
 
     def finished_before(self, at: int, limit: int) -> list[int]:
         """Give jobs that ended before a time, the oldest first."""
@@ -143,8 +141,6 @@ class MemoryStore:
 
     def close(self) -> None:
         """Let go of the disk; may be called twice."""
-
-    # Writing.
 
     def _write(self, changes: Changes) -> None:
         disk = self.disk
@@ -208,8 +204,6 @@ class MemoryStore:
                 disk.jobs.pop(number, None)
         disk.arrivals.clear()
 
-    # Reading.
-
     def _loaded(self) -> Snapshot:
         disk = self.disk
         jobs = [copy(job) for job in disk.jobs.values() if job.state in UNFINISHED]
@@ -263,8 +257,8 @@ class MemoryStore:
         return [copy(known[number]) for number in sorted(known)]
 
     def _details(self, job: Job) -> JobDetails:
-        spec = self.disk.specs[job.spec]
-        return JobDetails(copy(job), spec, self._attempts_of(job.id))
+        attempts = self._attempts_of(job.id)
+        return JobDetails(copy(job), self.disk.specs[job.spec], attempts)
 
     def _known(self) -> list[Job]:
         """Give all jobs but those that still arrive."""

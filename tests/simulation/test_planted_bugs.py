@@ -4,10 +4,13 @@ import sys
 
 import pytest
 
-from tests.simulation.planted_bugs import BUGS
+from tests.simulation import planted_below, planted_in_broker
+from tests.simulation.planting import BUGS
 from tests.simulation.runner import run_seed
 
 MOST_SEEDS = 1000
+PLANTED = (planted_in_broker, planted_below)
+"""Modules that fill the list when they are imported."""
 
 
 def seeds_until_found(name: str) -> tuple[int, str]:

@@ -368,7 +368,10 @@ def memory(state: State) -> dict[str, object]:
 def _waits(state: State) -> dict[str, object]:
     waits = state.waits
     return {
-        "open": {job: count for job, count in waits.open.items() if count},
+        "open": {
+            spec: (group.open, sorted(group.members))
+            for spec, group in waits.groups.items()
+        },
         "dependents": {job: set(others) for job, others in waits.dependents.items()},
         "settled": {
             job: waits.settled[job] for job in waits.dependents if job in waits.settled

@@ -297,3 +297,19 @@ def test_a_process_the_keeper_is_not_sure_of_is_not_watched() -> None:
     line = {"id": FIRST, "pid": 7, "ticks": 3, "at": 1}
     assert lab.keeper("started", **line, found=True).watch == {}
     assert lab.keeper("started", **line).watch == {FIRST: (7, 3)}
+
+
+def test_a_recall_of_an_attempt_that_never_came_is_answered() -> None:
+    lab = ready()
+    assert lab.broker(Recall([FIRST])).to_broker == [Returned(FIRST, "recalled")]
+
+
+def test_a_worker_learns_whom_an_attempt_follows_now() -> None:
+    lab = Lab()
+    waiting = {**listed(THIRD, "waiting"), "after": FIRST}
+    waiting["meta"] = {**waiting["meta"], "after": SECOND}
+    lab.keeper("hello", attempts=[listed(FIRST, "running"), waiting])
+    lab.keeper("exited", id=FIRST, at=1, code=0)
+    assert lab.start(SECOND).to_keeper == []
+    lab.keeper("exited", id=THIRD, at=2, code=0)
+    assert lab.start(SECOND).to_keeper

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
@@ -31,6 +31,7 @@ from grass.api import (
 )
 from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
+from grass.api.interrupting import Gone
 from grass.api.openapi import Endpoint, openapi
 from grass.api.peer import actor
 from grass.api.problem import on_grass_error, problem_response
@@ -39,6 +40,8 @@ from grass.errors import GrassError, NotFound, UsageError
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
 LARGEST_BODY = 64 * 2**20
+MOST_READ = 16 * LARGEST_BODY
+"""A body that is too large is read up to here, to tell its sender."""
 
 DONE = replies.DoneReply
 SELECT = schemas.SelectBody
@@ -129,12 +132,22 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _limited_body(request: Request) -> bytes:
-    pieces, size = [], 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > LARGEST_BODY:
-            raise UsageError(f"the request is larger than {LARGEST_BODY} bytes")
-        pieces.append(piece)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > MOST_READ:
+                break
+            # Who is cut off while sending never hears why: read on, and keep nothing.
+            if size <= LARGEST_BODY:
+                pieces.append(piece)
+            else:
+                pieces.clear()
+    except ClientDisconnect:
+        raise Gone("hung up") from None
+    if size > LARGEST_BODY:
+        raise UsageError(f"the request is larger than {LARGEST_BODY} bytes")
     return b"".join(pieces)
 
 

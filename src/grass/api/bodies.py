@@ -22,12 +22,20 @@ def read_body(data: bytes, body: type[T]) -> T:
         raise UsageError(f"the request is not understood: {error}") from None
     except (msgspec.DecodeError, UnicodeError):
         pass
+    except RecursionError:
+        raise _too_deep() from None
     try:
         return msgspec.convert(json.loads(data, parse_constant=_refuse), body)
     except msgspec.ValidationError as error:
         raise UsageError(f"the request is not understood: {error}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"the request is not JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> UsageError:
+    return UsageError("the request is nested too deep")
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -24,14 +24,16 @@ def begin_at(text: str | None) -> int | None:
         return None
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
+        # In UTC it must still be within the years that can be written.
+        since = at.astimezone(UTC) - _EPOCH if at.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        since = None
+    if since is None:
         raise UsageError(
             f"--begin `{text}` is not a time with an offset",
             "write 2030-01-31T08:00:00+01:00",
         )
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return since // timedelta(microseconds=1)
 
 
 def path(text: str | None, what: str) -> str | None:

@@ -67,7 +67,7 @@ async def output(request: Request) -> Response:
     stream = "stderr" if query.get("stream") == "stderr" else "output"
     source = _source(first, stream)
     if source is None:
-        raise _no_output(details)
+        raise _no_output(details, stream)
     if offset is None:
         offset = await _beginning(broker, source, query.get("tail"))
     offset = max(offset, source.begin)
@@ -83,8 +83,10 @@ async def output(request: Request) -> Response:
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
-def _no_output(details: JobDetails) -> NotFound:
+def _no_output(details: JobDetails, stream: str) -> NotFound:
     job = details.job
+    if stream == "stderr" and details.spec.stderr is None:
+        return NotFound(f"job {job.id} has no stderr of its own", "see its output")
     if job.finished_at is None:
         return NotFound(f"job {job.id} has no output yet")
     because = f": {job.reason}" if job.reason else ""

@@ -19,6 +19,10 @@ from grass.errors import Forbidden
 _CREDENTIALS = struct.Struct("3i")
 
 
+LARGEST_HEAD = 2**20
+"""In bytes, path and headers together; uvicorn itself knows no limit."""
+
+
 class PeerProtocol(HttpToolsProtocol):
     """HTTP on a Unix socket, with the caller's uid in `scope["state"]`."""
 
@@ -26,6 +30,26 @@ class PeerProtocol(HttpToolsProtocol):
         """Ask the kernel who connected."""
         super().connection_made(transport)
         self.app_state = {**self.app_state, "uid": _peer_uid(transport)}
+        self._in_head = True
+        self._head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Take what comes, unless it is a head without end."""
+        self._head_bytes += len(data) if self._in_head else 0
+        super().data_received(data)
+        if self._in_head and self._head_bytes > LARGEST_HEAD:
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Count from the first byte of a request."""
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        """Count no more: a body has a limit of its own."""
+        super().on_headers_complete()
+        self._in_head = False
+        self._head_bytes = 0
 
 
 def _peer_uid(transport: asyncio.Transport) -> int | None:

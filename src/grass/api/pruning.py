@@ -41,6 +41,9 @@ async def remove(request: Request, body: SelectBody) -> PrunedReply:
     async with broker.pruning:
         for begin in range(0, len(ids), BATCH):
             await _forget(broker, who, ids[begin : begin + BATCH], total)
+    kept = len(ids) - len(unfinished) - total.jobs
+    if kept:
+        total.warnings.append(f"{kept} ended jobs stay: others still wait for them")
     return total
 
 

@@ -23,6 +23,7 @@ from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import View
+from grass.model.resources import units_json
 from grass.scheduler import Placement
 
 _NO_VIEW = View({})
@@ -49,7 +50,8 @@ def place(state: State, placement: Placement, after: int | None = None) -> None:
     _keep_what_runs(state, job, worker.id)
     state.move_job(job, JobState.RUNNING)
     state.save_attempt(attempt)
-    state.note("started", job.id, worker=worker.id, units=placement.allocation)
+    units = units_json(placement.allocation)
+    state.note("started", job.id, worker=worker.name, units=units)
     send_start(state, job, attempt)
 
 

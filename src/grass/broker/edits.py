@@ -5,7 +5,7 @@ for all jobs before any is changed. What earlier ends mean for those who waited 
 first: a job that can never start now is cancelled, and neither edited nor run again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -56,14 +56,14 @@ def edit(state: State, call: Edit) -> Done:
     numbers = list(dict.fromkeys(call.jobs))
     jobs = [_not_started(state, number) for number in numbers]
     ends = ends_of(call.found)
-    edited = [_changed(state, job, state.specs[job.spec], call.changes) for job in jobs]
+    change = _Change(state, call.changes)
+    edited = [change.to(job, state.specs[job.spec]) for job in jobs]
     if "after" in call.changes:
-        for one in edited:
-            _check_waits(state, one.job.id, one.spec.after, ends, {})
+        _check_waits(state, {one.job.id: one.spec.after for one in edited}, ends, {})
     _remember(state, edited, ends)
     for one in edited:
         _take_out(state, one.job)
-        _apply(state, one)
+        _apply(state, one, change)
         waiting.enter(state, one.job)
         state.note_by(call.actor, "edited", one.job.id, changed=sorted(call.changes))
     _forget(state, edited)
@@ -75,29 +75,32 @@ def rerun(state: State, call: Rerun) -> Done:
     _settle_ends(state)
     found = call.found or Found()
     left, edited = list[str](), list[Edited]()
+    change = _Change(state, call.changes)
     for number in dict.fromkeys(call.jobs):
         job = _ended(state, number, found)
         if job is None:
             left.append(f"job {number} has not ended")
         else:
             spec = _spec_of(state, job, found)
-            edited.append(_changed(state, job, spec, call.changes))
+            edited.append(change.to(job, spec))
     if len(call.jobs) == 1 and not edited:
         raise Refused(left[0], f"`grass cancel {call.jobs[0]}` first")
-    _check_together(state, edited, ends_of(found))
+    together = {one.job.id: one.open_after for one in edited}
+    _check_waits(state, together, ends_of(found), together)
     _remember(state, edited, ends_of(found))
     for one in edited:
-        _revive(state, one, call, found)
+        _revive(state, one, call, change)
     for one in edited:
         waiting.enter(state, one.job)
     _forget(state, edited)
     return Done([one.job.id for one in edited], left[:MOST_WARNINGS], bool(edited))
 
 
-def _revive(state: State, one: Edited, call: Rerun, found: Found) -> None:
+def _revive(state: State, one: Edited, call: Rerun, change: "_Change") -> None:
     job = one.job
-    if one.spec.base_env in found.envs:
-        state.envs.restore(found.envs[one.spec.base_env])
+    envs = call.found.envs if call.found is not None else {}
+    if one.spec.base_env in envs:
+        state.envs.restore(envs[one.spec.base_env])
     waiting.running_again(state, job.id)
     job.started_at = job.finished_at = job.exit_code = job.signal = job.reason = None
     job.stopping_since = job.not_before = None
@@ -106,7 +109,7 @@ def _revive(state: State, one: Edited, call: Rerun, found: Found) -> None:
     state.specs.restore(job.spec, one.old)
     state.specs.use(job.spec)
     arrays.join(state, job)
-    _apply(state, one)
+    _apply(state, one, change)
     state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
     state.note_by(call.actor, "rerun", job.id, changed=sorted(call.changes))
 
@@ -122,13 +125,18 @@ def _remember(
     state: State, edited: Iterable[Edited], ends: dict[int, JobState]
 ) -> None:
     """Know how others ended also while nobody waits for them for a moment."""
-    for one in edited:
-        waiting.remember(state, one.open_after, ends, _THIS_CALL)
+    for after in _each_once(one.open_after for one in edited):
+        waiting.remember(state, after, ends, _THIS_CALL)
 
 
 def _forget(state: State, edited: Iterable[Edited]) -> None:
-    for one in edited:
-        waiting.forget(state, [after.job for after in one.spec.after], _THIS_CALL)
+    for after in _each_once(one.spec.after for one in edited):
+        waiting.forget(state, [each.job for each in after], _THIS_CALL)
+
+
+def _each_once(all_after: Iterable[tuple[After, ...]]) -> Iterable[tuple[After, ...]]:
+    """Give what jobs wait for, once for all that share it: it may be long."""
+    return {id(after): after for after in all_after}.values()
 
 
 def _not_started(state: State, number: int) -> Job:
@@ -162,26 +170,52 @@ def _spec_of(state: State, job: Job, found: Found) -> Spec:
     raise Busy(f"job {job.id} has only just ended", "try again in a moment")
 
 
-def _changed(state: State, job: Job, spec: Spec, changes: dict[str, Any]) -> Edited:
-    """Work out what a job is to become, and refuse what could never run."""
-    own = {name: changes[name] for name in _OF_THE_JOB if name in changes}
-    other = {name: changes[name] for name in _OF_THE_SPEC if name in changes}
-    if "request_also" in changes:
-        asked = {**dict(other.get("request", spec.request)), **changes["request_also"]}
-        left = ((kind, amount) for kind, amount in asked.items() if amount)
-        other["request"] = tuple(sorted(left))
-    if "env" in other:
-        other["env"] = (*spec.env, *other["env"])
-    if "after" in changes:
-        other["after"] = dependencies.read(changes["after"], state.last_job)
-    new = structs.replace(spec, **other) if other else spec
-    queue = queues.find(state, own.get("queue", job.queue))
-    if "words" in own and own.get("shell") is None:
-        own["shell"] = not queue.prefix and is_shell_line(own["words"])
-    if "name" in own:
-        own["name"] = own["name"].encode("utf-8", "replace").decode()
-    _check_fit(state, queue, own, job, new)
-    return Edited(job, spec, own, new)
+class _Change:
+    """What a call changes; worked out once for all jobs that share a spec."""
+
+    def __init__(self, state: State, changes: dict[str, Any]) -> None:
+        self._state = state
+        self._changes = changes
+        self._after: tuple[After, ...] | None = None
+        if "after" in changes:
+            self._after = dependencies.read(changes["after"], state.last_job)
+        self._specs: dict[int, Spec] = {}
+        self._numbers: dict[int, int] = {}
+
+    def to(self, job: Job, spec: Spec) -> Edited:
+        """Work out what a job is to become, and refuse what could never run."""
+        changes = self._changes
+        own = {name: changes[name] for name in _OF_THE_JOB if name in changes}
+        if job.spec not in self._specs:
+            self._specs[job.spec] = self._changed(spec)
+        new = self._specs[job.spec]
+        queue = queues.find(self._state, own.get("queue", job.queue))
+        if "words" in own and own.get("shell") is None:
+            own["shell"] = not queue.prefix and is_shell_line(own["words"])
+        if "name" in own:
+            own["name"] = own["name"].encode("utf-8", "replace").decode()
+        _check_fit(self._state, queue, own, job, new)
+        return Edited(job, spec, own, new)
+
+    def number(self, spec: Spec) -> int:
+        """Give a spec's number; to find it takes a look at all of a long spec."""
+        known = self._numbers.get(id(spec))
+        if known is None:
+            known = self._numbers[id(spec)] = self._state.specs.number(spec)
+        return known
+
+    def _changed(self, spec: Spec) -> Spec:
+        changes = self._changes
+        other = {name: changes[name] for name in _OF_THE_SPEC if name in changes}
+        if "request_also" in changes:
+            asked = dict(other.get("request", spec.request)) | changes["request_also"]
+            left = ((kind, amount) for kind, amount in asked.items() if amount)
+            other["request"] = tuple(sorted(left))
+        if "env" in other:
+            other["env"] = (*spec.env, *other["env"])
+        if self._after is not None:
+            other["after"] = self._after
+        return structs.replace(spec, **other) if other else spec
 
 
 def _check_fit(
@@ -201,42 +235,41 @@ def _check_fit(
         placeholders.check(texts, spec.request, kinds)
 
 
-def _check_together(
-    state: State, edited: list[Edited], ends: dict[int, JobState]
-) -> None:
-    """Check what jobs wait for that run again, maybe for each other."""
-    together = {one.job.id: one.open_after for one in edited}
-    for one in edited:
-        _check_waits(state, one.job.id, one.open_after, ends, together)
-
-
 def _check_waits(
     state: State,
-    job: int,
-    after: tuple[After, ...],
+    waits: Mapping[int, tuple[After, ...]],
     ends: dict[int, JobState],
     together: Mapping[int, tuple[After, ...]],
 ) -> None:
-    others = tuple(each for each in after if each.job not in together)
-    waiting.check(state, others, ends)
-    _check_cycle(state, job, after, together)
+    """Check what jobs are to wait for, once for all that wait for the same.
+
+    Those that run again `together` may wait for each other.
+    """
+    for after in _each_once(waits.values()):
+        others = tuple(each for each in after if each.job not in together)
+        waiting.check(state, others, ends)
+        jobs = {job for job, own in waits.items() if own is after}
+        _check_cycle(state, jobs, after, together)
 
 
 def _check_cycle(
     state: State,
-    job: int,
+    jobs: Container[int],
     after: tuple[After, ...],
     together: Mapping[int, tuple[After, ...]],
 ) -> None:
-    """Refuse a job that would, by others, wait for itself."""
-    seen, ahead = set[int](), [one.job for one in after]
+    """Refuse jobs that would, by others, wait for themselves."""
+    seen, ahead = set[int](), [after]
     while ahead:
-        number = ahead.pop()
-        if number == job:
-            raise Refused(f"job {job} would wait for itself", "change --after")
-        if number not in seen:
-            seen.add(number)
-            ahead += [one.job for one in _waits_for(state, number, together)]
+        others = ahead.pop()
+        # Members of an array wait for the same: once is enough.
+        if id(others) in seen:
+            continue
+        seen.add(id(others))
+        for one in others:
+            if one.job in jobs:
+                raise Refused(f"job {one.job} would wait for itself", "change --after")
+            ahead.append(_waits_for(state, one.job, together))
 
 
 def _waits_for(
@@ -257,14 +290,14 @@ def _take_out(state: State, job: Job) -> None:
     waiting.leave(state, job)
 
 
-def _apply(state: State, one: Edited) -> None:
+def _apply(state: State, one: Edited, change: _Change) -> None:
     job = one.job
     for name, value in one.own.items():
         setattr(job, name, value)
     arrays.moved(state, job)
     if one.spec.after != one.old.after:
         job.met = False
-    number = state.specs.number(one.spec)
+    number = change.number(one.spec)
     if number != job.spec:
         state.specs.use(number)
         state.specs.release(job.spec)

@@ -41,6 +41,8 @@ def create(state: State, call: CreateQueue) -> Done:
     check_name(call.name, "queue")
     if call.name == DEFAULT_QUEUE:
         raise Refused("the queue `default` always exists and sees every unit")
+    if call.name in ("all", "last"):
+        raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
     view = View(call.capacity, call.prefix, call.cwd if call.prefix else None, call.env)
     queue = state.queues.get(call.name)

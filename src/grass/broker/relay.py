@@ -113,11 +113,22 @@ def recall_all(state: State, queue: str | None) -> None:
 
 def recall(state: State, jobs: list[int]) -> None:
     """Ask for jobs back that have not had their turn."""
-    names: dict[str, list[str]] = {}
+    waiting = [job for job in jobs if _waits_for_its_turn(state, job)]
     for job in jobs:
         state.handed.pop(job, None)
-        attempt = state.attempts.get(job)
-        if attempt is not None and attempt.after is not None:
-            names.setdefault(attempt.worker, []).append(state.attempt_id(attempt))
+    ask_back(state, waiting)
+
+
+def ask_back(state: State, jobs: list[int]) -> None:
+    """Ask for attempts back that the worker may never have seen."""
+    names: dict[str, list[str]] = {}
+    for job in jobs:
+        attempt = state.attempts[job]
+        names.setdefault(attempt.worker, []).append(state.attempt_id(attempt))
     for worker, attempts in names.items():
         state.send(worker, Recall(attempts))
+
+
+def _waits_for_its_turn(state: State, job: int) -> bool:
+    attempt = state.attempts.get(job)
+    return attempt is not None and attempt.after is not None

@@ -1,10 +1,11 @@
 """Settling the difference after a worker connects.
 
 The worker's `Hello` lists every attempt it knows. What both know goes on; an exit is
-recorded; an attempt that the broker committed but the worker never saw is started now,
-because nothing was run; an attempt that the worker once had and no longer knows, or
-that another boot of the machine had, is lost. What only the worker knows is stopped if
-it is ours, and left alone, its units held, if it belongs to another database.
+recorded; an attempt that the broker committed but the worker has not seen is sent once
+more, which does no harm if the first start is still under way; an attempt that the
+worker once had and no longer knows, or that another boot of the machine had, is lost.
+What only the worker knows is stopped if it is ours, and left alone, its units held, if
+it belongs to another database.
 """
 
 from collections.abc import Container
@@ -84,12 +85,19 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
 
 
 def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
+    """Settle what the worker has not seen, or had not when it said hello.
+
+    A start may still be under way to it, so nothing is undone here: what is sent now
+    arrives after it, and only the answer to a recall tells that it never came.
+    """
     if attempt.state is AttemptState.RUNNING:
         attempts.lose(state, job, attempt, "its worker no longer knows it")
     elif job.stopping_since is not None:
-        attempts.never_started(state, job, attempt, "cancelled before it started")
+        attempts.send_stop(state, job, attempt)
+        relay.ask_back(state, [job.id])
     elif attempt.after is not None:
-        attempts.take_back(state, job, attempt, "its turn had not come")
+        attempts.send_start(state, job, attempt)
+        relay.recall(state, [job.id])
     else:
         attempts.send_start(state, job, attempt)
         verbs.settle_suspended(state, job, False)

@@ -47,19 +47,29 @@ class Effects(msgspec.Struct):
     """Jobs that ended."""
 
 
+class Group(msgspec.Struct):
+    """Jobs of one spec, which wait for the same others."""
+
+    open: int = 0
+    """How many of those are not met yet."""
+    hopeless: str | None = None
+    """Why it can never be met any more."""
+    members: dict[int, None] = {}
+
+
 class Waits(msgspec.Struct):
     """Who waits for which jobs, and for which times."""
 
     settled: dict[int, JobState]
     """How those jobs ended that somebody still names as a dependency."""
     dependents: dict[int, dict[int, None]] = {}
-    """Who waits, or is held, and names this job as a dependency, in order."""
-    open: dict[int, int] = {}
-    """How many dependencies of a job are not met yet."""
+    """Who names a job: specs of groups, minus arrivals' first jobs, or 0 for a call."""
+    groups: dict[int, Group] = {}
+    """Those who wait, or are held, by their spec."""
     needs: dict[int, dict[int, tuple[str, ...]]] = {}
     """What each spec waits for, worked out once."""
-    resolving: deque[tuple[int, list[int]]] = msgspec.field(default_factory=deque)
-    """Ends that others waited for, with those not yet looked at."""
+    resolving: deque[list[int]] = msgspec.field(default_factory=deque)
+    """Jobs whose group was settled, and that were not looked at yet."""
     timed: list[tuple[int, int]] = []
     """A heap of times and the jobs that wait for them."""
 

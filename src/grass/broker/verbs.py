@@ -31,6 +31,7 @@ def cancel(state: State, call: Cancel) -> Done:
         else:
             if job.state is JobState.QUEUED:
                 state.scheduler.remove(number)
+            job.reason = "cancelled"
             attempts.finish(state, job, JobState.CANCELLED)
     return Done(jobs=touched)
 

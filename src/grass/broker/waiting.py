@@ -5,14 +5,16 @@ dependencies were met they are not looked at again (`Job.met`); until then they 
 they are now: running a job again makes those wait for it that still wait. A dependency
 that can no longer be met cancels who waits for it, and who waits for that one in turn.
 
-An end may concern a hundred thousand jobs, so what follows from it is done in slices.
+Jobs of one spec wait together, as a group: an array of thousands that waits for another
+one costs what the two cost, not their product. An end may still concern a hundred
+thousand jobs, so what follows from it is done in slices.
 """
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from grass.broker import arrays
-from grass.broker.state import State
+from grass.broker.state import Group, State
 from grass.errors import NeverFits, NotFound
 from grass.model.dependencies import After, met
 from grass.model.job import Job, Spec
@@ -20,6 +22,8 @@ from grass.model.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
 
 SLICE = 1000
+MOST_NEEDS = 1000
+_WISHES = {"any": "end", "succeeded": "succeed", "failed": "fail"}
 
 
 def check(state: State, after: tuple[After, ...], found: dict[int, JobState]) -> None:
@@ -105,15 +109,25 @@ def stand_in_line(state: State, job: Job) -> None:
 
 def leave(state: State, job: Job) -> None:
     """Forget what a job waited for."""
-    if state.waits.open.pop(job.id, None) is not None:
-        forget(state, _needs(state, job), job.id)
+    group = state.waits.groups.get(job.spec)
+    if group is None or job.id not in group.members:
+        return
+    del group.members[job.id]
+    if not group.members:
+        del state.waits.groups[job.spec]
+        forget(state, _needs(state, job.spec), job.spec)
 
 
 def ended(state: State, job: Job) -> None:
-    """Note an end: those who wait for it are looked at in the next slice."""
-    if job.id in state.waits.dependents:
-        state.waits.settled[job.id] = job.state
-        state.waits.resolving.append((job.id, list(state.waits.dependents[job.id])))
+    """Note an end: those who wait for it are looked at in the next slices."""
+    holders = state.waits.dependents.get(job.id)
+    if holders is None:
+        return
+    state.waits.settled[job.id] = job.state
+    for spec in holders:
+        group = state.waits.groups.get(spec)
+        if group is not None:
+            _settle(state, group, _needs(state, spec)[job.id], job)
 
 
 def running_again(state: State, job: int) -> None:
@@ -122,9 +136,9 @@ def running_again(state: State, job: int) -> None:
     Whoever that end concerned has been looked at before: nothing is resolving.
     """
     if state.waits.settled.pop(job, None) is not None:
-        for dependent in state.waits.dependents.get(job, ()):
-            if dependent in state.waits.open:
-                state.waits.open[dependent] += 1
+        for spec in state.waits.dependents.get(job, ()):
+            if spec in state.waits.groups:
+                state.waits.groups[spec].open += 1
 
 
 def advance(state: State) -> list[tuple[Job, str]]:
@@ -135,13 +149,18 @@ def advance(state: State) -> list[tuple[Job, str]]:
     hopeless: list[tuple[Job, str]] = []
     if not state.waits.resolving:
         return hopeless
-    leader, dependents = state.waits.resolving[0]
-    for number in dependents[:SLICE]:
+    members = state.waits.resolving[0]
+    for number in members[:SLICE]:
         job = state.jobs.get(number)
-        if job is not None and number in state.waits.dependents.get(leader, ()):
-            _resolve(state, job, leader, hopeless)
-    del dependents[:SLICE]
-    if not dependents:
+        group = None if job is None else state.waits.groups.get(job.spec)
+        if job is None or group is None or number not in group.members:
+            continue
+        if group.hopeless is not None:
+            hopeless.append((job, group.hopeless))
+        elif job.state is JobState.WAITING:
+            go_on(state, job)
+    del members[:SLICE]
+    if not members:
         state.waits.resolving.popleft()
     return hopeless
 
@@ -165,31 +184,35 @@ def next_time(state: State) -> int | None:
     return None
 
 
+def open_dependencies(state: State, job: Job) -> int:
+    """Count what a job still waits for."""
+    group = None if job.met else state.waits.groups.get(job.spec)
+    return 0 if group is None else group.open
+
+
 def why(state: State, job: Job) -> str:
     """Say in one line why a held or waiting job does not start."""
     if job.state is JobState.HELD:
         return f"held; `grass release {job.id}` lets it start"
-    if state.waits.open.get(job.id):
-        return _open_text(state, job)
+    group = None if job.met else state.waits.groups.get(job.spec)
+    if group is not None and group.open:
+        return _open_text(state, job, group)
     at = _starts_at(state, job)
     if job.not_before is not None and job.not_before == at:
         return f"retry {job.failures} at {rfc3339(at)}"
     return f"begins at {rfc3339(at)}" if at else "starts with the next decision"
 
 
-def _open_text(state: State, job: Job) -> str:
-    still = [
-        number
-        for number in _needs(state, job)
-        if number not in state.waits.settled or number in state.jobs
-    ]
-    first = state.jobs.get(still[0]) if still else None
-    if first is None:
+def _open_text(state: State, job: Job, group: Group) -> str:
+    needs = _needs(state, job.spec)
+    first = next((one for one in needs if one not in state.waits.settled), None)
+    known = None if first is None else state.jobs.get(first)
+    if first is None or known is None:
         return "waits for other jobs to end"
-    more = f" and {len(still) - 1} more" if len(still) > 1 else ""
-    need = _needs(state, job)[first.id][0]
-    wish = "end" if need == "any" else "succeed" if need == "succeeded" else "fail"
-    return f"waits for job {first.id} ({first.state}){more} to {wish}"
+    more = f" and {group.open - 1} more" if group.open > 1 else ""
+    wishes = {need for wanted in needs.values() for need in wanted}
+    wish = _WISHES[wishes.pop()] if len(wishes) == 1 else "end as asked"
+    return f"waits for job {first} ({known.state}){more} to {wish}"
 
 
 def _state_of(state: State, number: int, found: dict[int, JobState]) -> JobState | None:
@@ -213,37 +236,45 @@ def _kept(state: State, found: dict[int, JobState]) -> dict[int, JobState]:
     return {number: end for number, end in found.items() if number not in gone}
 
 
-def _register(state: State, job: Job) -> None:
-    open_ones = 0
-    for dependency, wanted in _needs(state, job).items():
-        state.waits.dependents.setdefault(dependency, {})[job.id] = None
+def _group_of(state: State, job: Job) -> Group:
+    """Let a job wait with the others of its spec."""
+    group = state.waits.groups.get(job.spec)
+    if group is None:
+        group = state.waits.groups[job.spec] = _new_group(state, job.spec)
+    if job.id not in group.members:
+        group.members[job.id] = None
+        if group.hopeless is not None:
+            state.waits.resolving.append([job.id])
+    return group
+
+
+def _new_group(state: State, spec: int) -> Group:
+    group = Group()
+    for dependency, wanted in _needs(state, spec).items():
+        state.waits.dependents.setdefault(dependency, {})[spec] = None
         known = _state_of(state, dependency, {})
-        over = known is None or known in ENDED
-        if known is not None and over:
+        if known is not None and known in ENDED:
             state.waits.settled[dependency] = known
             if all(met(need, known) for need in wanted):
                 continue
-        open_ones += 1
-        if over:
-            # Pruned, or ended otherwise while nobody looked: it will not end again.
-            state.waits.resolving.append((dependency, [job.id]))
-    state.waits.open[job.id] = open_ones
+            group.hopeless = _unmet(dependency, wanted, known)
+        elif known is None:
+            group.hopeless = f"job {dependency}, which it waited for, is forgotten"
+        group.open += 1
+    return group
 
 
-def _resolve(
-    state: State, job: Job, leader: int, hopeless: list[tuple[Job, str]]
-) -> None:
-    end = state.waits.settled.get(leader)
-    wanted = _needs(state, job)[leader]
-    if end is None:
-        hopeless.append((job, f"job {leader}, which it waited for, is forgotten"))
-    elif not all(met(need, end) for need in wanted):
-        wish = " and ".join(wanted)
-        hopeless.append((job, f"waited for job {leader}:{wish}, which is {end}"))
+def _settle(state: State, group: Group, wanted: tuple[str, ...], leader: Job) -> None:
+    if not all(met(need, leader.state) for need in wanted):
+        group.hopeless = _unmet(leader.id, wanted, leader.state)
     else:
-        state.waits.open[job.id] -= 1
-        if job.state is JobState.WAITING:
-            go_on(state, job)
+        group.open -= 1
+    if group.hopeless is not None or group.open == 0:
+        state.waits.resolving.append(list(group.members))
+
+
+def _unmet(leader: int, wanted: tuple[str, ...], end: JobState) -> str:
+    return f"waited for job {leader}:{' and '.join(wanted)}, which is {end}"
 
 
 def _may_start(state: State, job: Job) -> bool:
@@ -251,11 +282,9 @@ def _may_start(state: State, job: Job) -> bool:
 
 
 def _all_met(state: State, job: Job) -> bool:
-    if job.met:
+    if job.met or not state.specs[job.spec].after:
         return True
-    if job.id not in state.waits.open:
-        _register(state, job)
-    return state.waits.open[job.id] == 0
+    return _group_of(state, job).open == 0
 
 
 def _starts_at(state: State, job: Job) -> int:
@@ -268,14 +297,14 @@ def _watch_time(state: State, job: Job) -> None:
         heappush(state.waits.timed, (at, job.id))
 
 
-def _needs(state: State, job: Job) -> dict[int, tuple[str, ...]]:
-    """Give what a job waits for; worked out once for all jobs of a spec."""
-    known = state.waits.needs.get(job.spec)
+def _needs(state: State, spec: int) -> dict[int, tuple[str, ...]]:
+    """Give what jobs of a spec wait for; worked out once for all of them."""
+    known = state.waits.needs.get(spec)
     if known is None:
-        if len(state.waits.needs) >= 1000:
+        if len(state.waits.needs) >= MOST_NEEDS:
             state.waits.needs.clear()
         known = {}
-        for after in state.specs[job.spec].after:
+        for after in state.specs[spec].after:
             known[after.job] = (*known.get(after.job, ()), after.need)
-        state.waits.needs[job.spec] = known
+        state.waits.needs[spec] = known
     return known

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from grass.cli import confirming
-from grass.cli.confirming import UNFINISHED, Verb, choose, ranges, report
+from grass.cli.confirming import UNFINISHED, Verb, choose, report
 from grass.cli.job_options import duration
 from grass.cli.options import Command, Option, Values, read
 from grass.client.client import Client
+from grass.client.ids import as_ranges
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def run(words: list[str]) -> int:
             return 0
         done = client.cancel(choice.select, **how)
         if done["jobs"] and not values.has("no_wait"):
-            client.wait(ranges(done["jobs"]))
+            client.wait(as_ranges(done["jobs"]))
     report(VERB, values, done)
     return 0
 

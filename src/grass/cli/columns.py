@@ -71,7 +71,9 @@ def order(text: str) -> Callable[[Iterable[Document]], list[Document]]:
         return (value is None, "" if value is None else value)
 
     def put(jobs: Iterable[Document]) -> list[Document]:
-        return sorted(jobs, key=key, reverse=text.startswith("-"))
+        known = sorted(jobs, key=key, reverse=text.startswith("-"))
+        # What has no value comes last either way.
+        return sorted(known, key=lambda job: key(job)[0])
 
     return put
 

@@ -13,6 +13,7 @@ from grass.cli.options import JSON, Option, Values, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.selectors import is_one, names_one
 from grass.client.client import Client
+from grass.client.ids import as_ranges, runs
 from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     from grass.client.wire import Document
 
+YES = Option("-y, --yes", about="do not ask, however many jobs there are")
 OPTIONS = (
-    Option("-y, --yes", about="do not ask, however many jobs there are"),
+    YES,
     Option("--dry-run", about="only say which jobs it would be"),
     Option("-q, --quiet", about="print ids only"),
     JSON,
@@ -76,17 +78,20 @@ def choose(
         raise UsageError("no job was named", f"grass {verb.name} 7")
     if names_one(select) and not values.has("dry_run"):
         return Choice(select)
-    ids = _counted(client, verb, select)
+    named: list[int] = client.select(select)["jobs"]
+    ids = _fitting(client, verb, named)
     if values.has("dry_run"):
         _print_plan(verb, values, ids)
         return None
+    if len(ids) > 1:
+        confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
+    if all(map(is_one, select)):
+        # Who names jobs one by one is told of each why nothing was done to it.
+        return Choice([str(id) for id in named], named)
     if not ids:
         report(verb, values, {"jobs": [], "warnings": [], "changed": False})
         return None
-    if len(ids) > 1:
-        confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
-    one_by_one = all(map(is_one, select))
-    return Choice([str(id) for id in ids] if one_by_one else ranges(ids), ids)
+    return Choice(as_ranges(ids), ids)
 
 
 def confirm(what: str, values: Values) -> None:
@@ -112,11 +117,12 @@ def report(verb: Verb, values: Values, done: Document) -> None:
     if values.has("quiet"):
         print_ids(ids)
         return
-    for warning in done.get("warnings", ()):
+    warnings = done.get("warnings", ())
+    for warning in warnings:
         warn(warning)
     if ids:
         say(f"{verb.done} {counted(len(ids), 'job')}")
-    else:
+    elif not warnings:
         say(f"nothing to {verb.name}: {verb.idle}")
 
 
@@ -125,33 +131,15 @@ def print_ids(ids: Iterable[int]) -> None:
     sys.stdout.write("".join(f"{id}\n" for id in ids))
 
 
-def ranges(ids: Iterable[int]) -> list[str]:
-    """Write ids as the fewest selectors: `3-9`, `12-12`."""
-    return [f"{first}-{last}" for first, last in _runs(ids)]
-
-
 def compact(ids: Iterable[int]) -> list[str]:
     """Write ids for people: `3-9`, `12`."""
     return [
-        f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(ids)
+        f"{first}" if first == last else f"{first}-{last}" for first, last in runs(ids)
     ]
 
 
-def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for one in sorted(ids):
-        if runs and runs[-1][1] + 1 == one:
-            runs[-1] = (runs[-1][0], one)
-        else:
-            runs.append((one, one))
-    return runs
-
-
-def _counted(client: Client, verb: Verb, select: list[str]) -> list[int]:
-    """Return the jobs that were named, and of wider selections those it is for."""
-    ids: list[int] = client.select(select)["jobs"]
-    if all(map(is_one, select)):
-        return ids
+def _fitting(client: Client, verb: Verb, ids: list[int]) -> list[int]:
+    """Return those of the jobs that a verb is for."""
     fitting = set(client.select([f"state:{state}" for state in verb.states])["jobs"])
     return [id for id in ids if id in fitting]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import threading
 
-from grass.cli.confirming import ranges
 from grass.cli.printing import counted
 from grass.cli.table import cut
 from grass.cli.watching import News
 from grass.client.client import Client
 from grass.client.connection import Broken
+from grass.client.ids import as_ranges
 from grass.errors import GrassError
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ class Progress:
                 return
             heard += self._news.take(0)
             touched = {event["job"] for event in heard} & self._states.keys()
-            ids = ranges(touched)
+            ids = as_ranges(touched)
             for at in range(0, len(ids), _CHUNK):
                 self._note(client.jobs(select=ids[at : at + _CHUNK]))
 

@@ -1,5 +1,6 @@
 """`grass prune`: forget jobs that ended long ago, with their output."""
 
+from grass.cli.confirming import YES, confirm
 from grass.cli.durations import size_text
 from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import counted, print_document, say
@@ -13,6 +14,7 @@ OPTIONS = (
         "ended longer ago than this: 12h, 30d (default: what the configuration keeps, "
         "else 30d)",
     ),
+    YES,
     Option("--dry-run", about="only say what would be forgotten"),
     JSON,
 )
@@ -29,7 +31,11 @@ def run(words: list[str]) -> int:
     dry_run = values.has("dry_run")
     with Client() as client:
         age_s = _retention_s(client) if older_s is None else older_s
-        done = client.prune(age_s, dry_run=dry_run)
+        done = client.prune(age_s, dry_run=True)
+        if not dry_run:
+            if done["jobs"] > 1:
+                confirm(f"forget {counted(done['jobs'], 'job')}", values)
+            done = client.prune(age_s)
     if values.has("json"):
         print_document({**done, "dry_run": dry_run})
         return 0
@@ -49,12 +55,12 @@ def _retention_s(client: Client) -> float:
 
 
 COMMAND = Command(
-    usage="[--older TIME] [--dry-run] [--json]",
+    usage="[--older TIME] [--yes] [--dry-run] [--json]",
     about=(
         "Forget jobs that ended long ago and remove their output. Files given with "
         "`enqueue --output` stay."
     ),
     options=OPTIONS,
-    examples=("grass prune", "grass prune --older 7d --dry-run"),
+    examples=("grass prune --yes", "grass prune --older 7d --dry-run"),
     run=run,
 )

@@ -11,6 +11,7 @@ import time
 
 from grass.client.caller import Caller, query
 from grass.client.connection import quoted
+from grass.client.ids import as_ranges
 from grass.client.surroundings import (
     caller_directory,
     caller_environment,
@@ -176,6 +177,7 @@ class Client(Caller):
     ) -> list[Document]:
         """Return the selected jobs once all have ended."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        wanted = {"select": list(select)}
 
         def once() -> list[Document]:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -183,9 +185,11 @@ class Client(Caller):
             found: list[Document] = self.once("POST", "/jobs/wait", body)["jobs"]
             return found
 
-        # After a restart `all` or `last` may mean other jobs; ids do not.
-        named_by_id = all(one.replace("-", "").isdecimal() for one in select)
-        return self.patiently(once) if named_by_id else self.only_once(once)
+        if not all(one.replace("-", "").isdecimal() for one in select):
+            # After a restart `all` or `last` may mean other jobs; ids do not.
+            chosen = self.again(lambda: self.once("POST", "/jobs/select", wanted))
+            select = as_ranges(chosen["jobs"])
+        return self.patiently(once) if select else []
 
     def queue(self, name: str) -> Document:
         """Read a queue's name, prefix and whether it is paused."""

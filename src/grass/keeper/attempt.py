@@ -30,6 +30,7 @@ class Attempt:
     """One attempt, from the wish to start it until its exit is forgotten."""
 
     __slots__ = (
+        "after",
         "cgroup",
         "code",
         "exited_at",
@@ -70,6 +71,7 @@ class Attempt:
         self.own_output: bool = limits.get("own_output", False)
         self.meta = limits["meta"]
         self.state = "starting"
+        self.after: str | None = None
         self.looks = 0
         self.pid: int | None = None
         self.ticks: int | None = None
@@ -190,6 +192,7 @@ class Attempt:
         entry["started_at"] = self.started_at
         entry["stopping"] = self.ladder is not None and not over
         entry["suspended"] = self.suspended and not over
+        entry["after"] = self.after
         entry["meta"] = self.meta
         return entry
 
@@ -260,7 +263,8 @@ def _replay(attempt: Attempt, entry: Entry) -> None:
         attempt.state = "running"
         attempt.started_at = entry["at"]
         attempt.found = entry.get("found", False)
-        for name in ("pid", "ticks", "offset", "stderr_offset", "since"):
+        attempt.stderr_offset = entry.get("stderr_offset", 0)
+        for name in ("pid", "ticks", "offset", "since"):
             setattr(attempt, name, entry[name])
     elif kind == "enclosed":
         attempt.cgroup = entry["cgroup"]

@@ -77,25 +77,34 @@ class Custody:
         if predecessor is None or predecessor.state == "exited":
             self._record_and(attempt, effects.Spawn(spec))
         else:
-            attempt.state = "waiting"
+            attempt.state, attempt.after = "waiting", predecessor.id
             self._relay.add(spec, predecessor.id)
 
     def _record_and(self, attempt: Attempt, effect: effects.Effect) -> None:
-        attempt.state = "starting"
+        attempt.state, attempt.after = "starting", None
         self.want(effects.Record(attempt.spawning_entry()))
         self.want(effect)
 
     def recall(self, id: str) -> bool:
         """Drop an attempt that still waits; anything else stays."""
-        if not self._relay.drop(id):
+        if not self._leave_line(id):
             return False
         del self.attempts[id]
         self.live -= 1
         return True
 
+    def _leave_line(self, id: str) -> bool:
+        """Take out an attempt if it waits; who waited for it moves up."""
+        if not self._relay.drop(id):
+            return False
+        for other in self.attempts.values():
+            if other.after == id:
+                other.after = self.attempts[id].after
+        return True
+
     def stop(self, attempt: Attempt, wish: events.Stop, now: float) -> None:
         """Begin to end an attempt, or hasten an end that has begun."""
-        if self._relay.drop(attempt.id):
+        if self._leave_line(attempt.id):
             self._record_and(attempt, effects.GiveUp(attempt.id, wish.reason))
         else:
             ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
@@ -208,6 +217,8 @@ class Custody:
 
     def _main_is_gone(self, attempt: Attempt) -> None:
         self._ended[attempt.id] = attempt
+        # Its end is known: to ask once more would be answered by "no such process".
+        self.timers.cancel("unclear", attempt.id)
         self.want(effects.Survey(attempt.id))
 
     def _surveyed(self, event: events.Surveyed, now: float) -> None:

@@ -65,9 +65,16 @@ class Jobs:
         self._careful: dict[int, Careful] = {}
         self._adopted: dict[str, int] = {}
 
-    def connect(self, watch: Watch, unwatch: Callable[[int], None], feed: Feed) -> None:
+    def connect(
+        self,
+        watch: Watch,
+        watch_for_end: Watch,
+        unwatch: Callable[[int], None],
+        feed: Feed,
+    ) -> None:
         """Say how to wait for a descriptor and whom to tell what came of it."""
         self._watch = watch
+        self._watch_for_end = watch_for_end
         self._unwatch = unwatch
         self._feed = feed
 
@@ -286,6 +293,8 @@ class Jobs:
         try:
             status = pidfd.exit_status(descriptor)
         except pidfd.NotReaped:
+            # The kernel hangs up when its parent collects it, be that soon or late.
+            self._watch_for_end(descriptor, lambda: self._feed(self._ask(id)))
             return events.AdoptedUnclear(id, True, utc_us())
         self._forest.mains[id].alive = False
         os.close(self._adopted.pop(id))

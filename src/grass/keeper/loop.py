@@ -88,7 +88,7 @@ class Loop:
             effects.CheckSocket: self._check_socket,
             effects.Exit: self._exit,
         }
-        jobs.connect(self.watch, self.unwatch, self.feed)
+        jobs.connect(self.watch, self.watch_for_end, self.unwatch, self.feed)
         self.watch(listener.fileno(), self._accept)
 
     def run(self) -> None:
@@ -167,6 +167,11 @@ class Loop:
         """Call `ready` whenever the descriptor has something."""
         self._ready[descriptor] = ready
         self._epoll.register(descriptor, select.EPOLLIN)
+
+    def watch_for_end(self, descriptor: int, ready: Callable[[], None]) -> None:
+        """Call `ready` when the other side of the descriptor has hung up."""
+        self._ready[descriptor] = ready
+        self._epoll.register(descriptor, select.EPOLLHUP)
 
     def unwatch(self, descriptor: int) -> None:
         """Stop waiting for the descriptor, if it was waited for."""

@@ -206,10 +206,13 @@ class Connection:
 
     def receive(self) -> list[bytes] | None:
         """Return the whole lines that have come; None at the end of the stream."""
+        known = len(self._received)
         ended = not self._read_all()
-        *lines, rest = self._received.split(b"\n")
-        self._received = rest
-        if len(rest) > LINE_LIMIT:
+        lines: list[bytearray] = []
+        # Only what is new is looked through, or a long line would cost its square.
+        if self._received.find(b"\n", known) >= 0:
+            *lines, self._received = self._received.split(b"\n")
+        if len(self._received) > LINE_LIMIT:
             raise BrokenLine("line too long")
         if ended and not lines:
             return None

@@ -128,5 +128,9 @@ def _not_a_number(value: object, kind: str) -> UsageError:
 
 
 def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, str) else str(value)
+    try:
+        text = repr(value) if isinstance(value, str) else str(value)
+    except (ValueError, RecursionError):
+        # Python writes no integer of many thousand digits, which hex can spell.
+        return f"this {type(value).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."

@@ -27,11 +27,14 @@ def read_array(text: str) -> Array:
     if percent and (not _CAP.match(cap) or int(cap) < 1):
         raise UsageError(f"--array `{text}`: after % comes a number", "write 1-100%8")
     indices: dict[int, None] = {}
+    listed = 0
     for part in members.split(","):
-        for index in _range(part.strip(), text):
-            indices[index] = None
-        if len(indices) > MOST:
+        found = _range(part.strip(), text)
+        # One named twice counts twice: a short text must not cost a long time.
+        listed += len(found)
+        if listed > MOST:
             raise _too_large(text)
+        indices.update(dict.fromkeys(found))
     return Array(list(indices), int(cap) if percent else None)
 
 

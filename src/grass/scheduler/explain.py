@@ -153,7 +153,14 @@ def never_fits(
 
 
 def _kinds(workers: list[Worker], queue: str) -> str:
-    kinds = sorted({kind for each in workers for kind in each.stocks_for(queue)})
+    kinds = sorted(
+        {
+            kind
+            for each in workers
+            for kind, stock in each.stocks_for(queue).items()
+            if stock.total
+        }
+    )
     return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
 
 

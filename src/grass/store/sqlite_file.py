@@ -92,7 +92,17 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
         )
     for number, script in migrations():
         if number > version:
-            db.executescript(f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+            _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+
+
+def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
+    """Take one step whole, or leave the file as it was."""
+    try:
+        db.executescript(script)
+    except sqlite3.Error as error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise storage_error(error, path) from error
 
 
 def _first_rows(number: int) -> str:

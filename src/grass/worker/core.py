@@ -185,7 +185,11 @@ class WorkerCore:
 
     def _recall(self, attempts: list[str]) -> None:
         for attempt in attempts:
-            if (held := self._attempts.get(attempt)) is not None:
+            held = self._attempts.get(attempt)
+            if held is None:
+                # A start that was sent before this was read before this: none came.
+                self._effects.to_broker.append(Returned(attempt, RECALLED))
+            else:
                 held.recalled = True
         self._effects.to_keeper.append({"v": "recall", "ids": attempts})
 
@@ -217,7 +221,8 @@ class WorkerCore:
         """Learn of an attempt that a daemon before this one started."""
         allocation: Allocation = line["meta"]["allocation"]
         if line["state"] == "waiting":
-            after = line["meta"].get("after")
+            # Whom it follows now; the one it was started behind may have left.
+            after = line.get("after") or line["meta"].get("after")
             self._attempts[attempt] = Held(allocation, after)
             self._heirs[after] = attempt
         else:

@@ -1,10 +1,9 @@
-"""Bugs that the simulation must find: small changes to the real code, one at a time.
+"""Bugs of a broker that the simulation must find, one at a time.
 
 Each undoes one rule that keeps the promise "nothing lost, nothing run twice". A test
 that cannot fail proves nothing; these show that this one can.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,10 +21,6 @@ from grass.broker import (
 from grass.broker import enqueue as enqueueing
 from grass.broker.rounds import Commit, Rounds
 from grass.broker.state import State
-from grass.keeper import effects
-from grass.keeper.attempt import Attempt as KeeperAttempt
-from grass.keeper.core import KeeperCore
-from grass.keeper.custody import Custody
 from grass.link.messages import Exited, Hello, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
@@ -34,20 +29,7 @@ from grass.store.changes import Changes
 from grass.worker.core import WorkerCore
 from grass.worker.ledger import Ledger
 from tests.simulation.faulty_store import FaultyStore
-
-Plant = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, Plant] = {}
-
-
-def bug(name: str) -> Callable[[Plant], Plant]:
-    """Put a bug on the list."""
-
-    def listed(plant: Plant) -> Plant:
-        BUGS[name] = plant
-        return plant
-
-    return listed
-
+from tests.simulation.planting import bug
 
 # The broker's order.
 
@@ -217,7 +199,13 @@ def _reboot_restarts(patch: pytest.MonkeyPatch) -> None:
 
 @bug("somebody is lined up behind one that was asked back")
 def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
+    # The broker does not do it, and the worker would not go along: here both do.
     patch.setattr(relay, "_asked_back", lambda state, job: False)
+    patch.setattr(WorkerCore, "_recall", _recall_carelessly)
+
+
+def _recall_carelessly(worker: WorkerCore, ids: list[str]) -> None:
+    worker._effects.to_keeper.append({"v": "recall", "ids": ids})
 
 
 @bug("dependencies are ignored after a restart")
@@ -252,56 +240,3 @@ def _array_cut(patch: pytest.MonkeyPatch) -> None:
 @bug("a repeated call makes new jobs while the first is in memory")
 def _keys_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(enqueueing, "_known_call", lambda state, call: None)
-
-
-# Worker and keeper.
-
-
-@bug("a start that comes twice is started twice")
-def _start_twice(patch: pytest.MonkeyPatch) -> None:
-    # Worker and keeper both look whether they know an attempt; here neither does.
-    real = WorkerCore._start
-
-    def start(self: WorkerCore, message: Start) -> None:
-        held = self._attempts.pop(message.attempt, None)
-        if held is not None and held.exited is None and held.after is None:
-            self._ledger.release(held.allocation)
-        real(self, message)
-
-    def keeper_start(self: KeeperCore, event: Any, now: float) -> None:
-        self._custody.take(event.spec, event.after)
-
-    patch.setattr(WorkerCore, "_start", start)
-    patch.setattr(KeeperCore, "_start", keeper_start)
-
-
-@bug("the keeper spawns before it records")
-def _spawn_first(patch: pytest.MonkeyPatch) -> None:
-    def record_and(self: Custody, attempt: Any, effect: effects.Effect) -> None:
-        attempt.state = "starting"
-        self.want(effect)
-
-    patch.setattr(Custody, "_record_and", record_and)
-
-
-@bug("the keeper tells an exit while children live")
-def _children_ignored(patch: pytest.MonkeyPatch) -> None:
-    def main_is_gone(self: Custody, attempt: Any) -> None:
-        self._finish(attempt)
-
-    patch.setattr(Custody, "_main_is_gone", main_is_gone)
-
-
-@bug("the keeper takes a missing exit code for success")
-def _exit_guessed(patch: pytest.MonkeyPatch) -> None:
-    real = KeeperAttempt.ended_adopted
-
-    def ended(self: KeeperAttempt, status: int | None, at: int) -> None:
-        real(self, 0 if status is None else status, at)
-
-    patch.setattr(KeeperAttempt, "ended_adopted", ended)
-
-
-@bug("a successor forgets what its predecessor had on record")
-def _records_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Custody, "restore", lambda self, entries: None)

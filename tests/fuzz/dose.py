@@ -1,0 +1,50 @@
+"""How much is tried, and how long one example may take.
+
+In the suite every test tries the same few examples on each run. `GRASS_FUZZ=20` tries
+twenty times as many, and others each time. An example that takes too long is ended and
+is a failure like any other: a hang is what nobody would report.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+MORE = int(os.environ.get("GRASS_FUZZ", "1"))
+PATIENCE_S = 5.0
+
+
+class Hung(Exception):
+    """An example took longer than any may."""
+
+
+def examples(count: int) -> Callable[[Test], Test]:
+    """Try this many examples, times what the environment says."""
+    return settings(
+        max_examples=count * MORE,
+        derandomize=MORE == 1,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@contextlib.contextmanager
+def bounded(seconds: float = PATIENCE_S) -> Iterator[None]:
+    """End what takes longer; works in the main thread, where tests run."""
+
+    def on_alarm(_number: int, _frame: object) -> None:
+        raise Hung(f"still at it after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,63 @@
+"""Bugs of a worker or a keeper that the simulation must find, one at a time."""
+
+from typing import Any
+
+import pytest
+
+from grass.keeper import effects
+from grass.keeper.attempt import Attempt
+from grass.keeper.core import KeeperCore
+from grass.keeper.custody import Custody
+from grass.link.messages import Start
+from grass.worker.core import WorkerCore
+from tests.simulation.planting import bug
+
+
+@bug("a start that comes twice is started twice")
+def _start_twice(patch: pytest.MonkeyPatch) -> None:
+    # Worker and keeper both look whether they know an attempt; here neither does.
+    real = WorkerCore._start
+
+    def start(self: WorkerCore, message: Start) -> None:
+        held = self._attempts.pop(message.attempt, None)
+        if held is not None and held.exited is None and held.after is None:
+            self._ledger.release(held.allocation)
+        real(self, message)
+
+    def keeper_start(self: KeeperCore, event: Any, now: float) -> None:
+        self._custody.take(event.spec, event.after)
+
+    patch.setattr(WorkerCore, "_start", start)
+    patch.setattr(KeeperCore, "_start", keeper_start)
+
+
+@bug("the keeper spawns before it records")
+def _spawn_first(patch: pytest.MonkeyPatch) -> None:
+    def record_and(self: Custody, attempt: Any, effect: effects.Effect) -> None:
+        attempt.state = "starting"
+        self.want(effect)
+
+    patch.setattr(Custody, "_record_and", record_and)
+
+
+@bug("the keeper tells an exit while children live")
+def _children_ignored(patch: pytest.MonkeyPatch) -> None:
+    def main_is_gone(self: Custody, attempt: Any) -> None:
+        self._finish(attempt)
+
+    patch.setattr(Custody, "_main_is_gone", main_is_gone)
+
+
+@bug("the keeper takes a missing exit code for success")
+def _exit_guessed(patch: pytest.MonkeyPatch) -> None:
+    real = Attempt.ended_adopted
+
+    def ended(self: Attempt, status: int | None, at: int) -> None:
+        real(self, 0 if status is None else status, at)
+
+    patch.setattr(Attempt, "ended_adopted", ended)
+
+
+@bug("a successor forgets what its predecessor had on record")
+def _records_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Custody, "restore", lambda self, entries: None)

@@ -1,0 +1,151 @@
+"""One wish of one caller, asked until it is answered.
+
+Whoever gets no answer asks again, with the same key where there is one; the impatient
+ask again while the first call is still under way. What is answered is a promise, and is
+looked up in the store the moment it is given.
+"""
+
+from collections.abc import Callable
+
+from grass.broker.calls import (
+    Call,
+    Cancel,
+    Continue,
+    Done,
+    Edit,
+    Enqueue,
+    Enqueued,
+    Hold,
+    Release,
+    Rerun,
+    SetPaused,
+    Suspend,
+)
+from grass.errors import (
+    Busy,
+    GrassError,
+    NeverFits,
+    NotFound,
+    Refused,
+    StorageError,
+    UsageError,
+)
+from tests.simulation.machine import Machine
+from tests.simulation.world import MILLISECOND, SECOND, Violation
+
+HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
+"""What a caller may be told; anything else is a defect."""
+LONGEST_PATIENCE_S = 5.0
+KINDS = {
+    Cancel: "cancelled",
+    Hold: "held",
+    Release: "released",
+    Suspend: "suspended",
+    Continue: "continued",
+    Edit: "edited",
+    Rerun: "rerun",
+}
+
+
+class Request:
+    """One wish of one caller, until it is answered or given up."""
+
+    def __init__(
+        self, machine: Machine, name: str, make: Callable[[str], Call], patience: float
+    ) -> None:
+        """`make` builds the call anew for every try."""
+        self.alive = True
+        self.answered = False
+        self._machine = machine
+        self._world = machine.world
+        self._name = name
+        self._make = make
+        self._patience = patience
+        self.call: Call | None = None
+
+    def ask(self) -> None:
+        """Send the call, and come back if no answer came."""
+        broker = self._machine.broker
+        if broker is None:
+            self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
+            return
+        self.call = self._make(self._name)
+        if isinstance(self.call, Rerun):
+            self._machine.auditor.cancelled.difference_update(self.call.jobs)
+        self._world.note(f"asks {type(self.call).__name__} {self._name}")
+        broker.call(self.call, self)
+        self._later(int(self._patience * SECOND))
+        self._patience = min(LONGEST_PATIENCE_S, 1.5 * self._patience)
+
+    def _later(self, delay_us: int) -> None:
+        self._world.after(delay_us, f"asks again {self._name}", self.ask, self)
+
+    def answer(self, outcome: object) -> None:
+        """Take an answer; an error of the disk is a reason to ask again."""
+        self._world.note(f"answers {self._name} {_short(outcome)}")
+        if isinstance(outcome, StorageError):
+            return
+        self._check(outcome)
+        self.answered = True
+        self.alive = False
+
+    def _check(self, outcome: object) -> None:
+        if isinstance(outcome, GrassError):
+            if not isinstance(outcome, HONEST):
+                raise Violation(f"{self._name} was told {outcome!r}")
+        elif isinstance(outcome, Enqueued):
+            self._check_enqueued(outcome)
+        elif isinstance(outcome, Done):
+            self._check_done(outcome)
+
+    def _check_enqueued(self, reply: Enqueued) -> None:
+        assert isinstance(self.call, Enqueue)
+        expected = len(self.call.jobs)
+        jobs = [
+            self._machine.disk.jobs.get(number)
+            for number in range(reply.first, reply.last + 1)
+        ]
+        names = {None if job is None else job.name for job in jobs}
+        if len(jobs) != expected or names != {self._name}:
+            raise Violation(f"{self._name} was acknowledged and is not in the store")
+
+    def _check_done(self, reply: Done) -> None:
+        kind = _kind(self.call)
+        auditor = self._machine.auditor
+        if isinstance(self.call, SetPaused):
+            reply.jobs = []
+            if (self._name, kind, None) not in auditor.noted:
+                raise Violation(
+                    f"{self._name} was acknowledged and is not in the store"
+                )
+        for job in reply.jobs:
+            if (self._name, kind, job) not in auditor.noted:
+                raise Violation(
+                    f"{kind} {job} was acknowledged and is not in the store"
+                )
+        if isinstance(self.call, Cancel):
+            auditor.cancelled.update(self._still_cancelled(reply.jobs))
+
+    def _still_cancelled(self, jobs: list[int]) -> list[int]:
+        """Leave out jobs that somebody ran again in the meantime."""
+        disk = self._machine.disk
+        return [
+            number
+            for number in jobs
+            if (job := disk.jobs.get(number)) is not None
+            and (job.stopping_since is not None or job.state == "cancelled")
+        ]
+
+
+def _kind(call: Call | None) -> str:
+    if isinstance(call, SetPaused):
+        return "paused" if call.paused else "resumed"
+    return KINDS[type(call)]  # type: ignore[index]
+
+
+def _short(outcome: object) -> str:
+    if isinstance(outcome, GrassError):
+        return type(outcome).__name__
+    if isinstance(outcome, Enqueued):
+        return f"{outcome.first}-{outcome.last}"
+    return f"{getattr(outcome, 'jobs', '')}"

@@ -1,0 +1,146 @@
+"""Databases of every released schema: they open, and nothing in them is lost."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.store.filling import FOUND, dump
+from tests.support.brokerage import Brokerage
+
+from grass.errors import GrassError, StorageError
+from grass.model.lifecycle import JobState
+from grass.store import sqlite_file
+from grass.store.sqlite import SqliteStore
+from grass.store.sqlite_file import SCHEMA_VERSION
+from grass.store.statements import migrations
+
+KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
+Rows = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(params=KEPT, ids=[file.stem for file in KEPT])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A database as an earlier version left it."""
+    return restored(request.param, tmp_path)
+
+
+def restored(file: Path, folder: Path) -> Path:
+    path = folder / "grass.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(file.read_text())
+        db.execute("PRAGMA journal_mode = WAL")
+    return path
+
+
+def everything(path: Path) -> Rows:
+    """Read every row of every table, by column."""
+    with closing(sqlite3.connect(path)) as db:
+        db.row_factory = sqlite3.Row
+        found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        names = [row["name"] for row in found]
+        return {
+            name: [dict(row) for row in db.execute(f"SELECT * FROM {name}")]
+            for name in names
+        }
+
+
+def version_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_a_database_of_every_schema_is_kept() -> None:
+    numbers = [number for number, _ in migrations()]
+    assert [file.stem for file in KEPT] == [f"schema_{number}" for number in numbers]
+
+
+@pytest.mark.parametrize("file", KEPT, ids=[file.stem for file in KEPT])
+def test_what_is_kept_is_of_the_schema_that_it_says(file: Path, tmp_path: Path) -> None:
+    path = restored(file, tmp_path)
+    assert f"schema_{version_of(path)}" == file.stem
+    states = {job["state"] for job in everything(path)["jobs"]}
+    assert states >= {"queued", "running", "succeeded", "failed", "cancelled", "lost"}
+
+
+def test_the_latest_has_jobs_in_every_state(tmp_path: Path) -> None:
+    jobs = everything(restored(KEPT[-1], tmp_path))["jobs"]
+    assert {job["state"] for job in jobs} == set(JobState)
+
+
+def test_it_is_brought_forward_and_keeps_everything(old: Path) -> None:
+    before = everything(old)
+    SqliteStore(old).close()
+    after = everything(old)
+    assert version_of(old) == SCHEMA_VERSION
+    for table, rows in before.items():
+        kept = [
+            {column: now[column] for column in was}
+            for was, now in zip(rows, after[table], strict=True)
+        ]
+        assert kept == rows, table
+
+
+def test_it_is_laid_out_like_a_new_one(old: Path, tmp_path: Path) -> None:
+    SqliteStore(old).close()
+    new = tmp_path / "new.db"
+    SqliteStore(new).close()
+    layouts = []
+    for path in (old, new):
+        with closing(sqlite3.connect(path)) as db:
+            found = db.execute("SELECT type, name, sql FROM sqlite_master")
+            layouts.append({row[:2]: plain(row[2]) for row in found})
+    assert layouts[0] == layouts[1]
+
+
+def plain(sql: str | None) -> str:
+    """Leave out what SQLite adds when it writes a name down again."""
+    return " ".join((sql or "").replace('"', "").split())
+
+
+def test_a_broker_goes_on_with_it(old: Path) -> None:
+    ids = [job["id"] for job in everything(old)["jobs"]]
+    events = len(everything(old)["events"])
+    store = SqliteStore(old)
+    assert [one.job.id for one in store.details(ids)] == ids
+    assert len(store.events(0, 10_000, None, ())) == events
+    last = store.load(0).last_job
+    store.close()
+    broker = Brokerage(old, FOUND)
+    assert broker.enqueue("next") == last + 1
+    broker.store.close()
+
+
+def test_opening_it_twice_changes_nothing_more(old: Path) -> None:
+    SqliteStore(old).close()
+    once = list(dump(old))
+    SqliteStore(old).close()
+    assert list(dump(old)) == once
+
+
+def test_a_newer_one_is_refused_and_left_alone(old: Path) -> None:
+    SqliteStore(old).close()
+    with closing(sqlite3.connect(old)) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = list(dump(old))
+    message = rf"newer grass \(schema {SCHEMA_VERSION + 1}, this one knows"
+    with pytest.raises(GrassError, match=message) as refused:
+        SqliteStore(old)
+    assert refused.value.hint == "install that version again"
+    assert list(dump(old)) == before
+
+
+def test_a_step_that_fails_leaves_the_file_as_it_was(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = "CREATE TABLE extra (x); DELETE FROM jobs; INSERT INTO nowhere VALUES (1)"
+    steps = [(SCHEMA_VERSION + 1, broken)]
+    before = list(dump(old))
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_file, "migrations", lambda: steps)
+        with pytest.raises(StorageError, match="no such table: nowhere"):
+            SqliteStore(old)
+    assert list(dump(old)) == before
+    SqliteStore(old).close()
+    assert version_of(old) == SCHEMA_VERSION
