@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean simulate torture soak
+.PHONY: demo test check lint format bench clean simulate torture soak fuzz
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -28,6 +28,12 @@ torture: $(READY)
 MINUTES ?= 2
 soak: $(READY)
 	$(BIN)/python -m tests.fault.soak --minutes $(MINUTES)
+
+# The decoders under a fuzzer, which it installs: `make fuzz SECONDS_EACH=600`.
+SECONDS_EACH ?= 20
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python -m tests.fuzz.coverage_guided $(SECONDS_EACH)
 
 # What to run before every commit; about a minute.
 check: $(READY) lint

@@ -191,11 +191,9 @@ def first_sync_fails(pid: int, log: Path) -> Iterator[None]:
     if strace is None:
         pytest.skip("strace is not installed")
     calls = "fsync,fdatasync"
-    tracer = subprocess.Popen(
-        [strace, "-f", "-o", str(log), "-p", str(pid), "-e", f"trace={calls}"]
-        + ["-e", f"inject={calls}:error=EIO:when=1"],
-        stderr=subprocess.PIPE,
-    )
+    words = [strace, "-f", "-o", str(log), "-p", str(pid), "-e", f"trace={calls}"]
+    words += ["-e", f"inject={calls}:error=EIO:when=1"]
+    tracer = subprocess.Popen(words, stderr=subprocess.PIPE)
     assert tracer.stderr is not None
     try:
         if not select.select([tracer.stderr], [], [], PATIENCE_S)[0]:

@@ -43,7 +43,7 @@ def said_by_worker(cluster: str) -> list[Any]:
         report,
         m.OutputData(1, b"x", True),
     ]
-    return [msgspec.to_builtins(one) for one in said]
+    return [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in said]
 
 
 def said_by_broker() -> list[Any]:
@@ -86,12 +86,12 @@ def said_by_broker() -> list[Any]:
         m.CloseOutput(1),
         m.RemoveOutput(["/tmp/1"]),
     ]
-    return [msgspec.to_builtins(one) for one in said]
+    return [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in said]
 
 
 def said_by_keeper() -> list[dict[str, Any]]:
     """Give lines of a keeper about the same attempts."""
-    first, second, *_ = names("a" * 16)
+    first, second, third, *_ = names("a" * 16)
     meta = {"allocation": ONE_CORE, "output": "/o", "stderr": None, "after": None}
     listed = {"id": first, "state": "running", "meta": meta, "started_at": 5, "pid": 7}
     ended = {"id": second, "state": "exited", "meta": meta, "at": 9, "code": 3}
@@ -100,6 +100,6 @@ def said_by_keeper() -> list[dict[str, Any]]:
         {"e": "hello", "attempts": []},
         {"e": "started", "id": first, "pid": 7, "at": 5, "ticks": 9},
         {"e": "exited", "id": first, "at": 7, "code": 0, "rusage": {"user_s": 1.0}},
-        {"e": "recalled", "id": second},
+        {"e": "recalled", "id": third},
         {"e": "error", "message": "no", "id": first},
     ]

@@ -31,6 +31,7 @@ SEEDS = (
     *("+2h", "2030-01-31T08:00", "1-9%2", "1:any", "A=b", "true", "echo {index}"),
     *("cpu:0", "json", "id,state", "-id", "5", "--", "-", "bash", "add", "show", ""),
 )
+NO_WORDS = -1
 LOOKS_ON = ("--watch", "-w")
 """These end by an interrupt only."""
 
@@ -140,11 +141,11 @@ def said(words: list[str]) -> Said:
         try:
             code = dispatch(words)
         except OSError as error:
-            assert error.strerror
-            code = GrassError.exit_code
+            # `main` prints what the system says, and that must be something.
+            code = GrassError.exit_code if error.strerror else NO_WORDS
         out.flush()
         err.flush()
-    written = [stream.detach().getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    written = [stream.detach().getvalue().decode() for stream in (out, err)]
     return Said(code, *written)
 
 

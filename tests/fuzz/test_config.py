@@ -1,5 +1,6 @@
 """`config.toml` and the settings' variables: read, or refused in one line."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(file: Path, variables: dict[str, str]) -> None:
-    with bounded():
-        try:
-            read_settings(str(file), variables).listed()
-        except UsageError as error:
-            assert error.message
+    with bounded(), contextlib.suppress(UsageError):
+        read_settings(str(file), variables).listed()
 
 
 @examples(250)

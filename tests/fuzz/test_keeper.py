@@ -1,5 +1,6 @@
 """Lines to a keeper: answered, refused or cut off; its jobs never notice."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -62,13 +63,8 @@ LINES = [json.dumps(one).encode() for one in verbs(Path("/"))]
 @examples(300)
 @given(line=st.one_of(st.binary(max_size=60), slipped_bytes(LINES)))
 def test_a_line_is_an_event_or_refused(line: bytes) -> None:
-    with bounded():
-        try:
-            event = event_of(decode(line), 1)
-        except (BadMessage, BrokenLine) as error:
-            assert str(error)
-        else:
-            assert isinstance(event, events.Event)
+    with bounded(), contextlib.suppress(BadMessage, BrokenLine):
+        assert isinstance(event_of(decode(line), 1), events.Event)
 
 
 @examples(300)
@@ -152,17 +148,17 @@ def test_a_line_without_an_end_is_cut_off(keeper: Daemon) -> None:
     channel = connect(str(keeper.directory))
     channel.settimeout(PATIENCE_S)
     piece = b"x" * (1 << 20)
-    with bounded(30), pytest.raises(OSError):
-        for _ in range(70):
-            channel.sendall(piece)
-        while channel.recv(1 << 16):
-            pass
-        raise BrokenPipeError
+    with bounded(30), pytest.raises((BrokenPipeError, ConnectionResetError)):
+        channel.sendall(piece * 100)
     channel.close()
     Daemon(keeper.directory).close()
 
 
 @pytest.mark.parametrize("depth", [500, 5_000, 100_000])
 def test_a_message_that_is_nested_deep_is_refused(keeper: Daemon, depth: int) -> None:
-    for text in ("[" * depth, '{"v":' * depth, '{"v":"x","id":' + "[" * depth + "]" * depth + "}"):
+    for text in (
+        "[" * depth,
+        '{"v":' * depth,
+        '{"v":"x","id":' + "[" * depth + "]" * depth + "}",
+    ):
         converse(keeper, text.encode() + b"\n")

@@ -12,9 +12,10 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.support.brokerage import ME, Brokerage
+
 from grass.broker.calls import Enqueue, NewJob, Settings
 from grass.model.resources import request_from
-from tests.support.brokerage import ME, Brokerage
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 

@@ -111,6 +111,8 @@ def application(context: Context) -> Application:
             Exception: _on_defect,
         },
     )
+    # A path that is nearly right is not found; it is not sent elsewhere.
+    app.router.redirect_slashes = False
     app.state.context = context
     app.state.closing = asyncio.Event()
     return app
