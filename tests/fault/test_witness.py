@@ -24,6 +24,6 @@ def test_every_kind_of_damage_is_seen(home: GrassHome) -> None:
     with ledger.open("a") as file:
         file.write("start 1 1.0\nend 1 2.0\n")
     (home.folder / "output" / "default" / "3" / "3" / "1.log").write_text("other\n")
-    verdict = judge(home, ledger, {**numbers, 99: 99})
-    assert verdict == ([99], [1], [2], [3], [])
-    assert not verdict.fine
+    found = judge(home, ledger, {**numbers, 99: 99})
+    assert not found.fine
+    assert found == ([99], [1], [2], [3], [])

@@ -47,10 +47,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
     home.ok("pause")
     before = home.daemon_pid()
     yield home
-    assert home.daemon_pid() == before
-    assert home.document()["jobs"] is not None
-    assert "Traceback" not in home.log()
+    after, log = home.daemon_pid(), home.log()
+    shown = home.run("show", "--all")
     home.end()
+    assert after == before
+    assert shown.returncode == 0
+    assert "Traceback" not in log
 
 
 def answered(home: GrassHome, *pieces: bytes, within_s: float = PATIENCE_S) -> bytes:

@@ -11,7 +11,6 @@ import time
 
 from grass.client.caller import Caller, query
 from grass.client.connection import quoted
-from grass.client.ids import as_ranges
 from grass.client.surroundings import (
     caller_directory,
     caller_environment,
@@ -186,6 +185,8 @@ class Client(Caller):
             return found
 
         if not all(one.replace("-", "").isdecimal() for one in select):
+            from grass.client.ids import as_ranges
+
             # After a restart `all` or `last` may mean other jobs; ids do not.
             chosen = self.again(lambda: self.once("POST", "/jobs/select", wanted))
             select = as_ranges(chosen["jobs"])

@@ -8,6 +8,8 @@ not UTF-8 (as lone surrogates) survives, because everything outside ASCII is esc
 
 from __future__ import annotations
 
+from grass.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,10 @@ except ImportError:
 
 def encoded(value: object) -> bytes:
     """Write a value as JSON in ASCII."""
-    return _text(value).encode("ascii")
+    try:
+        return _text(value).encode("ascii")
+    except ValueError:
+        raise UsageError("a number is too large, or is none") from None
 
 
 def decoded(data: bytes) -> Any:  # noqa: ANN401 -- bytes come in here

@@ -294,8 +294,9 @@ class WorkerCore:
         return held.exited
 
     def _recalled(self, attempt: str) -> None:
-        held = self._attempts.pop(attempt, None)
-        if held is not None:
+        held = self._attempts.get(attempt)
+        if held is not None and held.exited is None:
+            del self._attempts[attempt]
             self._let_go(attempt, held)
             self._effects.to_broker.append(Returned(attempt, RECALLED))
 
