@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 from tests.support.brokerage import ME, Brokerage, memory
-from tests.support.building import WORKER
+from tests.support.building import BOOT, WORKER, units
 
+from grass.broker import attempts
 from grass.broker.calls import Cancel, Enqueue, NewJob, Prune, Settings
 from grass.errors import ProtocolError
 from grass.link.messages import (
     Exited,
     Forget,
+    Hello,
+    Recall,
     Report,
     Resync,
     Returned,
@@ -219,3 +222,18 @@ def test_the_journal_tells_how_each_attempt_ended(broker: Brokerage) -> None:
     lines = broker.store.events(0, 100, 1, ("finished",))
     ends = [(line.attempt, json.loads(line.data)["state"]) for line in lines]
     assert ends == [(1, "failed"), (2, "succeeded")]
+
+
+def test_a_start_that_is_cancelled_within_its_batch_is_asked_back(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    hello = Hello(WORKER, "desk", BOOT, units(broker.found), [], [])
+    broker.step_hear(hello)
+    broker.step(Cancel(ME, [job]))
+    sent = [
+        attempts.unless_cancelled(broker.state, message)
+        for _, message in broker.core.take().outbox
+    ]
+    assert not any(isinstance(message, Start) for message in sent)
+    assert Recall([broker.name(job)]) in sent

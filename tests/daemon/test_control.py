@@ -51,7 +51,7 @@ def test_jobs_that_run_or_ended_are_left_alone_with_a_word(
     running = shared.enqueue(f"read x < {gate}")
     for id, state in ((running, "running"), (ended, "has ended")):
         ran = shared.run("hold", str(id))
-        assert (ran.returncode, ran.stdout.split(":")[0]) == (0, "nothing to hold")
+        assert (ran.returncode, ran.stdout) == (0, "")
         assert f"job {id}" in ran.stderr
         assert state in ran.stderr
         assert shared.run("release", str(id)).stdout.startswith("nothing to release")

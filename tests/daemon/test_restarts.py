@@ -61,7 +61,7 @@ def test_an_interrupted_wait_leaves_no_trace(
 
 def test_a_daemon_that_a_job_restarts_outlives_the_job(home: GrassHome) -> None:
     before = home.daemon_pid()
-    id = home.enqueue("grass restart && setsid sleep 1000 &")
+    id = home.enqueue("grass restart && (setsid sleep 1000 &)")
     assert home.wait(id)["state"] == "succeeded", home.logs(id)
     after = home.daemon_pid()
     again = home.enqueue("grass restart")

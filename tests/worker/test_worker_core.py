@@ -313,3 +313,15 @@ def test_a_worker_learns_whom_an_attempt_follows_now() -> None:
     assert lab.start(SECOND).to_keeper == []
     lab.keeper("exited", id=THIRD, at=2, code=0)
     assert lab.start(SECOND).to_keeper
+
+
+def test_a_new_keeper_is_told_whom_an_attempt_follows_now() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    lab.keeper("started", id=FIRST, pid=7, ticks=9, at=1)
+    lab.start(SECOND, after=FIRST)
+    lab.start(THIRD, after=SECOND)
+    lab.keeper("recalled", id=SECOND)
+    lab.core.keeper_lost()
+    again = lab.keeper("hello", attempts=[listed(FIRST, "running")]).to_keeper
+    assert [(verb["id"], verb["after"]) for verb in again] == [(THIRD, FIRST)]

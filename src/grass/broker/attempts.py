@@ -13,11 +13,13 @@ from grass.link.messages import (
     RECALLED,
     Exited,
     Forget,
+    Recall,
     Resync,
     Returned,
     Start,
     Started,
     Stop,
+    ToWorker,
 )
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job, Spec
@@ -106,6 +108,18 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             after=None if leader is None else state.attempt_id(leader),
         ),
     )
+
+
+def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
+    """Ask for a start back, instead of sending it, that this batch made needless.
+
+    Whoever cancelled the job has been told that it does not start from now on.
+    """
+    if not isinstance(message, Start):
+        return message
+    found = live(state, message.attempt)
+    wanted = found is not None and found[0].stopping_since is None
+    return message if wanted else Recall([message.attempt])
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:

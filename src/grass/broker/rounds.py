@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, Protocol
 
-from grass.broker import arrivals
+from grass.broker import arrivals, attempts
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, Reading, Tick
 from grass.broker.core import BrokerCore
@@ -200,7 +200,8 @@ class Rounds:
         self._answer(applied)
         crash_point("broker.before-dispatch")
         for worker, message in effects.outbox:
-            self._outside.send(worker, message)
+            said = attempts.unless_cancelled(self.core.state, message)
+            self._outside.send(worker, said)
         self._outside.wake(effects.moved)
         self._outside.committed(effects.ended)
         self._outside.wake_at(self.core.next_time())

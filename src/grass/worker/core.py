@@ -232,7 +232,8 @@ class WorkerCore:
     def _missing(self, attempt: str, held: Held) -> None:
         if held.verb is not None:
             # The keeper died before it read this; it records before it spawns, so
-            # nothing was run and it is safe to ask again.
+            # nothing was run and it is safe to ask again: behind whom it follows now.
+            held.verb["after"] = held.verb["meta"]["after"] = held.after
             self._effects.to_keeper.append(held.verb)
             if held.stopping:
                 self._effects.to_keeper.append(_stop_verb(attempt))
