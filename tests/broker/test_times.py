@@ -84,3 +84,33 @@ def test_a_dependency_runs_again_before_the_time_has_come(
     assert broker.job_state(second) is JobState.WAITING
     broker.exit(first, 1)
     assert broker.job_state(second) is JobState.CANCELLED
+
+
+def test_a_clock_set_back_after_a_held_jobs_time_makes_it_wait_again(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    at = broker.now_us + 100 * SECOND
+    job = broker.enqueue(begin_at=at, hold=True)
+    broker.pass_time(200)
+    broker.now_us -= 150 * SECOND
+    broker.release(job)
+    assert broker.job_state(job) is JobState.WAITING
+    assert broker.core.next_time() == at
+    meanwhile(broker)
+    broker.pass_time(60)
+    assert broker.started_jobs() == [job]
+
+
+def test_a_clock_set_back_before_a_dependency_ends_makes_its_follower_wait(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue()
+    at = broker.now_us + 100 * SECOND
+    second = broker.enqueue(after=(str(first),), begin_at=at)
+    broker.pass_time(200)
+    broker.now_us -= 150 * SECOND
+    broker.exit(first)
+    assert broker.job_state(second) is JobState.WAITING
+    meanwhile(broker)
+    broker.pass_time(60)
+    assert broker.job_state(second) is JobState.RUNNING

@@ -18,8 +18,7 @@ from tests.simulation.worker_shell import SimWorker
 from tests.simulation.world import MILLISECOND, SECOND, World
 
 CLUSTER = "c1a55e5000000001"
-CLOCK_GOES_BACK = False
-"""Not yet: a job whose time had come and has not any more would wait for ever."""
+LONGEST_JUMP_US = 10 * 60 * SECOND
 UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
 
 
@@ -203,9 +202,8 @@ class Machine:
     # Clocks.
 
     def jump_clock(self) -> None:
-        """Set the wall clock."""
-        back = 10 * 60 * SECOND if CLOCK_GOES_BACK else 0
-        self.world.jump(self.world.between(-back, 10 * 60 * SECOND))
+        """Set the wall clock, forward or back."""
+        self.world.jump(self.world.between(-LONGEST_JUMP_US, LONGEST_JUMP_US))
         self._tell_of_jump()
 
     def suspend(self) -> None:

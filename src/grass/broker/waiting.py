@@ -29,7 +29,7 @@ _WISHES = {"any": "end", "succeeded": "succeed", "failed": "fail"}
 def check(state: State, after: tuple[After, ...], found: dict[int, JobState]) -> None:
     """Refuse dependencies on jobs that never were, or that can never be met.
 
-    `found` tells how jobs ended that memory does not know; it is remembered.
+    `found` tells how jobs ended that memory does not know.
     """
     found = _kept(state, found)
     for job, need in after:
@@ -81,18 +81,30 @@ def enter(state: State, job: Job) -> None:
     """Let an unfinished job wait for whatever it has to wait for."""
     if job.state in (JobState.HELD, JobState.WAITING):
         _all_met(state, job)
-        _watch_time(state, job)
     go_on(state, job)
 
 
 def go_on(state: State, job: Job) -> None:
     """Let a job stand in line if nothing keeps it any more."""
-    if job.state is JobState.WAITING and _may_start(state, job):
+    if job.state is JobState.WAITING and _all_met(state, job):
+        _wait_for_time(state, job)
+    if job.state is JobState.QUEUED:
+        stand_in_line(state, job)
+
+
+def _wait_for_time(state: State, job: Job) -> None:
+    """Let a job that waits for nothing else go on, at its time.
+
+    Only such a job has a timer: one that was held when its time came could find, at its
+    release, that the clock was set back meanwhile.
+    """
+    at = _starts_at(state, job)
+    if at > state.now_us:
+        heappush(state.waits.timed, (at, job.id))
+    else:
         leave(state, job)
         job.met = True
         state.move_job(job, JobState.QUEUED)
-    if job.state is JobState.QUEUED:
-        stand_in_line(state, job)
 
 
 def stand_in_line(state: State, job: Job) -> None:
@@ -178,10 +190,17 @@ def next_time(state: State) -> int | None:
     while state.waits.timed:
         at, number = state.waits.timed[0]
         job = state.jobs.get(number)
-        if job is not None and _starts_at(state, job) == at:
+        if job is not None and _waits_until(state, job) == at:
             return at
         heappop(state.waits.timed)
     return None
+
+
+def _waits_until(state: State, job: Job) -> int | None:
+    """Tell for which time a job waits, if it waits for nothing else."""
+    if job.state is not JobState.WAITING or open_dependencies(state, job):
+        return None
+    return _starts_at(state, job)
 
 
 def open_dependencies(state: State, job: Job) -> int:
@@ -194,22 +213,22 @@ def why(state: State, job: Job) -> str:
     """Say in one line why a held or waiting job does not start."""
     if job.state is JobState.HELD:
         return f"held; `grass release {job.id}` lets it start"
-    group = None if job.met else state.waits.groups.get(job.spec)
-    if group is not None and group.open:
-        return _open_text(state, job, group)
+    still_open = open_dependencies(state, job)
+    if still_open:
+        return _open_text(state, job, still_open)
     at = _starts_at(state, job)
     if job.not_before is not None and job.not_before == at:
         return f"retry {job.failures} at {rfc3339(at)}"
     return f"begins at {rfc3339(at)}" if at else "starts with the next decision"
 
 
-def _open_text(state: State, job: Job, group: Group) -> str:
+def _open_text(state: State, job: Job, still_open: int) -> str:
     needs = _needs(state, job.spec)
     first = next((one for one in needs if one not in state.waits.settled), None)
     known = None if first is None else state.jobs.get(first)
     if first is None or known is None:
         return "waits for other jobs to end"
-    more = f" and {group.open - 1} more" if group.open > 1 else ""
+    more = f" and {still_open - 1} more" if still_open > 1 else ""
     wishes = {need for wanted in needs.values() for need in wanted}
     wish = _WISHES[wishes.pop()] if len(wishes) == 1 else "end as asked"
     return f"waits for job {first} ({known.state}){more} to {wish}"
@@ -277,10 +296,6 @@ def _unmet(leader: int, wanted: tuple[str, ...], end: JobState) -> str:
     return f"waited for job {leader}:{' and '.join(wanted)}, which is {end}"
 
 
-def _may_start(state: State, job: Job) -> bool:
-    return _all_met(state, job) and _starts_at(state, job) <= state.now_us
-
-
 def _all_met(state: State, job: Job) -> bool:
     if job.met or not state.specs[job.spec].after:
         return True
@@ -289,12 +304,6 @@ def _all_met(state: State, job: Job) -> bool:
 
 def _starts_at(state: State, job: Job) -> int:
     return max(state.specs[job.spec].begin_at or 0, job.not_before or 0)
-
-
-def _watch_time(state: State, job: Job) -> None:
-    at = _starts_at(state, job)
-    if at > state.now_us:
-        heappush(state.waits.timed, (at, job.id))
 
 
 def _needs(state: State, spec: int) -> dict[int, tuple[str, ...]]:
