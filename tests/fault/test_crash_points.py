@@ -119,14 +119,15 @@ class Doomed:
 
     def body(self, number: int) -> dict[str, object]:
         """Give the call by which a job is enqueued, the same each time."""
-        seconds = 0.02 * (number % 4)
-        job = {
-            "command": line(self.ledger, number, seconds),
-            "name": str(number),
-            "require": "{cpu:0.25}",
-        }
         directory = str(self.home.desk)
-        return {"jobs": [job], "key": f"job-{number}", "directory": directory}
+        jobs = [self.job(number)]
+        return {"jobs": jobs, "key": f"job-{number}", "directory": directory}
+
+    def job(self, number: int) -> dict[str, object]:
+        """Describe one job."""
+        seconds = 0.02 * (number % 4)
+        command = line(self.ledger, number, seconds)
+        return {"command": command, "name": str(number), "require": "{cpu:0.25}"}
 
     def finish(self) -> Verdict:
         """Start another daemon, enqueue the rest, and tell how all of it ended."""
@@ -177,6 +178,22 @@ def test_a_keeper_killed_there_takes_at_most_what_only_it_saw(doomed: Doomed) ->
     for one in verdict.called_lost:
         assert one.reason is not None
         assert "keeper was killed" in one.reason
+
+
+@pytest.mark.parametrize("doomed", ["keeper.before-spawn:9"], indirect=True)
+def test_a_keeper_killed_among_many_starts_costs_one_of_them(doomed: Doomed) -> None:
+    doomed.enqueue_until(lambda: len(doomed.numbers) == 1)
+    # They ask for nothing, so all of them start at once; the next keeper has fewer to
+    # start than would have it killed as well.
+    jobs = [{**doomed.job(number), "require": "{}"} for number in range(2, JOBS + 1)]
+    body = {"jobs": jobs, "directory": str(doomed.home.desk)}
+    first = doomed.client.once("POST", "/jobs", body)["first"]
+    doomed.numbers |= {first + place: place + 2 for place in range(JOBS - 1)}
+    doomed.home.wait(*doomed.numbers)
+    verdict = judge(doomed.home, doomed.ledger, doomed.numbers)
+    assert verdict.fine
+    [lost] = verdict.called_lost
+    assert lost.output is not None
 
 
 def test_no_job_sees_the_wish(cold: GrassHome) -> None:

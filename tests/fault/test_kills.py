@@ -106,7 +106,7 @@ def test_a_stop_that_was_asked_for_is_carried_out_by_the_keeper(
 
 def test_a_job_survives_its_keeper(home: GrassHome, gate: Fifo, news: Fifo) -> None:
     id = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 6")
-    pid = int(news.hear())
+    pid = home.await_start(id, news)
     home.kill_keeper()
     assert home.wait(home.enqueue("--", "true"))["state"] == "succeeded"
     assert alive(pid)
@@ -120,7 +120,7 @@ def test_a_job_survives_both(home: GrassHome, gate: Fifo, news: Fifo) -> None:
     home.ok("create-queue", "q", "--json", "{slot:1}")
     id = home.enqueue("q", "--require", "{slot:1}", "--", "sh", "-c",
                       f"echo $$ > {news}; read x < {gate}; exit 6")  # fmt: skip
-    pid = int(news.hear())
+    pid = home.await_start(id, news)
     home.kill_daemon()
     home.kill_keeper()
     assert alive(pid)
@@ -137,7 +137,7 @@ def test_an_end_that_nobody_saw_is_never_guessed(
     home: GrassHome, gate: Fifo, news: Fifo
 ) -> None:
     id = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 7")
-    pid = int(news.hear())
+    pid = home.await_start(id, news)
     home.kill_daemon()
     home.kill_keeper()
     gate.tell()
@@ -159,7 +159,7 @@ def check_end_without_parent(home: GrassHome, id: int, code: int) -> None:
 
 def test_a_killed_keepers_job_can_be_cancelled(home: GrassHome, news: Fifo) -> None:
     id = home.enqueue(f"setsid sleep 1000 & echo $! > {news}; echo $$ > {news}; wait")
-    pids = [int(news.hear()), int(news.hear())]
+    pids = [int(news.hear()), home.await_start(id, news)]
     home.kill_keeper()
     home.ok("cancel", str(id))
     for pid in pids:

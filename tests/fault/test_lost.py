@@ -1,23 +1,12 @@
 """Attempts whose end nobody saw."""
 
-import time
-
 import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.processes import PATIENCE_S, kill
+from tests.support.processes import kill
 
 pytestmark = pytest.mark.daemon
-
-
-def await_start(home: GrassHome, news: Fifo, id: int) -> int:
-    """Return a job's pid once the store knows it, too."""
-    pid = int(news.hear())
-    deadline = time.monotonic() + PATIENCE_S
-    while home.client.job(id)["pid"] != pid:
-        assert time.monotonic() < deadline, "its start was never written down"
-    return pid
 
 
 def lose(home: GrassHome, *pids: int) -> None:
@@ -31,7 +20,7 @@ def lose(home: GrassHome, *pids: int) -> None:
 
 def test_what_a_lost_job_wrote_can_be_read(home: GrassHome, news: Fifo) -> None:
     id = home.enqueue(f"echo last words; echo $$ > {news}; exec sleep 1000")
-    lose(home, await_start(home, news, id))
+    lose(home, home.await_start(id, news))
     job = home.wait(id)
     assert (job["state"], job["exit_code"]) == ("lost", None)
     assert home.ok("logs", str(id)) == "last words\n"
@@ -45,12 +34,12 @@ def test_a_lost_job_runs_again_only_as_often_as_allowed(
 ) -> None:
     line = f"echo attempt {{attempt}}; echo $$ > {news}; exec sleep 1000"
     once = home.enqueue("--retries", "5", line)
-    pid = await_start(home, news, once)
+    pid = home.await_start(once, news)
     again = home.enqueue("--retry-lost", "1", line)
-    other = await_start(home, news, again)
+    other = home.await_start(again, news)
     lose(home, pid, other)
     assert home.wait(once)["state"] == "lost"
-    second = await_start(home, news, again)
+    second = home.await_start(again, news)
     lose(home, second)
     job = home.wait(again)
     assert job["state"] == "lost"

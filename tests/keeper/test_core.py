@@ -37,11 +37,28 @@ def of(wanted: list[effects.Effect], kind: type) -> list[Any]:
     return [effect for effect in wanted if type(effect) is kind]
 
 
-def test_record_comes_before_the_spawn() -> None:
+def core_with_two_in_line() -> KeeperCore:
     core = KeeperCore(1, "boot")
     core.step(events.Opened(7), 0.0)
-    wanted = core.step(events.Start(7, spec()), 0.0)
-    assert [type(effect) for effect in wanted] == [effects.Record, effects.Spawn]
+    for id in ("a", "b"):
+        wanted = core.step(events.Start(7, spec(id)), 0.0)
+        assert wanted == [effects.Spawn(spec(id))]
+    return core
+
+
+def test_each_attempt_is_put_on_record_when_its_own_turn_has_come() -> None:
+    core = core_with_two_in_line()
+    assert core.snapshot() == []
+    assert core.spawning("a") == [core.attempts["a"].spawning_entry()]
+    assert {entry["id"] for entry in core.snapshot()} == {"a"}
+
+
+def test_what_was_wished_of_an_attempt_in_line_is_put_on_record_with_it() -> None:
+    core = core_with_two_in_line()
+    assert not of(core.step(events.Suspend(7, "b"), 0.0), effects.Record)
+    core.step(events.Stop(7, "b", 15, 3.0, "cancelled"), 0.0)
+    entries = core.spawning("b")
+    assert [entry["e"] for entry in entries] == ["spawning", "suspended", "stopping"]
 
 
 def test_exit_is_published_only_when_the_tree_is_empty() -> None:
@@ -103,6 +120,7 @@ def test_snapshot_restores_to_the_same_snapshot() -> None:
     core.step(events.Start(7, spec("b")), 2.0)
     core.step(events.SpawnFailed("b", "could not start: x", 5), 2.0)
     core.step(events.Start(7, spec("c")), 2.0)
+    core.spawning("c")
     core.step(events.Forked("c", 300, 9), 2.0)
     successor = KeeperCore(2, "boot")
     wanted = successor.step(events.Restored(core.snapshot()), 3.0)

@@ -71,14 +71,13 @@ def test_relay_holds_nothing_of_those_who_left() -> None:
     assert not any(vars(relay).values())
 
 
-def test_exit_of_the_predecessor_comes_before_record_and_spawn() -> None:
+def test_exit_of_the_predecessor_comes_before_the_spawn() -> None:
     core = core_with_waiting(("b", "a"))
     wanted = finish(core)
-    kinds = [effects.Release, effects.Publish, effects.Record, effects.Spawn]
+    kinds = [effects.Release, effects.Publish, effects.Spawn]
     assert [type(effect) for effect in wanted] == kinds
     assert started(wanted) == ["b"]
     assert of(wanted, effects.Publish)[0].entry["id"] == "a"
-    assert of(wanted, effects.Record)[0].entry["id"] == "b"
 
 
 def test_leftovers_of_the_predecessor_hold_the_next_one_back() -> None:

@@ -74,7 +74,7 @@ class SimKeeper:
         self._behind = False
         self._lines: dict[int, Line] = {}
         self._inbox: deque[events.Event] = deque()
-        self._starts: list[events.Spec] = []
+        self._starts: deque[events.Spec] = deque()
         self._unsent: list[tuple[Line, Entry]] = []
         self._hold_until: int | None = None
         self._urgent = False
@@ -167,20 +167,24 @@ class SimKeeper:
             self._turn_within(min(sleeps))
 
     def _finish_turn(self) -> None:
-        while self._starts:
-            starts, self._starts = self._starts, []
-            on_record = self._flush_records()
+        if self._starts:
+            self._flush_records()
             self.crash_point()
             self._flush_lines()
-            for spec in starts:
-                self._feed(self._jobs.spawn(spec) if on_record else self._full(spec))
-                self.crash_point()
-        held = self._hold_until is not None and self._world.now < self._hold_until
-        if held and not self._urgent:
-            return
+        while self._starts:
+            self._start(self._starts.popleft())
         self._flush_records()
         self.crash_point()
-        self._flush_lines()
+        held = self._hold_until is not None and self._world.now < self._hold_until
+        if self._urgent or not held:
+            self._flush_lines()
+
+    def _start(self, spec: events.Spec) -> None:
+        self._pending.extend(self.core.spawning(spec.id))
+        on_record = self._flush_records()
+        self.crash_point()
+        self._feed(self._jobs.spawn(spec) if on_record else self._full(spec))
+        self.crash_point()
 
     def _feed(self, event: events.Event) -> None:
         waiting = deque([event])

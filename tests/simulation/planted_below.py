@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from grass.keeper import effects
 from grass.keeper.attempt import Attempt
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import Custody
+from grass.keeper.events import Entry
 from grass.link.messages import Start
 from grass.worker.core import WorkerCore
 from tests.simulation.planting import bug
@@ -33,11 +33,11 @@ def _start_twice(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the keeper spawns before it records")
 def _spawn_first(patch: pytest.MonkeyPatch) -> None:
-    def record_and(self: Custody, attempt: Any, effect: effects.Effect) -> None:
-        attempt.state = "starting"
-        self.want(effect)
+    def spawning(self: Custody, id: str) -> list[Entry]:
+        self.attempts[id].state = "starting"
+        return []
 
-    patch.setattr(Custody, "_record_and", record_and)
+    patch.setattr(Custody, "spawning", spawning)
 
 
 @bug("the keeper tells an exit while children live")

@@ -13,6 +13,7 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import grass
 from grass.client.client import Client
 from grass.config import Home
 from grass.keeper.launch import connect, start_keeper
+from tests.support.fifo import Fifo
 from tests.support.processes import await_end, kill, processes_with
 
 MAIN = str(Path(grass.__file__).with_name("__main__.py"))
@@ -126,6 +128,14 @@ class GrassHome:
 
     def state(self, id: int) -> str:
         return str(self.client.job(id)["state"])
+
+    def await_start(self, id: int, news: Fifo) -> int:
+        """Return the pid a job tells, once the keeper has told the same."""
+        pid = int(news.hear())
+        deadline = time.monotonic() + PATIENCE_S
+        while self.client.job(id)["pid"] != pid:
+            assert time.monotonic() < deadline, "its start was never told"
+        return pid
 
     def states(self, ids: Sequence[int]) -> list[str]:
         return [self.state(id) for id in ids]

@@ -165,6 +165,8 @@ def exited(state: State, worker: str, message: Exited) -> None:
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
     state.output_bytes += message.output_bytes
+    if attempt.output is None:
+        attempt.output, attempt.stderr = message.output, message.stderr
     _end(state, job, attempt, end, message)
 
 

@@ -1,9 +1,9 @@
 """What the keeper knows of one attempt, and how it is written down.
 
-States: `waiting` (for another attempt to be gone; not on record), `starting` (program
-not running yet), `running`, `ended` (main process gone, rest of the tree not),
-`exited`. The same entries go to the records and to the daemon; reading the entries
-back in order gives the attempt again.
+States: `waiting` (for another attempt to be gone) and `due` (to be spawned next), both
+not on record; `starting` (program not running yet), `running`, `ended` (main process
+gone, rest of the tree not), `exited`. The same entries go to the records and to the
+daemon; reading the entries back in order gives the attempt again.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Attempt:
 
     def entries(self) -> list[Entry]:
         """The shortest record from which a successor learns the same."""
-        if self.state == "waiting":
+        if self.state in ("waiting", "due"):
             return []
         entries = [self.spawning_entry()]
         if self.state == "starting" and self.pid is not None:

@@ -61,6 +61,10 @@ class KeeperCore:
             self._consider_leaving(now)
         return self._custody.take_effects()
 
+    def spawning(self, id: str) -> list[events.Entry]:
+        """Return what must be on record before this attempt, the next, is spawned."""
+        return self._custody.spawning(id)
+
     def snapshot(self) -> list[events.Entry]:
         """Return the shortest records from which a successor learns all of this."""
         kept = self.attempts.values()

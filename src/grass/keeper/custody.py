@@ -75,15 +75,24 @@ class Custody:
         attempt = self.attempts[spec.id] = attempt_of(spec)
         self.live += 1
         if predecessor is None or predecessor.state == "exited":
-            self._record_and(attempt, effects.Spawn(spec))
+            self._line_up(attempt, spec)
         else:
             attempt.state, attempt.after = "waiting", predecessor.id
             self._relay.add(spec, predecessor.id)
 
-    def _record_and(self, attempt: Attempt, effect: effects.Effect) -> None:
-        attempt.state, attempt.after = "starting", None
-        self.want(effects.Record(attempt.spawning_entry()))
-        self.want(effect)
+    def _line_up(self, attempt: Attempt, spec: events.Spec) -> None:
+        attempt.state, attempt.after = "due", None
+        self.want(effects.Spawn(spec))
+
+    def spawning(self, id: str) -> list[events.Entry]:
+        """Return what must be on record before the attempt is spawned, which is next.
+
+        Each is recorded at its own turn: of those still in line a successor knows
+        nothing, and they can be asked for again.
+        """
+        attempt = self.attempts[id]
+        attempt.state = "starting"
+        return attempt.entries()
 
     def recall(self, id: str) -> bool:
         """Drop an attempt that still waits; anything else stays."""
@@ -105,7 +114,9 @@ class Custody:
     def stop(self, attempt: Attempt, wish: events.Stop, now: float) -> None:
         """Begin to end an attempt, or hasten an end that has begun."""
         if self._leave_line(attempt.id):
-            self._record_and(attempt, effects.GiveUp(attempt.id, wish.reason))
+            attempt.state, attempt.after = "starting", None
+            self.want(effects.Record(attempt.spawning_entry()))
+            self.want(effects.GiveUp(attempt.id, wish.reason))
         else:
             ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
             self._begin(ladder, attempt, now)
@@ -127,7 +138,7 @@ class Custody:
             self.want(effects.SignalTree(attempt.id, (SIGCONT,)))
 
     def _note_suspended(self, attempt: Attempt) -> None:
-        if attempt.state != "waiting":
+        if attempt.state not in ("waiting", "due"):
             self.want(effects.Record(attempt.suspended_entry()))
 
     def forget(self, id: str) -> bool:
@@ -254,7 +265,7 @@ class Custody:
         self.want(effects.Release(attempt.id))
         self.want(effects.Publish(attempt.exited_entry("exited")))
         for spec in self._relay.let_go(attempt.id):
-            self._record_and(self.attempts[spec.id], effects.Spawn(spec))
+            self._line_up(self.attempts[spec.id], spec)
 
     def _begin(self, ladder: Ladder, attempt: Attempt, now: float) -> None:
         if attempt.ladder is not None:

@@ -48,7 +48,7 @@ class Greet(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """Start the program; answered by Spawned, SpawnFailed or Forked."""
+    """Record that it starts, then start it: Spawned, SpawnFailed or Forked comes."""
 
     spec: Spec
 

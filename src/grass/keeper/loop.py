@@ -1,8 +1,8 @@
 """The keeper's loop: waits, feeds the core, carries out what it wants, answers.
 
-One turn reads all that is ready before it acts, writes records before any spawn and
-before anything is sent, and sends at most once per connection before and after the
-spawns. With nothing to do it sleeps until the next deadline, or for ever.
+One turn reads all that is ready before it acts, writes an attempt's record right before
+its spawn, writes all records before anything is sent, and sends at most once per
+connection before and after the spawns. With nothing to do it sleeps until the next deadline, or for ever.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Loop:
         self._epoll = select.epoll()
         self._ready: dict[int, Callable[[], None]] = {}
         self._connections: dict[int, Connection] = {}
-        self._starts: list[events.Spec] = []
+        self._starts: deque[events.Spec] = deque()
         self._behind = False
         self._done = False
         self._urgent = False
@@ -127,18 +127,22 @@ class Loop:
     def finish_turn(self) -> None:
         """Write, answer, spawn, write and answer again."""
         self._jobs.look_away()
-        while self._starts:
-            starts, self._starts = self._starts, []
-            on_record = self._flush_records()
+        if self._starts:
+            self._flush_records()
             self._flush_connections()
-            for spec in starts:
-                event = self._spawn(spec) if on_record else _no_space(spec)
-                crash_point("keeper.after-spawn")
-                self.feed(event)
-        if self._may_go_on_holding():
-            return
+        while self._starts:
+            self._start(self._starts.popleft())
         self._flush_records()
-        self._flush_connections()
+        if not self._may_go_on_holding():
+            self._flush_connections()
+
+    def _start(self, spec: events.Spec) -> None:
+        for entry in self._core.spawning(spec.id):
+            self._records.add(encode(entry))
+        # One write for this attempt and for the outcome of the one before it.
+        event = self._spawn(spec) if self._flush_records() else _no_space(spec)
+        crash_point("keeper.after-spawn")
+        self.feed(event)
 
     def _may_go_on_holding(self) -> bool:
         if self._urgent or self._hold_until is None:

@@ -52,6 +52,9 @@ class Exited(Message, tag="exited"):
     output_bytes: int = 0
     max_rss: int | None = None
     cpu_s: float | None = None
+    output: str | None = None
+    """Where it may have written, said only if its start was never reported."""
+    stderr: str | None = None
 
 
 class Started(Message, tag="started"):

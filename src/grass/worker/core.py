@@ -262,7 +262,7 @@ class WorkerCore:
         self._effects.to_broker.append(self._note_exit(held, line))
 
     def _note_start(self, held: Held, line: Verb) -> Started:
-        meta = held.verb["meta"] if held.verb is not None else line.get("meta") or {}
+        meta = _meta(held, line)
         held.verb = None
         held.started = Started(
             line["id"],
@@ -277,6 +277,8 @@ class WorkerCore:
 
     def _note_exit(self, held: Held, line: Verb) -> Exited:
         usage = line.get("rusage") or {}
+        unseen = line.get("lost") and held.started is None
+        meta = _meta(held, line) if unseen else {}
         held.verb = None
         self._let_go(line["id"], held)
         cpu_s = _cpu_s(usage)
@@ -290,6 +292,8 @@ class WorkerCore:
             line.get("output_bytes") or 0,
             usage.get("max_rss"),
             cpu_s,
+            meta.get("output"),
+            meta.get("stderr"),
         )
         self._effects.unwatch.append(line["id"])
         return held.exited
@@ -330,6 +334,12 @@ class WorkerCore:
                 started=[one.started for _, one in held if one.exited and one.started],
             )
         )
+
+
+def _meta(held: Held, line: Verb) -> Verb:
+    """Find what was to be remembered of an attempt: here, or as the keeper tells."""
+    meta: Verb = held.verb["meta"] if held.verb is not None else line.get("meta") or {}
+    return meta
 
 
 def _cpu_s(usage: Verb) -> float | None:
