@@ -2,7 +2,8 @@
 
 One turn reads all that is ready before it acts, writes an attempt's record right before
 its spawn, writes all records before anything is sent, and sends at most once per
-connection before and after the spawns. With nothing to do it sleeps until the next deadline, or for ever.
+connection before and after the spawns. With nothing to do it sleeps until the next
+deadline, or for ever.
 """
 
 from __future__ import annotations
