@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grass import daemon
 from grass.config import Home
+from grass.daemon import ownership
 from grass.errors import Refused
 from grass.keeper.mounts import network_mount
 from tests.support.fifo import Fifo
@@ -249,9 +249,9 @@ def test_a_network_disk_is_refused(
     )
     assert network_mount("/net/user/grass", mounts) is not None
     assert network_mount("/home/user/grass", mounts) is None
-    monkeypatch.setattr(daemon, "network_mount", lambda *_: "nfs4")
+    monkeypatch.setattr(ownership, "network_mount", lambda *_: "nfs4")
     with pytest.raises(Refused, match="nfs4"):
-        daemon._take(Home(str(tmp_path / "home")))
+        ownership._take(Home(str(tmp_path / "home")))
     assert not (tmp_path / "home").exists()
 
 

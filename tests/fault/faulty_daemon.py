@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import grass.daemon
+import grass.daemon.main
 from grass.config import Home
 from grass.store.sqlite import SqliteStore
 
@@ -53,8 +53,8 @@ def main(folder: str) -> int:
     def store(home: Home) -> SqliteStore:
         return FaultyStore(Path(home.database))
 
-    grass.daemon._store = store
-    return grass.daemon.main(Home(folder), ready=None, foreground=True)
+    grass.daemon.main._store = store
+    return grass.daemon.main.main(Home(folder), ready=None, foreground=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def run(words: list[str]) -> int:
         _detach(ready)
     else:
         forget_stop(home())
-    from grass.daemon import main
+    from grass.daemon.main import main
 
     starts_jobs = not values.has("no_starts")
     return main(home(), ready=ready, foreground=not detached, starts_jobs=starts_jobs)

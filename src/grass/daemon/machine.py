@@ -1,0 +1,55 @@
+"""The worker of this machine: its identity, what it finds, what its jobs run in."""
+
+import contextlib
+import os
+import shutil
+import socket
+from pathlib import Path
+from secrets import token_hex
+
+from grass.config import Home
+from grass.devices.probe import boot_id, found_units
+from grass.link.messages import ToBroker, ToWorker
+from grass.link.pair import LinkEnd
+from grass.model.environment import outside_a_job
+from grass.worker.agent import Worker
+from grass.worker.core import WorkerCore
+from grass.worker.prepare import Surroundings
+
+
+def worker(home: Home, identity: str, link: LinkEnd[ToBroker, ToWorker]) -> Worker:
+    """Make the agent of this machine."""
+    around = Surroundings(
+        output_folder=home.output,
+        home=os.path.expanduser("~"),
+        shell=shell(),
+        environment=outside_a_job(os.environ),
+    )
+    name = socket.gethostname()
+    core = WorkerCore(identity, name, boot_id(), found_units(), around)
+    return Worker(core, link, home.keeper, home.output)
+
+
+def shell() -> str:
+    """Return the shell that runs shell lines: bash where there is one."""
+    return shutil.which("bash") or shutil.which("sh") or "/bin/sh"
+
+
+def home_folder() -> str:
+    """Return the user's own folder, or the root where there is none."""
+    home = os.path.expanduser("~")
+    return home if os.path.isdir(home) else "/"
+
+
+def worker_id(home: Home) -> str:
+    """Return this home's own random id, made at the first start."""
+    path = Path(home.worker_id)
+    with contextlib.suppress(FileNotFoundError):
+        known = path.read_text().strip()
+        if known:
+            return known
+    made = token_hex(8)
+    draft = path.with_suffix(".new")
+    draft.write_text(made + "\n")
+    draft.rename(path)
+    return made
