@@ -285,6 +285,8 @@ class Jobs:
         if effect.id in self._adopted:
             return self._ask(effect.id)
         main = self._forest.mains[effect.id]
+        if not main.pid:
+            return self.search(effects.Search(effect.id))
         return self.adopt(effects.Adopt(effect.id, main.pid, main.ticks))
 
     def _ask(self, id: str) -> events.Event:

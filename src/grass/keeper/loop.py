@@ -228,7 +228,8 @@ class Loop:
         if self._connections.pop(connection.descriptor, None) is None:
             return
         self.unwatch(connection.descriptor)
-        self._jobs.spare_no_more(connection.peer)
+        if all(other.peer != connection.peer for other in self._connections.values()):
+            self._jobs.spare_no_more(connection.peer)
         connection.close()
         self.feed(events.Closed(connection.descriptor))
 

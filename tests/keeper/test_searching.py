@@ -1,0 +1,48 @@
+"""Finding a process of which only the start was recorded, in the keeper's own hands."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from grass.keeper import effects, events, pidfd
+from grass.keeper.cgroups import Cgroups
+from grass.keeper.jobs import Jobs
+from grass.keeper.mounts import Mounts
+
+ID = "5ea2c4000000aaaa.1.1"
+
+
+@pytest.fixture
+def carrier() -> Iterator[int]:
+    environment = {**os.environ, "GRASS_ATTEMPT_ID": ID}
+    process = subprocess.Popen(
+        ["sleep", "1000"], env=environment, start_new_session=True
+    )
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def jobs() -> Jobs:
+    jobs = Jobs(Mounts(), Cgroups("", os.getpid()))
+    jobs.connect(lambda *_: None, lambda *_: None, lambda _: None, lambda _: None)
+    jobs.know(effects.Know(ID, 0, 0, None, []))
+    return jobs
+
+
+def test_a_process_that_cannot_be_opened_at_first_is_found_again(
+    jobs: Jobs, carrier: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_many(_pid: int, _ticks: int) -> int:
+        raise OSError("too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pidfd, "open_checked", too_many)
+        assert isinstance(jobs.search(effects.Search(ID)), events.AdoptedUnclear)
+    adopted = jobs.inspect(effects.Inspect(ID))
+    assert isinstance(adopted, events.Adopted)
+    assert adopted.pid == carrier
+    jobs.release(effects.Release(ID))
