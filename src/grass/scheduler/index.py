@@ -82,7 +82,7 @@ class Pool:
                 return None
             if self._is_current(entry):
                 return entry
-            self._renew(entry)
+            self._renew(entry.amount)
 
     def entries(self) -> Iterator[Entry]:
         """Yield the live entries, in no order."""
@@ -112,7 +112,7 @@ class Pool:
                     entry = larger
             if entry is None or self._is_current(entry):
                 return entry
-            self._renew(entry)
+            self._renew(entry.amount)
 
     def _reach(self, order: Order | None) -> tuple[int, int, int]:
         """Return the reach on one unit, the largest unit, and the reach on several."""
@@ -135,17 +135,24 @@ class Pool:
         live = shape.entries.get(self.worker.name) is entry
         return live and entry.order is shape.head
 
-    def _renew(self, entry: Entry) -> None:
-        """Replace a bucket's top that is stale, or drop it if it is dead."""
-        _, shape, amount, _ = entry
-        bucket = self._buckets[amount]
-        if shape.entries.get(self.worker.name) is entry and shape.head is not None:
-            renewed = Entry(shape.head, shape, amount, self)
-            shape.entries[self.worker.name] = renewed
-            heapreplace(bucket, renewed)
-        else:
-            heappop(bucket)
-            self._dead -= 1
+    def _renew(self, amount: int) -> None:
+        """Bring a current entry to a bucket's top: renew stale ones, drop dead ones.
+
+        What other workers started since the last look made many of them stale at once.
+        """
+        bucket, name = self._buckets[amount], self.worker.name
+        while bucket:
+            entry = bucket[0]
+            shape = entry.shape
+            head = shape.head
+            if head is None or shape.entries.get(name) is not entry:
+                heappop(bucket)
+                self._dead -= 1
+            elif entry.order is head:
+                break
+            else:
+                renewed = shape.entries[name] = Entry(head, shape, amount, self)
+                heapreplace(bucket, renewed)
         if bucket:
             self._ladder.put(amount, bucket[0])
         else:
