@@ -41,6 +41,20 @@ class NoDaemon(GrassError):
     status = 503
 
 
+class NoBroker(NoDaemon):
+    """The broker of another machine cannot be reached."""
+
+    code = "no-broker"
+
+
+class Untrusted(GrassError):
+    """Whoever answers does not prove to be the broker that was asked for."""
+
+    code = "untrusted"
+    exit_code = 3
+    status = 502
+
+
 class NotFound(GrassError):
     """A job, queue, worker or program that was named does not exist."""
 
@@ -62,6 +76,13 @@ class Forbidden(Refused):
 
     code = "forbidden"
     status = 403
+
+
+class Unauthorized(Refused):
+    """The caller showed no token, or one that does not count."""
+
+    code = "unauthorized"
+    status = 401
 
 
 class NeverFits(GrassError):

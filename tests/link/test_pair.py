@@ -3,7 +3,6 @@
 import asyncio
 
 import msgspec
-from tests.support.building import units
 
 from grass.link.messages import (
     Exited,
@@ -15,6 +14,7 @@ from grass.link.messages import (
     Units,
 )
 from grass.link.pair import LinkEnd, pair
+from tests.support.building import units
 
 
 def test_messages_sent_together_arrive_together_and_in_order() -> None:

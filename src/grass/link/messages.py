@@ -18,6 +18,8 @@ VERSION = 1
 
 RECALLED = "recalled"
 """The reason of a `Returned` that was asked for."""
+CUT_OFF = "cut off from the broker"
+"""The reason of an `Exited` whose attempt was ended because a lease ran out."""
 
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
@@ -81,6 +83,11 @@ class Hello(Message, tag="hello"):
     started: list[Started] = []
     """How those that exited began, should that news have been missed."""
     version: int = VERSION
+    labels: tuple[str, ...] = ()
+    lease_s: float | None = None
+    """Cut off for so long, the worker's keeper ends its attempts; None: never."""
+    at: float = 0.0
+    """When this was said, by the worker's own clock; `Welcome` repeats it."""
 
 
 class Returned(Message, tag="returned"):
@@ -88,6 +95,12 @@ class Returned(Message, tag="returned"):
 
     attempt: str
     reason: str
+
+
+class Heartbeat(Message, tag="heartbeat"):
+    """The worker is there; answered at once by `Heard` with the same time."""
+
+    at: float
 
 
 class OutputData(Message, tag="output-data"):
@@ -103,6 +116,13 @@ class Welcome(Message, tag="welcome"):
 
     cluster: str
     version: int = VERSION
+    at: float = 0.0
+
+
+class Heard(Message, tag="heard"):
+    """The answer to `Heartbeat`: from that time on the lease counts anew."""
+
+    at: float
 
 
 class Units(Message, tag="units"):
@@ -201,9 +221,10 @@ class RemoveOutput(Message, tag="remove-output"):
     paths: list[str]
 
 
-ToBroker = Hello | Report | Exited | Started | Returned | OutputData
+ToBroker = Hello | Report | Exited | Started | Returned | Heartbeat | OutputData
 ToWorker = (
     Welcome
+    | Heard
     | Units
     | Start
     | Stop

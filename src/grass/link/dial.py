@@ -1,0 +1,274 @@
+"""The worker's side of a link to a broker elsewhere: it dials, for as long as it takes.
+
+A dialer outlives its connections. What is sent while there is none is dropped, and so
+is what is sent before the `Hello` of a connection: that reports everything. To get one
+said, each connection begins with a `Resync` that the dialer makes itself.
+
+A heartbeat goes out every few seconds and is answered; a broker that is not heard of is
+dialled anew. The pauses between attempts grow and are jittered, so that a hundred
+workers do not come back in the same instant; a refusal, which only a person can put
+right, is tried again slowly.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
+
+from grass.errors import GrassError, NoBroker, Refused
+from grass.link.frames import decoder_to_worker
+from grass.link.messages import Heartbeat, Hello, Resync, ToBroker, ToWorker
+from grass.link.opening import (
+    CLOSE_S,
+    Credential,
+    Place,
+    one_line,
+    open_websocket,
+    resolve,
+)
+from grass.link.remote import REFUSED, RemoteEnd
+from grass.model.addresses import Address
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S = 5.0
+SILENCE_S = 15.0
+"""After so long without a word the connection counts as dead."""
+SHORTEST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 30.0
+LASTED_S = 10.0
+"""After a connection that lasted so long, the pauses begin anew."""
+
+_POLICY_VIOLATION = 1008
+_NEXT_STEP = "join it again: grass join HOST:PORT/PIN/CODE"
+
+
+class Dialer:
+    """A `Link` from a worker to a broker, over one connection after the other."""
+
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        pin: str,
+        token: str,
+        worker: str,
+        on_state: Callable[[str], None] = lambda _: None,
+        heartbeat_s: float | None = None,
+    ) -> None:
+        """Know the broker; `run` dials, once somebody listens.
+
+        `on_state` is told in one line how it stands, whenever that changes.
+        """
+        self._heartbeat_s = heartbeat_s or HEARTBEAT_S
+        if not addresses:
+            raise NoBroker("no address of the broker is known", _NEXT_STEP)
+        self._addresses = tuple(addresses)
+        self._credential = Credential(pin, token, worker)
+        self._on_state = on_state
+        self._state = ""
+        self._arrived: Callable[[list[ToWorker]], None] | None = None
+        self._ended: Callable[[], None] | None = None
+        self._listening = asyncio.Event()
+        self._dialling: asyncio.Future[None] | None = None
+        self._closed = False
+        self._end: RemoteEnd[ToBroker, ToWorker] | None = None
+        self._greeted = False
+        self._last_good: Place | None = None
+        self._pauses = Pauses()
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether there is a connection now."""
+        return self._end is not None
+
+    def listen(
+        self, arrived: Callable[[list[ToWorker]], None], ended: Callable[[], None]
+    ) -> None:
+        """Have messages handed over from now on; the end comes only with `close`."""
+        self._arrived, self._ended = arrived, ended
+        self._listening.set()
+
+    def send(self, message: ToBroker) -> None:
+        """Hand a message to the broker, if there is a connection that knows us."""
+        if self._end is None:
+            return
+        if isinstance(message, Hello):
+            self._greeted = True
+        if self._greeted:
+            self._end.send(message)
+
+    def close(self) -> None:
+        """Hang up and dial no more; may be called twice."""
+        self._closed = True
+        if self._dialling is not None:
+            self._dialling.cancel()
+
+    async def run(self) -> None:
+        """Dial until closed or cancelled, then tell the owner."""
+        try:
+            if not self._closed:
+                self._dialling = asyncio.ensure_future(self._dial_for_ever())
+                await _finished(self._dialling)
+        finally:
+            ended, self._ended = self._ended, None
+            if ended is not None:
+                ended()
+
+    async def _dial_for_ever(self) -> None:
+        await self._listening.wait()
+        while True:
+            try:
+                place, websocket = await self._opened()
+                reason = await self._converse(place, websocket)
+            except NoBroker as error:
+                self._say(str(error))
+            except GrassError as error:
+                self._say(str(error))
+                self._pauses.refused()
+            else:
+                self._say(f"the link to {place.address} ended: {reason}")
+            await asyncio.sleep(self._pauses.next())
+
+    async def _opened(self) -> tuple[Place, ClientConnection]:
+        """Connect to the first place that works; raise what is most worth saying."""
+        problems: list[GrassError] = []
+        for address in sorted(self._addresses, key=self._is_new):
+            try:
+                places = await resolve(address)
+            except NoBroker as error:
+                problems.append(error)
+                continue
+            places.sort(key=lambda place: place != self._last_good)
+            for place in places:
+                try:
+                    websocket = await open_websocket(place, self._credential)
+                except GrassError as error:
+                    problems.append(error)
+                else:
+                    self._last_good = place
+                    return place, websocket
+        problems.sort(key=lambda error: isinstance(error, NoBroker))
+        raise problems[0]
+
+    def _is_new(self, address: Address) -> bool:
+        """Tell whether an address is not the one that worked last; that goes first."""
+        return self._last_good is None or self._last_good.address != address
+
+    async def _converse(self, place: Place, websocket: ClientConnection) -> str:
+        """Speak over a connection until it ends; return why it did."""
+        end = _end_of(websocket)
+        end.listen(self._hand_over, lambda: None)
+        self._end, self._greeted = end, False
+        self._say(f"connected to {place.address}")
+        end.hand_over([Resync()])
+        beating = asyncio.ensure_future(self._beat(end))
+        began = time.monotonic()
+        try:
+            await end.run()
+        finally:
+            self._end = None
+            beating.cancel()
+            await _hang_up(websocket)
+            self._pauses.connected(time.monotonic() - began)
+        if websocket.close_code in (REFUSED, _POLICY_VIOLATION):
+            said = one_line(websocket.close_reason)
+            raise Refused(f"the broker at {place.address} refuses: {said}")
+        return end.reason
+
+    async def _beat(self, end: RemoteEnd[ToBroker, ToWorker]) -> None:
+        loop = asyncio.get_running_loop()
+        beat_at = loop.time() + self._heartbeat_s
+        while True:
+            silent_at = end.heard_at + SILENCE_S
+            await asyncio.sleep(min(beat_at, silent_at) - loop.time())
+            if loop.time() >= end.heard_at + SILENCE_S:
+                end.end(f"nothing was heard for {SILENCE_S:g} s")
+                return
+            if loop.time() >= beat_at:
+                beat_at = loop.time() + self._heartbeat_s
+                self.send(Heartbeat(boottime()))
+
+    def _hand_over(self, batch: list[ToWorker]) -> None:
+        if self._arrived is not None:
+            self._arrived(batch)
+
+    def _say(self, state: str) -> None:
+        if state != self._state:
+            self._state = state
+            log.info("%s", state)
+            self._on_state(state)
+
+
+class Pauses:
+    """How long to wait before the next attempt."""
+
+    def __init__(self) -> None:
+        """Begin with the shortest."""
+        self._pause_s = SHORTEST_PAUSE_S
+
+    def next(self) -> float:
+        """Give the next pause; each is up to twice the one before."""
+        pause_s = self._pause_s
+        self._pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return pause_s * random.uniform(0.5, 1.0)  # noqa: S311 -- it only spreads
+
+    def refused(self) -> None:
+        """Make the next pause the longest: somebody has to do something first."""
+        self._pause_s = LONGEST_PAUSE_S
+
+    def connected(self, lasted_s: float) -> None:
+        """Begin anew after a connection that lasted."""
+        if lasted_s >= LASTED_S:
+            self._pause_s = SHORTEST_PAUSE_S
+
+
+def boottime() -> float:
+    """Tell the time of a clock that cannot jump and counts suspend, in seconds."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _end_of(websocket: ClientConnection) -> RemoteEnd[ToBroker, ToWorker]:
+    """Make a link's end of a WebSocket."""
+
+    async def send(frame: bytes) -> None:
+        try:
+            await websocket.send(frame)
+        except ConnectionClosed as error:
+            raise ConnectionError(str(error)) from None
+
+    async def receive() -> bytes | None:
+        try:
+            return await websocket.recv(decode=False)
+        except ConnectionClosedOK:
+            return None
+        except ConnectionClosed as error:
+            raise ConnectionError(one_line(str(error))) from None
+
+    return RemoteEnd(send, receive, decoder_to_worker)
+
+
+async def _hang_up(websocket: ClientConnection) -> None:
+    """Close a WebSocket, politely if the other side answers."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            # Its own time limit does not cover a peer that reads nothing.
+            await websocket.close(1001)
+    except TimeoutError:
+        pass
+    finally:
+        websocket.transport.abort()
+
+
+async def _finished(task: asyncio.Future[None]) -> None:
+    """Wait for a task that may be cancelled; take it along when cancelled."""
+    try:
+        await asyncio.wait([task])
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

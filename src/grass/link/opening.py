@@ -1,0 +1,204 @@
+"""Opens a connection to a broker: resolve, connect, TLS, the pin, the WebSocket.
+
+Names are resolved anew each time, and every address they stand for is tried, IPv4 and
+IPv6. Nothing is sent before the other side has proved the key that the pin stands for.
+What goes wrong is one of two kinds of error: `NoBroker` for what time may heal, and
+`Untrusted` or `Refused` for what somebody has to put right.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import ssl
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from websockets.asyncio.client import ClientConnection
+from websockets.client import ClientProtocol
+from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.uri import parse_uri
+
+import grass
+from grass.errors import (
+    Forbidden,
+    GrassError,
+    NoBroker,
+    Refused,
+    Unauthorized,
+    Untrusted,
+)
+from grass.link.frames import LARGEST_FRAME
+from grass.model.addresses import Address
+from grass.tls.client import check_certificate, client_context
+
+PATH = "/api/v1/link"
+WORKER_HEADER = "Grass-Worker"
+OPEN_S = 10.0
+"""How long resolving, connecting, and TLS with the upgrade may take, each."""
+CLOSE_S = 1.0
+UNSENT_IN_KERNEL = 64 * 1024
+"""How much the kernel takes ahead of what it can send: heartbeats wait behind it."""
+_NOT_SENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
+
+_quiet = logging.getLogger("grass.link.websocket")
+# At the level of debugging the library writes headers, and so the token, to the log.
+_quiet.setLevel(logging.WARNING)
+
+
+class Place(NamedTuple):
+    """One thing to connect to: an address, and what it was resolved to."""
+
+    address: Address
+    family: int
+    socket_address: Any
+
+
+class Credential(NamedTuple):
+    """Whom to expect and what to show."""
+
+    pin: str
+    token: str
+    worker: str
+
+
+async def resolve(address: Address) -> list[Place]:
+    """Give every place that an address stands for now, none of them twice."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(OPEN_S):
+            found = await loop.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM
+            )
+    except TimeoutError:
+        raise _unreachable(address, "its name is not resolved in time") from None
+    except socket.gaierror as error:
+        reason = f"its name is not resolved ({error.strerror})"
+        raise _unreachable(address, reason) from None
+    except (OSError, UnicodeError) as error:
+        raise _unreachable(address, f"its name is not resolved ({error})") from None
+    places = [Place(address, family, where) for family, _, _, _, where in found]
+    return list(dict.fromkeys(places))
+
+
+async def open_websocket(place: Place, credential: Credential) -> ClientConnection:
+    """Connect to one place, check who it is, and upgrade to a WebSocket."""
+    try:
+        async with asyncio.timeout(OPEN_S):
+            stream = await _connected(place)
+        async with asyncio.timeout(OPEN_S):
+            return await _upgraded(place, stream, credential)
+    except TimeoutError:
+        raise _unreachable(place.address, "it does not answer in time") from None
+    except ssl.SSLError as error:
+        reason = f"TLS fails ({error.reason or error})"
+        raise _unreachable(place.address, reason) from None
+    except OSError as error:
+        raise _unreachable(place.address, _words(error)) from None
+    except InvalidStatus as error:
+        raise _refusal(place.address, error.response) from None
+    except (WebSocketException, ValueError) as error:
+        # A redirect, garbage, or a name that TLS or a URI does not take.
+        reason = f"it does not answer as a broker does ({error})"
+        raise _unreachable(place.address, reason) from None
+
+
+async def _connected(place: Place) -> socket.socket:
+    stream = socket.socket(place.family, socket.SOCK_STREAM)
+    try:
+        stream.setblocking(False)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream.setsockopt(socket.IPPROTO_TCP, _NOT_SENT_LOWAT, UNSENT_IN_KERNEL)
+        await asyncio.get_running_loop().sock_connect(stream, place.socket_address)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+async def _upgraded(
+    place: Place, stream: socket.socket, credential: Credential
+) -> ClientConnection:
+    def connection() -> ClientConnection:
+        uri = parse_uri(f"wss://{place.address._replace(host=host)}{PATH}")
+        protocol = ClientProtocol(uri, max_size=LARGEST_FRAME, logger=_quiet)
+        return ClientConnection(protocol, ping_interval=None, close_timeout=CLOSE_S)
+
+    host = place.address.host.partition("%")[0]
+    loop = asyncio.get_running_loop()
+    transport, websocket = await loop.create_connection(
+        connection, sock=stream, ssl=client_context(), server_hostname=host
+    )
+    try:
+        _check_pin(place.address, transport, credential.pin)
+        headers = {
+            "Authorization": f"Bearer {credential.token}",
+            WORKER_HEADER: credential.worker,
+        }
+        await websocket.handshake(headers, f"grass/{grass.__version__}")
+    except BaseException:
+        transport.abort()
+        raise
+    return websocket
+
+
+def _check_pin(address: Address, transport: asyncio.Transport, pin: str) -> None:
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    certificate = None if tls is None else tls.getpeercert(binary_form=True)
+    if certificate is None:
+        raise Untrusted(f"the broker at {address} shows no certificate")
+    try:
+        proved = check_certificate(certificate, time.time())
+    except Untrusted as error:
+        raise Untrusted(f"{address}: {error.message}", error.hint) from None
+    if proved != pin:
+        raise Untrusted(
+            f"the broker at {address} proves the key {proved}, not {pin}",
+            "if its key was changed, join it again: grass join HOST:PORT/PIN/CODE",
+        )
+
+
+def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401
+    """Make of an answer that is no upgrade an error that says what the broker said."""
+    kinds: dict[int, type[GrassError]] = {401: Unauthorized, 403: Forbidden}
+    status = response.status_code
+    detail, hint = _said(response.body)
+    if status == 404:
+        return Refused(f"what answers at {address} is no broker that workers can dial")
+    if status not in kinds:
+        reason = f"it answers with status {status} {detail}".strip()
+        return _unreachable(address, reason)
+    detail = detail or "it does not take this machine's token"
+    return kinds[status](
+        f"the broker at {address} refuses: {detail}",
+        hint or "join it again: grass join HOST:PORT/PIN/CODE",
+    )
+
+
+def _said(body: Iterable[int]) -> tuple[str, str]:
+    """Read the problem document that an answer may hold."""
+    try:
+        problem = json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        return "", ""
+    if not isinstance(problem, dict):
+        return "", ""
+    return one_line(problem.get("detail")), one_line(problem.get("hint"))
+
+
+def one_line(text: object) -> str:
+    """Make one printable line, not too long, of what another machine said."""
+    line = " ".join(text.split()) if isinstance(text, str) else ""
+    return "".join(filter(str.isprintable, line))[:300]
+
+
+def _words(error: OSError) -> str:
+    if error.errno is not None:
+        return os.strerror(error.errno).lower()
+    return str(error) or "it hangs up"
+
+
+def _unreachable(address: Address, reason: str) -> NoBroker:
+    return NoBroker(f"the broker at {address} cannot be reached: {reason}")

@@ -1,0 +1,90 @@
+"""The side that listens: which key a broker proves, and the TLS it speaks.
+
+The key is the broker's own, made at its first start, or comes from a PKCS#12 file. It
+is what others know the broker by, so it is never made anew by itself. A key that was
+decrypted stays in memory: OpenSSL reads it from a file that exists only there.
+"""
+
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from grass.errors import GrassError
+from grass.tls import keystore, own_key
+from grass.tls.keystore import KeyPair
+from grass.tls.pins import expiry_of, pin_of
+
+log = logging.getLogger(__name__)
+
+
+class ServerIdentity(NamedTuple):
+    """What a broker listens with, and what it is known by."""
+
+    context: ssl.SSLContext
+    pin: str
+    expires_at: int
+    """When its certificate ends, in seconds since 1970."""
+
+
+def identity(
+    home_folder: str, cert: str | None, passphrase: Callable[[], bytes | None]
+) -> ServerIdentity:
+    """Load the key of a PKCS#12 file, or the broker's own, and make it ready.
+
+    `passphrase` is asked only for a file that needs one.
+    """
+    if cert is None:
+        where = home_folder
+        pair = own_key.pair_in(home_folder, time.time())
+    else:
+        where = cert
+        pair = keystore.read(cert, passphrase)
+    der = pair.certificate.public_bytes(Encoding.DER)
+    end = expiry_of(der)
+    _check_end(where, end)
+    return ServerIdentity(_context(where, pair), pin_of(der), end)
+
+
+def _check_end(where: str, end: int) -> None:
+    left_s = end - time.time()
+    day = time.strftime("%Y-%m-%d", time.gmtime(end))
+    if left_s <= 0:
+        raise GrassError(
+            f"the certificate in {where} expired on {day}",
+            "make a new one with the same key, and nobody has to join again",
+        )
+    if left_s < own_key.RENEWED_BEFORE_S:
+        log.warning("the certificate in %s expires on %s", where, day)
+
+
+def _context(where: str, pair: KeyPair) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    # Nobody resumes a session here; the tickets would only be sent in vain.
+    context.num_tickets = 0
+    descriptor = os.memfd_create("grass-key", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(_pem(pair))
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    except ssl.SSLError as error:
+        reason = (error.reason or str(error)).lower().replace("_", " ")
+        raise GrassError(f"the key in {where} cannot be used: {reason}") from None
+    finally:
+        os.close(descriptor)
+    return context
+
+
+def _pem(pair: KeyPair) -> bytes:
+    key = pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    chain = [pair.certificate, *pair.chain]
+    return b"".join([key, *(one.public_bytes(Encoding.PEM) for one in chain)])

@@ -1,0 +1,1 @@
+"""The link: messages, frames, and dialling a broker over real TLS."""

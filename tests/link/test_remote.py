@@ -1,0 +1,286 @@
+"""One side of a link over a transport that carries frames."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+from grass.link import remote
+from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
+from grass.link.messages import (
+    Heard,
+    Heartbeat,
+    OutputData,
+    Resync,
+    ToBroker,
+    ToWorker,
+)
+from grass.link.remote import RemoteEnd
+
+
+class Wire:
+    """A transport of which a test holds the other side."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.took = asyncio.Event()
+        self.open = asyncio.Event()
+        self.open.set()
+        self.incoming: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.end: RemoteEnd[ToBroker, ToWorker]
+        self.end = RemoteEnd(self.send, self.receive, decoder_to_worker)
+        self.got: list[list[ToWorker]] = []
+        self.ends = 0
+        self.over = asyncio.Event()
+
+    async def send(self, frame: bytes) -> None:
+        self.sent.append(frame)
+        self.took.set()
+        await self.open.wait()
+
+    async def receive(self) -> bytes | None:
+        came = await self.incoming.get()
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    def listen(self) -> None:
+        self.end.listen(self.got.append, self.ended)
+
+    def ended(self) -> None:
+        self.ends += 1
+        self.over.set()
+
+    def batches(self) -> list[list[ToBroker]]:
+        return [decoder_to_broker.decode(frame) for frame in self.sent]
+
+    async def until_sent(self, frames: int) -> None:
+        while len(self.sent) < frames:
+            self.took.clear()
+            await self.took.wait()
+
+
+Story = Callable[[Wire], Coroutine[Any, Any, None]]
+
+
+def play(story: Story) -> Wire:
+    """Run a story beside an end; it must have ended and told so once when over."""
+
+    async def whole() -> Wire:
+        wire = Wire()
+        wire.listen()
+        running = asyncio.ensure_future(wire.end.run())
+        await story(wire)
+        wire.end.close()
+        await running
+        assert wire.ends == 1
+        assert wire.end.closed
+        return wire
+
+    return uvloop.run(whole())
+
+
+def test_what_is_sent_in_one_turn_is_one_frame() -> None:
+    async def story(wire: Wire) -> None:
+        for at in range(3):
+            wire.end.send(Heartbeat(at))
+        await wire.until_sent(1)
+        wire.end.send(Heartbeat(3))
+        await wire.until_sent(2)
+
+    beats = [Heartbeat(at) for at in range(4)]
+    assert play(story).batches() == [beats[:3], beats[3:]]
+
+
+def test_what_gathers_while_a_frame_is_on_its_way_is_one_frame_too() -> None:
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        for at in range(50):
+            wire.end.send(Heartbeat(at))
+            await asyncio.sleep(0)
+        wire.open.set()
+        await wire.until_sent(2)
+
+    batches = play(story).batches()
+    assert [one for batch in batches for one in batch] == [
+        Heartbeat(at) for at in range(50)
+    ]
+    assert len(batches) == 2
+
+
+def test_output_waits_for_everything_else_and_goes_piece_by_piece() -> None:
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        for stream in range(5):
+            wire.end.send(OutputData(stream, b"x"))
+        await wire.until_sent(1)
+        wire.end.send(Heartbeat(1))
+        wire.end.send(OutputData(5, b"x"))
+        wire.end.send(Heartbeat(2))
+        wire.open.set()
+        await wire.until_sent(7)
+
+    batches = play(story).batches()
+    assert batches[0] == [OutputData(0, b"x")]
+    assert batches[1] == [Heartbeat(1), Heartbeat(2)]
+    assert batches[2:] == [[OutputData(stream, b"x")] for stream in range(1, 6)]
+
+
+def test_a_peer_that_never_reads_loses_the_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
+
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        sent = 0
+        while not wire.end.closed:
+            wire.end.send(Heartbeat(sent))
+            sent += 1
+            await asyncio.sleep(0)
+        assert 300 < sent < 1000
+        wire.end.send(Heartbeat(0))
+
+    wire = play(story)
+    assert wire.end.reason == remote.TOO_SLOW
+    assert len(wire.sent) == 1
+
+
+def test_output_that_was_asked_for_does_not_count_as_unsent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
+
+    async def story(wire: Wire) -> None:
+        wire.open.clear()
+        for stream in range(100):
+            wire.end.send(OutputData(stream, bytes(5000)))
+        assert not wire.end.closed
+        wire.open.set()
+        await wire.until_sent(100)
+
+    assert len(play(story).sent) == 100
+
+
+def test_a_message_too_large_is_left_out_and_the_rest_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(wire: Wire) -> None:
+        wire.end.send(Heartbeat(1))
+        wire.end.send(OutputData(1, bytes(17 << 20)))
+        wire.end.send(Heartbeat(2))
+        await wire.until_sent(1)
+
+    assert play(story).batches() == [[Heartbeat(1), Heartbeat(2)]]
+    assert "too large to send" in caplog.text
+
+
+def test_frames_are_handed_over_as_they_come_and_none_after_the_end() -> None:
+    async def story(wire: Wire) -> None:
+        for frame in (*encode([Heard(1), Heard(2)]), *encode([Heard(3)]), None):
+            wire.incoming.put_nowait(frame)
+        await wire.over.wait()
+
+    wire = play(story)
+    assert wire.got == [[Heard(1), Heard(2)], [Heard(3)]]
+    assert wire.end.reason == remote.THERE
+
+
+@pytest.mark.parametrize("frame", [b"garbage", b"\xc1", bytes((16 << 20) + 1)])
+def test_garbage_ends_the_link_and_says_so(frame: bytes) -> None:
+    async def story(wire: Wire) -> None:
+        wire.incoming.put_nowait(frame)
+        wire.incoming.put_nowait(encode([Heard(1)])[0])
+        await wire.over.wait()
+
+    wire = play(story)
+    assert not wire.got
+    assert "frame" in wire.end.reason
+
+
+def test_a_broken_transport_ends_the_link() -> None:
+    async def story(wire: Wire) -> None:
+        wire.incoming.put_nowait(ConnectionResetError("gone"))
+        await wire.over.wait()
+
+    assert play(story).end.reason == "the connection broke: gone"
+
+
+def test_a_transport_that_breaks_on_sending_ends_the_link() -> None:
+    async def story() -> None:
+        async def send(frame: bytes) -> None:
+            raise BrokenPipeError("gone")
+
+        async def receive() -> None:
+            await asyncio.Event().wait()
+
+        end: RemoteEnd[ToBroker, ToWorker]
+        end = RemoteEnd(send, receive, decoder_to_worker)
+        end.send(Heartbeat(1))
+        await end.run()
+        assert end.reason == "the connection broke: gone"
+
+    uvloop.run(story())
+
+
+def test_an_owner_who_listens_late_gets_everything_in_order_and_then_the_end() -> None:
+    async def story() -> None:
+        wire = Wire()
+        wire.incoming.put_nowait(encode([Heard(1)])[0])
+        wire.incoming.put_nowait(None)
+        await wire.end.run()
+        assert wire.ends == 0
+        seen: list[object] = []
+        wire.end.listen(seen.extend, lambda: seen.append("ended"))
+        assert not seen
+        await asyncio.sleep(0)
+        assert seen == [Heard(1), "ended"]
+
+    uvloop.run(story())
+
+
+def test_an_owner_who_fails_loses_the_link_and_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        wire = Wire()
+
+        def fail(batch: list[ToWorker]) -> None:
+            raise KeyError("a defect")
+
+        wire.end.listen(fail, wire.ended)
+        wire.incoming.put_nowait(encode([Resync()])[0])
+        await wire.end.run()
+        assert wire.ends == 1
+
+    uvloop.run(story())
+    assert "a defect of grass" in caplog.text
+
+
+def test_cancelling_the_task_tells_the_owner() -> None:
+    async def story() -> None:
+        wire = Wire()
+        wire.listen()
+        running = asyncio.ensure_future(wire.end.run())
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert wire.ends == 1
+        assert wire.end.reason == remote.HERE
+
+    uvloop.run(story())
+
+
+def test_a_defect_of_the_transport_is_not_hidden_and_the_owner_is_told() -> None:
+    async def story() -> None:
+        wire = Wire()
+        wire.listen()
+        wire.incoming.put_nowait(ZeroDivisionError("a defect"))
+        with pytest.raises(ZeroDivisionError):
+            await wire.end.run()
+        assert wire.ends == 1
+
+    uvloop.run(story())
