@@ -7,9 +7,12 @@ from benchmarks.backlog import backlog
 from benchmarks.bulk import bulk
 from benchmarks.command_line import command_line
 from benchmarks.figures import Benchmark
+from benchmarks.fleet import fleet
+from benchmarks.following import following
 from benchmarks.gap import gap
 from benchmarks.memory import memory
 from benchmarks.placement import placement
+from benchmarks.remote import remote
 from benchmarks.report import report
 from benchmarks.rounds import run_rounds
 from benchmarks.scratch import HERE
@@ -24,6 +27,9 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "placement": placement,
     "backlog": backlog,
     "memory": memory,
+    "remote": remote,
+    "fleet": fleet,
+    "following": following,
 }
 
 

@@ -16,7 +16,7 @@ import psutil
 from benchmarks.scratch import scratch_folder
 from grass.client import autostart
 from grass.client.client import Client
-from grass.config import Home
+from grass.config import LOCAL, Home
 
 QUEUE = "bench"
 ONE_SLOT = {"queue": QUEUE, "require": "{slot:1}"}
@@ -34,7 +34,7 @@ class FreshHome:
     def processes(self) -> list[psutil.Process]:
         """Find the daemon and its keeper."""
         daemon = psutil.Process(self.client.overview()["daemon"]["pid"])
-        return [daemon, *_keepers(self.client.home)]
+        return [daemon, *keepers(self.client.home)]
 
     def run(self, jobs: int, command: list[str], **settings: object) -> None:
         """Enqueue jobs in one call and return when the last one has ended."""
@@ -55,7 +55,7 @@ def fresh_home(slots: int) -> Iterator[FreshHome]:
     with scratch_folder() as folder:
         home = Home(str(folder))
         autostart.start(home, asked_for=True)[0].close()
-        with Client(home, may_start=False) as client:
+        with Client(home, may_start=False, broker=LOCAL) as client:
             fresh = FreshHome(folder, client)
             processes = fresh.processes()
             try:
@@ -65,7 +65,8 @@ def fresh_home(slots: int) -> Iterator[FreshHome]:
                 _stop(client, processes)
 
 
-def _keepers(home: Home) -> list[psutil.Process]:
+def keepers(home: Home) -> list[psutil.Process]:
+    """Find the keepers of a home."""
     return [
         process
         for process in psutil.process_iter(["cmdline"])
@@ -78,10 +79,11 @@ def _stop(client: Client, processes: list[psutil.Process]) -> None:
         client.pause()
         client.stop(jobs=True)
     finally:
-        _see_off(processes)
+        see_off(processes)
 
 
-def _see_off(processes: list[psutil.Process]) -> None:
+def see_off(processes: list[psutil.Process]) -> None:
+    """Wait until processes are gone; complain if they stay."""
     _gone, staying = psutil.wait_procs(processes, timeout=_LEAVING_S)
     for process in staying:
         process.kill()

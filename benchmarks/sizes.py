@@ -17,6 +17,10 @@ class Sizes:
     placement_turns: int = 5_000
     backlog_jobs: int = 2_000
     memory_jobs: int = 20
+    remote_jobs: int = 5_000
+    fleet: int = 200
+    output_bytes: int = 1 << 30
+    output_jobs: int = 1_000
 
 
 FULL = Sizes()
@@ -29,4 +33,8 @@ QUICK = Sizes(
     long_line=5_000,
     placement_turns=1_000,
     backlog_jobs=200,
+    remote_jobs=300,
+    fleet=20,
+    output_bytes=1 << 26,
+    output_jobs=200,
 )

@@ -1,0 +1,94 @@
+"""Short jobs while somebody follows a large output over TLS, and while nobody does.
+
+One worker's job has written a gigabyte and runs on; `grass logs -f` fetches it through
+the broker, over two encrypted connections, while short jobs run on the same worker.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.figures import Benchmark, Claim, Figures
+from benchmarks.fresh_home import FreshHome, environment_of
+from benchmarks.sizes import Sizes
+from benchmarks.small_cluster import small_cluster
+
+_ALONE, _FOLLOWED = "nobody follows", "a follower"
+_WARM_UP = 200
+
+
+def following(sizes: Sizes) -> Benchmark:
+    """Return the same jobs with and without a follower."""
+    jobs, size = sizes.output_jobs, sizes.output_bytes
+    return Benchmark(
+        "following",
+        [lambda: _both(jobs, size)],
+        [
+            Claim(
+                f"jobs/s while {size / 1e9:.2g} GB are followed, against nobody",
+                lambda f: f[_FOLLOWED] / f[_ALONE],
+                bar=0.8,
+                goal=0.95,
+                unit="x",
+            )
+        ],
+        "jobs/s",
+        [f"twice {jobs:,} jobs `true` each, in the order A B B A, over TLS"],
+    )
+
+
+def _both(jobs: int, size: int) -> Figures:
+    with small_cluster(workers=1, slots=3) as fresh:
+        fresh.run(_WARM_UP, ["true"])
+        writer = _writer(fresh, size)
+        took_s = {_ALONE: 0.0, _FOLLOWED: 0.0}
+        for what in (_ALONE, _FOLLOWED, _FOLLOWED, _ALONE):
+            with _follower(fresh, writer, what == _FOLLOWED):
+                started = time.perf_counter()
+                fresh.run(jobs, ["true"])
+                took_s[what] += time.perf_counter() - started
+        fresh.client.cancel([str(writer)], grace_s=0, signal=9)
+        fresh.client.wait([str(writer)])
+    return {what: 2 * jobs / taken for what, taken in took_s.items()}
+
+
+def _writer(fresh: FreshHome, size: int) -> int:
+    """Have a job write much and then sit on a slot of its own."""
+    line = f"yes 0123456789 | head -c {size}; echo; exec sleep 100000"
+    settings = {"queue": "bench", "require": "{slot:1}", "max_output": str(2 * size)}
+    id = fresh.client.enqueue(["sh", "-c", line], **settings)
+    deadline = time.monotonic() + 300
+    while _written(fresh, id) < size:
+        if time.monotonic() > deadline:
+            raise RuntimeError("the output was not written")
+        time.sleep(0.2)
+    return id
+
+
+def _written(fresh: FreshHome, id: int) -> int:
+    path = fresh.client.job(id)["output"]
+    return Path(path).stat().st_size if path else 0
+
+
+@contextmanager
+def _follower(fresh: FreshHome, id: int, wanted: bool) -> Iterator[None]:
+    if not wanted:
+        yield
+        return
+    words = [sys.executable, "-m", "grass", "logs", "-f", str(id)]
+    address = fresh.client.overview()["daemon"]["door"]["address"]
+    follower = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        env={**environment_of(fresh), "GRASS_BROKER": address},
+    )
+    drain = subprocess.Popen(["sh", "-c", "cat > /dev/null"], stdin=follower.stdout)
+    try:
+        yield
+    finally:
+        for one in (follower, drain):
+            one.kill()
+            one.wait()
