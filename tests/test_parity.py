@@ -28,6 +28,9 @@ from tests.support.homes import GrassHome
 __all__ = ["lasting"]
 
 ONE = ["1"]
+HOST = socket.gethostname()
+JOIN = "join"
+"""Speaks to a broker of another machine only; `tests/cli/test_join.py` plays one."""
 
 
 class Way(NamedTuple):
@@ -36,6 +39,8 @@ class Way(NamedTuple):
     method: str
     arguments: tuple[Any, ...]
     command: str
+    code: int = 0
+    """What the command exits with, here."""
 
 
 # fmt: off
@@ -66,10 +71,17 @@ WAYS = {
     "POST /drain": Way("drain", ("slot:0",), "drain slot:0"),
     "POST /pause": Way("pause", (), "pause"),
     "POST /resume": Way("resume", (), "resume"),
+    "GET /workers": Way("workers", (), "workers"),
+    "POST /workers/{name}/drain": Way("drain_worker", ("w",), f"drain {HOST}"),
+    "DELETE /workers/{name}": Way("forget_worker", ("w",), f"workers forget {HOST}", 5),
     "GET /events": Way("events", (), "events"),
     "GET /events/stream": Way("follow_events", (), "events -f"),
     "GET /config": Way("config", (), "config show"),
     "POST /daemon/stop": Way("stop", (), "stop"),
+    "GET /tokens": Way("tokens", (), "token list"),
+    "POST /tokens": Way("new_token", (), "token new", 5),
+    "DELETE /tokens/{name}": Way("revoke_token", ("x",), "token revoke x", 4),
+    "POST /join": Way("join", ("code", "name", "worker"), JOIN),
 }
 # fmt: on
 
@@ -78,7 +90,7 @@ COMPOSED = {
 }
 """Commands that do what several others do."""
 
-LOCAL = {"start", "restart", "daemon", "completion", "config path"}
+LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
 """Commands that are about this machine: processes, shells and files."""
 
 SHORTHANDS = {"enqueue", "enqueue_many"}
@@ -89,6 +101,7 @@ FIELDS = {
     "time_limit_s": "time_limit",
     "grace_s": "grace",
     "backoff_s": "backoff",
+    "labels": "label",
 }
 """Fields of a job whose options have another name."""
 
@@ -167,18 +180,19 @@ def restored(used: GrassHome) -> Iterator[GrassHome]:
     signal.signal(signal.SIGINT, before)
     used.ok("start")
     used.ok("resume")
+    used.ok("resume", HOST)
 
 
 @pytest.mark.daemon
 @pytest.mark.parametrize(
-    ("words", "wanted"),
+    ("way", "wanted"),
     [
-        *((way.command, {endpoint}) for endpoint, way in WAYS.items()),
-        ("run --require {} -- true", COMPOSED["run"]),
+        *((way, {endpoint}) for endpoint, way in WAYS.items() if way.command != JOIN),
+        (Way("", (), "run --require {} -- true"), COMPOSED["run"]),
     ],
 )
 def test_the_command_reaches_its_endpoint(
-    restored: GrassHome, words: str, wanted: set[str], monkeypatch: pytest.MonkeyPatch
+    restored: GrassHome, way: Way, wanted: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[str] = set()
     ask = Connection.stream
@@ -194,7 +208,7 @@ def test_the_command_reaches_its_endpoint(
     monkeypatch.setattr(Connection, "stream", note)
     monkeypatch.setenv("GRASS_HOME", str(restored.folder))
     with contextlib.suppress(KeyboardInterrupt):
-        assert dispatch(words.split()) == 0
+        assert dispatch(way.command.split()) == way.code
     assert asked >= wanted
 
 
@@ -206,5 +220,5 @@ def test_every_field_of_a_job_has_an_option() -> None:
 
 def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
-    besides = {"gpu", "cpu", "ram", "from", "quiet", "format"}
+    besides = {"gpu", "cpu", "ram", "from", "broker", "quiet", "format"}
     assert {option.key for option in enqueue.OPTIONS} - besides == fields - {"command"}

@@ -9,6 +9,9 @@ import os
 
 HOME_VARIABLE = "GRASS_HOME"
 AUTOSTART_VARIABLE = "GRASS_AUTOSTART"
+BROKER_VARIABLE = "GRASS_BROKER"
+LOCAL = "local"
+"""The word for this machine's own daemon, where a broker's address may stand."""
 CONFIG_NAME = "config.toml"
 
 
@@ -25,6 +28,8 @@ class Home:
         self.stopped = os.path.join(folder, "stopped")
         self.log = os.path.join(folder, "daemon.log")
         self.worker_id = os.path.join(folder, "worker-id")
+        self.brokers = os.path.join(folder, "brokers.json")
+        self.options = os.path.join(folder, "daemon-options.json")
         self.keeper = os.path.join(folder, "keeper")
         self.output = os.path.join(folder, "output")
 

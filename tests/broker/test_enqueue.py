@@ -4,8 +4,17 @@ from collections.abc import Callable
 
 import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
+from tests.support.building import WORKER
 
-from grass.broker.calls import Enqueue, Enqueued, NewJob, Prune, Settings
+from grass.broker.calls import (
+    Enqueue,
+    Enqueued,
+    ForgetWorker,
+    NewJob,
+    Prune,
+    Settings,
+    WorkerGone,
+)
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
@@ -94,7 +103,8 @@ def test_a_key_is_forgotten_when_it_is_old_and_may_be_used_again(
 def test_a_queue_whose_workers_have_not_come_yet_accepts_and_waits(
     broker: Brokerage,
 ) -> None:
-    broker.restart()
+    broker.call(WorkerGone(WORKER))
+    broker.call(ForgetWorker(ME, "desk"))
     job = broker.enqueue("true", require="{gpu:64}")
     assert broker.job_state(job) is JobState.QUEUED
     assert not broker.started_jobs()

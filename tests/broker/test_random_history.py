@@ -144,7 +144,7 @@ class History(RuleBasedStateMachine):
         try:
             job = self.broker.enqueue(require=require, priority=priority, queue=queue)
         except NeverFits:
-            assert self.here
+            # What the worker has is known, be it here or not.
             return
         assert job > self.last
         self.last = job

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from grass.cli.main import dispatch
+from grass.client.caller import Caller
 
+from .far_broker import FarBroker
 from .far_end import FarEnd
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -72,7 +74,17 @@ def far_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]
         monkeypatch.delenv(name)
     monkeypatch.setenv("GRASS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GRASS_AUTOSTART", "0")
+    # What another test heard is not for the commands of this one.
+    monkeypatch.setattr(Caller, "heard_version", None)
     playing = FarEnd(tmp_path / "home")
+    yield playing
+    playing.close()
+
+
+@pytest.fixture
+def far_broker(far_end: FarEnd, tmp_path: Path) -> Iterator[FarBroker]:
+    """A broker on another machine that the test plays; it was not joined yet."""
+    playing = FarBroker(tmp_path / "broker")
     yield playing
     playing.close()
 

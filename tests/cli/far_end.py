@@ -23,29 +23,53 @@ class FarEnd:
     """A daemon that knows only what it is told: the answer to each route."""
 
     def __init__(self, home: Path) -> None:
+        home.mkdir(exist_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(home / "grass.sock"))
+        self._begin(listener)
+
+    def _begin(self, listener: socket.socket) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: list[tuple[str, Any]] = []
         """Each request: method and path, and its body."""
-        home.mkdir(exist_ok=True)
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(home / "grass.sock"))
-        self._listener.listen()
+        self.tokens: list[str | None] = []
+        """What each request showed for a token."""
+        self.cut_after = 0
+        """So many replies are the last of their connections."""
+        self.refusal: bytes | None = None
+        """Said to every request before its body is read, and then the line is cut."""
+        self._open: list[socket.socket] = []
+        listener.listen()
+        self._listener = listener
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self.stop_listening()
         self._listener.close()
         self._thread.join()
+
+    def stop_listening(self) -> None:
+        """Let no other connection in; those that are open stay."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+
+    def hang_up(self) -> None:
+        """Close every connection, as a daemon does with one that is idle."""
+        for channel in self._open:
+            channel.shutdown(socket.SHUT_WR)
 
     def bodies(self, route: str) -> list[Any]:
         """Return what was sent to a route."""
         return [body for asked, body in self.asked if asked == route]
 
+    def _accept(self) -> socket.socket:
+        return self._listener.accept()[0]
+
     def _serve(self) -> None:
         while True:
             try:
-                channel, _ = self._listener.accept()
+                channel = self._accept()
             except OSError:
                 return
             threading.Thread(target=self._converse, args=[channel], daemon=True).start()
@@ -56,16 +80,27 @@ class FarEnd:
             channel,
             channel.makefile("rb") as stream,
         ):
+            self._open.append(channel)
             while first := stream.readline():
-                size = 0
-                while (line := stream.readline().strip().lower()) != b"":
-                    if line.startswith(b"content-length:"):
-                        size = int(line.partition(b":")[2])
+                size, token = 0, None
+                while (line := stream.readline().strip()) != b"":
+                    name, _, value = line.partition(b": ")
+                    if name.lower() == b"content-length":
+                        size = int(value)
+                    if name.lower() == b"authorization":
+                        token = value.decode().removeprefix("Bearer ")
+                self.tokens.append(token)
+                if self.refusal is not None:
+                    channel.sendall(self.refusal)
+                    return
                 method, path, _ = first.decode().split(" ")
                 body = json.loads(stream.read(size) or b"null")
                 channel.sendall(
                     self._answer(f"{method} {path[len('/api/v1') :]}", body)
                 )
+                if self.cut_after > 0:
+                    self.cut_after -= 1
+                    return
 
     def _answer(self, route: str, body: Any) -> bytes:
         self.asked.append((route, body))

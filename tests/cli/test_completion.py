@@ -16,6 +16,7 @@ TELL = """#!/bin/sh
 case "$*" in
     "show -q") printf '7\\n12\\n' ;;
     "show --queues -q") printf 'default\\nq1\\n' ;;
+    "show --workers -q") printf 'desk\\nlab\\n' ;;
 esac
 """
 ASK = """
@@ -53,6 +54,11 @@ def test_the_script_is_valid(tmp_path: Path, shell: str) -> None:
         (["cancel", ""], ["7", "12", "last", "all"]),
         (["show", "q"], ["q1"]),
         (["delete-queue", ""], ["default", "q1"]),
+        (["drain", ""], ["desk", "lab"]),
+        (["resume", ""], ["default", "q1", "desk", "lab"]),
+        (["workers", ""], ["forget", "desk", "lab"]),
+        (["enqueue", "--worker", "l"], ["lab"]),
+        (["jo"], ["join"]),
         (["show", "--state", "f"], ["failed"]),
         (["show", "--queue", ""], ["default", "q1"]),
         (["logs", "--fol"], ["--follow"]),

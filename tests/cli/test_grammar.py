@@ -7,7 +7,7 @@ import pytest
 from grass.cli import create_queue
 from grass.cli.enqueue import OPTIONS
 from grass.cli.grammar import Line, read_line
-from grass.cli.job_options import settings
+from grass.cli.job_options import check_here, settings
 from grass.cli.options import HelpWanted
 from grass.errors import NotFound, UsageError
 
@@ -190,7 +190,7 @@ def test_short_options_add_to_a_request() -> None:
 def test_a_wrong_value_is_named(words: list[str], message: str) -> None:
     line = read(*words, "--", "ls")
     with pytest.raises(UsageError, match=message):
-        settings(line.values, None)
+        check_here(settings(line.values, None))
 
 
 def test_paths_are_made_absolute(tmp_path: Path) -> None:

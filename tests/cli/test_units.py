@@ -62,6 +62,20 @@ WORKER = {
             "gpu:2 was drained already",
         ),
         (
+            ["drain", "desk"],
+            "POST /workers/desk/drain",
+            {"on": True},
+            "worker desk is drained: nothing new starts there",
+            "worker desk was drained already",
+        ),
+        (
+            ["resume", "--worker", "desk"],
+            "POST /workers/desk/drain",
+            {"on": False},
+            "worker desk is in use again",
+            "worker desk was not drained",
+        ),
+        (
             ["capacity", "add", "{gpu:{'4':1}}"],
             "POST /capacity/add",
             {"capacity": "{gpu:{'4':1}}", "worker": None},
@@ -174,8 +188,8 @@ def test_the_capacity_of_a_queue_may_come_from_a_file(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["drain"], "the unit is missing"),
-        (["drain", "gpu"], "`gpu` is not a unit (write gpu:2)"),
+        (["drain"], "the unit or worker is missing"),
+        (["drain", "desk", "--worker", "w"], "--worker goes with a unit (grass drain"),
         (["drain", "gpu:"], "`gpu:` is not a unit"),
         (["drain", "gpu:1", "gpu:2"], "`gpu:2` is one word too many"),
         (["resume", ":2"], "`:2` is not a unit"),
@@ -215,8 +229,10 @@ def test_prune_keeps_what_the_configuration_keeps(
     far_end.answers["GET /config"] = {"settings": settings}
     far_end.answers["POST /jobs/prune"] = {"jobs": 2, "output_bytes": 3}
     assert call("prune", "--yes").out == "forgot 2 jobs with 3 B of output\n"
-    assert far_end.bodies("POST /jobs/prune")[1]["older_s"] == older_s
+    asked = {"older_s": older_s, "dry_run": False}
+    assert far_end.bodies("POST /jobs/prune") == [asked]
     assert call("prune").code == 2
+    assert far_end.bodies("POST /jobs/prune") == [asked, {**asked, "dry_run": True}]
     call("prune", "--older", "1m", "--yes")
     assert far_end.bodies("POST /jobs/prune")[-1]["older_s"] == 60
 

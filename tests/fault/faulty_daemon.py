@@ -13,6 +13,7 @@ from typing import Any
 
 import grass.daemon.main
 from grass.config import Home
+from grass.daemon.hosting import Hosting
 from grass.store.sqlite import SqliteStore
 
 
@@ -54,7 +55,8 @@ def main(folder: str) -> int:
         return FaultyStore(Path(home.database))
 
     grass.daemon.main._store = store
-    return grass.daemon.main.main(Home(folder), ready=None, foreground=True)
+    home = Home(folder)
+    return grass.daemon.main.main(home, Hosting(), ready=None, foreground=True)
 
 
 if __name__ == "__main__":

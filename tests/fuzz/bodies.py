@@ -82,6 +82,9 @@ BODIES: dict[str, list[Any]] = {
     "POST /drain": [{"unit": "cpu:0", "worker": None}],
     "POST /pause": [{"queue": "default"}, {}],
     "POST /resume": [{"queue": None}, {"unit": "cpu:0"}],
+    "POST /workers/w/drain": [{"on": True}],
+    "POST /tokens": [{"name": "t", "role": "read", "code": False, "hours": 2}],
+    "POST /join": [{"code": "c", "name": "lab", "worker": "w"}],
     "POST /daemon/stop": [{"jobs": False}],
 }
 """By method and path below the prefix."""

@@ -3,7 +3,7 @@
 import pytest
 
 from grass.errors import NotFound, Refused
-from grass.model.resources import capacity_from
+from grass.model.resources import capacity_from, request_from
 
 from .lab import Lab, whole
 
@@ -199,3 +199,62 @@ def test_adding_a_worker_again_unchanged_changes_nothing(lab: Lab) -> None:
     lab.start("{cpu:1}")
     lab.worker("w", "{cpu:1}")
     assert lab.scheduler.free("w") == {"cpu": {"0": 0}}
+
+
+def test_a_worker_that_is_away_is_remembered_with_what_it_has(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1}")
+    lab.scheduler.know_worker("away", capacity_from("{gpu:4}"), frozenset({"far"}))
+    lab.scheduler.check()
+    far = frozenset({"far"})
+    ask = request_from("{gpu:4}")
+    assert lab.scheduler.never_fits("default", ask) is None
+    assert lab.scheduler.never_fits("default", ask, labels=far) is None
+    assert lab.scheduler.never_fits("default", ask, worker="w") is not None
+    assert lab.scheduler.never_fits("default", request_from("{gpu:5}")) is not None
+    assert lab.scheduler.workers() == ["w"]
+    job = lab.enqueue("{gpu:4}")
+    assert lab.decide() == {}
+    why = "no worker of queue `default` that could run it is here"
+    assert (str(lab.explain(job)), lab.explain(job).away) == (why, ("away",))
+    lab.worker("away", "{gpu:4}", "far")
+    assert list(lab.decide()) == [job]
+
+
+def test_a_known_worker_that_goes_keeps_what_it_had(lab: Lab) -> None:
+    lab.scheduler.know_worker("w", capacity_from("{gpu:2}"))
+    lab.worker("w", "{gpu:2}")
+    job = lab.enqueue("{gpu:1}")
+    lab.decide()
+    lab.scheduler.remove_worker("w")
+    lab.scheduler.check()
+    assert lab.scheduler.never_fits("default", request_from("{gpu:2}")) is None
+    lab.release(job)
+    assert lab.scheduler.free("w") == lab.scheduler.capacity("w")
+    assert lab.scheduler.never_fits("default", request_from("{gpu:3}")) is not None
+
+
+def test_what_is_known_of_a_worker_may_change_while_it_is_held(lab: Lab) -> None:
+    lab.worker("w", "{gpu:2}")
+    jobs = [lab.enqueue("{gpu:1}") for _ in range(2)]
+    lab.decide()
+    lab.scheduler.remove_worker("w")
+    lab.scheduler.know_worker("w", capacity_from("{gpu:1}"))
+    lab.scheduler.check()
+    lab.release(*jobs)
+    assert lab.scheduler.capacity("w") == capacity_from("{gpu:1}")
+
+
+def test_a_forgotten_worker_leaves_nothing_but_its_holders(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1}")
+    lab.scheduler.know_worker("w", capacity_from("{gpu:1}"))
+    lab.view("q", "w", "{gpu:1}")
+    job = lab.enqueue("{gpu:1}")
+    lab.decide()
+    lab.scheduler.forget_worker("w")
+    lab.scheduler.check()
+    assert lab.scheduler.never_fits("q", request_from("{gpu:9}")) is None
+    assert lab.scheduler.allocation(job) is not None
+    lab.release(job)
+    with pytest.raises(NotFound):
+        lab.scheduler.free("w")
+    lab.scheduler.forget_worker("w")

@@ -1,6 +1,6 @@
 """Checks of all that is written, said and promised, against the witness.
 
-It sees every batch the moment before it is on the disk, every message to the worker and
+It sees every batch the moment before it is on the disk, every message to a worker and
 every answer to a caller. So a start that was not committed, an end that nobody saw, or
 a promise that is not in the store is found at once, not at the end.
 """
@@ -13,10 +13,13 @@ from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.store.changes import Changes
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import Process
-from tests.simulation.witness import Witness
-from tests.simulation.world import Violation, World
+from tests.simulation.witness import Run, Witness
+from tests.simulation.world import SECOND, Host, Violation, World
 
 OVER = (AttemptState.EXITED, AttemptState.LOST)
+FORGOTTEN = "its worker was forgotten"
+LONGEST_LEASE_US = 30 * SECOND
+CUT_OFF = ("cut off from the broker", "its worker was cut off")
 
 
 class Auditor:
@@ -29,8 +32,10 @@ class Auditor:
         """Actor, kind and job of every line of the journal."""
         self.cancelled: set[int] = set()
         """Jobs whose cancel was acknowledged, until somebody asks for a rerun."""
-        self.unclear_at = -1
-        """When something last happened that may cost an exit code."""
+        self._unclear_at: dict[str, int] = {}
+        """When something last happened to a machine that may cost an exit code."""
+        self._apart_at: dict[str, int] = {}
+        """When a machine was last seen without a link to the broker."""
         self._world = world
         self._witness = witness
         self._run_again: set[int | None] = set()
@@ -42,17 +47,30 @@ class Auditor:
         self._base: dict[int, int] = {}
         """The last attempt of a job before somebody ran it again."""
 
+    # What went wrong.
+
+    def unclear(self, host: Host) -> None:
+        """Note that exit codes of a machine may be lost from here on."""
+        self._unclear_at[host.name] = self._world.now
+
+    def apart(self, host: Host) -> None:
+        """Note that a machine may be out of the broker's reach from here on."""
+        self._apart_at[host.name] = self._world.now
+
     # What really starts.
 
     def started(self, process: Process) -> None:
         """Check a start against what is on the disk."""
-        self._witness.started(process)
         who = attempt_id(process.attempt)
         attempt = self._attempt(who.job, who.number)
         if attempt is None:
             raise Violation(f"{process.attempt} runs and is not committed")
-        if attempt.state in OVER:
+        forgiven = attempt.reason == FORGOTTEN
+        self._witness.started(process, forgiven=forgiven)
+        if attempt.state in OVER and not forgiven:
             raise Violation(f"{process.attempt} runs and is recorded as over")
+        if attempt.worker != process.host.name:
+            raise Violation(f"{process.attempt} runs on {process.host.name}")
 
     def ended(self, process: Process) -> None:
         """Pass an end on."""
@@ -62,25 +80,30 @@ class Auditor:
 
     # What is said.
 
-    def sent(self, message: ToWorker) -> None:
+    def sent(self, worker: str, message: ToWorker) -> None:
         """Check a message: it must follow from what is committed."""
-        self._world.note(f"says {_named(message)}")
+        self._world.note(f"says to {worker} {_named(message)}")
         if isinstance(message, Start):
             attempt = self._attempt(message.job, message.number)
             if attempt is None or attempt.state in OVER:
                 raise Violation(f"start of {message.attempt}, which is not committed")
+            if attempt.worker != worker:
+                raise Violation(f"start of {message.attempt} on {worker}")
             if attempt.allocation != message.allocation:
                 raise Violation(f"start of {message.attempt} with other units")
             if message.job in self.cancelled:
                 raise Violation(f"start of {message.attempt}, which was cancelled")
         elif isinstance(message, Forget):
             for name in message.attempts:
-                self._check_forgotten(name)
+                self._check_forgotten(worker, name)
 
-    def _check_forgotten(self, name: str) -> None:
+    def _check_forgotten(self, worker: str, name: str) -> None:
         who = attempt_id(name)
         attempt = self._attempt(who.job, who.number)
-        if attempt is not None and attempt.state not in OVER:
+        if attempt is None or attempt.worker != worker:
+            # Whoever has no part in it may forget what it said of it.
+            return
+        if attempt.state not in OVER:
             raise Violation(f"the exit of {name} is forgotten and not committed")
 
     def told_ended(self, jobs: list[Job]) -> None:
@@ -167,13 +190,25 @@ class Auditor:
             if attempt.reason is None:
                 self._check_status(attempt, name, self._never_ran.get(name))
             return
-        if not run.over:
-            raise Violation(f"{name} is recorded as {attempt.state} and is alive")
-        if attempt.state is AttemptState.LOST:
-            if self.unclear_at < self._placed_at[attempt.job, attempt.number]:
-                raise Violation(f"{name} is lost without cause: {attempt.reason}")
+        if attempt.reason == FORGOTTEN:
+            run.forgiven = True
             return
-        self._check_status(attempt, name, run.main.status)
+        if attempt.state is AttemptState.LOST:
+            self._check_cause(attempt, name)
+        if not run.over:
+            if not _ended_in_its_sleep(attempt, run):
+                raise Violation(f"{name} is recorded as {attempt.state} and is alive")
+            run.doomed = True
+        elif attempt.state is AttemptState.EXITED:
+            self._check_status(attempt, name, run.main.status)
+
+    def _check_cause(self, attempt: Attempt, name: str) -> None:
+        """Nothing is lost but where its machine was in trouble while it ran."""
+        placed_at = self._placed_at[attempt.job, attempt.number]
+        known = self._apart_at if _is_cut_off(attempt) else self._unclear_at
+        since = placed_at - LONGEST_LEASE_US if _is_cut_off(attempt) else placed_at
+        if known.get(attempt.worker, -1) < since:
+            raise Violation(f"{name} is lost without cause: {attempt.reason}")
 
     def _check_status(self, attempt: Attempt, name: str, status: int | None) -> None:
         if status is None:
@@ -191,6 +226,16 @@ class Auditor:
 
     def _name(self, job: int, number: int) -> str:
         return str(AttemptId(self.disk.meta["cluster"], job, number))
+
+
+def _is_cut_off(attempt: Attempt) -> bool:
+    return attempt.reason is not None and attempt.reason.startswith(CUT_OFF)
+
+
+def _ended_in_its_sleep(attempt: Attempt, run: Run) -> bool:
+    """Tell whether an attempt was given up by time while its machine stands still."""
+    asleep = run.main.host.asleep
+    return attempt.state is AttemptState.LOST and _is_cut_off(attempt) and asleep
 
 
 def _named(message: ToWorker) -> str:

@@ -10,16 +10,23 @@ from typing import Any, Protocol
 
 from grass.broker import relay
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.links import Caller, Links
 from grass.broker.rounds import Commit, Pause, Read, Round, Rounds, Step, loaded
 from grass.broker.service import CURIOUS_S, GATHER_S
 from grass.broker.state import State
 from grass.errors import StorageError
-from grass.link.messages import Exited, Hello, Started, ToBroker, ToWorker
+from grass.link.messages import (
+    Exited,
+    Heartbeat,
+    Started,
+    ToBroker,
+    ToWorker,
+)
 from grass.model.job import Job
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore, is_fatal
-from tests.simulation.world import MILLISECOND, SECOND, Event, Killed, Violation, World
+from tests.simulation.world import MILLISECOND, SECOND, Event, Host, Killed, Violation
 
 
 class Reply(Protocol):
@@ -32,8 +39,8 @@ class Reply(Protocol):
 class Observer(Protocol):
     """Who looks at what a broker says to the world."""
 
-    def sent(self, message: ToWorker) -> None:
-        """A message leaves for the worker."""
+    def sent(self, worker: str, message: ToWorker) -> None:
+        """A message leaves for a worker."""
 
     def told_ended(self, jobs: list[Job]) -> None:
         """People are told that these jobs ended."""
@@ -42,20 +49,18 @@ class Observer(Protocol):
 class SimBroker:
     """One broker's life; it is its rounds' world outside."""
 
-    def __init__(self, world: World, store: FaultyStore, observer: Observer) -> None:
+    def __init__(self, host: Host, store: FaultyStore, observer: Observer) -> None:
         """Load what is on the disk."""
         self.alive = True
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
         self.on_fatal: Callable[[], None] = lambda: None
-        self._world = world
+        self._host = host
         self._store = store
         self._observer = observer
-        self.rounds = Rounds(loaded(world.wall_us)(store), self)
-        self._links: dict[str, Link] = {}
+        self.rounds = Rounds(loaded(host.wall_us)(store), self)
+        self._links = Links(self)
         self._served: list[Link] = []
-        self._newest: dict[str, int] = {}
-        """Which link a worker last said hello on, also when that has ended."""
         self._turning = False
         self._steps: Round | None = None
         self._writing: Changes | None = None
@@ -63,6 +68,8 @@ class SimBroker:
         self._alarm: Event | None = None
         self._alarm_us: int | None = None
         self._lag_s = self._last_s = 0.0
+        # The clocks of those who are away begin to run.
+        self._post(Tick(), None)
 
     @property
     def state(self) -> State:
@@ -79,8 +86,8 @@ class SimBroker:
         self.alive = False
         for link in self._served:
             link.close()
-        if self._writing is not None and self._world.chance(0.5):
-            self._world.note("the commit under way is on the disk")
+        if self._writing is not None and self._host.chance(0.5):
+            self._host.note("the commit under way is on the disk")
             self._store.write_anyway(self._writing)
 
     # Who speaks to it.
@@ -89,31 +96,37 @@ class SimBroker:
         """Take a caller's wish."""
         self._post(call, reply)
 
-    def serve(self, link: Link) -> None:
-        """Listen to a worker."""
+    def serve(self, link: Link, worker: str, address: str | None) -> None:
+        """Listen to a worker; one without an address is in this daemon."""
         self._served.append(link)
-        caller = _Caller(self, link)
-        link.to_broker.listen(caller.arrived, caller.ended)
+        end = BrokerEnd(link)
+        caller = self._links.open(end, worker, address)
+        end.listen(caller.arrived, caller.ended)
+        link.on_given_up = caller.ended
 
-    def outdated(self, worker: str, link: Link) -> bool:
-        """Tell whether a worker has said hello on a newer link than this one."""
-        return self._served.index(link) < self._newest.get(worker, 0)
+    def give_up(self, link: Link) -> None:
+        """Close a link on which nothing was heard for too long."""
+        link.to_broker.drop()
+        link.to_worker.close()
+        link.on_given_up()
 
-    def connected(self, worker: str, link: Link) -> None:
-        """Send to this worker over this link from now on."""
-        self._links[worker] = link
-        self._newest[worker] = self._served.index(link)
+    def connected(self, caller: Caller) -> None:
+        """Note that a worker speaks on another link than before."""
+        if caller.address is None:
+            self.state.home_worker = caller.worker
 
-    def disconnected(self, worker: str, link: Link) -> None:
-        """Note that a link ended, unless the worker has called again since."""
-        if self._links.get(worker) is link:
-            del self._links[worker]
-            self._post(WorkerGone(worker), None)
+    def disconnected(self, worker: str) -> None:
+        """Note that a worker's link ended."""
+        self._post(WorkerGone(worker), None)
 
-    def heard(self, worker: str, messages: list[ToBroker]) -> None:
+    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
+        worker = caller.worker
+        self.rounds.core.heard(worker, self.now_us())
         for message in messages:
-            if isinstance(message, Started):
+            if isinstance(message, Heartbeat):
+                caller.answer(message, self.state.workers.get(worker))
+            elif isinstance(message, Started):
                 self.rounds.post(FromWorker(worker, message))
                 self.wake_within(CURIOUS_S)
             elif isinstance(message, Exited) and relay.may_wait(
@@ -122,7 +135,7 @@ class SimBroker:
                 self.rounds.post(FromWorker(worker, message))
                 self.wake_within(GATHER_S)
             else:
-                self._post(FromWorker(worker, message), None)
+                self._post(FromWorker(worker, message, caller.address), None)
 
     def _post(self, call: Call, reply: Reply | None) -> None:
         self.rounds.post(call, reply)
@@ -133,8 +146,8 @@ class SimBroker:
     def _turn(self) -> None:
         if not self._turning:
             self._turning = True
-            delay = self._world.between(20, 200)
-            self._world.after(delay, "round", self._begin, self)
+            delay = self._host.between(20, 200)
+            self._host.after(delay, "round", self._begin, self)
 
     def _begin(self) -> None:
         self._lag_s = 0.0
@@ -157,15 +170,15 @@ class SimBroker:
             case Commit(changes):
                 self.crash_point()
                 self._writing = changes
-                delay = self._world.between(100, 2 * MILLISECOND)
-                self._world.after(delay, "commit", lambda: self._commit(changes), self)
+                delay = self._host.between(100, 2 * MILLISECOND)
+                self._host.after(delay, "commit", lambda: self._commit(changes), self)
             case Read(query):
-                delay = self._world.between(20, 500)
+                delay = self._host.between(20, 500)
                 act = lambda: self._answer_step(lambda: query(self._store))  # noqa: E731
-                self._world.after(delay, "read", act, self)
+                self._host.after(delay, "read", act, self)
             case Pause(seconds):
                 act = lambda: self._answer_step(lambda: None)  # noqa: E731
-                self._world.after(int(seconds * SECOND), "pause", act, self)
+                self._host.after(int(seconds * SECOND), "pause", act, self)
 
     def _commit(self, changes: Changes) -> None:
         self._writing = None
@@ -194,13 +207,13 @@ class SimBroker:
 
     def now_us(self) -> int:
         """Tell the time, in microseconds UTC."""
-        return self._world.wall_us
+        return self._host.wall_us
 
     def now_s(self) -> float:
         """Tell the time of a clock that cannot jump; now and then work takes long."""
-        if self._world.chance(0.02):
+        if self._host.chance(0.02):
             self._lag_s += 0.006
-        self._last_s = max(self._last_s, self._world.now / SECOND + self._lag_s)
+        self._last_s = max(self._last_s, self._host.now / SECOND + self._lag_s)
         return self._last_s
 
     def answer(self, reply: Reply, outcome: object) -> None:
@@ -211,10 +224,8 @@ class SimBroker:
     def send(self, worker: str, message: ToWorker) -> None:
         """Say something to a worker, if it is connected."""
         self.crash_point()
-        self._observer.sent(message)
-        link = self._links.get(worker)
-        if link is not None:
-            link.to_worker.send(message)
+        self._observer.sent(worker, message)
+        self._links.send(worker, message)
 
     def wake(self, jobs: set[int]) -> None:
         """Nobody waits for single jobs here."""
@@ -226,10 +237,10 @@ class SimBroker:
     def wake_within(self, delay_s: float) -> None:
         """Have a `Tick` posted, at the latest after this time."""
         delay = int(delay_s * SECOND)
-        planned, at = self._ticking, self._world.now + delay
+        planned, at = self._ticking, self._host.now + delay
         if planned is None or at < planned.at:
-            self._world.cancel(planned)
-            self._ticking = self._world.after(delay, "tick", self._tick, self)
+            self._host.cancel(planned)
+            self._ticking = self._host.after(delay, "tick", self._tick, self)
 
     def _tick(self) -> None:
         self._ticking = None
@@ -242,11 +253,11 @@ class SimBroker:
             self._arm()
 
     def _arm(self) -> None:
-        self._world.cancel(self._alarm)
+        self._host.cancel(self._alarm)
         self._alarm = None
         if self._alarm_us is not None:
-            delay = self._alarm_us - self._world.wall_us
-            self._alarm = self._world.after(delay, "alarm", self._rang, self)
+            delay = self._alarm_us - self._host.wall_us
+            self._alarm = self._host.after(delay, "alarm", self._rang, self)
 
     def _rang(self) -> None:
         self._alarm = self._alarm_us = None
@@ -255,18 +266,18 @@ class SimBroker:
     def clock_jumped(self) -> None:
         """Look at the wall clock again, as its timer does when it was set."""
         if self._alarm_us is not None:
-            if self._alarm_us <= self._world.wall_us:
+            if self._alarm_us <= self._host.wall_us:
                 self._alarm_us = None
             self._arm()
             self._tick()
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""
-        self._world.after(int(delay_s * SECOND), "later", act, self)
+        self._host.after(int(delay_s * SECOND), "later", act, self)
 
     def complain(self, text: str) -> None:
         """Write something into the log."""
-        self._world.note(f"log: {text}")
+        self._host.note(f"log: {text}")
         if text.startswith("refused"):
             raise Violation(f"the broker cannot take what a worker says: {text}")
 
@@ -275,22 +286,23 @@ class SimBroker:
         raise Violation(f"a defect: {error!r}") from error
 
 
-class _Caller:
-    """The broker's side of one link: knows who speaks once it has said hello."""
+class BrokerEnd:
+    """A link as the broker holds it."""
 
-    def __init__(self, broker: SimBroker, link: Link) -> None:
-        self._broker = broker
+    def __init__(self, link: Link) -> None:
+        """Hold one end."""
         self._link = link
-        self._worker = ""
 
-    def arrived(self, messages: list[ToBroker]) -> None:
-        for message in messages:
-            if isinstance(message, Hello):
-                self._worker = message.worker
-        # What is late on an older link was said again, or is not true any more.
-        if not self._broker.outdated(self._worker, self._link):
-            self._broker.connected(self._worker, self._link)
-            self._broker.heard(self._worker, messages)
+    def send(self, message: ToWorker) -> None:
+        """Say something to the worker."""
+        self._link.to_worker.send(message)
 
-    def ended(self) -> None:
-        self._broker.disconnected(self._worker, self._link)
+    def listen(
+        self, arrived: Callable[[list[ToBroker]], None], ended: Callable[[], None]
+    ) -> None:
+        """Have messages handed over from now on."""
+        self._link.to_broker.listen(arrived, ended)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._link.close()

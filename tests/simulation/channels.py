@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from grass.link.messages import ToBroker, ToWorker
-from tests.simulation.world import Life, World
+from grass.link.messages import Heard, Heartbeat, ToBroker, ToWorker
+from tests.simulation.world import Host, Life
 
 T = TypeVar("T")
 
@@ -19,18 +19,19 @@ FASTEST_US, SLOWEST_US = 20, 300
 
 
 class Channel(Generic[T]):
-    """One direction."""
+    """One direction; what arrives, arrives on the reader's host."""
 
-    def __init__(self, world: World, name: str, reader: Life) -> None:
+    def __init__(self, host: Host, name: str, reader: Life) -> None:
         """Carry messages to a reader; `listen` says how it takes them."""
         self.alive = True
-        self._world = world
+        self._host = host
         self._name = name
         self._reader = reader
         self._waiting: deque[T] = deque()
         self._arrived: Callable[[list[T]], None] = _nobody
         self._ended: Callable[[], None] = _nothing
         self._scheduled = False
+        self._quietly = False
         self._closing = False
         self._dropped = False
         self._not_before = 0
@@ -45,7 +46,7 @@ class Channel(Generic[T]):
         """Put a message on its way; once closed or cut it goes nowhere."""
         if not self._closing:
             self._waiting.append(message)
-            self._schedule()
+            self._schedule(quiet=_is_quiet(message))
 
     def close(self) -> None:
         """End it after what was sent; may be called twice."""
@@ -55,10 +56,10 @@ class Channel(Generic[T]):
 
     def cut(self, stall_us: int) -> None:
         """Lose a tail; what is left, and the end, arrive after a while."""
-        lost = self._world.rng.randint(0, len(self._waiting))
+        lost = self._host.rng.randint(0, len(self._waiting))
         for _ in range(lost):
             self._waiting.pop()
-        self._not_before = self._world.now + stall_us
+        self._not_before = self._host.now + stall_us
         self._closing = True
         self._schedule()
 
@@ -67,20 +68,21 @@ class Channel(Generic[T]):
         self.alive = False
         self._closing = self._dropped = True
 
-    def _schedule(self) -> None:
-        if self._scheduled or not self.alive:
+    def _schedule(self, *, quiet: bool = False) -> None:
+        # Loud news that follow quiet ones are an event of their own.
+        if not self.alive or (self._scheduled and (quiet or not self._quietly)):
             return
-        self._scheduled = True
-        delay = self._world.between(FASTEST_US, SLOWEST_US)
+        self._scheduled, self._quietly = True, quiet
+        delay = self._host.between(FASTEST_US, SLOWEST_US)
         if self._not_before:
-            delay = max(delay, self._not_before - self._world.now)
-        self._world.after(delay, self._name, self._deliver, self)
+            delay = max(delay, self._not_before - self._host.now)
+        self._host.after(delay, self._name, self._deliver, self, quiet=quiet)
 
     def _deliver(self) -> None:
         self._scheduled = False
         if not self._reader.alive:
             return
-        if self._not_before > self._world.now:
+        if self._not_before > self._host.now:
             self._schedule()
             return
         batch = list(self._waiting)
@@ -100,15 +102,27 @@ class Channel(Generic[T]):
 class Link:
     """Both directions between a worker and a broker."""
 
-    def __init__(self, world: World, broker: Life, worker: Life) -> None:
+    def __init__(
+        self, broker: Life, broker_host: Host, worker: Life, worker_host: Host
+    ) -> None:
         """Connect two ends that live."""
-        self.to_broker: Channel[ToBroker] = Channel(world, "link>broker", broker)
-        self.to_worker: Channel[ToWorker] = Channel(world, "link>worker", worker)
+        name = worker_host.name
+        to_broker = Channel[ToBroker](broker_host, f"link {name}>broker", broker)
+        to_worker = Channel[ToWorker](worker_host, "link>worker", worker)
+        self.to_broker, self.to_worker = to_broker, to_worker
+        self.on_given_up: Callable[[], None] = _nothing
+        """Told when the broker gives it up by itself."""
 
     def close(self) -> None:
         """End both directions, as when one side hangs up or dies."""
         self.to_broker.close()
         self.to_worker.close()
+
+
+def _is_quiet(message: object) -> bool:
+    if isinstance(message, dict):
+        return message.get("v") == "lease" or message.get("e") == "leased"
+    return isinstance(message, Heartbeat | Heard)
 
 
 def _nobody(_batch: object) -> None:

@@ -13,15 +13,19 @@ from grass.broker.calls import (
     Continue,
     Edit,
     Enqueue,
+    ForgetWorker,
     Hold,
     NewJob,
     Release,
     Rerun,
     SetPaused,
+    SetResting,
     Settings,
     Suspend,
 )
 from grass.model import dependencies
+from tests.simulation.cluster import Cluster
+from tests.simulation.job_plans import LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
 from tests.simulation.requests import Request
 from tests.simulation.world import SECOND
@@ -40,26 +44,31 @@ _FITTING: dict[type, tuple[str, ...]] = {
 class Clients:
     """All callers of one run."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         """Begin with nobody."""
         self.requests: list[Request] = []
         self._sizes: dict[str, int] = {}
-        self._machine = machine
-        self._world = machine.world
+        self._cluster = cluster
+        self._world = cluster.world
+        self._host = cluster.world.elsewhere
         rng = self._world.rng
         self._short = rng.random() < 0.35
+        self._pace = SHORT if self._short else LONG if cluster.leases else MIXED
         self._one_shape = self._short and rng.random() < 0.8
         self._retry_lost = rng.random() < 0.5
+        self._pins = rng.random() < 0.5 and len(cluster.machines) > 1
         self._verbs = [Cancel, Hold, Release, Suspend, Continue, Edit, Rerun, SetPaused]
+        if cluster.others:
+            self._verbs += [SetResting, ForgetWorker, ForgetWorker]
         rng.shuffle(self._verbs)
-        del self._verbs[rng.randint(2, 8) :]
+        del self._verbs[rng.randint(2, len(self._verbs)) :]
 
     def plan(self, until_us: int, enqueues: int, verbs: int) -> None:
         """Decide who asks for something, and when."""
         for _ in range(enqueues):
-            self._world.after(self._world.between(0, until_us), "", self.enqueue)
+            self._host.after(self._world.between(0, until_us), "", self.enqueue)
         for _ in range(verbs):
-            self._world.after(self._world.between(0, until_us), "", self.some_verb)
+            self._host.after(self._world.between(0, until_us), "", self.some_verb)
 
     def size_of(self, name: str) -> int:
         """Tell for how many jobs a request asked."""
@@ -70,7 +79,7 @@ class Clients:
         name = f"r{len(self.requests) + 1}"
         self._sizes[name] = size
         patience = 0.02 * 200 ** self._world.rng.random()
-        request = Request(self._machine, name, make, patience)
+        request = Request(self._cluster, name, make, patience)
         self.requests.append(request)
         request.ask()
 
@@ -98,10 +107,14 @@ class Clients:
         rng = self._world.rng
         plain = self._one_shape and rng.random() < 0.9
         odd = 0.0 if plain else 1.0
+        machine = rng.choice(self._cluster.machines)
+        pinned = self._pins and rng.random() < 0.3 * odd
         return Settings(
-            request=(("cpu", 10_000),) if plain else self._request(),
+            request=(("cpu", 10_000),) if plain else self._request(machine),
+            worker=self._name(machine) if pinned and not machine.labels else None,
+            labels=machine.labels if pinned else (),
             priority=0 if plain else rng.choice((0, 0, 0, 1, -1)),
-            env=(("SHORT", "1" if self._short else "0"),),
+            env=(("PACE", self._pace),),
             after=self._after() if rng.random() < 0.3 * odd else (),
             begin_at=self._begin_at() if rng.random() < 0.1 * odd else None,
             hold=rng.random() < 0.1 * odd,
@@ -113,17 +126,23 @@ class Clients:
             at_most=1 if array and rng.random() < 0.3 * odd else None,
         )
 
-    def _request(self) -> tuple[tuple[str, int], ...]:
+    def _name(self, machine: Machine) -> str:
+        """Name a machine's worker as people do, by its name or its id."""
+        known = self._cluster.disk.workers.get(machine.id)
+        named = known is not None and self._world.chance(0.5)
+        return known.name if named and known is not None else machine.id
+
+    def _request(self, machine: Machine) -> tuple[tuple[str, int], ...]:
         rng = self._world.rng
         wishes: dict[str, int] = {}
-        for kind, units in self._machine.capacity.items():
+        for kind, units in machine.capacity.items():
             if kind == "cpu" or rng.random() < 0.4:
                 most = min(2, len(units))
                 wishes[kind] = rng.choice((5_000, 10_000, 10_000, most * 10_000))
         return tuple(sorted(wishes.items()))
 
     def _begin_at(self) -> int:
-        return self._world.wall_us + self._world.between(-SECOND, 5 * SECOND)
+        return self._host.wall_us + self._world.between(-SECOND, 5 * SECOND)
 
     def _after(self) -> tuple[str, ...]:
         rng, last = self._world.rng, self._last_job()
@@ -134,7 +153,7 @@ class Clients:
         return tuple(f"{job}:{rng.choice(needs)}" for job in sorted(chosen))
 
     def _last_job(self) -> int:
-        return int(self._machine.disk.meta["last_job"])
+        return int(self._cluster.disk.meta["last_job"])
 
     # The other verbs.
 
@@ -146,7 +165,10 @@ class Clients:
             queue = rng.choice((None, "default"))
             self.ask(lambda name: SetPaused(name, True, queue))
             resume = lambda: self.ask(lambda name: SetPaused(name, False, queue))  # noqa: E731
-            self._world.after(self._world.between(0, 3 * SECOND), "", resume)
+            self._host.after(self._world.between(0, 3 * SECOND), "", resume)
+            return
+        if verb in (SetResting, ForgetWorker):
+            self._some_worker(verb)
             return
         jobs = self._some_jobs(verb)
         if not jobs:
@@ -165,8 +187,19 @@ class Clients:
         else:
             self.ask(lambda name: verb(name, list(jobs)))
 
+    def _some_worker(self, verb: type) -> None:
+        """Drain a machine for a while, or say that one is gone for good."""
+        world, machine = self._world, self._world.rng.choice(self._cluster.others)
+        who = self._name(machine)
+        if verb is SetResting:
+            self.ask(lambda name: SetResting(name, who, True))
+            again = lambda: self.ask(lambda name: SetResting(name, machine.id, False))  # noqa: E731
+            self._host.after(world.between(0, 5 * SECOND), "", again)
+        elif machine.away:
+            self.ask(lambda name: ForgetWorker(name, who))
+
     def _some_jobs(self, verb: type) -> list[int]:
-        rng, disk = self._world.rng, self._machine.disk
+        rng, disk = self._world.rng, self._cluster.disk
         fitting = _FITTING.get(verb, ())
         ready = [job.id for job in disk.jobs.values() if job.state in fitting]
         if not ready or rng.random() < 0.15:
@@ -179,5 +212,8 @@ class Clients:
         if rng.random() < 0.3:
             changes["after"] = self._after()
         if rng.random() < 0.3:
-            changes["request"] = self._request()
+            machine = rng.choice(self._cluster.machines)
+            changes["request"] = self._request(machine)
+            if self._pins:
+                changes["worker"] = rng.choice((None, machine.id))
         return changes

@@ -8,43 +8,54 @@ before and after each commit, between answers, between a record and its spawn.
 from collections.abc import Callable
 from functools import partial
 
+from tests.simulation.cluster import Cluster
+from tests.simulation.link_faults import LinkFaults
 from tests.simulation.machine import Machine
 from tests.simulation.world import MILLISECOND, SECOND
 
 DEEPEST_CRASH_POINT = 12
+SHORTEST_SLEEP_US, LONGEST_SLEEP_US = SECOND, 20 * SECOND
 
 
 class Faults:
     """The faults of one run."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         """Draw which kinds there are."""
-        self._machine = machine
-        self._world = machine.world
+        self._cluster = cluster
+        self._world = cluster.world
+        links = LinkFaults(cluster)
         self._kinds: dict[str, Callable[[], None]] = {
             "daemon killed": self._kill_daemon,
             "broker killed": self._kill_broker,
             "worker killed": self._kill_worker,
             "keeper killed": self._kill_keeper,
-            "rebooted": lambda: machine.reboot(power_lost=False),
-            "power lost": lambda: machine.reboot(power_lost=True),
+            "rebooted": lambda: cluster.reboot(self._some(), power_lost=False),
+            "power lost": lambda: cluster.reboot(self._some(), power_lost=True),
             "disk full": self._fill_disk,
             "I/O error": self._fail_commit,
-            "clock jumped": machine.jump_clock,
-            "suspended": machine.suspend,
-            "link cut": machine.cut_link,
+            "clock jumped": lambda: cluster.jump_clock(self._some()),
+            "suspended": self._suspend,
+            "link cut": lambda: self._some().cut_link(),
         }
+        if cluster.others:
+            self._kinds |= links.kinds()
         rng = self._world.rng
         chosen = rng.sample(sorted(self._kinds), rng.randint(3, len(self._kinds)))
         self._chosen = sorted(chosen)
-        machine.flaps = "link cut" in chosen and rng.random() < 0.3
+        if cluster.leases:
+            # Only a long time apart shows what a lease is worth.
+            self._chosen += links.long_ones() * (len(chosen) // 3)
+        for machine in cluster.machines:
+            machine.flaps = "link cut" in chosen and rng.random() < 0.3
 
     def plan(self, until_us: int, count: int) -> None:
         """Decide when what happens."""
         for _ in range(count):
             kind = self._world.rng.choice(self._chosen)
             at = self._world.between(until_us // 20, until_us)
-            self._world.after(at, f"fault: {kind}", partial(self._strike, kind))
+            strike = partial(self._strike, kind)
+            self._world.elsewhere.after(at, f"fault: {kind}", strike)
 
     def _strike(self, kind: str) -> None:
         self._world.faults[kind] += 1
@@ -52,13 +63,17 @@ class Faults:
 
     def heal(self) -> None:
         """Let nothing go wrong any more."""
-        machine = self._machine
-        machine.store.full = machine.records.full = False
-        machine.store.fails_in = 0
-        machine.flaps = False
-        for one in (machine.broker, machine.worker, machine.keeper):
-            if one is not None:
-                one.dies_in = 0
+        cluster = self._cluster
+        cluster.store.full = False
+        cluster.store.fails_in = 0
+        if cluster.broker is not None:
+            cluster.broker.dies_in = 0
+        for machine in cluster.machines:
+            machine.heal()
+            cluster.wake(machine)
+
+    def _some(self) -> Machine:
+        return self._world.rng.choice(self._cluster.machines)
 
     # Deaths.
 
@@ -68,45 +83,53 @@ class Faults:
         return 0 if rng.random() < 0.3 else rng.randint(1, DEEPEST_CRASH_POINT)
 
     def _kill_daemon(self) -> None:
-        machine, depth = self._machine, self._depth()
-        victim = machine.broker if self._world.chance(0.6) else machine.worker
+        cluster, depth = self._cluster, self._depth()
+        worker = cluster.home.worker
+        victim = cluster.broker if self._world.chance(0.6) else worker
         if victim is None or not depth:
-            machine.kill_daemon()
+            cluster.kill_daemon()
         else:
-            victim.on_killed, victim.dies_in = machine.kill_daemon, depth
+            victim.on_killed, victim.dies_in = cluster.kill_daemon, depth
 
     def _kill_broker(self) -> None:
-        broker, depth = self._machine.broker, self._depth()
+        broker, depth = self._cluster.broker, self._depth()
         if broker is None or not depth:
-            self._machine.kill_broker()
+            self._cluster.kill_broker()
         else:
-            broker.on_killed, broker.dies_in = self._machine.kill_broker, depth
+            broker.on_killed, broker.dies_in = self._cluster.kill_broker, depth
 
     def _kill_worker(self) -> None:
-        worker, depth = self._machine.worker, self._depth()
+        machine, depth = self._some(), self._depth()
+        worker = machine.worker
         if worker is None or not depth:
-            self._machine.kill_worker()
+            machine.kill_worker()
         else:
-            worker.on_killed, worker.dies_in = self._machine.kill_worker, depth
+            worker.on_killed, worker.dies_in = machine.kill_worker, depth
 
     def _kill_keeper(self) -> None:
-        keeper, depth = self._machine.keeper, self._depth()
-        if keeper is None or not depth:
-            self._machine.kill_keeper()
+        machine, depth = self._some(), self._depth()
+        if machine.keeper is None or not depth:
+            machine.kill_keeper()
         else:
-            keeper.dies_in = depth
+            machine.keeper.dies_in = depth
 
-    # The disk.
+    # Disks and clocks.
 
     def _fill_disk(self) -> None:
-        machine = self._machine
-        machine.store.full = True
-        machine.records.full = self._world.chance(0.7)
-        lasts = int(10 * MILLISECOND * 500 ** self._world.rng.random())
-        self._world.after(min(lasts, 5 * SECOND), "disk has room", self._empty_disk)
+        cluster = self._cluster
+        cluster.store.full = True
+        cluster.home.records.full = self._world.chance(0.7)
+        for machine in cluster.machines:
+            cluster.auditor.apart(machine.host)
+        lasts = self._world.spread(10 * MILLISECOND, 5 * SECOND)
+        self._world.elsewhere.after(lasts, "disk has room", self._empty_disk)
 
     def _empty_disk(self) -> None:
-        self._machine.store.full = self._machine.records.full = False
+        self._cluster.store.full = self._cluster.home.records.full = False
 
     def _fail_commit(self) -> None:
-        self._machine.store.fails_in = self._world.rng.randint(1, 4)
+        self._cluster.store.fails_in = self._world.rng.randint(1, 4)
+
+    def _suspend(self) -> None:
+        lasts = self._world.spread(SHORTEST_SLEEP_US, LONGEST_SLEEP_US)
+        self._cluster.suspend(self._some(), lasts)

@@ -6,42 +6,50 @@ every job ended.
 """
 
 from grass.broker import waiting
-from grass.broker.calls import Continue, Release, SetPaused
+from grass.broker.calls import Continue, Release, SetPaused, SetResting
 from grass.keeper.attempt import attempts_of
 from grass.model.lifecycle import JobState
 from tests.simulation import replay
 from tests.simulation.clients import Clients
+from tests.simulation.cluster import Cluster
 from tests.simulation.invariants import check_books, check_twin, unfinished
 from tests.simulation.machine import Machine
-from tests.simulation.worker_shell import WORKER
 from tests.simulation.world import SECOND, Violation
 
 A_WHILE = 20 * SECOND
 
 
-def drain(machine: Machine, clients: Clients) -> None:
+def drain(cluster: Cluster, clients: Clients) -> None:
     """Let everything go on that somebody stopped, until nothing happens any more."""
-    world = machine.world
-    machine.start_broker()
-    machine.start_worker()
+    world = cluster.world
+    cluster.start_broker()
+    for machine in cluster.machines:
+        machine.start_worker()
     # First whoever still asks gets an answer: the last word is ours.
     world.run(world.now + A_WHILE)
     clients.ask(lambda name: SetPaused(name, False, None))
     clients.ask(lambda name: SetPaused(name, False, "default"))
-    _wake_suspended(machine, clients)
+    for machine in cluster.others:
+        clients.ask(lambda name, who=machine.id: SetResting(name, who, False))  # type: ignore[misc]
+    world.run(world.now + A_WHILE)
+    # All are connected; what is left may take long, and a year of heartbeats tells
+    # nothing more.
+    for machine in cluster.machines:
+        machine.rest()
+    _wake_suspended(cluster, clients)
     if world.chance(0.5):
-        held = [job.id for job in unfinished(machine) if job.state is JobState.HELD]
+        held = [job.id for job in unfinished(cluster) if job.state is JobState.HELD]
         if held:
             clients.ask(lambda name: Release(name, list(held)))
             world.run()
 
 
-def _wake_suspended(machine: Machine, clients: Clients) -> None:
+def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
     """Continue whoever stands still; late wishes may still suspend others."""
-    world = machine.world
+    world = cluster.world
     while True:
         world.run(world.now + A_WHILE)
-        jobs = unfinished(machine)
+        jobs = unfinished(cluster)
         still = [job.id for job in jobs if job.suspended_since is not None]
         if not still:
             break
@@ -49,19 +57,24 @@ def _wake_suspended(machine: Machine, clients: Clients) -> None:
     world.run()
 
 
-def check(machine: Machine, clients: Clients) -> None:
+def check(cluster: Cluster, clients: Clients) -> None:
     """Check what must be true at rest."""
-    _check_up(machine)
+    _check_up(cluster)
     _check_answered(clients)
-    _check_ends(machine)
-    _check_keys(machine, clients)
-    _check_nothing_held(machine)
-    replay.check(machine.disk)
+    _check_ends(cluster)
+    _check_keys(cluster, clients)
+    _check_nothing_held(cluster)
+    replay.check(cluster.disk)
 
 
-def _check_up(machine: Machine) -> None:
-    if None in (machine.broker, machine.worker, machine.keeper):
-        raise Violation("at rest, and not everything is up")
+def _check_up(cluster: Cluster) -> None:
+    if cluster.broker is None:
+        raise Violation("at rest, and the broker is not up")
+    for machine in cluster.machines:
+        if machine.worker is None or machine.keeper is None:
+            raise Violation(f"at rest, and not everything of {machine.id} is up")
+        if not cluster.broker.state.workers[machine.id].connected:
+            raise Violation(f"at rest, and {machine.id} is not connected")
 
 
 def _check_answered(clients: Clients) -> None:
@@ -70,15 +83,15 @@ def _check_answered(clients: Clients) -> None:
             raise Violation(f"request {number} was never answered")
 
 
-def _check_ends(machine: Machine) -> None:
+def _check_ends(cluster: Cluster) -> None:
     """Every job has ended, or is held, or waits for one that is."""
-    broker = machine.broker
+    broker = cluster.broker
     assert broker is not None
-    left = {job.id: job for job in unfinished(machine)}
+    left = {job.id: job for job in unfinished(cluster)}
     resting = {job.id for job in left.values() if job.state is JobState.HELD}
     for _ in left:
         for job in left.values():
-            needs = machine.disk.specs[job.spec].after
+            needs = cluster.disk.specs[job.spec].after
             waits = waiting.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
                 resting |= {job.id} if any(n.job in resting for n in needs) else set()
@@ -88,10 +101,10 @@ def _check_ends(machine: Machine) -> None:
             raise Violation(f"job {job.id} is {job.state} at rest: {reason}")
 
 
-def _check_keys(machine: Machine, clients: Clients) -> None:
+def _check_keys(cluster: Cluster, clients: Clients) -> None:
     """Whoever asked for jobs, however often, has them once."""
     found: dict[str, list[int]] = {}
-    for job in machine.disk.jobs.values():
+    for job in cluster.disk.jobs.values():
         found.setdefault(job.name, []).append(job.id)
     for name, jobs in found.items():
         sizes = {len(jobs), jobs[-1] - jobs[0] + 1}
@@ -100,24 +113,30 @@ def _check_keys(machine: Machine, clients: Clients) -> None:
             raise Violation(f"{name} asked for {asked} jobs and got {jobs}")
 
 
-def _check_nothing_held(machine: Machine) -> None:
-    broker, worker, keeper = machine.broker, machine.worker, machine.keeper
+def _check_nothing_held(cluster: Cluster) -> None:
+    broker = cluster.broker
     assert broker is not None
+    for machine in cluster.machines:
+        _check_machine(cluster, machine)
+        scheduler = broker.state.scheduler
+        if scheduler.holders(machine.id) or broker.state.foreign:
+            raise Violation(f"the broker holds {scheduler.holders(machine.id)}")
+        if scheduler.free(machine.id) != machine.capacity:
+            raise Violation(f"units leaked: {scheduler.free(machine.id)}")
+    check_books(broker)
+    if broker.settled:
+        check_twin(cluster, broker)
+
+
+def _check_machine(cluster: Cluster, machine: Machine) -> None:
+    worker, keeper = machine.worker, machine.keeper
     assert worker is not None
     assert keeper is not None
     if machine.processes.living():
-        raise Violation(f"something lives at rest: {machine.witness.alive()}")
+        raise Violation(f"something lives at rest: {cluster.witness.alive()}")
     if worker.core._attempts or worker.core._ledger._held or worker.core._heirs:
-        raise Violation(f"the worker keeps {list(worker.core._attempts)}")
+        raise Violation(f"{machine.id} keeps {list(worker.core._attempts)}")
     if keeper.core.attempts:
         raise Violation(f"the keeper keeps {list(keeper.core.attempts)}")
     if attempts_of(machine.records.entries):
         raise Violation("the records keep attempts that are forgotten")
-    scheduler = broker.state.scheduler
-    if scheduler.holders(WORKER) or broker.state.foreign:
-        raise Violation(f"the broker holds {scheduler.holders(WORKER)}")
-    if scheduler.free(WORKER) != machine.capacity:
-        raise Violation(f"units leaked: {scheduler.free(WORKER)}")
-    check_books(broker)
-    if broker.settled:
-        check_twin(machine, broker)

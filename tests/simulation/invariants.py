@@ -9,6 +9,7 @@ from grass.broker.core import BrokerCore
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from tests.simulation.broker_shell import SimBroker
+from tests.simulation.cluster import Cluster
 from tests.simulation.machine import Machine
 from tests.simulation.world import Violation
 from tests.support.brokerage import check, memory
@@ -17,50 +18,51 @@ BOOKS_EVERY, TWIN_EVERY = 41, 173
 
 
 class Walker:
-    """Looks at a machine after every event."""
+    """Looks at a cluster after every event."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         """Begin with nothing looked at."""
-        self._machine = machine
+        self._cluster = cluster
         self._steps = 0
         self._line = 0
 
     def look(self) -> None:
         """Ask what is due to be asked."""
         self._steps += 1
-        machine = self._machine
-        if machine.worker is not None:
+        cluster = self._cluster
+        for machine in cluster.machines:
             check_worker(machine)
-        if machine.disk.last_event != self._line:
-            check_order(machine, self._line)
-            self._line = machine.disk.last_event
-        if machine.broker is not None:
+        if cluster.disk.last_event != self._line:
+            check_order(cluster, self._line)
+            self._line = cluster.disk.last_event
+        if cluster.broker is not None:
             if self._steps % BOOKS_EVERY == 0:
-                check_books(machine.broker)
-            if self._steps % TWIN_EVERY == 0 and machine.broker.settled:
-                check_twin(machine, machine.broker)
+                check_books(cluster.broker)
+            if self._steps % TWIN_EVERY == 0 and cluster.broker.settled:
+                check_twin(cluster, cluster.broker)
 
 
 def check_worker(machine: Machine) -> None:
-    """Check that the worker gives out no unit beyond its capacity."""
-    assert machine.worker is not None
+    """Check that a worker gives out no unit beyond its capacity."""
+    if machine.worker is None:
+        return
     ledger = machine.worker.core._ledger
     for (kind, unit), amount in ledger._held.items():
         if not 0 < amount <= machine.capacity.get(kind, {}).get(unit, 0):
-            raise Violation(f"the worker gives out {amount} of {kind} {unit}")
+            raise Violation(f"{machine.id} gives out {amount} of {kind} {unit}")
 
 
-def check_order(machine: Machine, since: int) -> None:
+def check_order(cluster: Cluster, since: int) -> None:
     """Check that none was placed before another of its shape that came first.
 
     `since` is the last line of the journal before the batch that placed it.
     """
-    disk = machine.disk
+    disk = cluster.disk
     waiting: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for job in disk.jobs.values():
         if job.state is JobState.QUEUED:
             place = (-job.priority, job.id)
-            waiting.setdefault(_shape(machine, job), []).append(place)
+            waiting.setdefault(_shape(cluster, job), []).append(place)
     for line in reversed(disk.events):
         if line.seq <= since:
             break
@@ -69,7 +71,7 @@ def check_order(machine: Machine, since: int) -> None:
         job = disk.jobs[line.job]
         if job.state is JobState.RUNNING and job.attempts == line.attempt:
             ahead = [
-                p for p in waiting.get(_shape(machine, job), ()) if p < _place(job)
+                p for p in waiting.get(_shape(cluster, job), ()) if p < _place(job)
             ]
             if ahead:
                 raise Violation(f"job {job.id} overtakes job {ahead[0][1]}")
@@ -79,9 +81,10 @@ def _place(job: Job) -> tuple[int, int]:
     return (-job.priority, job.id)
 
 
-def _shape(machine: Machine, job: Job) -> tuple[object, ...]:
-    spec = machine.disk.specs[job.spec]
-    return (job.queue, spec.request, job.array if spec.at_most is not None else None)
+def _shape(cluster: Cluster, job: Job) -> tuple[object, ...]:
+    spec = cluster.disk.specs[job.spec]
+    limiter = job.array if spec.at_most is not None else None
+    return (job.queue, spec.request, spec.worker, spec.labels, limiter)
 
 
 def check_books(broker: SimBroker) -> None:
@@ -92,13 +95,13 @@ def check_books(broker: SimBroker) -> None:
         raise Violation(f"the broker's books: {error}") from error
 
 
-def check_twin(machine: Machine, broker: SimBroker) -> None:
+def check_twin(cluster: Cluster, broker: SimBroker) -> None:
     """Compare memory with what a broker would know after a restart."""
     due = broker.rounds.core.next_time()
-    if due is not None and due <= machine.world.wall_us:
+    if due is not None and due <= cluster.home.host.wall_us:
         # One that is loaded now looks at the clock before this one does.
         return
-    twin = BrokerCore(machine.store.load(0), machine.world.wall_us)
+    twin = BrokerCore(cluster.store.load(0), cluster.home.host.wall_us)
     mine, other = memory(broker.state), memory(twin.state)
     for what, known in mine.items():
         if what != "calls" and other[what] != known:
@@ -113,6 +116,6 @@ def _difference(mine: object, other: object) -> str:
     return f"{mine} / {other}"
 
 
-def unfinished(machine: Machine) -> list[Job]:
+def unfinished(cluster: Cluster) -> list[Job]:
     """Give the jobs that have not ended."""
-    return [job for job in machine.disk.jobs.values() if job.state not in ENDED]
+    return [job for job in cluster.disk.jobs.values() if job.state not in ENDED]

@@ -11,6 +11,13 @@ from tests.simulation.world import MILLISECOND, SECOND
 
 DIES, IGNORES, LEAVES = "dies", "ignores", "leaves"
 """What a program does when it is told to end."""
+SHORT, MIXED, LONG = "short", "mixed", "long"
+"""How long most programs of a run take."""
+_RUNS = {
+    SHORT: (2 * MILLISECOND, 30 * MILLISECOND),
+    MIXED: (2 * MILLISECOND, 8 * SECOND),
+    LONG: (300 * MILLISECOND, 40 * SECOND),
+}
 
 
 class Child(NamedTuple):
@@ -33,13 +40,13 @@ class Plan(NamedTuple):
     """How long a careful start takes; None: the fast one."""
 
 
-def plan_of(seed: int, job: int, number: int, *, short: bool) -> Plan:
+def plan_of(seed: int, job: int, number: int, pace: str) -> Plan:
     """Decide what an attempt does; in some worlds most jobs are very short."""
     rng = Random((seed * 1_000_003 + job) * 1_009 + number)
     if rng.random() < 0.02:
         return Plan(0, 0, cannot_start="could not start: no such program")
-    longest = 30 * MILLISECOND if short and rng.random() < 0.9 else 8 * SECOND
-    run_us = int(2 * MILLISECOND * (longest / (2 * MILLISECOND)) ** rng.random())
+    shortest, longest = _RUNS[pace if rng.random() < 0.9 else MIXED]
+    run_us = int(shortest * (longest / shortest) ** rng.random())
     return Plan(
         run_us,
         _status(rng),

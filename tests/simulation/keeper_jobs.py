@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from grass.keeper import effects, events
 from grass.model.ids import attempt_id
-from tests.simulation.job_plans import Plan, plan_of
+from tests.simulation.job_plans import MIXED, Plan, plan_of
 from tests.simulation.processes import SIGKILL, Process, Processes
-from tests.simulation.world import MILLISECOND, World
+from tests.simulation.world import MILLISECOND, Host
 
 SIGPIPE = 13
 REPORT_US = 100
@@ -32,10 +32,10 @@ class Keeper(Protocol):
 class KeeperJobs:
     """The processes that one keeper started or adopted."""
 
-    def __init__(self, world: World, processes: Processes, keeper: Keeper) -> None:
+    def __init__(self, host: Host, processes: Processes, keeper: Keeper) -> None:
         """Begin with none."""
         self.zombies: list[Process] = []
-        self._world = world
+        self._host = host
         self._processes = processes
         self._keeper = keeper
         self._careful: dict[int, events.Event | None] = {}
@@ -66,24 +66,24 @@ class KeeperJobs:
     def spawn(self, spec: events.Spec) -> events.Event:
         """Start a program, the careful way where its plan says so."""
         who = attempt_id(spec.id)
-        short = spec.env.get("SHORT") == "1"
-        plan = plan_of(self._world.seed, who.job, who.number, short=short)
+        pace = spec.env.get("PACE", MIXED)
+        plan = plan_of(self._host.seed, who.job, who.number, pace)
         if plan.careful_us is not None:
             return self._fork(spec, plan)
         if plan.cannot_start is not None:
-            return events.SpawnFailed(spec.id, plan.cannot_start, self._world.wall_us)
+            return events.SpawnFailed(spec.id, plan.cannot_start, self._host.wall_us)
         process = self._processes.fork(spec, self._keeper)
         self._processes.run_program(process, plan)
         return self._spawned(process)
 
     def _spawned(self, process: Process) -> events.Spawned:
-        now = self._world.wall_us
+        now = self._host.wall_us
         return events.Spawned(process.attempt, process.pid, process.ticks, now, 0, 0)
 
     def _fork(self, spec: events.Spec, plan: Plan) -> events.Forked:
         process = self._processes.fork(spec, self._keeper)
         self._careful[process.pid] = None
-        self._world.after(
+        self._host.after(
             plan.careful_us or 0,
             f"execs {spec.id}",
             lambda: self._exec(process, plan),
@@ -94,14 +94,14 @@ class KeeperJobs:
     def _exec(self, process: Process, plan: Plan) -> None:
         if process.stopped:
             again = lambda: self._exec(process, plan)  # noqa: E731
-            self._world.after(10 * MILLISECOND, "execs later", again, process)
+            self._host.after(10 * MILLISECOND, "execs later", again, process)
         elif not self._keeper.alive:
             # Nobody reads the pipe on which it reports before it runs the program.
             self._processes.die(process, SIGPIPE)
         else:
             self._processes.run_program(process, plan)
             self._careful[process.pid] = self._spawned(process)
-            self._world.after(
+            self._host.after(
                 REPORT_US, "reports", lambda: self._hear(process.pid), self._keeper
             )
 
@@ -119,7 +119,7 @@ class KeeperJobs:
                 yield report
             self._processes.reap(process)
             assert process.status is not None
-            now = self._world.wall_us
+            now = self._host.wall_us
             yield events.ChildEnded(process.pid, process.status, {}, now)
 
     # Signals and looks.
@@ -143,10 +143,10 @@ class KeeperJobs:
 
     def _adopt(self, id: str, pid: int, ticks: int) -> events.Event:
         process = self._processes.find(pid, ticks)
-        now = self._world.wall_us
+        now = self._host.wall_us
         if process is None or not process.alive:
             return events.Missing(id, now)
-        if self._world.chance(0.05):
+        if self._host.chance(0.05):
             # No descriptor left: it lives, but cannot be watched yet.
             return events.AdoptedUnclear(id, False, now)
         self._adopted[id] = process
@@ -157,7 +157,7 @@ class KeeperJobs:
         for process in self._processes.tree(effect.id):
             if process.runs:
                 return self._adopt(effect.id, process.pid, process.ticks)
-        return events.Missing(effect.id, self._world.wall_us)
+        return events.Missing(effect.id, self._host.wall_us)
 
     def _inspect(self, effect: effects.Inspect) -> events.Event:
         process = self._adopted.get(effect.id)
@@ -167,8 +167,8 @@ class KeeperJobs:
 
     def _ended(self, id: str, process: Process) -> None:
         if self._keeper.alive and self._adopted.get(id) is process:
-            if self._world.chance(0.2):
-                now = self._world.wall_us
+            if self._host.chance(0.2):
+                now = self._host.wall_us
                 self._keeper.post(events.AdoptedUnclear(id, True, now))
             else:
                 self._keeper.post(self._status(id, process))
@@ -176,7 +176,7 @@ class KeeperJobs:
     def _status(self, id: str, process: Process) -> events.AdoptedEnded:
         self._adopted.pop(id, None)
         status = self._processes.exit_status(process)
-        return events.AdoptedEnded(id, status, self._world.wall_us)
+        return events.AdoptedEnded(id, status, self._host.wall_us)
 
     def _release(self, effect: effects.Release) -> None:
         self._adopted.pop(effect.id, None)

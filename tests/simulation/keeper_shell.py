@@ -13,14 +13,16 @@ from typing import Any
 from grass.keeper import effects, events
 from grass.keeper.core import KeeperCore
 from grass.keeper.events import Entry
+from grass.keeper.lease import LONGEST_SLEEP_S
 from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
 from tests.simulation.processes import Process, Processes
-from tests.simulation.world import SECOND, Event, Killed, Life, World
+from tests.simulation.world import SECOND, Event, Host, Killed, Life
 
 TURN_US = 30
 LONGEST_SLEEP_US = 60 * SECOND
+LEASED_SLEEP_US = int(LONGEST_SLEEP_S * SECOND)
 HOLD_US = 2_000
 
 
@@ -42,13 +44,13 @@ class Line:
     """A connection of a worker to the keeper: lines both ways."""
 
     def __init__(
-        self, world: World, number: int, keeper: "SimKeeper", worker: Life
+        self, host: Host, number: int, keeper: "SimKeeper", worker: Life
     ) -> None:
         """Connect two that live."""
         self.number = number
         self.listening = False
-        self.to_keeper: Channel[Entry] = Channel(world, "line>keeper", keeper)
-        self.to_worker: Channel[Entry] = Channel(world, "line>worker", worker)
+        self.to_keeper: Channel[Entry] = Channel(host, "line>keeper", keeper)
+        self.to_worker: Channel[Entry] = Channel(host, "line>worker", worker)
 
     def close(self) -> None:
         """End it for both sides."""
@@ -60,7 +62,7 @@ class SimKeeper:
     """One keeper's life."""
 
     def __init__(
-        self, world: World, boot: str, records: RecordsFile, processes: Processes
+        self, host: Host, boot: str, records: RecordsFile, processes: Processes
     ) -> None:
         """Take over what a predecessor of this boot left on record."""
         self.alive = True
@@ -68,7 +70,7 @@ class SimKeeper:
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
         self.core = KeeperCore(1, boot)
-        self._world = world
+        self._host = host
         self._records = records
         self._pending: list[Entry] = []
         self._behind = False
@@ -78,8 +80,9 @@ class SimKeeper:
         self._unsent: list[tuple[Line, Entry]] = []
         self._hold_until: int | None = None
         self._urgent = False
+        self._stalled_until = 0
         self._planned: Event | None = None
-        self._jobs = KeeperJobs(world, processes, self)
+        self._jobs = KeeperJobs(host, processes, self)
         self._actions: dict[type, Callable[[Any], events.Event | None]] = {
             effects.Record: lambda effect: self._pending.append(effect.entry),
             effects.Publish: self._publish,
@@ -88,7 +91,7 @@ class SimKeeper:
             effects.Greet: self._greet,
             effects.Spawn: lambda effect: self._starts.append(effect.spec),
             effects.GiveUp: lambda effect: events.SpawnFailed(
-                effect.id, effect.reason, self._world.wall_us
+                effect.id, effect.reason, self._host.wall_us
             ),
             effects.CheckSocket: lambda effect: None,
             effects.Exit: self._exit,
@@ -122,7 +125,13 @@ class SimKeeper:
     def post(self, event: events.Event) -> None:
         """Have the core told in the next turn."""
         self._inbox.append(event)
-        self._turn_within(TURN_US)
+        self._turn_within(TURN_US, quiet=_is_quiet(event))
+
+    def woke(self) -> None:
+        """Look at the clock after a sleep: with a lease that is done every second."""
+        leased = self.core.lease.until is not None
+        soon = LEASED_SLEEP_US if leased else LONGEST_SLEEP_US
+        self._turn_within(self._host.between(TURN_US, soon), quiet=True)
 
     def child_died(self, process: Process) -> None:
         """Note that a child can be reaped."""
@@ -131,14 +140,27 @@ class SimKeeper:
 
     # The loop.
 
-    def _turn_within(self, delay_us: int) -> None:
-        planned, at = self._planned, self._world.now + delay_us
-        if planned is None or at < planned.at:
-            self._world.cancel(planned)
-            self._planned = self._world.after(delay_us, "keeper", self._turn, self)
+    def _turn_within(self, delay_us: int, *, quiet: bool = False) -> None:
+        planned, now = self._planned, self._host.now
+        at = now + delay_us
+        if planned is not None:
+            if planned.at <= at and (quiet or not planned.quiet):
+                return
+            at, quiet = min(at, planned.at), quiet and planned.quiet
+            self._host.cancel(planned)
+        self._planned = self._host.after(
+            at - now, "keeper", self._turn, self, quiet=quiet
+        )
+
+    def stall(self, lasts_us: int) -> None:
+        """Get no time to run for a while."""
+        self._stalled_until = self._host.now + lasts_us
 
     def _turn(self) -> None:
         self._planned = None
+        if self._host.now < self._stalled_until:
+            self._turn_within(self._stalled_until - self._host.now)
+            return
         while self._inbox:
             self._feed(self._inbox.popleft())
         for event in self._jobs.reaped():
@@ -152,7 +174,7 @@ class SimKeeper:
 
     def _arm(self) -> None:
         if self._planned is not None:
-            self._world.cancel(self._planned)
+            self._host.cancel(self._planned)
             self._planned = None
         if self._inbox or self._jobs.zombies:
             self._turn_within(TURN_US)
@@ -162,9 +184,13 @@ class SimKeeper:
         if due is not None:
             sleeps.append(max(TURN_US, int((due - self._now()) * SECOND) + 1))
         if self._hold_until is not None:
-            sleeps.append(max(TURN_US, self._hold_until - self._world.now))
+            sleeps.append(max(TURN_US, self._hold_until - self._host.now))
         if len(sleeps) > 1:
-            self._turn_within(min(sleeps))
+            quiet = self._hold_until is None and self._waits_for_lease_only()
+            self._turn_within(min(sleeps), quiet=quiet)
+
+    def _waits_for_lease_only(self) -> bool:
+        return all(purpose == "lease" for purpose, _ in self.core.timers._due)
 
     def _finish_turn(self) -> None:
         if self._starts:
@@ -175,7 +201,7 @@ class SimKeeper:
             self._start(self._starts.popleft())
         self._flush_records()
         self.crash_point()
-        held = self._hold_until is not None and self._world.now < self._hold_until
+        held = self._hold_until is not None and self._host.now < self._hold_until
         if self._urgent or not held:
             self._flush_lines()
 
@@ -195,7 +221,7 @@ class SimKeeper:
                     waiting.append(answer)
 
     def _now(self) -> float:
-        return self._world.boot_us / SECOND
+        return self._host.boot_us / SECOND
 
     def crash_point(self) -> None:
         """Die here, if that was drawn."""
@@ -220,7 +246,7 @@ class SimKeeper:
 
     def _full(self, spec: events.Spec) -> events.SpawnFailed:
         reason = "could not start: no space left on device for the keeper's records"
-        return events.SpawnFailed(spec.id, reason, self._world.wall_us)
+        return events.SpawnFailed(spec.id, reason, self._host.wall_us)
 
     # What is said.
 
@@ -229,7 +255,7 @@ class SimKeeper:
         if effect.urgent:
             self._urgent = True
         elif self._hold_until is None:
-            self._hold_until = self._world.now + HOLD_US
+            self._hold_until = self._host.now + HOLD_US
         self._say(effect.entry)
 
     def _tell(self, effect: effects.Tell) -> None:
@@ -275,3 +301,8 @@ class SimKeeper:
         self.alive = False
         for line in self._lines.values():
             line.close()
+
+
+def _is_quiet(event: events.Event) -> bool:
+    """Tell whether an event follows from a heartbeat alone."""
+    return isinstance(event, events.Lease)

@@ -1,82 +1,104 @@
-"""The machine: its disk, its processes, and the daemons that come and go on it.
+"""One machine: its processes, its keeper's records, and the worker that comes and goes.
 
-Broker and worker are one daemon that dies as one, or two as if on two machines; the
-keeper dies alone; a reboot takes everything. Each kill names when the dead come back.
+The worker dies alone or with the machine, the keeper dies alone; a reboot takes
+everything. Each kill names when the dead come back. The first machine is the broker's
+as well; what goes wrong with that is the cluster's business.
 """
+
+from typing import Protocol
 
 from grass.model.resources import capacity_from
 from grass.model.worker import Unit
 from tests.simulation.auditor import Auditor
-from tests.simulation.broker_shell import SimBroker
 from tests.simulation.channels import Link
-from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.keeper_shell import Line, RecordsFile, SimKeeper
-from tests.simulation.memory_store import new_disk
 from tests.simulation.processes import Processes
-from tests.simulation.witness import Witness
-from tests.simulation.worker_shell import SimWorker
+from tests.simulation.worker_shell import Identity, SimWorker
 from tests.simulation.world import MILLISECOND, SECOND, World
 
-CLUSTER = "c1a55e5000000001"
-LONGEST_JUMP_US = 10 * 60 * SECOND
+LONGEST_JUMP_US = 60 * SECOND
+LONGEST_UPTIME_US = 24 * 60 * 60 * SECOND
 UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
+LABELS: tuple[tuple[str, ...], ...] = ((), ("fast",), ("big", "fast"))
+NAMES = ("desk", "node", "node")
+"""Two say the same of themselves."""
+LEASES_S = (6.0, 12.0)
+NO_STALL_US = 20 * SECOND
+
+
+class Network(Protocol):
+    """How a machine reaches the broker."""
+
+    def find_broker(self, machine: "Machine", worker: SimWorker) -> Link | None:
+        """Connect a worker to the broker, if one can be reached."""
 
 
 class Machine:
-    """One machine with all that lives on it."""
+    """One machine with all that lives on it, but for the broker."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(
+        self, world: World, number: int, network: Network, auditor: Auditor
+    ) -> None:
         """Bring everything up on an empty disk."""
+        rng = world.rng
         self.world = world
-        self.capacity = capacity_from(world.rng.choice(UNITS))
-        self.found = {
-            kind: {name: Unit(amount) for name, amount in units.items()}
-            for kind, units in self.capacity.items()
-        }
+        self.number = number
+        self.id = f"worker-{number}"
+        self.host = world.new_host(self.id)
+        self.capacity = capacity_from(rng.choice(UNITS))
+        self.labels = rng.choice(LABELS) if number > 1 else ()
+        leased = number > 1 and rng.random() < 0.5
+        self.lease_s = rng.choice(LEASES_S) if leased else None
         self.boots = 1
-        self.disk = new_disk(CLUSTER)
-        self.witness = Witness(world, self.capacity)
-        self.auditor = Auditor(world, self.disk, self.witness)
-        self.store = FaultyStore(self.disk, world, self.auditor.written)
         self.records = RecordsFile()
-        self.processes = Processes(world, self.auditor, world.chance(0.5))
-        self.broker: SimBroker | None = None
+        self.processes = Processes(self.host, auditor, world.chance(0.5))
         self.worker: SimWorker | None = None
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
         self.flaps = False
         """Whether new links are cut again at once."""
+        self.cut_off_until = 0
+        """Until when nobody can be reached from here."""
+        self._network = network
+        self._auditor = auditor
         self._lines = 0
+        self._stalls_again_at = 0
         self._starting_keeper = False
-        self.start_broker()
-        self.start_worker()
+        self.host.boot(world.between(0, LONGEST_UPTIME_US))
+        if number > 1:
+            self.host.jump(world.between(-5 * SECOND, 5 * SECOND))
 
     @property
     def boot(self) -> str:
         """The name of this boot."""
-        return f"boot-{self.boots}"
+        return f"boot-{self.number}.{self.boots}"
+
+    @property
+    def identity(self) -> Identity:
+        """What its worker says of itself."""
+        found = {
+            kind: {name: Unit(amount) for name, amount in units.items()}
+            for kind, units in self.capacity.items()
+        }
+        name, remote = NAMES[self.number - 1], self.number > 1
+        return Identity(self.id, name, found, self.labels, self.lease_s, remote)
+
+    @property
+    def away(self) -> bool:
+        """Whether somebody may take it for gone."""
+        return self.worker is None or self.worker.link is None or self.host.asleep
 
     # Coming up.
-
-    def start_broker(self) -> None:
-        """Start a broker, unless one runs."""
-        if self.broker is None:
-            self.world.note("broker up")
-            broker = SimBroker(self.world, self.store, self.auditor)
-            broker.on_killed = self.kill_daemon
-            broker.on_fatal = self.fail_daemon
-            self.broker = broker
 
     def start_worker(self) -> None:
         """Start a worker, unless one runs."""
         if self.worker is None:
-            self.world.note("worker up")
-            around, found = self, self.found
+            self.host.note("worker up")
             # Known before it is connected: the keeper may be found at once.
             self.worker = SimWorker(
-                self.world, around, self.boot, found, self.processes
+                self.host, self, self.boot, self.identity, self.processes
             )
-            self.worker.on_killed = self.kill_daemon
+            self.worker.on_killed = self.kill_worker
 
     def start_keeper(self) -> None:
         """Have a keeper come up soon, unless one runs or is coming."""
@@ -84,12 +106,12 @@ class Machine:
             self._starting_keeper = True
             delay = self.world.between(2 * MILLISECOND, 30 * MILLISECOND)
             boot = self.boots
-            self.world.after(delay, "keeper up", lambda: self._keeper_up(boot))
+            self.host.after(delay, "keeper up", lambda: self._keeper_up(boot))
 
     def _keeper_up(self, boot: int) -> None:
         if boot == self.boots:
             self._starting_keeper = False
-            keeper = SimKeeper(self.world, self.boot, self.records, self.processes)
+            keeper = SimKeeper(self.host, self.boot, self.records, self.processes)
             keeper.on_left = self._keeper_left
             keeper.on_killed = self.kill_keeper
             self.keeper = keeper
@@ -99,92 +121,83 @@ class Machine:
         if self.keeper is None:
             return None
         self._lines += 1
-        line = Line(self.world, self._lines, self.keeper, worker)
+        line = Line(self.host, self._lines, self.keeper, worker)
         self.keeper.connect(line)
         return line
 
     def find_broker(self, worker: SimWorker) -> Link | None:
-        """Connect a worker to the broker, if one is there."""
-        if self.broker is None:
+        """Connect a worker to the broker, if one can be reached."""
+        if self.world.now < self.cut_off_until:
             return None
-        self.link = Link(self.world, self.broker, worker)
-        self.broker.serve(self.link)
-        if self.flaps and self.world.chance(0.4):
-            # Cut again at once, while the worker's hello is under way.
-            self.world.after(self.world.between(0, 400), "flaps", self.cut_link)
-        return self.link
+        link = self._network.find_broker(self, worker)
+        if link is not None:
+            self.link = link
+            if self.flaps and self.world.chance(0.4):
+                # Cut again at once, while the worker's hello is under way.
+                delay = self.world.between(0, 400)
+                self.host.after(delay, "flaps", self.cut_link)
+        return link
 
     # Going down.
 
-    def kill_daemon(self) -> None:
-        """Kill broker and worker at once; another daemon comes up."""
-        self.world.note("KILL daemon")
-        self._end_broker()
-        self._end_worker()
-        pause = self._pause()
-        self.world.after(pause, "daemon up", self._daemon_up)
-
-    def _daemon_up(self) -> None:
-        self.start_broker()
-        self.start_worker()
-
-    def fail_daemon(self) -> None:
-        """Stop the daemon because its disk cannot be trusted."""
-        self.world.note("FATAL the daemon stops")
-        self.kill_daemon()
-
-    def kill_broker(self) -> None:
-        """Kill the broker alone, as if it were on a machine of its own."""
-        self.world.note("KILL broker")
-        self._end_broker()
-        self.world.after(self._pause(), "broker up", self.start_broker)
-
     def kill_worker(self) -> None:
-        """Kill the worker alone."""
-        self.world.note("KILL worker")
-        self._end_worker()
-        self.world.after(self._pause(), "worker up", self.start_worker)
+        """Kill the worker alone; another comes up."""
+        self.host.note("KILL worker")
+        self.end_worker()
+        self.host.after(self.pause(), "worker up", self.start_worker)
 
     def kill_keeper(self) -> None:
         """Kill the keeper; whoever misses it starts another."""
         if self.keeper is not None:
-            self.world.note("KILL keeper")
-            self.auditor.unclear_at = self.world.now
+            self.host.note("KILL keeper")
+            self._auditor.unclear(self.host)
             keeper, self.keeper = self.keeper, None
             keeper.end()
             self.processes.orphan(keeper)
 
+    def stall_keeper(self, lasts_us: int) -> None:
+        """Let the keeper do nothing for a while, but not twice in a row."""
+        if self.keeper is not None and self.host.now >= self._stalls_again_at:
+            self.host.note("STALL keeper")
+            # What it hears too late it may not have heard at all.
+            self._auditor.apart(self.host)
+            self._stalls_again_at = self.host.now + lasts_us + NO_STALL_US
+            self.keeper.stall(lasts_us)
+
     def _keeper_left(self) -> None:
-        self.world.note("the keeper leaves")
+        self.host.note("the keeper leaves")
         self.keeper = None
 
-    def reboot(self, *, power_lost: bool) -> None:
-        """Take everything down at once; after a power cut the records may be gone."""
-        self.world.note("POWER LOST" if power_lost else "REBOOT")
-        self.auditor.unclear_at = self.world.now
-        self._end_broker()
-        self._end_worker()
+    def go_down(self, *, power_lost: bool) -> None:
+        """End everything at once; after a power cut the records may be gone."""
+        self.host.note("POWER LOST" if power_lost else "REBOOT")
+        self.host.wake()
+        self._auditor.unclear(self.host)
+        self.end_worker()
         self.kill_keeper()
         self.processes.kill_all()
         self.boots += 1
+        self.host.boot()
         self._starting_keeper = False
         if power_lost and self.records.entries:
             kept = self.world.rng.randint(0, len(self.records.entries))
             del self.records.entries[kept:]
-        self.world.after(self._pause(), "daemon up", self._daemon_up)
 
-    def _end_broker(self) -> None:
-        broker, self.broker = self.broker, None
-        if broker is not None:
-            broker.end()
+    def reboot(self, *, power_lost: bool) -> None:
+        """Go down, and come up again."""
+        self.go_down(power_lost=power_lost)
+        self.host.after(self.pause(), "daemon up", self.start_worker)
 
-    def _end_worker(self) -> None:
+    def end_worker(self) -> None:
+        """Let the worker be gone."""
+        self._auditor.apart(self.host)
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.end()
 
-    def _pause(self) -> int:
-        return int(5 * MILLISECOND * 600 ** self.world.rng.random())
+    def pause(self) -> int:
+        """Draw how long it takes until the dead are back."""
+        return self.world.spread(5 * MILLISECOND, 3 * SECOND)
 
     # Links.
 
@@ -193,24 +206,37 @@ class Machine:
         link, worker = self.link, self.worker
         if link is None or worker is None or worker.link is not link:
             return
-        self.world.note("CUT link")
-        link.to_broker.cut(int(100 * 50_000 ** self.world.rng.random()))
+        self.host.note("CUT link")
+        self._auditor.apart(self.host)
+        link.to_broker.cut(self.world.spread(100, 5 * SECOND))
         link.to_worker.cut(self.world.between(0, 50 * MILLISECOND))
-        notices = int(100 * 20_000 ** self.world.rng.random())
-        self.world.after(notices, "notices", lambda: worker.lose_link(link), worker)
+        notices = self.world.spread(100, 2 * SECOND)
+        self.host.after(notices, "notices", lambda: worker.lose_link(link), worker)
+
+    def cut_off(self, lasts_us: int) -> None:
+        """Cut the link, and let no other be made for a while."""
+        self.cut_off_until = max(self.cut_off_until, self.world.now + lasts_us)
+        self.cut_link()
+
+    def heal(self) -> None:
+        """Let nothing go wrong here any more."""
+        self.flaps = self.records.full = False
+        self.cut_off_until = 0
+        for one in (self.worker, self.keeper):
+            if one is not None:
+                one.dies_in = 0
+
+    def rest(self) -> None:
+        """Beat no more, and have no lease: nobody is cut off from here on."""
+        if self.worker is not None:
+            self.worker.beats = False
+            self.worker.core._lease._length_s = None
+        if self.keeper is not None:
+            self.keeper.core.lease.set(None)
+            self.keeper.core.timers.cancel("lease", "")
 
     # Clocks.
 
     def jump_clock(self) -> None:
         """Set the wall clock, forward or back."""
-        self.world.jump(self.world.between(-LONGEST_JUMP_US, LONGEST_JUMP_US))
-        self._tell_of_jump()
-
-    def suspend(self) -> None:
-        """Put the machine to sleep for a while."""
-        self.world.sleep(self.world.between(SECOND, 10 * 60 * SECOND))
-        self._tell_of_jump()
-
-    def _tell_of_jump(self) -> None:
-        if self.broker is not None:
-            self.broker.clock_jumped()
+        self.host.jump(self.world.between(-LONGEST_JUMP_US, LONGEST_JUMP_US))

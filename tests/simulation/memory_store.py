@@ -15,6 +15,7 @@ from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
+from grass.model.token import Token
 from grass.model.worker import Worker
 from grass.store.changes import Call, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
@@ -39,6 +40,7 @@ class MemoryDisk(msgspec.Struct):
     calls: dict[str, Call] = {}
     arrivals: dict[int, int] = {}
     arrays: dict[int, int] = {}
+    tokens: dict[str, Token] = {}
     last_event: int = 0
 
 
@@ -150,6 +152,8 @@ class MemoryStore:
         disk.workers.update(deepcopy(changes.workers))
         for key in changes.removed_views:
             disk.views.pop(key, None)
+        for name in changes.removed_workers:
+            disk.workers.pop(name, None)
         for name in changes.removed_queues:
             disk.queues.pop(name, None)
         for name, queue in changes.queues.items():
@@ -163,6 +167,9 @@ class MemoryStore:
         for first in changes.removed_arrays:
             disk.arrays.pop(first, None)
         disk.arrays.update(changes.arrays)
+        for name in changes.removed_tokens:
+            disk.tokens.pop(name, None)
+        disk.tokens.update((name, copy(one)) for name, one in changes.tokens.items())
         for event in changes.events:
             disk.last_event += 1
             disk.events.append(StoredEvent(disk.last_event, *event))
@@ -231,6 +238,7 @@ class MemoryStore:
             counts=counts,
             output_bytes=sum(one.output_bytes for one in tries),
             arrays=dict(disk.arrays),
+            tokens=self._tokens(),
             settled={
                 number: disk.jobs[number].state
                 for number in sorted(named)
@@ -245,6 +253,10 @@ class MemoryStore:
         for (name, worker), view in sorted(self.disk.views.items()):
             queues[name].views[worker] = view
         return sorted(queues.values(), key=lambda q: (q.created_at, q.name))
+
+    def _tokens(self) -> list[Token]:
+        known = [copy(token) for token in self.disk.tokens.values()]
+        return sorted(known, key=lambda token: (token.created_at, token.name))
 
     def _live_attempt(self, job: Job) -> list[Attempt]:
         attempt = self.disk.attempts.get(job.id, {}).get(job.attempts)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from grass.keeper.events import Spec
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
-from tests.simulation.world import MILLISECOND, World
+from tests.simulation.world import MILLISECOND, Host
 
 SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
 TICK_US = 10_000
@@ -41,8 +41,11 @@ class Witness(Protocol):
 class Process:
     """One process: a job's main one, or a child of that."""
 
-    def __init__(self, pid: int, ticks: int, spec: Spec, parent: Parent) -> None:
+    def __init__(
+        self, host: Host, pid: int, ticks: int, spec: Spec, parent: Parent
+    ) -> None:
         """Begin to exist; the program does not run yet."""
+        self.host = host
         self.pid = pid
         self.ticks = ticks
         self.attempt = spec.id
@@ -69,10 +72,10 @@ class Process:
 class Processes:
     """All processes of one machine."""
 
-    def __init__(self, world: World, witness: Witness, tells_exits: bool) -> None:
+    def __init__(self, host: Host, witness: Witness, tells_exits: bool) -> None:
         """Begin with none; a kernel may or may not tell exits to descriptors."""
         self.tells_exits = tells_exits
-        self._world = world
+        self._host = host
         self._witness = witness
         self._by_pid: dict[int, Process] = {}
         self._trees: dict[str, list[Process]] = {}
@@ -86,8 +89,8 @@ class Processes:
             self._count_pid()
         pid = self._next_pid
         self._count_pid()
-        ticks = self._world.boot_us // TICK_US
-        process = Process(pid, ticks, spec, parent)
+        ticks = self._host.boot_us // TICK_US
+        process = Process(self._host, pid, ticks, spec, parent)
         self._by_pid[pid] = process
         self._trees.setdefault(spec.id, []).append(process)
         return process
@@ -118,8 +121,8 @@ class Processes:
             return
         label = f"ends {process.attempt} {process.pid}"
         process.plans += 1
-        plan, process.ends_at = process.plans, self._world.now + process.left_us
-        self._world.after(
+        plan, process.ends_at = process.plans, self._host.now + process.left_us
+        self._host.after(
             process.left_us, label, lambda: self._end(process, plan), process
         )
 
@@ -153,7 +156,7 @@ class Processes:
         if not process.stopped:
             process.stopped = True
             if process.ends_at is not None:
-                process.left_us = process.ends_at - self._world.now
+                process.left_us = process.ends_at - self._host.now
                 process.plans += 1
 
     def _continue(self, process: Process) -> None:

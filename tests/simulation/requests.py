@@ -15,10 +15,12 @@ from grass.broker.calls import (
     Edit,
     Enqueue,
     Enqueued,
+    ForgetWorker,
     Hold,
     Release,
     Rerun,
     SetPaused,
+    SetResting,
     Suspend,
 )
 from grass.errors import (
@@ -30,12 +32,13 @@ from grass.errors import (
     StorageError,
     UsageError,
 )
-from tests.simulation.machine import Machine
+from tests.simulation.cluster import Cluster
 from tests.simulation.world import MILLISECOND, SECOND, Violation
 
 HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
 """What a caller may be told; anything else is a defect."""
 LONGEST_PATIENCE_S = 5.0
+ABOUT_NO_JOB = (SetPaused, SetResting, ForgetWorker)
 KINDS = {
     Cancel: "cancelled",
     Hold: "held",
@@ -44,6 +47,7 @@ KINDS = {
     Continue: "continued",
     Edit: "edited",
     Rerun: "rerun",
+    ForgetWorker: "worker-forgotten",
 }
 
 
@@ -51,13 +55,13 @@ class Request:
     """One wish of one caller, until it is answered or given up."""
 
     def __init__(
-        self, machine: Machine, name: str, make: Callable[[str], Call], patience: float
+        self, cluster: Cluster, name: str, make: Callable[[str], Call], patience: float
     ) -> None:
         """`make` builds the call anew for every try."""
         self.alive = True
         self.answered = False
-        self._machine = machine
-        self._world = machine.world
+        self._cluster = cluster
+        self._world = cluster.world
         self._name = name
         self._make = make
         self._patience = patience
@@ -65,20 +69,22 @@ class Request:
 
     def ask(self) -> None:
         """Send the call, and come back if no answer came."""
-        broker = self._machine.broker
+        broker = self._cluster.broker
         if broker is None:
             self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
             return
         self.call = self._make(self._name)
         if isinstance(self.call, Rerun):
-            self._machine.auditor.cancelled.difference_update(self.call.jobs)
+            self._cluster.auditor.cancelled.difference_update(self.call.jobs)
         self._world.note(f"asks {type(self.call).__name__} {self._name}")
         broker.call(self.call, self)
         self._later(int(self._patience * SECOND))
         self._patience = min(LONGEST_PATIENCE_S, 1.5 * self._patience)
 
     def _later(self, delay_us: int) -> None:
-        self._world.after(delay_us, f"asks again {self._name}", self.ask, self)
+        self._world.elsewhere.after(
+            delay_us, f"asks again {self._name}", self.ask, self
+        )
 
     def answer(self, outcome: object) -> None:
         """Take an answer; an error of the disk is a reason to ask again."""
@@ -102,7 +108,7 @@ class Request:
         assert isinstance(self.call, Enqueue)
         expected = len(self.call.jobs)
         jobs = [
-            self._machine.disk.jobs.get(number)
+            self._cluster.disk.jobs.get(number)
             for number in range(reply.first, reply.last + 1)
         ]
         names = {None if job is None else job.name for job in jobs}
@@ -111,8 +117,8 @@ class Request:
 
     def _check_done(self, reply: Done) -> None:
         kind = _kind(self.call)
-        auditor = self._machine.auditor
-        if isinstance(self.call, SetPaused):
+        auditor = self._cluster.auditor
+        if isinstance(self.call, ABOUT_NO_JOB):
             reply.jobs = []
             if (self._name, kind, None) not in auditor.noted:
                 raise Violation(
@@ -128,7 +134,7 @@ class Request:
 
     def _still_cancelled(self, jobs: list[int]) -> list[int]:
         """Leave out jobs that somebody ran again in the meantime."""
-        disk = self._machine.disk
+        disk = self._cluster.disk
         return [
             number
             for number in jobs
@@ -140,6 +146,8 @@ class Request:
 def _kind(call: Call | None) -> str:
     if isinstance(call, SetPaused):
         return "paused" if call.paused else "resumed"
+    if isinstance(call, SetResting):
+        return "drained" if call.resting else "undrained"
     return KINDS[type(call)]  # type: ignore[index]
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from tests.simulation import final_check
 from tests.simulation.clients import Clients
+from tests.simulation.cluster import Cluster
 from tests.simulation.faults import Faults
 from tests.simulation.invariants import Walker
-from tests.simulation.machine import Machine
 from tests.simulation.world import SECOND, TAIL, Violation, World
 
 
@@ -53,15 +53,16 @@ def run_seed(seed: int, tail: int = TAIL) -> Result:
 
 
 def _run(world: World) -> None:
-    machine = Machine(world)
+    cluster = Cluster(world)
     rng = world.rng
-    clients, faults = Clients(machine), Faults(machine)
-    world.after_step.append(Walker(machine).look)
-    until = rng.choice((5, 10, 20)) * SECOND
+    clients, faults = Clients(cluster), Faults(cluster)
+    world.after_step.append(Walker(cluster).look)
+    # A lease takes its time to run out.
+    until = rng.choice((40, 60) if cluster.leases else (5, 10, 20)) * SECOND
     clients.plan(until, rng.randint(14, 30), rng.randint(0, 25))
     faults.plan(until, rng.randint(3, 9))
     world.run(until)
     faults.heal()
     world.note("healed")
-    final_check.drain(machine, clients)
-    final_check.check(machine, clients)
+    final_check.drain(cluster, clients)
+    final_check.check(cluster, clients)

@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from tests.simulation import planted_below, planted_in_broker
+from tests.simulation import planted_across, planted_below, planted_in_broker
 from tests.simulation.planting import BUGS
 from tests.simulation.runner import run_seed
 
 MOST_SEEDS = 1000
-PLANTED = (planted_in_broker, planted_below)
+PLANTED = (planted_in_broker, planted_below, planted_across)
 """Modules that fill the list when they are imported."""
 
 

@@ -1,25 +1,32 @@
 """The independent ledger: what really ran, as the processes themselves noted it.
 
 It knows nothing of brokers, workers and keepers. At every start it checks what no
-bookkeeping can excuse: an attempt runs once, a job has one attempt alive, and no unit
-is given to more processes than it has room for.
+bookkeeping can excuse: an attempt runs once, a job has one attempt alive on all
+machines together, and no unit is given to more processes than it has room for.
+
+Two excuses there are. What a forgotten machine still runs is on the head of whoever
+said that the machine is gone. And what stands still on a machine that sleeps may be
+replaced once its lease is over, but then it must be ended before it does anything more.
 """
 
 from grass.model.ids import attempt_id
 from grass.model.resources import Allocation, Capacity
 from tests.simulation.processes import Process
-from tests.simulation.world import Violation, World
+from tests.simulation.world import Host, Violation, World
 
 
 class Run:
     """One attempt as it really went."""
 
-    def __init__(self, main: Process, at: int) -> None:
+    def __init__(self, main: Process) -> None:
         """Begin with its main process and the children that made."""
         self.main = main
-        self.at = at
         self.living = 1 + len(main.children)
         self.allocation: Allocation = main.spec.meta["allocation"]
+        self.forgiven = False
+        """Whether somebody said that its machine is gone for good."""
+        self.doomed = False
+        """Whether it was given up while its machine slept."""
 
     @property
     def over(self) -> bool:
@@ -30,32 +37,36 @@ class Run:
 class Witness:
     """Every start and end, in order."""
 
-    def __init__(self, world: World, capacity: Capacity) -> None:
-        """Know what the machine has."""
+    def __init__(self, world: World) -> None:
+        """Know of no machine yet."""
         self.runs: dict[str, Run] = {}
         self._world = world
-        self._capacity = capacity
-        self._held: dict[tuple[str, str], int] = {}
-        self._alive: dict[int, str] = {}
-        """Jobs with something alive, and which attempt."""
+        self._capacity: dict[tuple[str, str, str], int] = {}
+        self._held: dict[tuple[str, str, str], int] = {}
+        self._alive: dict[int, list[Run]] = {}
+        """Jobs with something alive."""
 
-    def started(self, process: Process) -> None:
-        """Note that a program runs."""
+    def has(self, host: Host, capacity: Capacity) -> None:
+        """Learn what a machine has."""
+        self._capacity.update(_amounts(host, capacity))
+
+    def started(self, process: Process, *, forgiven: bool) -> None:
+        """Note that a program runs; maybe on a machine that was said to be gone."""
         name = process.attempt
-        self._world.note(f"START {name} pid {process.pid}")
+        process.host.note(f"START {name} pid {process.pid}")
         if name in self.runs:
             raise Violation(f"attempt {name} is run twice")
-        job = attempt_id(name).job
-        if job in self._alive:
-            raise Violation(f"{name} starts while {self._alive[job]} is alive")
-        run = Run(process, self._world.now)
-        self.runs[name] = run
-        self._alive[job] = name
-        for key, amount in _amounts(run.allocation):
+        run = self.runs[name] = Run(process)
+        run.forgiven = forgiven
+        alive = self._alive.setdefault(attempt_id(name).job, [])
+        for other in alive:
+            if not (forgiven or other.forgiven or other.doomed):
+                raise Violation(f"{name} starts while {other.main.attempt} is alive")
+        alive.append(run)
+        for key, amount in _amounts(process.host, run.allocation):
             held = self._held[key] = self._held.get(key, 0) + amount
-            if held > self._capacity.get(key[0], {}).get(key[1], 0):
-                kind, unit = key
-                raise Violation(f"{kind} {unit} is oversubscribed by {name}")
+            if held > self._capacity.get(key, 0):
+                raise Violation(f"{' '.join(key)} is oversubscribed by {name}")
 
     def ended(self, process: Process) -> None:
         """Note that a process is gone."""
@@ -64,20 +75,30 @@ class Witness:
         run = self.runs[process.attempt]
         run.living -= 1
         if process is run.main:
-            self._world.note(f"END {process.attempt} status {process.status}")
+            process.host.note(f"END {process.attempt} status {process.status}")
         if run.over:
-            del self._alive[attempt_id(process.attempt).job]
-            for key, amount in _amounts(run.allocation):
+            job = attempt_id(process.attempt).job
+            self._alive[job].remove(run)
+            if not self._alive[job]:
+                del self._alive[job]
+            for key, amount in _amounts(process.host, run.allocation):
                 self._held[key] -= amount
+
+    def doomed(self, host: Host) -> list[Run]:
+        """Give what lives on a machine and was given up while that slept."""
+        living = [run for runs in self._alive.values() for run in runs]
+        return [run for run in living if run.doomed and run.main.host is host]
 
     def alive(self) -> list[str]:
         """Give the attempts of which something lives."""
-        return list(self._alive.values())
+        return [run.main.attempt for runs in self._alive.values() for run in runs]
 
 
-def _amounts(allocation: Allocation) -> list[tuple[tuple[str, str], int]]:
+def _amounts(
+    host: Host, units: Allocation | Capacity
+) -> list[tuple[tuple[str, str, str], int]]:
     return [
-        ((kind, unit), amount)
-        for kind, units in allocation.items()
-        for unit, amount in units.items()
+        ((host.name, kind, unit), amount)
+        for kind, named in units.items()
+        for unit, amount in named.items()
     ]

@@ -6,20 +6,41 @@ new link.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from grass.link.messages import Resync, ToWorker
+from grass.link.messages import Heartbeat, Hello, Resync, ToBroker, ToWorker
 from grass.model.worker import Found
 from grass.worker.core import WorkerCore
 from grass.worker.prepare import Surroundings
 from tests.simulation.channels import Link
 from tests.simulation.keeper_shell import Line
 from tests.simulation.processes import Process, Processes
-from tests.simulation.world import MILLISECOND, SECOND, Killed, World
+from tests.simulation.world import MILLISECOND, SECOND, Host, Killed
 
-WORKER = "worker-1"
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 YOUNG_US = 500 * MILLISECOND
+USUAL_HEARTBEAT_US = 5 * SECOND
+SILENCE_US = 15 * SECOND
+"""How long nothing may be heard before a worker gives a link up."""
+
+
+class Identity(NamedTuple):
+    """What a worker says of itself."""
+
+    worker: str
+    name: str
+    found: Found
+    labels: tuple[str, ...] = ()
+    lease_s: float | None = None
+    remote: bool = True
+    """Whether it is on another machine than the broker, and gives signs of life."""
+
+    @property
+    def heartbeat_us(self) -> int:
+        """How often it does."""
+        if self.lease_s is None:
+            return USUAL_HEARTBEAT_US
+        return min(USUAL_HEARTBEAT_US, int(self.lease_s * SECOND / 4))
 
 
 class Surrounding(Protocol):
@@ -40,24 +61,47 @@ class SimWorker:
 
     def __init__(
         self,
-        world: World,
+        host: Host,
         around: Surrounding,
         boot: str,
-        found: Found,
+        who: Identity,
         processes: Processes,
     ) -> None:
         """Begin to look for a keeper and a broker."""
         self.alive = True
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
-        self.core = WorkerCore(WORKER, "desk", boot, found, AROUND)
+        self.who = who
+        self.beats = who.remote
+        self.core = WorkerCore(
+            who.worker,
+            who.name,
+            boot,
+            who.found,
+            AROUND,
+            labels=who.labels,
+            lease_s=who.lease_s,
+        )
         self.link: Link | None = None
-        self._world = world
+        self._greeted = False
+        self._heard_at = 0
+        self._host = host
         self._around = around
         self._keeper: Line | None = None
-        self._watch = Watch(world, processes, self)
+        self._watch = Watch(host, processes, self)
         self._seek_keeper()
         self._seek_broker()
+        self._beat()
+
+    def _beat(self) -> None:
+        """Give a sign of life, as the dialer does; the answer renews the lease."""
+        if not self.beats:
+            return
+        if self.link is not None and self._host.now > self._heard_at + SILENCE_US:
+            self.lose_link(self.link)
+        self.say(Heartbeat(self.now_s()))
+        delay = self.who.heartbeat_us
+        self._host.after(delay, "beats", self._beat, self, quiet=True)
 
     def end(self) -> None:
         """Be gone; the keeper and its jobs go on."""
@@ -74,8 +118,8 @@ class SimWorker:
         line = self._around.find_keeper(self)
         if line is None:
             self._around.start_keeper()
-            pause = self._world.between(5 * MILLISECOND, 60 * MILLISECOND)
-            self._world.after(pause, "seeks keeper", self._seek_keeper, self)
+            pause = self._host.between(5 * MILLISECOND, 60 * MILLISECOND)
+            self._host.after(pause, "seeks keeper", self._seek_keeper, self)
             return
         self._keeper = line
         line.to_worker.listen(self._from_keeper, lambda: self._keeper_lost(line))
@@ -86,9 +130,10 @@ class SimWorker:
             self._keeper = None
             self._watch.hold_all()
             self.core.keeper_lost()
-            self._world.after(100, "seeks keeper", self._seek_keeper, self)
+            self._host.after(100, "seeks keeper", self._seek_keeper, self)
 
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
+        self.core.now_s = self.now_s()
         for line in lines:
             entries = line["attempts"] if line.get("e") == "hello" else [line]
             for entry in entries:
@@ -104,24 +149,28 @@ class SimWorker:
             return
         self.link = self._around.find_broker(self)
         if self.link is None:
-            pause = self._world.between(20 * MILLISECOND, SECOND)
-            self._world.after(pause, "seeks broker", self._seek_broker, self)
+            pause = self._host.between(20 * MILLISECOND, SECOND)
+            self._host.after(pause, "seeks broker", self._seek_broker, self)
             return
         link = self.link
+        self._heard_at = self._host.now
         link.to_worker.listen(self._from_broker, lambda: self.lose_link(link))
         # Every connection begins with the whole truth.
-        self.core.from_broker(Resync())
-        self._flush()
+        self._greeted = False
+        self._from_broker([Resync()])
 
     def lose_link(self, link: Link) -> None:
         """Hang up, and look for another link."""
         if self.link is link:
             self.link = None
             link.to_worker.drop()
-            pause = self._world.between(100, 200 * MILLISECOND)
-            self._world.after(pause, "seeks broker", self._seek_broker, self)
+            link.to_broker.close()
+            pause = self._host.between(100, 200 * MILLISECOND)
+            self._host.after(pause, "seeks broker", self._seek_broker, self)
 
     def _from_broker(self, messages: list[ToWorker]) -> None:
+        self._heard_at = self._host.now
+        self.core.now_s = self.now_s()
         for message in messages:
             self.core.from_broker(message)
         self._flush()
@@ -133,15 +182,25 @@ class SimWorker:
             for verb in effects.to_keeper:
                 self._keeper.to_keeper.send(verb)
         self.crash_point()
-        if self.link is not None:
-            for message in effects.to_broker:
-                self.link.to_broker.send(message)
+        for message in effects.to_broker:
+            self.say(message)
         gone = set(effects.unwatch)
         for attempt, (pid, ticks) in effects.watch.items():
             if attempt not in gone:
                 self._watch.add(attempt, pid, ticks)
         for attempt in effects.unwatch:
             self._watch.drop(attempt)
+
+    def say(self, message: ToBroker) -> None:
+        """Send a message to the broker, on a link that begins with the hello."""
+        if self.link is not None:
+            self._greeted = self._greeted or isinstance(message, Hello)
+            if self._greeted:
+                self.link.to_broker.send(message)
+
+    def now_s(self) -> float:
+        """Tell the time of its clock that counts suspend."""
+        return self._host.boot_us / SECOND
 
     def crash_point(self) -> None:
         """Die here, if that was drawn."""
@@ -154,9 +213,9 @@ class SimWorker:
 class Watch:
     """Descriptors of processes that live for a while, as in `grass.worker.watch`."""
 
-    def __init__(self, world: World, processes: Processes, owner: SimWorker) -> None:
+    def __init__(self, host: Host, processes: Processes, owner: SimWorker) -> None:
         """Watch nothing yet."""
-        self._world = world
+        self._host = host
         self._processes = processes
         self._owner = owner
         self._held: dict[str, Process] = {}
@@ -165,7 +224,7 @@ class Watch:
     def add(self, attempt: str, pid: int, ticks: int) -> None:
         """Hold on to a process, if it lives for a while."""
         if not self._young:
-            self._world.after(YOUNG_US, "watches", self.hold_all, self._owner)
+            self._host.after(YOUNG_US, "watches", self.hold_all, self._owner)
         self._young[attempt] = (pid, ticks)
 
     def hold_all(self) -> None:

@@ -1,12 +1,12 @@
-"""One seed, three clocks, a heap of events: all that a simulated run is made of.
+"""One seed, hosts with their clocks, heaps of events: all a simulated run is made of.
 
 The code under test is the code that ships: scheduler, broker, worker and keeper are
 steps without I/O, so only the shells around them are simulated. Whatever is drawn is
 drawn from one `Random`; nothing here knows the real time, threads or sockets, and two
 runs of a seed do exactly the same, event by event.
 
-Time is a count of microseconds that the machine was awake. The boot clock adds the time
-it slept, the wall clock adds that and the jumps somebody made it do.
+The world's own time is true, and nobody sees it. Each `Host` has clocks of its own, and
+a heap of what will happen on it by the clock that stands still while it sleeps.
 """
 
 import hashlib
@@ -19,9 +19,9 @@ from typing import NamedTuple, Protocol
 SECOND = 1_000_000
 MILLISECOND = 1_000
 EPOCH_US = 1_800_000_000 * SECOND
-"""What the wall clock shows at the beginning."""
+"""What the wall clocks show at the beginning."""
 TAIL = 60
-MOST_EVENTS = 40_000
+MOST_EVENTS = 60_000
 
 Act = Callable[[], object]
 
@@ -56,10 +56,12 @@ class Event(NamedTuple):
     label: str
     act: Act
     life: Life | None
+    quiet: bool
+    """Whether it alone is no reason to go on: a heartbeat, and what follows from it."""
 
 
 class World:
-    """The clocks, the heap and the trace of one run."""
+    """The hosts, the order of all events and the trace of one run."""
 
     def __init__(self, seed: int, tail: int = TAIL) -> None:
         """Begin at time zero with nothing to do."""
@@ -70,49 +72,14 @@ class World:
         self.faults: Counter[str] = Counter()
         self.after_step: list[Act] = []
         self.tail: deque[str] = deque(maxlen=tail)
-        self._slept = 0
-        self._jumped = 0
-        self._heap: list[Event] = []
-        self._numbered = 0
-        self._cancelled: set[int] = set()
+        self.hosts: list[Host] = []
+        self.numbered = 0
+        self.loud = 0
+        """How many events there are that are not quiet."""
+        self.cancelled: set[int] = set()
+        self.elsewhere = Host(self, "")
+        """Where callers are, and whoever makes things go wrong."""
         self._hash = hashlib.blake2b(digest_size=16)
-
-    # Clocks.
-
-    @property
-    def boot_us(self) -> int:
-        """Time since the beginning, sleep included."""
-        return self.now + self._slept
-
-    @property
-    def wall_us(self) -> int:
-        """What the wall clock shows."""
-        return EPOCH_US + self.now + self._slept + self._jumped
-
-    def sleep(self, us: int) -> None:
-        """Suspend the machine: only the boot clock and the wall clock go on."""
-        self._slept += us
-
-    def jump(self, us: int) -> None:
-        """Set the wall clock."""
-        self._jumped += us
-
-    # Events.
-
-    def after(
-        self, delay_us: int, label: str, act: Act, life: Life | None = None
-    ) -> Event:
-        """Have something happen later, unless the one it happens to dies before."""
-        self._numbered += 1
-        at = self.now + max(0, delay_us)
-        event = Event(at, self._numbered, label, act, life)
-        heappush(self._heap, event)
-        return event
-
-    def cancel(self, event: Event | None) -> None:
-        """Have something not happen that has not happened yet."""
-        if event is not None:
-            self._cancelled.add(event.number)
 
     def between(self, least_us: int, most_us: int) -> int:
         """Draw a time."""
@@ -122,23 +89,54 @@ class World:
         """Draw whether."""
         return self.rng.random() < probability
 
+    def spread(self, least_us: int, most_us: int) -> int:
+        """Draw a time whose logarithm is drawn evenly."""
+        return int(least_us * (most_us / least_us) ** self.rng.random())
+
+    def new_host(self, name: str) -> "Host":
+        """Add a machine."""
+        return Host(self, name)
+
+    # Events.
+
     def run(self, until_us: int | None = None) -> None:
-        """Let everything happen that is to happen, up to a time."""
-        while self._heap and (until_us is None or self._heap[0].at <= until_us):
-            event = heappop(self._heap)
-            if event.number in self._cancelled:
-                self._cancelled.discard(event.number)
+        """Let everything happen that is to happen, up to a time or until all is quiet.
+
+        Quiet events never end; they alone do not keep the world going.
+        """
+        while until_us is not None or self.loud:
+            host = self._next()
+            if host is None:
+                break
+            event = host.heap[0]
+            at = event.at + host.slept
+            if until_us is not None and at > until_us:
+                break
+            heappop(host.heap)
+            self.loud -= not event.quiet
+            if event.number in self.cancelled:
+                self.cancelled.discard(event.number)
             elif event.life is None or event.life.alive:
-                self._happen(event)
+                self.now = at
+                self._happen(host, event)
         if until_us is not None:
             self.now = max(self.now, until_us)
 
-    def _happen(self, event: Event) -> None:
-        self.now = event.at
+    def _next(self) -> "Host | None":
+        found, first = None, (0, 0)
+        for host in self.hosts:
+            if host.heap and not host.asleep:
+                event = host.heap[0]
+                place = (event.at + host.slept, event.number)
+                if found is None or place < first:
+                    found, first = host, place
+        return found
+
+    def _happen(self, host: "Host", event: Event) -> None:
         self.events += 1
         if self.events > MOST_EVENTS:
             raise Violation(f"no end after {MOST_EVENTS} events")
-        self.note(event.label)
+        host.note(event.label)
         try:
             event.act()
         except Killed as death:
@@ -157,3 +155,88 @@ class World:
     def trace_hash(self) -> str:
         """Give what the whole trace comes to."""
         return self._hash.hexdigest()
+
+
+class Host:
+    """One machine's clocks, and what will happen on it."""
+
+    def __init__(self, world: World, name: str) -> None:
+        """Begin awake, right after a boot."""
+        self.world = world
+        self.rng = world.rng
+        self.seed = world.seed
+        self.between, self.chance = world.between, world.chance
+        self.name = name
+        self.heap: list[Event] = []
+        self.slept = 0
+        """How long it has slept, the sleep that is not over left out."""
+        self.asleep = False
+        self._asleep_at = 0
+        self._booted_at = 0
+        self._jumped = 0
+        world.hosts.append(self)
+
+    # Clocks.
+
+    @property
+    def now(self) -> int:
+        """Time since the beginning that it was awake."""
+        return (self._asleep_at if self.asleep else self.world.now) - self.slept
+
+    @property
+    def boot_us(self) -> int:
+        """Time since its boot, sleep included."""
+        return self.world.now - self._booted_at
+
+    @property
+    def wall_us(self) -> int:
+        """What its wall clock shows."""
+        return EPOCH_US + self.world.now + self._jumped
+
+    def sleep(self) -> None:
+        """Be suspended: only the boot clock and the wall clock go on."""
+        if not self.asleep:
+            self.asleep, self._asleep_at = True, self.world.now
+
+    def wake(self) -> None:
+        """Go on where everything stood."""
+        if self.asleep:
+            self.slept += self.world.now - self._asleep_at
+            self.asleep = False
+
+    def boot(self, ago_us: int = 0) -> None:
+        """Begin a new boot."""
+        self._booted_at = self.world.now - ago_us
+
+    def jump(self, us: int) -> None:
+        """Set the wall clock."""
+        self._jumped += us
+
+    # Events.
+
+    def after(
+        self,
+        delay_us: int,
+        label: str,
+        act: Act,
+        life: Life | None = None,
+        *,
+        quiet: bool = False,
+    ) -> Event:
+        """Have something happen later, unless the one it happens to dies before."""
+        world = self.world
+        world.numbered += 1
+        world.loud += not quiet
+        at = self.now + max(0, delay_us)
+        event = Event(at, world.numbered, label, act, life, quiet)
+        heappush(self.heap, event)
+        return event
+
+    def cancel(self, event: Event | None) -> None:
+        """Have something not happen that has not happened yet."""
+        if event is not None:
+            self.world.cancelled.add(event.number)
+
+    def note(self, text: str) -> None:
+        """Write a line of the trace."""
+        self.world.note(f"{self.name} {text}")

@@ -12,10 +12,11 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support.brokerage import ME, Brokerage
+from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.calls import Enqueue, NewJob, Settings
+from grass.broker.calls import Enqueue, Enrol, NewJob, NewToken, Settings
 from grass.model.resources import request_from
+from grass.model.token import hash_of
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 
@@ -27,6 +28,7 @@ def fill(path: Path) -> None:
     _add_ended_jobs(broker)
     _add_live_jobs(broker)
     _add_waiting_jobs(broker)
+    _add_tokens(broker)
     broker.store.close()
 
 
@@ -80,6 +82,13 @@ def _add_waiting_jobs(broker: Brokerage) -> None:
     broker.enqueue("after", after=("7:any",))
     broker.enqueue("later", begin_at=2_000_000_000_000_000)
     broker.array(3, require="{cpu:3}", at_most=2, max_fails=1)
+
+
+def _add_tokens(broker: Brokerage) -> None:
+    ends = broker.now_us + 3_600 * SECOND
+    broker.call(NewToken(ME, "machine", hash_of("a"), None, True, ends))
+    broker.call(Enrol("code", "laptop", "worker-2", hash_of("b")))
+    broker.call(NewToken(ME, "read", hash_of("c"), "page"))
 
 
 def dump(path: Path) -> Iterator[str]:

@@ -58,6 +58,8 @@ def test_everything_reads_back_as_it_was_committed(reopen: Reopen) -> None:
         "w1", "desk", "boot", {"gpu": {"0": Unit(10_000, {"name": "H200"})}}
     )
     worker.added = {"printer": {"0": 10_000}}
+    worker.labels, worker.lease_s, worker.resting = ("a100", "big"), 30.5, True
+    worker.address, worker.heard_at = "10.0.0.7", 77
     spec = a_spec(
         base_env=1, env=(("B", "2"),), cwd="/tmp", umask=0o77, output="{id}", pin=True
     )
@@ -431,3 +433,16 @@ def test_an_attempt_taken_back_is_gone_and_its_number_may_be_used_again(
     assert with_spec.load(0).attempts == [again]
     with_spec.commit(Changes(removed_attempts=[(1, 1)]))
     assert with_spec.details([1])[0].attempts == []
+
+
+def test_a_worker_that_was_removed_is_gone_with_its_views(reopen: Reopen) -> None:
+    view = View({"gpu": {"0": 5000}})
+    workers = {name: Worker(name, name) for name in ("w1", "w2")}
+    queue = Queue("q1", 7, views={"w1": view, "w2": view})
+    views = {("q1", name): view for name in workers}
+    reopen().commit(Changes(queues={"q1": queue}, views=views, workers=workers))
+    gone = Changes(removed_workers=["w1"], removed_views=[("q1", "w1")])
+    reopen().commit(gone)
+    loaded = reopen().load(0)
+    assert [worker.id for worker in loaded.workers] == ["w2"]
+    assert list(loaded.queues[0].views) == ["w2"]

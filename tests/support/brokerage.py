@@ -19,6 +19,7 @@ from grass.broker.calls import (
     Edit,
     Enqueue,
     Enqueued,
+    ForgetWorker,
     FromWorker,
     Hold,
     NewJob,
@@ -30,14 +31,15 @@ from grass.broker.calls import (
     Rerun,
     SetDrained,
     SetPaused,
+    SetResting,
     Settings,
     Suspend,
     Tick,
+    WorkerGone,
 )
 from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
 from grass.broker.state import State
-from grass.broker.units import known_capacity
 from grass.link.messages import (
     Exited,
     Hello,
@@ -52,7 +54,10 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from, request_from
 from grass.store.interface import JobDetails
 from grass.store.sqlite import SqliteStore
+from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
+
+__all__ = ["ME", "SECOND", "Brokerage", "check", "memory"]
 
 ME = "uid:1000"
 SECOND = 1_000_000
@@ -146,9 +151,39 @@ class Brokerage:
         )
         self.hear(hello)
 
-    def hear(self, message: ToBroker) -> None:
-        """Take a message of the worker."""
-        self.call(FromWorker(WORKER, message))
+    def join(self, worker: str, units_found: str = "{cpu:2}", **said: Any) -> None:
+        """Have another worker connect, named as it is known unless told otherwise."""
+        fields = {
+            "name": worker,
+            "boot": BOOT,
+            "running": [],
+            "exited": [],
+            **said,
+        }
+        hello = Hello(worker, found=units(units_found), **fields)
+        self.call(FromWorker(worker, hello, "10.0.0.7"))
+
+    def leave(self, worker: str = WORKER) -> None:
+        """Have a worker's link end."""
+        self.call(WorkerGone(worker))
+
+    def forget(self, name: str) -> Done:
+        """Take a worker out that is gone for good."""
+        done: Done = self.call(ForgetWorker(ME, name))
+        return done
+
+    def rest(self, name: str, resting: bool = True) -> Done:
+        """Start nothing new on a worker, or again."""
+        done: Done = self.call(SetResting(ME, name, resting))
+        return done
+
+    def where(self, job: int) -> str:
+        """Tell on which worker a job runs."""
+        return self.state.attempts[job].worker
+
+    def hear(self, message: ToBroker, worker: str = WORKER) -> None:
+        """Take a message of a worker."""
+        self.call(FromWorker(worker, message))
 
     def step_hear(self, message: ToBroker) -> None:
         """Take a message of the worker, leaving the batch open."""
@@ -176,6 +211,16 @@ class Brokerage:
         named = dependencies.read(wanted.after, self.state.last_job)
         ids = [after.job for after in named]
         return Enqueue(ME, jobs or [NewJob(words, wanted)], wanted=ids)
+
+    def handed_ahead(self, worker: str) -> tuple[int, int]:
+        """Have a worker of one core run a job that another was handed to follow."""
+        call = self.new_job(worker=worker)
+        call.jobs *= 3
+        first = self.call(call).first
+        self.state.pace["default", self.state.jobs[first].spec] = 0.001
+        self.hear(Exited(self.name(first), self.now_us, 0), worker)
+        assert self.state.attempts[first + 2].after == first + 1
+        return first + 1, first + 2
 
     def array(self, count: int, **settings: Any) -> list[int]:
         """Add an array and return the ids of its members."""
@@ -306,74 +351,6 @@ class Brokerage:
         return [message for _, message in self.sent if isinstance(message, kind)]
 
     def _loaded(self) -> BrokerCore:
-        return BrokerCore(self.store.load(0), self.now_us)
-
-
-def check(state: State) -> None:
-    """Walk every invariant of a broker's memory."""
-    state.scheduler.check()
-    running = {job.id for job in state.jobs.values() if job.state is JobState.RUNNING}
-    assert running == set(state.attempts)
-    for kept in JobState:
-        unfinished = sum(job.state is kept for job in state.jobs.values())
-        assert state.counts[kept] >= unfinished
-    waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
-    assert state.scheduler.waiting() == waiting or state.arriving
-    for worker in state.workers.values():
-        _check_units(state, worker.id)
-
-
-def _check_units(state: State, worker: str) -> None:
-    held: dict[tuple[str, str], int] = {}
-    for attempt in state.attempts.values():
-        if attempt.worker == worker and attempt.after is None:
-            for kind, amounts in attempt.allocation.items():
-                for unit, amount in amounts.items():
-                    held[kind, unit] = held.get((kind, unit), 0) + amount
-    has = known_capacity(state, state.workers[worker])
-    for (kind, unit), amount in held.items():
-        # One that was removed is kept by who holds it, to its end.
-        most = has.get(kind, {}).get(unit, amount)
-        assert amount <= most, f"{kind} {unit} is sold twice"
-
-
-def memory(state: State) -> dict[str, object]:
-    """Give all that must be the same after a restart."""
-    specs = {job.spec: state.specs[job.spec] for job in state.jobs.values()}
-    needed = {spec.base_env for spec in specs.values() if spec.base_env is not None}
-    return {
-        "jobs": state.jobs,
-        "attempts": state.attempts,
-        "queues": state.queues,
-        "workers": [
-            (w.id, w.name, w.boot, w.found, w.added, w.drained)
-            for w in state.workers.values()
-        ],
-        "specs": specs,
-        "envs": {number: state.envs[number] for number in needed},
-        "calls": state.calls,
-        "counts": state.counts,
-        "last_job": state.last_job,
-        "paused": state.paused,
-        "output_bytes": state.output_bytes,
-        "arrays": {
-            first: (array.unfinished, array.fails)
-            for first, array in state.arrays.items()
-        },
-        "waits": _waits(state),
-        "next time": waiting.next_time(state),
-    }
-
-
-def _waits(state: State) -> dict[str, object]:
-    waits = state.waits
-    return {
-        "open": {
-            spec: (group.open, sorted(group.members))
-            for spec, group in waits.groups.items()
-        },
-        "dependents": {job: set(others) for job, others in waits.dependents.items()},
-        "settled": {
-            job: waits.settled[job] for job in waits.dependents if job in waits.settled
-        },
-    }
+        core = BrokerCore(self.store.load(0), self.now_us)
+        core.state.home_worker = WORKER
+        return core

@@ -12,15 +12,17 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from grass.api.app import PREFIX, application
-from grass.api.context import Context
+from grass.api.context import Context, DoorInfo
 from grass.broker.service import Broker
 from grass.errors import StorageError
-from grass.link.messages import ToBroker, ToWorker, Welcome
+from grass.link.messages import Hello, ToBroker, ToWorker, Welcome
 from grass.link.pair import LinkEnd, pair
 from grass.store.sqlite import SqliteStore
 from grass.store.sqlite_file import is_fatal
-from tests.support.building import WORKER
+from tests.support.building import BOOT, WORKER, units
 from tests.support.far_end import FarEnd
+
+DOOR = DoorInfo("broker.example:7500", "P" * 43)
 
 
 class Answer(NamedTuple):
@@ -57,6 +59,43 @@ class Api:
         self, method: str, path: str, body: bytes, uid: int | None = os.geteuid()
     ) -> Answer:
         """Call a path below the API's prefix as this user."""
+        return await self._send(method, path, body, [], {"uid": uid})
+
+    async def remote(
+        self, method: str, path: str, body: object, token: str | None
+    ) -> Answer:
+        """Call as somebody on another machine, on a connection of its own."""
+        guest = self.app.state.guests.arrive("192.0.2.1", lambda: None)
+        shown = [] if token is None else [(b"authorization", f"Bearer {token}")]
+        headers = [(name, value.encode("latin-1")) for name, value in shown]
+        data = json.dumps(body).encode()
+        try:
+            return await self._send(method, path, data, headers, {"guest": guest})
+        finally:
+            guest.left()
+
+    async def new_token(self, role: str) -> str:
+        """Make a token of a role."""
+        body = {"role": role, "code": False}
+        return str((await self.post("/tokens", body)).document["token"])
+
+    async def add_worker(self, name: str, found: str) -> FarEnd:
+        """Connect one more worker."""
+        ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
+        self.broker.serve(ends[0])
+        worker = FarEnd(ends[1])
+        worker.link.send(Hello(name, name, BOOT, units(found), [], []))
+        await worker.hears(Welcome)
+        return worker
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: list[tuple[bytes, bytes]],
+        state: dict[str, Any],
+    ) -> Answer:
         route, _, query = (PREFIX + path).partition("?")
         scope = {
             "type": "http",
@@ -64,8 +103,8 @@ class Api:
             "path": route,
             "raw_path": route.encode(),
             "query_string": query.encode(),
-            "headers": [],
-            "state": {"uid": uid},
+            "headers": headers,
+            "state": state,
         }
         sent: list[Message] = []
         asked = [{"type": "http.request", "body": body, "more_body": False}]
@@ -80,33 +119,38 @@ class Api:
             sent.append(message)
 
         await self.app(scope, receive, answer)
-        headers = dict(sent[0]["headers"])
+        told = dict(sent[0]["headers"])
         pieces = b"".join(message.get("body", b"") for message in sent[1:])
-        return Answer(sent[0]["status"], headers[b"content-type"].decode(), pieces)
+        return Answer(sent[0]["status"], told[b"content-type"].decode(), pieces)
 
 
 Story = Callable[[Api], Awaitable[None]]
 
 
-def play(folder: Path, story: Story) -> None:
+def play(
+    folder: Path,
+    story: Story,
+    run: Callable[..., None] = asyncio.run,
+    patience_s: float = 10,
+) -> None:
     """Run a broker with one worker behind an API for as long as the story lasts."""
-    asyncio.run(_play(folder, story))
+    run(_play(folder, story, patience_s))
 
 
-async def _play(folder: Path, story: Story) -> None:
+async def _play(folder: Path, story: Story, patience_s: float) -> None:
     store = SqliteStore(folder / "grass.db")
     broker = Broker(store, is_fatal)
     ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
     broker.serve(ends[0])
     worker = FarEnd(ends[1])
     stopped = asyncio.Event()
-    app = application(Context(broker, WORKER, "1.2.3", 0, stopped.set))
+    app = application(Context(broker, WORKER, "1.2.3", 0, stopped.set, door=DOOR))
     api = Api(app, broker, worker)
     api.stopped = stopped
     running = asyncio.create_task(broker.run())
     worker.hello()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(patience_s):
             await worker.hears(Welcome)
             await story(api)
     finally:

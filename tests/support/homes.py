@@ -50,6 +50,8 @@ class GrassHome:
             "GRASS_HOME": str(self.folder),
             "PATH": f"{self.bin}:{os.environ['PATH']}",
         }
+        self.grass: tuple[str, ...] = GRASS
+        """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
 
     def add_program(self, name: str, script: str) -> Path:
@@ -68,7 +70,7 @@ class GrassHome:
     ) -> Ran:
         """Run one command to its end."""
         return subprocess.run(
-            [*GRASS, *words],
+            [*self.grass, *words],
             input="" if input is None else input,
             capture_output=True,
             text=True,
@@ -100,7 +102,7 @@ class GrassHome:
     def popen(self, *words: str) -> subprocess.Popen[str]:
         """Run a command beside the test."""
         return subprocess.Popen(
-            [*GRASS, *words],
+            [*self.grass, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

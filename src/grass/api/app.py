@@ -2,19 +2,21 @@
 
 The command line and the web page use nothing else. A handler takes the request, and
 where the table names a body the body as a struct; it returns a struct, a document or a
-ready response. Every route requires an identified caller, and every reply carries the
-daemon's version, so that a client of another one can say so.
+ready response. Every route names the right that its caller needs, which is looked at
+before the body is read; every reply carries the daemon's version, so that a client of
+another one can say so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from grass.api import (
@@ -23,19 +25,25 @@ from grass.api import (
     events,
     explaining,
     jobs,
+    linking,
     output,
     pruning,
     replies,
     schemas,
+    tokens,
     verbs,
+    workers,
 )
+from grass.api.auth import admit, identify, refused
 from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
+from grass.api.guests import Guests
 from grass.api.interrupting import Gone
 from grass.api.openapi import Endpoint, openapi
-from grass.api.peer import actor
-from grass.api.problem import on_grass_error, problem_response
+from grass.api.problem import problem_response
+from grass.api.tokens import WrongCodes
 from grass.errors import GrassError, NotFound, UsageError
+from grass.model.rights import Right
 
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
@@ -45,39 +53,48 @@ MOST_READ = 16 * LARGEST_BODY
 
 DONE = replies.DoneReply
 SELECT = schemas.SelectBody
+READ, SUBMIT, WORK = Right.READ, Right.SUBMIT, Right.WORK
+OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
 
 # fmt: off
 ENDPOINTS = [
-    Endpoint("GET", "/overview", cluster.overview),
-    Endpoint("POST", "/jobs", jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply),
-    Endpoint("GET", "/jobs", jobs.page),
-    Endpoint("POST", "/jobs/select", verbs.selected, SELECT, replies.SelectedReply),
-    Endpoint("POST", "/jobs/cancel", verbs.cancel, schemas.CancelBody, DONE),
-    Endpoint("POST", "/jobs/hold", verbs.hold, SELECT, DONE),
-    Endpoint("POST", "/jobs/release", verbs.release, SELECT, DONE),
-    Endpoint("POST", "/jobs/rerun", verbs.rerun, schemas.RerunBody, DONE),
-    Endpoint("POST", "/jobs/edit", verbs.edit, schemas.EditBody, DONE),
-    Endpoint("POST", "/jobs/suspend", verbs.suspend, SELECT, DONE),
-    Endpoint("POST", "/jobs/continue", verbs.go_on, SELECT, DONE),
-    Endpoint("POST", "/jobs/remove", pruning.remove, SELECT, replies.PrunedReply),
-    Endpoint("POST", "/jobs/prune", pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
-    Endpoint("POST", "/jobs/wait", jobs.wait, schemas.WaitBody),
-    Endpoint("GET", "/jobs/{id}", jobs.one),
-    Endpoint("GET", "/jobs/{id}/explain", explaining.explain, None, replies.ExplainReply),  # noqa: E501
-    Endpoint("GET", "/jobs/{id}/output", output.output, media_type=output.MEDIA_TYPE),
-    Endpoint("GET", "/queues/{name}", cluster.read_queue, None, replies.QueueReply),
-    Endpoint("PUT", "/queues/{name}", cluster.create_queue, schemas.QueueBody, DONE),
-    Endpoint("PATCH", "/queues/{name}", cluster.edit_queue, schemas.EditQueueBody, DONE),  # noqa: E501
-    Endpoint("DELETE", "/queues/{name}", cluster.delete_queue, None, DONE),
-    Endpoint("POST", "/capacity/add", capacity.add, schemas.AddCapacityBody, DONE),
-    Endpoint("POST", "/capacity/remove", capacity.remove, schemas.UnitBody, DONE),
-    Endpoint("POST", "/drain", capacity.drain, schemas.UnitBody, DONE),
-    Endpoint("POST", "/pause", cluster.pause, schemas.PauseBody, DONE),
-    Endpoint("POST", "/resume", capacity.resume, schemas.ResumeBody, DONE),
-    Endpoint("GET", "/events", events.page, None, replies.EventsReply),
-    Endpoint("GET", "/events/stream", events.stream, media_type=events.MEDIA_TYPE),
-    Endpoint("GET", "/config", cluster.config, None, replies.ConfigReply),
-    Endpoint("POST", "/daemon/stop", cluster.stop, schemas.StopBody, DONE),
+    Endpoint("GET", "/overview", READ, cluster.overview),
+    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply),  # noqa: E501
+    Endpoint("GET", "/jobs", READ, jobs.page),
+    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, replies.SelectedReply),  # noqa: E501
+    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, schemas.CancelBody, DONE, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/jobs/hold", OPERATE, verbs.hold, SELECT, DONE, own=SUBMIT),
+    Endpoint("POST", "/jobs/release", OPERATE, verbs.release, SELECT, DONE, own=SUBMIT),
+    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, schemas.RerunBody, DONE, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, schemas.EditBody, DONE, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/jobs/suspend", OPERATE, verbs.suspend, SELECT, DONE, own=SUBMIT),
+    Endpoint("POST", "/jobs/continue", OPERATE, verbs.go_on, SELECT, DONE, own=SUBMIT),
+    Endpoint("POST", "/jobs/remove", OPERATE, pruning.remove, SELECT, replies.PrunedReply, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/jobs/prune", OPERATE, pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
+    Endpoint("POST", "/jobs/wait", READ, jobs.wait, schemas.WaitBody),
+    Endpoint("GET", "/jobs/{id}", READ, jobs.one),
+    Endpoint("GET", "/jobs/{id}/explain", READ, explaining.explain, None, replies.ExplainReply),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, replies.QueueReply, own=WORK),  # noqa: E501
+    Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, schemas.QueueBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, schemas.EditQueueBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("DELETE", "/queues/{name}", OPERATE, cluster.delete_queue, None, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/capacity/add", OPERATE, capacity.add, schemas.AddCapacityBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/capacity/remove", OPERATE, capacity.remove, schemas.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/drain", OPERATE, capacity.drain, schemas.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/pause", OPERATE, cluster.pause, schemas.PauseBody, DONE),
+    Endpoint("POST", "/resume", OPERATE, capacity.resume, schemas.ResumeBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("GET", "/workers", READ, workers.page, None, replies.WorkersReply, own=WORK),  # noqa: E501
+    Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, schemas.DrainWorkerBody, DONE),  # noqa: E501
+    Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, DONE),
+    Endpoint("GET", "/events", READ, events.page, None, replies.EventsReply),
+    Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/config", READ, cluster.config, None, replies.ConfigReply),
+    Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, schemas.StopBody, DONE),
+    Endpoint("GET", "/tokens", ADMIN, tokens.page, None, replies.TokensReply),
+    Endpoint("POST", "/tokens", ADMIN, tokens.new, schemas.NewTokenBody, replies.IssuedReply),  # noqa: E501
+    Endpoint("DELETE", "/tokens/{name}", ADMIN, tokens.revoke, None, DONE),
+    Endpoint("POST", "/join", None, tokens.join, schemas.JoinBody, replies.JoinedReply),
 ]
 # fmt: on
 
@@ -99,14 +116,20 @@ class Application(Starlette):
 
 def application(context: Context) -> Application:
     """Build the application around a daemon."""
-    routes = [
+    routes: list[BaseRoute] = [
         Route(PREFIX + one.path, _route(one), methods=[one.method]) for one in ENDPOINTS
     ]
     routes.append(Route(PREFIX + "/openapi.json", _openapi, methods=["GET"]))
+    routes.append(WebSocketRoute(PREFIX + "/link", linking.link))
+    return built(routes, context)
+
+
+def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: ANN401
+    """Put routes together, with what every daemon's API has."""
     app = Application(
         routes=routes,
         exception_handlers={
-            GrassError: on_grass_error,
+            GrassError: _on_grass_error,
             HTTPException: _on_http_error,
             Exception: _on_defect,
         },
@@ -115,16 +138,18 @@ def application(context: Context) -> Application:
     app.router.redirect_slashes = False
     app.state.context = context
     app.state.closing = asyncio.Event()
+    app.state.guests = Guests()
+    app.state.wrong_codes = WrongCodes()
     return app
 
 
 def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        actor(request)
+        await admit(request, endpoint.right, endpoint.own)
         if endpoint.body is None:
             result = await endpoint.handler(request)
         else:
-            body = read_body(await _limited_body(request), endpoint.body)
+            body = read_body(await limited_body(request), endpoint.body)
             result = await endpoint.handler(request, body)
         if isinstance(result, Response):
             return result
@@ -133,7 +158,8 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     return handle
 
 
-async def _limited_body(request: Request) -> bytes:
+async def limited_body(request: Request) -> bytes:
+    """Read a request's body, up to a limit."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -154,12 +180,22 @@ async def _limited_body(request: Request) -> bytes:
 
 
 async def _openapi(request: Request) -> Response:
-    actor(request)
+    await admit(request, READ, None)
     document = openapi(ENDPOINTS, PREFIX, request.app.state.context.version)
     return Response(json_bytes(document), media_type="application/json")
 
 
+async def _on_grass_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, GrassError)
+    return refused(request, error)
+
+
 async def _on_http_error(request: Request, error: Exception) -> Response:
+    try:
+        identify(request)
+    except GrassError as refusal:
+        # A stranger is not told what there is and what not.
+        return refused(request, refusal)
     status = getattr(error, "status_code", 500)
     if status == 404:
         return problem_response(NotFound(f"there is no {request.url.path} here"))

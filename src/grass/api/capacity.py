@@ -2,13 +2,15 @@
 
 from starlette.requests import Request
 
+from grass.api.auth import actor, require
 from grass.api.context import context_of
-from grass.api.peer import actor
+from grass.api.owning import worker_for
 from grass.api.replies import DoneReply
 from grass.api.schemas import AddCapacityBody, ResumeBody, UnitBody
 from grass.broker.calls import AddUnits, Call, Done, RemoveUnit, SetDrained, SetPaused
-from grass.errors import NotFound, UsageError
+from grass.errors import UsageError
 from grass.model.resources import capacity_from
+from grass.model.rights import Right
 
 
 async def add(request: Request, body: AddCapacityBody) -> DoneReply:
@@ -16,14 +18,14 @@ async def add(request: Request, body: AddCapacityBody) -> DoneReply:
     capacity = capacity_from(body.capacity)
     if not any(capacity.values()):
         raise UsageError("no units were given", "write {gpu:{'4':1}}")
-    worker = _worker(request, body.worker)
+    worker = worker_for(request, body.worker)
     return await _do(request, AddUnits(actor(request), worker, capacity))
 
 
 async def remove(request: Request, body: UnitBody) -> DoneReply:
     """Take a unit away that was added, once nobody holds it."""
     kind, unit = _unit(body.unit)
-    worker = _worker(request, body.worker)
+    worker = worker_for(request, body.worker)
     return await _do(request, RemoveUnit(actor(request), worker, kind, unit))
 
 
@@ -39,6 +41,7 @@ async def resume(request: Request, body: ResumeBody) -> DoneReply:
             raise UsageError("a queue and a unit were given", "resume one of them")
         unit = UnitBody(body.unit, body.worker)
         return await _set_drained(request, unit, drained=False)
+    require(request, Right.OPERATE)
     if body.worker is not None:
         raise UsageError("a worker without a unit was given", "name one, as in gpu:2")
     return await _do(request, SetPaused(actor(request), False, body.queue))
@@ -46,7 +49,7 @@ async def resume(request: Request, body: ResumeBody) -> DoneReply:
 
 async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> DoneReply:
     kind, unit = _unit(body.unit)
-    worker = _worker(request, body.worker)
+    worker = worker_for(request, body.worker)
     return await _do(request, SetDrained(actor(request), worker, kind, unit, drained))
 
 
@@ -60,20 +63,3 @@ def _unit(text: str) -> tuple[str, str]:
     if not kind or not unit:
         raise UsageError(f"`{text}` names no unit", "write gpu:2")
     return kind, unit
-
-
-def _worker(request: Request, named: str | None) -> str:
-    """Find a worker by its id or name; without one it is this daemon's."""
-    context = context_of(request)
-    if named is None:
-        return context.worker
-    workers = context.broker.state.workers
-    if named in workers:
-        return named
-    found = [one.id for one in workers.values() if one.name == named]
-    if len(found) > 1:
-        raise UsageError(f"{len(found)} workers are called `{named}`", "use an id")
-    if not found:
-        known = ", ".join(sorted(one.name for one in workers.values()))
-        raise NotFound(f"there is no worker `{named}`", f"workers: {known}")
-    return found[0]

@@ -8,6 +8,7 @@ from grass.errors import UsageError
 from grass.model import dependencies
 from grass.model.amounts import size_bytes
 from grass.model.resources import Request, request_from
+from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
 NICEST = 19
@@ -114,6 +115,11 @@ def pairs(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
         if not name or "=" in name or "\0" in name + value:
             raise UsageError(f"`{name}` cannot be an environment variable")
     return tuple(env.items())
+
+
+def labels(words: Iterable[str] | None) -> tuple[str, ...]:
+    """Read what a worker must say of itself."""
+    return tuple(check_label(word) for word in words or ())
 
 
 def after(texts: Iterable[str], last_job: int) -> tuple[tuple[str, ...], list[int]]:

@@ -5,10 +5,11 @@ from functools import partial
 
 from starlette.requests import Request
 
-from grass.api.context import Context, context_of
+from grass.api.auth import actor, may
+from grass.api.context import context_of
 from grass.api.editing import create_queue_call, edit_queue_call
 from grass.api.jobs import present
-from grass.api.peer import actor
+from grass.api.owning import check_queue_is_own, worker_for
 from grass.api.presenting import (
     Document,
     daemon_document,
@@ -21,12 +22,14 @@ from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
 from grass.errors import GrassError
 from grass.model.lifecycle import ENDED, JobState
+from grass.model.rights import Right
 from grass.store import JobFilter, Order, Store
 from grass.store.interface import JobDetails
 
 RUNNING_SHOWN = 1000
 WAITING_SHOWN = 20
 RECENT_SHOWN = 10
+HIDDEN = "hidden"
 
 
 async def overview(request: Request) -> Document:
@@ -42,10 +45,11 @@ async def overview(request: Request) -> Document:
         "daemon": {
             **daemon_document(context.version, context.started_at, state),
             "last_event": last_event,
+            "door": None if context.door is None else context.door._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [queue_document(one, state) for one in shown],
-        "jobs": await _active_and_recent(context, queue),
+        "jobs": await _active_and_recent(request, queue),
     }
 
 
@@ -60,7 +64,11 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     """Create a queue, or add this daemon's view; the same again is fine."""
     context = context_of(request)
     name = str(request.path_params["name"])
-    call = create_queue_call(name, body, actor(request), context.worker)
+    call = create_queue_call(name, body, actor(request), worker_for(request))
+    known = context.broker.state.queues.get(name)
+    limits = {one: getattr(call, one) for one in queues.OF_THE_QUEUE}
+    given = {one: value for one, value in limits.items() if value is not None}
+    check_queue_is_own(request, known, given)
     return _reply(await context.broker.call(call))
 
 
@@ -68,7 +76,10 @@ async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
     """Change a queue, and this daemon's view of it."""
     context = context_of(request)
     name = str(request.path_params["name"])
-    call = edit_queue_call(name, body, actor(request), context.worker)
+    call = edit_queue_call(name, body, actor(request), worker_for(request))
+    known = context.broker.state.queues.get(name)
+    changed = {k: v for k, v in call.changes.items() if k in queues.OF_THE_QUEUE}
+    check_queue_is_own(request, known, changed)
     return _reply(await context.broker.call(call))
 
 
@@ -76,7 +87,7 @@ async def delete_queue(request: Request) -> DoneReply:
     """Remove a queue that has no unfinished jobs."""
     context = context_of(request)
     name = str(request.path_params["name"])
-    call = DeleteQueue(actor(request), name, context.worker)
+    call = DeleteQueue(actor(request), name, worker_for(request))
     return _reply(await context.broker.call(call))
 
 
@@ -91,26 +102,36 @@ async def stop(request: Request, body: StopBody) -> DoneReply:
     context, who = context_of(request), actor(request)
     ended: list[int] = []
     if body.jobs:
-        ended = list(context.broker.state.attempts)
+        state = context.broker.state
+        ended = list(state.attempts)
+        here = {one.id for one in state.workers.values() if one.connected}
+        reached = [job for job, one in state.attempts.items() if one.worker in here]
         context.broker.start_no_more()
         try:
             await context.broker.call(Cancel(who, ended))
         except GrassError:
             context.broker.start_again()
             raise
-        await context.broker.ended(ended)
+        # Who is away cannot say that it has ended its jobs: the wish waits for it.
+        await context.broker.ended(reached)
     asyncio.get_running_loop().call_soon(context.stop)
     return DoneReply(ended)
 
 
 async def config(request: Request) -> ConfigReply:
     """Give the daemon's own settings, and where each comes from."""
-    settings = context_of(request).settings.listed()
-    return ConfigReply([SettingReply(**one) for one in settings])
+    shown = [SettingReply(**one) for one in context_of(request).settings.listed()]
+    if not may(request, Right.ADMIN):
+        # A command line may hold what a reader of jobs is not to know.
+        for one in shown:
+            if one.name.startswith("notify.") and one.value is not None:
+                one.value = HIDDEN
+    return ConfigReply(shown)
 
 
-async def _active_and_recent(context: Context, queue: str | None) -> list[Document]:
+async def _active_and_recent(request: Request, queue: str | None) -> list[Document]:
     """Running jobs, the next ones, and the last ones that ended."""
+    broker = context_of(request).broker
     pages = [
         (JobFilter((JobState.RUNNING,), queue, order=Order.NEXT), RUNNING_SHOWN),
         (JobFilter((JobState.QUEUED,), queue, order=Order.NEXT), WAITING_SHOWN),
@@ -120,8 +141,8 @@ async def _active_and_recent(context: Context, queue: str | None) -> list[Docume
     ]
     found = []
     for wanted, limit in pages:
-        found += await context.broker.read(partial(_page, wanted=wanted, limit=limit))
-    return await present(context, found)
+        found += await broker.read(partial(_page, wanted=wanted, limit=limit))
+    return await present(request, found)
 
 
 def _page(store: Store, wanted: JobFilter, limit: int) -> list[JobDetails]:

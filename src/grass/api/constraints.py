@@ -41,8 +41,7 @@ def queued_constraints(
     """Give what a queued job needs: open gates, and units on one worker."""
     yield from _gates(state, told)
     if told.worker is None:
-        note = f"no worker of queue `{told.queue}` can run it at present"
-        yield Constraint("worker", "1", "0", note=note)
+        yield Constraint("worker", "1", "0", note=_nobody(state, spec, told))
         return
     short = {need.kind: need for need in (*told.needs, *told.together)}
     for kind, asked in spec.request:
@@ -53,6 +52,18 @@ def queued_constraints(
     if told.held_for is not None:
         note = f"units of `{worker_name(state, told.worker)}` are kept for it"
         yield Constraint("turn", "next", f"after job {told.held_for}", note=note)
+
+
+def _nobody(state: State, spec: Spec, told: Explanation) -> str:
+    """Say why no worker can run a job at present."""
+    if spec.worker is not None and spec.worker not in state.workers:
+        return f"worker `{spec.worker}`, the only one that may run it, is forgotten"
+    if not told.away:
+        return f"no worker of queue `{told.queue}` can run it at present"
+    resting = [one for one in told.away if state.workers[one].resting]
+    why = "drained" if len(resting) == len(told.away) else "away"
+    names = ", ".join(f"`{worker_name(state, one)}`" for one in told.away)
+    return f"{names} could run it and {'is' if len(told.away) == 1 else 'are'} {why}"
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:

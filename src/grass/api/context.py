@@ -3,10 +3,17 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from grass.broker.service import Broker
 from grass.settings import Settings, default_settings
+
+
+class DoorInfo(NamedTuple):
+    """How other machines reach this broker."""
+
+    address: str
+    pin: str
 
 
 class Context(NamedTuple):
@@ -20,9 +27,11 @@ class Context(NamedTuple):
     stop: Callable[[], None]
     settings: Settings = default_settings()
     """What the daemon was told; `settings.listed()` is for people to look at."""
+    door: DoorInfo | None = None
+    """None: only this machine is listened to."""
 
 
-def context_of(request: Request) -> Context:
+def context_of(request: HTTPConnection) -> Context:
     """Find the daemon that a request is for."""
     context = request.app.state.context
     assert isinstance(context, Context)

@@ -119,6 +119,8 @@ _JOB_FIELDS: dict[str, tuple[str, _Reader]] = {
     "name": ("name", _as_it_is),
     "begin_at": ("begin_at", checks.begin_at),
     "retries": ("retries", _retries),
+    "worker": ("worker", _as_it_is),
+    "labels": ("labels", checks.labels),
 }
 """What a body calls it, what the broker does, and how its value is read."""
 

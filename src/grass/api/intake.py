@@ -107,6 +107,8 @@ class _Intake:
             hold=bool(job.hold),
             at_most=None if self._array is None else self._array.at_most,
             max_fails=self._max_fails(job.max_fails),
+            worker=job.worker,
+            labels=checks.labels(job.labels),
             **_limits(job, chosen.grace_s),
         )
 

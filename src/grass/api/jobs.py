@@ -5,17 +5,23 @@ import time
 
 from starlette.requests import Request
 
-from grass.api.context import Context, context_of
+from grass.api.auth import actor, may
+from grass.api.context import context_of
 from grass.api.intake import enqueue_call
 from grass.api.interrupting import unless_interrupted
-from grass.api.peer import actor
-from grass.api.presenting import Document, job_document, outcome_document
+from grass.api.presenting import (
+    Document,
+    job_document,
+    outcome_document,
+    without_values,
+)
 from grass.api.queries import job_filter, number
 from grass.api.replies import EnqueuedReply
 from grass.api.schemas import EnqueueBody, WaitBody
 from grass.api.selecting import check_known, job_of, select
 from grass.broker.calls import Enqueued
 from grass.errors import TimedOut, UsageError
+from grass.model.rights import Right
 from grass.store.interface import JobDetails
 
 LARGEST_PAGE = 1000
@@ -41,14 +47,14 @@ async def page(request: Request) -> Document:
     if wanted.before is None and wanted.after is None:
         await check_known(request, query.getlist("select"))
     found = await context_of(request).broker.read(lambda db: db.jobs(wanted, limit + 1))
-    shown = await present(context_of(request), found[:limit])
+    shown = await present(request, found[:limit])
     more = found[limit - 1].job.id if len(found) > limit else None
     return {"jobs": shown, "next": more}
 
 
 async def one(request: Request) -> Document:
     """Read one job."""
-    (shown,) = await present(context_of(request), [await job_of(request)])
+    (shown,) = await present(request, [await job_of(request)])
     return shown
 
 
@@ -67,12 +73,17 @@ async def wait(request: Request, body: WaitBody) -> Document:
     return {"jobs": [outcome_document(job) for job in found]}
 
 
-async def present(context: Context, found: list[JobDetails]) -> list[Document]:
+async def present(request: Request, found: list[JobDetails]) -> list[Document]:
     """Give jobs as documents, in slices: a long page must not hold up starts."""
+    broker = context_of(request).broker
+    who, sees_all = actor(request), may(request, Right.OPERATE)
     shown: list[Document] = []
     for begin in range(0, len(found), SLICE):
-        state, now_s = context.broker.state, time.monotonic()
-        part = found[begin : begin + SLICE]
-        shown += [job_document(details, state, now_s) for details in part]
+        state, now_s = broker.state, time.monotonic()
+        for details in found[begin : begin + SLICE]:
+            document = job_document(details, state, now_s)
+            if not sees_all and details.job.owner != who:
+                document["command"] = without_values(details.job, document["command"])
+            shown.append(document)
         await asyncio.sleep(0)
     return shown

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from grass.model.rights import Right
+
 JSON = "application/json"
 
 
@@ -13,10 +15,14 @@ class Endpoint(NamedTuple):
 
     method: str
     path: str
+    right: Right | None
+    """What a caller needs; None: no token, because the body holds something else."""
     handler: Callable[..., Awaitable[object]]
     body: type[Any] | None = None
     reply: type[Any] | None = None
     media_type: str = JSON
+    own: Right | None = None
+    """Enough for a caller who touches only its own: jobs, or its worker's units."""
 
 
 def openapi(endpoints: Sequence[Endpoint], prefix: str, version: str) -> dict[str, Any]:

@@ -2,19 +2,15 @@
 
 uvicorn does not tell a route about its socket, so a thin subclass of its protocol looks
 once per connection and puts the identity into the request's scope. The socket lies in a
-directory of the owner's alone; the uid is checked all the same.
+directory of the owner's alone; the uid is checked all the same, by `auth`.
 """
 
 import asyncio
-import os
 import socket
 import struct
 from typing import Any
 
-from starlette.requests import Request
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-from grass.errors import Forbidden
 
 _CREDENTIALS = struct.Struct("3i")
 
@@ -25,6 +21,8 @@ LARGEST_HEAD = 2**20
 
 class PeerProtocol(HttpToolsProtocol):
     """HTTP on a Unix socket, with the caller's uid in `scope["state"]`."""
+
+    largest_head = LARGEST_HEAD
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Ask the kernel who connected."""
@@ -37,7 +35,7 @@ class PeerProtocol(HttpToolsProtocol):
         """Take what comes, unless it is a head without end."""
         self._head_bytes += len(data) if self._in_head else 0
         super().data_received(data)
-        if self._in_head and self._head_bytes > LARGEST_HEAD:
+        if self._in_head and self._head_bytes > self.largest_head:
             self.transport.close()
 
     def on_message_begin(self) -> None:
@@ -59,11 +57,3 @@ def _peer_uid(transport: asyncio.Transport) -> int | None:
     raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     _, uid, _ = _CREDENTIALS.unpack(raw)
     return int(uid)
-
-
-def actor(request: Request) -> str:
-    """Name the caller, or refuse: only the owner of the daemon and root may call."""
-    uid = request.scope.get("state", {}).get("uid")
-    if uid is None or uid not in (0, os.geteuid()):
-        raise Forbidden("this daemon belongs to another user")
-    return f"uid:{uid}"

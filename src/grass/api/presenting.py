@@ -7,9 +7,10 @@ come from memory.
 import os
 from typing import Any
 
-from grass.broker import units, waiting
+from grass.broker import fleet, units, waiting
 from grass.broker.state import State
 from grass.errors import NotFound
+from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue
@@ -35,7 +36,8 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
         "owner": job.owner,
         "queue": job.queue,
         "state": job.state,
-        "flags": _flags(job, last),
+        "flags": _flags(job, last, state),
+        "unreachable": _unreachable(job, last, state),
         "command": _command(job, spec, state),
         "shell": job.shell,
         "request": request_json(spec.request),
@@ -47,7 +49,7 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
         "reason": _reason(job, state, now_s),
         "priority": job.priority,
         "cwd": spec.cwd or _queue_directory(job, spec, state),
-        **_wishes(job, spec),
+        **_wishes(job, spec, state),
         "created_at": rfc3339(job.created_at),
         "started_at": rfc3339(job.started_at),
         "finished_at": rfc3339(job.finished_at),
@@ -58,7 +60,7 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
     }
 
 
-def _wishes(job: Job, spec: Spec) -> Document:
+def _wishes(job: Job, spec: Spec, state: State) -> Document:
     """Give what was asked for beyond command and request."""
     return {
         "index": job.index,
@@ -75,6 +77,8 @@ def _wishes(job: Job, spec: Spec) -> Document:
         "retry_lost": spec.retry_lost,
         "nice": spec.nice,
         "max_fails": spec.max_fails,
+        "wanted_worker": spec.worker and fleet.name_of(state, spec.worker),
+        "labels": list(spec.labels),
     }
 
 
@@ -91,14 +95,15 @@ def outcome_document(job: Job) -> Document:
 
 
 def worker_document(worker: Worker, state: State) -> Document:
-    """Give a worker's units: what there is, what is free, and where it comes from."""
+    """Give a worker: where it is, what it has, and what is free of that."""
     capacity = units.known_capacity(state, worker)
     free = state.scheduler.free(worker.id) if worker.connected else {}
     origins = units.origins(worker, capacity)
     return {
         "id": worker.id,
         "name": worker.name,
-        "connected": worker.connected,
+        **_whereabouts(worker, state),
+        "running": sum(one.worker == worker.id for one in state.attempts.values()),
         "capacity": units_json(capacity),
         "free": units_json(free),
         "origin": origins,
@@ -108,6 +113,21 @@ def worker_document(worker: Worker, state: State) -> Document:
             for kind, found in worker.found.items()
             if any(unit.details for unit in found.values())
         },
+    }
+
+
+def _whereabouts(worker: Worker, state: State) -> Document:
+    """Give whether a worker is there, and since when it is not."""
+    own = worker.connected and worker.id == state.home_worker
+    return {
+        "connected": worker.connected,
+        "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
+        "draining": worker.resting,
+        "address": worker.address,
+        "labels": list(worker.labels),
+        "lease_s": worker.lease_s,
+        # The worker of this very daemon has no need to say that it is there.
+        "heard_at": None if own else rfc3339(worker.heard_at),
     }
 
 
@@ -158,7 +178,15 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
     }
 
 
-def _flags(job: Job, last: Attempt | None) -> list[str]:
+def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
+    """Tell whether a running job's worker is not connected: nobody knows how it is."""
+    if last is None or job.state is not JobState.RUNNING:
+        return False
+    worker = state.workers.get(last.worker)
+    return worker is None or not worker.connected
+
+
+def _flags(job: Job, last: Attempt | None, state: State) -> list[str]:
     flags = []
     if job.state is JobState.RUNNING:
         if job.stopping_since is not None:
@@ -167,6 +195,8 @@ def _flags(job: Job, last: Attempt | None) -> list[str]:
             flags.append("starting")
         if job.suspended_since is not None:
             flags.append("suspended")
+        if _unreachable(job, last, state):
+            flags.append("unreachable")
     return flags
 
 
@@ -175,6 +205,14 @@ def _command(job: Job, spec: Spec, state: State) -> list[str]:
     queue = state.queues.get(job.queue)
     prefix = spec.prefix if queue is None or job.attempts else queue.prefix
     return [*prefix, *job.words]
+
+
+def without_values(job: Job, command: list[str]) -> list[str]:
+    """Leave out the values of environment variables that a command begins with."""
+    assignments, rest = split_assignments(job.words)
+    if not assignments or command != list(job.words):
+        return command
+    return [*(f"{name}=…" for name, _ in assignments), *rest]
 
 
 def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
@@ -208,8 +246,7 @@ def _worker_name(state: State, last: Attempt | None) -> str | None:
 
 def worker_name(state: State, worker: str) -> str:
     """Give the name of a worker whose id is known."""
-    known = state.workers.get(worker)
-    return known.name if known else worker
+    return fleet.name_of(state, worker)
 
 
 def _attempt(attempt: Attempt, state: State) -> Document:

@@ -2,7 +2,6 @@
 
 import json
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from grass.errors import GrassError
@@ -21,9 +20,3 @@ def problem_response(error: GrassError) -> Response:
         "hint": error.hint,
     }
     return Response(json.dumps(body), status_code=error.status, media_type=MEDIA_TYPE)
-
-
-async def on_grass_error(_request: Request, error: Exception) -> Response:
-    """Answer an error that a route raised on purpose."""
-    assert isinstance(error, GrassError)
-    return problem_response(error)

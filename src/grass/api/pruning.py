@@ -5,8 +5,9 @@ import time
 
 from starlette.requests import Request
 
+from grass.api.auth import actor
 from grass.api.context import context_of
-from grass.api.peer import actor
+from grass.api.owning import own_jobs
 from grass.api.replies import PrunedReply
 from grass.api.schemas import PruneBody, SelectBody
 from grass.api.selecting import select
@@ -31,13 +32,14 @@ async def prune(request: Request, body: PruneBody) -> PrunedReply:
 async def remove(request: Request, body: SelectBody) -> PrunedReply:
     """Forget these ended jobs, with their output."""
     broker, who = context_of(request).broker, actor(request)
-    ids = await select(request, body.select)
+    ids, left = await own_jobs(request, await select(request, body.select))
     unfinished = [job for job in ids if job in broker.state.jobs]
     if unfinished == ids and ids:
         raise _not_ended(unfinished)
-    total = PrunedReply(0, 0)
+    total = PrunedReply(0, 0, left)
     if unfinished:
-        total.warnings = [f"{len(unfinished)} jobs have not ended and were left alone"]
+        told = f"{len(unfinished)} jobs have not ended and were left alone"
+        total.warnings.append(told)
     async with broker.pruning:
         for begin in range(0, len(ids), BATCH):
             await _forget(broker, who, ids[begin : begin + BATCH], total)

@@ -78,6 +78,51 @@ class ConfigReply(msgspec.Struct):
     settings: list[SettingReply]
 
 
+class WorkersReply(msgspec.Struct):
+    """All workers that are known, here or away."""
+
+    workers: list[dict[str, Any]]
+
+
+class TokenReply(msgspec.Struct):
+    """A token or code, without its secret, which nobody here knows."""
+
+    name: str
+    role: str
+    code: bool
+    worker: str | None
+    """The name of the worker that it belongs to."""
+    created_at: str | None
+    created_by: str
+    expires_at: str | None
+    used_at: str | None
+
+
+class TokensReply(msgspec.Struct):
+    """All tokens and codes."""
+
+    tokens: list[TokenReply]
+
+
+class IssuedReply(msgspec.Struct):
+    """A new token, or a code; it is told once and never again."""
+
+    name: str
+    role: str
+    expires_at: str | None
+    token: str | None = None
+    code: str | None = None
+
+
+class JoinedReply(msgspec.Struct):
+    """A machine's own token, and the cluster that it belongs to now."""
+
+    name: str
+    role: str
+    token: str
+    cluster: str
+
+
 class Constraint(msgspec.Struct):
     """One thing a job needs before it starts, and how much of it there is."""
 

@@ -10,7 +10,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from grass.model.rights import DEFAULT_ROLE
+
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
+Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 Command = list[str] | str
@@ -50,6 +54,10 @@ class JobBody(msgspec.Struct, forbid_unknown_fields=True):
     retry_lost: int | None = None
     nice: int | None = None
     max_fails: int | None = None
+    worker: str | None = None
+    """The only worker that may run it, by name or id."""
+    labels: list[str] | None = None
+    """What a worker must say of itself to run it."""
 
 
 class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,6 +100,8 @@ class RerunBody(msgspec.Struct, forbid_unknown_fields=True):
     env: dict[str, str] | UnsetType = UNSET
     cwd: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
+    worker: str | UnsetType | None = UNSET
+    labels: list[str] | UnsetType | None = UNSET
 
 
 class EditBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -111,6 +121,8 @@ class EditBody(msgspec.Struct, forbid_unknown_fields=True):
     after: list[str] | UnsetType | None = UNSET
     begin_at: str | UnsetType | None = UNSET
     retries: int | UnsetType = UNSET
+    worker: str | UnsetType | None = UNSET
+    labels: list[str] | UnsetType | None = UNSET
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -179,7 +191,31 @@ class UnitBody(msgspec.Struct, forbid_unknown_fields=True):
     worker: str | None = None
 
 
+class DrainWorkerBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether a worker is to start nothing new."""
+
+    on: bool = True
+
+
 class StopBody(msgspec.Struct, forbid_unknown_fields=True):
     """How to stop the daemon."""
 
     jobs: bool = False
+
+
+class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A token to make, or a code that machines get theirs with."""
+
+    name: str | None = None
+    role: str = DEFAULT_ROLE
+    code: bool = True
+    hours: Hours | None = None
+    """How long it counts; without: a code for an hour, a token until revoked."""
+
+
+class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A machine that joins: its code, its name, and the id of its worker."""
+
+    code: Short
+    name: Short
+    worker: Short | None = None

@@ -10,6 +10,7 @@ from grass.broker import arrays, relay, waiting
 from grass.broker.outcomes import backoff_s, outcome, retried
 from grass.broker.state import State
 from grass.link.messages import (
+    CUT_OFF,
     RECALLED,
     Exited,
     Forget,
@@ -77,7 +78,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
     """Have the worker told to run an attempt; sending it again does no harm."""
     spec = state.specs[job.spec]
     view = _view(state, job, attempt.worker)
-    base_env = None if spec.base_env is None else state.envs[spec.base_env]
+    base_env = _base_env(state, spec, attempt)
     leader = None if attempt.after is None else state.attempts.get(attempt.after)
     state.send(
         attempt.worker,
@@ -110,6 +111,13 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
     )
 
 
+def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
+    """Give the caller's environment, which never leaves the caller's machine."""
+    if spec.base_env is None or attempt.worker != state.home_worker:
+        return None
+    return state.envs[spec.base_env]
+
+
 def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
     """Ask for a start back, instead of sending it, that this batch made needless.
 
@@ -133,9 +141,15 @@ def live(state: State, name: str) -> tuple[Job, Attempt] | None:
     return state.jobs[identity.job], attempt
 
 
-def started(state: State, message: Started) -> None:
+def _held_by(state: State, worker: str, name: str) -> tuple[Job, Attempt] | None:
+    """Find a live attempt, if it is this worker's: nobody speaks for another."""
+    found = live(state, name)
+    return found if found is not None and found[1].worker == worker else None
+
+
+def started(state: State, worker: str, message: Started) -> None:
     """Note that the process exists; nobody was promised this, so it may wait."""
-    found = live(state, message.attempt)
+    found = _held_by(state, worker, message.attempt)
     if found is None:
         return
     job, attempt = found
@@ -153,14 +167,17 @@ def started(state: State, message: Started) -> None:
 
 def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
+    found = _held_by(state, worker, message.attempt)
     state.send(worker, Forget([message.attempt]))
-    if message.attempt in state.foreign:
+    if state.foreign.get(message.attempt) == worker:
         del state.foreign[message.attempt]
         state.scheduler.release(message.attempt)
-    found = live(state, message.attempt)
     if found is None:
         return
     job, attempt = found
+    if message.reason == CUT_OFF:
+        # The same whether the broker hears of it in time or only counts the time.
+        message = replace(message, lost=True)
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
@@ -170,9 +187,9 @@ def exited(state: State, worker: str, message: Exited) -> None:
     _end(state, job, attempt, end, message)
 
 
-def returned(state: State, message: Returned) -> None:
+def returned(state: State, worker: str, message: Returned) -> None:
     """Queue a job again whose attempt the worker never started."""
-    found = live(state, message.attempt)
+    found = _held_by(state, worker, message.attempt)
     if found is None:
         return
     job, attempt = found

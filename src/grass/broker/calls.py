@@ -51,6 +51,10 @@ class Settings(msgspec.Struct, frozen=True):
     at_most: int | None = None
     """How many members of an array may run at a time."""
     max_fails: int | None = None
+    worker: str | None = None
+    """The only worker that may run it, by name or id."""
+    labels: tuple[str, ...] = ()
+    """What a worker must say of itself to run it."""
 
 
 class Found(msgspec.Struct):
@@ -167,8 +171,8 @@ class Edit(Reading):
     """Change jobs that have not started.
 
     `changes` may hold words, shell, name, queue, priority, request, after (as asked),
-    begin_at, time_limit_s, retries, cwd and env, with the values of `Settings`; and
-    request_also, which gives some kinds another amount.
+    begin_at, time_limit_s, retries, cwd, env, worker and labels, with the values of
+    `Settings`; and request_also, which gives some kinds another amount.
     """
 
     actor: str
@@ -212,12 +216,71 @@ class SetDrained(msgspec.Struct):
     drained: bool
 
 
+class SetResting(msgspec.Struct):
+    """Start nothing new on a worker, or again; running jobs finish."""
+
+    actor: str
+    worker: str
+    """By name or id."""
+    resting: bool
+
+
+class ForgetWorker(msgspec.Struct):
+    """Take a worker out that will not come back; what it ran is lost."""
+
+    actor: str
+    name: str
+    """Or its id."""
+
+
 class SetPaused(msgspec.Struct):
     """Stop or resume starting jobs, of one queue or of all."""
 
     actor: str
     paused: bool
     queue: str | None = None
+
+
+class NewToken(msgspec.Struct):
+    """Make a token, or a code that machines get theirs with."""
+
+    actor: str
+    role: str
+    hash: bytes
+    """Of the secret, which nobody but its holder knows."""
+    name: str | None = None
+    is_code: bool = False
+    expires_at: int | None = None
+
+
+class RevokeToken(msgspec.Struct):
+    """Have a token or a code count no more."""
+
+    actor: str
+    name: str
+
+
+class Enrol(msgspec.Struct):
+    """Exchange a code for a token of the machine's own."""
+
+    code: str
+    """The code's name; that its secret is known was seen before."""
+    name: str
+    worker: str | None
+    hash: bytes
+
+
+class BindToken(msgspec.Struct):
+    """Tie a token to the worker that uses it first."""
+
+    name: str
+    worker: str
+
+
+class TouchToken(msgspec.Struct):
+    """Note that a token is in use."""
+
+    name: str
 
 
 class Prune(Reading):
@@ -232,6 +295,8 @@ class FromWorker(msgspec.Struct):
 
     worker: str
     message: ToBroker
+    address: str | None = None
+    """Where it called from; None: from within this daemon."""
 
 
 class WorkerGone(msgspec.Struct):
@@ -259,7 +324,14 @@ Call = (
     | AddUnits
     | RemoveUnit
     | SetDrained
+    | SetResting
+    | ForgetWorker
     | SetPaused
+    | NewToken
+    | RevokeToken
+    | Enrol
+    | BindToken
+    | TouchToken
     | Prune
     | FromWorker
     | WorkerGone
@@ -281,6 +353,14 @@ class Done(msgspec.Struct):
     jobs: list[int] = []
     warnings: list[str] = []
     changed: bool = True
+
+
+class Issued(msgspec.Struct):
+    """The reply to `NewToken` and `Enrol`."""
+
+    name: str
+    role: str
+    expires_at: int | None
 
 
 class Pruned(msgspec.Struct):

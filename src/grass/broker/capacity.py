@@ -6,8 +6,8 @@ A unit that is removed or drained takes nothing new; who holds it finishes. `gpu
 
 from contextlib import suppress
 
-from grass.broker import units
-from grass.broker.calls import AddUnits, Done, RemoveUnit, SetDrained
+from grass.broker import fleet, relay, units
+from grass.broker.calls import AddUnits, Done, RemoveUnit, SetDrained, SetResting
 from grass.broker.state import State
 from grass.errors import NotFound, Refused
 from grass.model.worker import Worker
@@ -60,6 +60,21 @@ def set_drained(state: State, call: SetDrained) -> Done:
     unit = f"{call.kind}:{call.unit}"
     done = _changed(state, worker, call.actor, event, {"unit": unit})
     done.changed = before != call.drained
+    return done
+
+
+def set_resting(state: State, call: SetResting) -> Done:
+    """Start nothing new on a whole worker, or again."""
+    worker = fleet.find(state, call.worker)
+    before, worker.resting = worker.resting, call.resting
+    if call.resting:
+        handed = [job for job in state.handed if job in state.attempts]
+        relay.recall(
+            state, [job for job in handed if state.attempts[job].worker == worker.id]
+        )
+    event = "drained" if call.resting else "undrained"
+    done = _changed(state, worker, call.actor, event, {"name": worker.name})
+    done.changed = before != call.resting
     return done
 
 

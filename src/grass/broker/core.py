@@ -16,9 +16,14 @@ from grass.broker import (
     capacity,
     edits,
     enqueue,
+    forgetting,
+    leases,
     queues,
     relay,
+    reports,
     settle,
+    tokens,
+    units,
     verbs,
     waiting,
 )
@@ -28,6 +33,8 @@ from grass.errors import ProtocolError
 from grass.link.messages import Exited, Hello, Returned, Started
 from grass.model.lifecycle import JobState
 from grass.store.interface import Snapshot
+
+MINUTE_US = 60 * 1_000_000
 
 
 class BrokerCore:
@@ -53,6 +60,13 @@ class BrokerCore:
             calls.AddUnits: capacity.add,
             calls.RemoveUnit: capacity.remove,
             calls.SetDrained: capacity.set_drained,
+            calls.SetResting: capacity.set_resting,
+            calls.ForgetWorker: forgetting.forget,
+            calls.NewToken: tokens.new,
+            calls.RevokeToken: tokens.revoke,
+            calls.Enrol: tokens.enrol,
+            calls.BindToken: tokens.bind,
+            calls.TouchToken: tokens.touch,
             calls.Prune: _prune,
             calls.FromWorker: _from_worker,
             calls.WorkerGone: _worker_gone,
@@ -83,6 +97,8 @@ class BrokerCore:
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
         state = self.state
+        if state.absences:
+            leases.run_out(state, now_s)
         for placement in state.scheduler.decide(now_s):
             attempts.place(state, placement)
             state.leaders.append(placement.job)
@@ -108,8 +124,17 @@ class BrokerCore:
 
     def wake_at(self) -> float | None:
         """Tell when to decide again though nothing happened."""
-        known = [self.state.scheduler.wake_at(), relay.wake_at(self.state)]
+        state = self.state
+        known = [state.scheduler.wake_at(), relay.wake_at(state), leases.wake_at(state)]
         return min((at for at in known if at is not None), default=None)
+
+    def heard(self, worker: str, now_us: int) -> None:
+        """Note that a worker was heard of; written along with others once a minute."""
+        known = self.state.workers.get(worker)
+        if known is not None:
+            if (known.heard_at or 0) // MINUTE_US != now_us // MINUTE_US:
+                self.state.changes.workers[worker] = known
+            known.heard_at = now_us
 
     def next_time(self) -> int | None:
         """Tell for which time of the wall clock the next job waits."""
@@ -122,9 +147,13 @@ class BrokerCore:
     def _publish(self) -> None:
         """Tell a fresh scheduler all that the store remembers.
 
-        Workers are added when they call: until then their units are held, not offered.
+        Workers are added when they call: until then it is known what they have, and
+        their units are held, not offered.
         """
         state = self.state
+        for worker in state.workers.values():
+            units.publish(state, worker)
+            leases.gone(state, worker)
         for queue in state.queues.values():
             queues.publish(state, queue)
         state.scheduler.set_paused(state.paused)
@@ -150,15 +179,18 @@ class BrokerCore:
 
 
 def _from_worker(state: State, call: FromWorker) -> None:
+    reports.check(call.message)
     match call.message:
         case Hello():
-            settle.hello(state, call.message)
+            if call.message.worker != call.worker:
+                raise ProtocolError("a worker says hello for another one")
+            settle.hello(state, call.message, call.address)
         case Started():
-            attempts.started(state, call.message)
+            attempts.started(state, call.worker, call.message)
         case Exited():
             attempts.exited(state, call.worker, call.message)
         case Returned():
-            attempts.returned(state, call.message)
+            attempts.returned(state, call.worker, call.message)
         case _:
             raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from grass.broker import arrays, attempts, queues, waiting
+from grass.broker import arrays, attempts, fleet, queues, waiting
 from grass.broker.arrivals import Prepared
 from grass.broker.calls import Done, Edit, Found, Rerun
 from grass.broker.enqueue import LARGEST_PRIORITY, check_words, ends_of, known_kinds
 from grass.broker.state import State
 from grass.broker.verbs import MOST_WARNINGS
-from grass.errors import Busy, NeverFits, NotFound, Refused, UsageError
+from grass.errors import Busy, NotFound, Refused, UsageError
 from grass.model import dependencies, placeholders
 from grass.model.commands import is_shell_line
 from grass.model.dependencies import After
@@ -27,7 +27,16 @@ from grass.model.queue import Queue
 
 _NOT_STARTED = (JobState.HELD, JobState.WAITING, JobState.QUEUED)
 _OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
-_OF_THE_SPEC = ("request", "begin_at", "time_limit_s", "retries", "cwd", "env")
+_OF_THE_SPEC = (
+    "request",
+    "begin_at",
+    "time_limit_s",
+    "retries",
+    "cwd",
+    "env",
+    "worker",
+    "labels",
+)
 _THIS_CALL = 0
 """Holds what is remembered of other jobs while a call is applied; no job has it."""
 
@@ -213,6 +222,10 @@ class _Change:
             other["request"] = tuple(sorted(left))
         if "env" in other:
             other["env"] = (*spec.env, *other["env"])
+        if other.get("worker") is not None:
+            other["worker"] = fleet.find(self._state, other["worker"]).id
+        if "labels" in other:
+            other["labels"] = tuple(sorted(set(other["labels"])))
         if self._after is not None:
             other["after"] = self._after
         return structs.replace(spec, **other) if other else spec
@@ -223,9 +236,7 @@ def _check_fit(
 ) -> None:
     if abs(own.get("priority", 0)) > LARGEST_PRIORITY:
         raise UsageError(f"priority {own['priority']} is out of range")
-    problem = state.scheduler.never_fits(queue.name, spec.request)
-    if problem is not None:
-        raise NeverFits(problem, "see `grass show` for what there is")
+    fleet.check_fit(state, queue, spec)
     kinds = known_kinds(state)
     prepared = Prepared(queue.name, queue.prefix, spec.request, spec, kinds)
     check_words(own.get("words", job.words), prepared)

@@ -6,11 +6,11 @@ thousand adds none. Jobs that share settings share one checked spec.
 
 from msgspec.structs import replace
 
-from grass.broker import arrivals, queues, waiting
+from grass.broker import arrivals, fleet, queues, waiting
 from grass.broker.arrivals import Arrival, Prepared
 from grass.broker.calls import Enqueue, Enqueued, Found, NewJob, Settings
 from grass.broker.state import State
-from grass.errors import GrassError, NeverFits, Refused, UsageError
+from grass.errors import GrassError, Refused, UsageError
 from grass.model import dependencies, placeholders
 from grass.model.commands import split_assignments
 from grass.model.job import (
@@ -115,10 +115,8 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
     if abs(settings.priority) > LARGEST_PRIORITY:
         raise UsageError(f"priority {settings.priority} is out of range")
     request = _request(queue, settings)
-    problem = state.scheduler.never_fits(queue.name, request)
-    if problem is not None:
-        raise NeverFits(problem, "see `grass show` for what there is")
     spec = _spec(state, queue, settings, request)
+    fleet.check_fit(state, queue, spec)
     waiting.check(state, spec.after, ends)
     kinds = known_kinds(state)
     if not settings.raw:
@@ -136,6 +134,7 @@ def _request(queue: Queue, settings: Settings) -> Request:
 
 def _spec(state: State, queue: Queue, settings: Settings, request: Request) -> Spec:
     limit, grace_s = settings.max_output, settings.grace_s
+    named = settings.worker
     return Spec(
         request=request,
         prefix=queue.prefix,
@@ -159,6 +158,8 @@ def _spec(state: State, queue: Queue, settings: Settings, request: Request) -> S
         nice=settings.nice,
         at_most=settings.at_most,
         max_fails=settings.max_fails,
+        worker=None if named is None else fleet.find(state, named).id,
+        labels=tuple(sorted(set(settings.labels))),
     )
 
 

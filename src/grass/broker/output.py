@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import count
 
 from grass.errors import NoDaemon, NotFound
+from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
     OutputData,
@@ -16,11 +17,10 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.link.pair import LinkEnd
 
 PIECE = 64 * 1024
 
-LinkOf = Callable[[str], LinkEnd[ToWorker, ToBroker] | None]
+LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
 
 class OutputStreams:
@@ -30,7 +30,7 @@ class OutputStreams:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
         self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[OutputData]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[OutputData]]] = {}
 
     async def read(
         self, worker: str, path: str, offset: int, *, wait: bool, length: int = PIECE
@@ -41,10 +41,10 @@ class OutputStreams:
         """
         link = self._link_of(worker)
         if link is None:
-            raise NoDaemon("the worker that holds this output is not connected")
+            raise _away()
         stream = next(self._numbers)
         answer = asyncio.get_running_loop().create_future()
-        self._waiting[stream] = answer
+        self._waiting[stream] = worker, answer
         link.send(ReadOutput(stream, path, offset, length, wait))
         try:
             data: OutputData = await answer
@@ -56,8 +56,18 @@ class OutputStreams:
             raise NotFound(f"the output file {path} is gone")
         return data.data
 
-    def arrived(self, data: OutputData) -> None:
+    def arrived(self, worker: str, data: OutputData) -> None:
         """Take a worker's answer; one that nobody waits for any more is dropped."""
-        answer = self._waiting.get(data.stream)
-        if answer is not None and not answer.done():
+        asked, answer = self._waiting.get(data.stream, ("", None))
+        if answer is not None and asked == worker and not answer.done():
             answer.set_result(data)
+
+    def gone(self, worker: str) -> None:
+        """Tell those who wait for a worker that it will not answer."""
+        for asked, answer in self._waiting.values():
+            if asked == worker and not answer.done():
+                answer.set_exception(_away())
+
+
+def _away() -> NoDaemon:
+    return NoDaemon("the worker that holds this output is not connected")

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from grass.broker import arrays, relay, units
+from grass.broker import arrays, fleet, relay, units
 from grass.broker.calls import CreateQueue, DeleteQueue, Done, EditQueue, SetPaused
 from grass.broker.state import State
 from grass.errors import NeverFits, NotFound, Refused, UsageError
@@ -12,7 +12,7 @@ from grass.model.queue import Queue, View
 from grass.model.resources import Capacity, Request, check_name
 from grass.model.worker import Worker
 
-_OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
+OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
 
 
 def find(state: State, name: str) -> Queue:
@@ -49,6 +49,8 @@ def create(state: State, call: CreateQueue) -> Done:
     if queue is not None and worker.id in queue.views:
         _check_same(queue, queue.views[worker.id], view, call)
         return Done(changed=False)
+    if queue is not None and queue.views:
+        _check_agrees(state, queue, call)
     known = units.known_capacity(state, worker)
     units.check_view(known, call.capacity, call.name)
     _check_default(known, call.capacity, call.default_request)
@@ -60,7 +62,7 @@ def create(state: State, call: CreateQueue) -> Done:
 def edit(state: State, call: EditQueue) -> Done:
     """Change a queue, and a worker's view of it; what is not named stays."""
     queue, changes = find(state, call.name), dict(call.changes)
-    ours = {name: changes.pop(name) for name in _OF_THE_QUEUE if name in changes}
+    ours = {name: changes.pop(name) for name in OF_THE_QUEUE if name in changes}
     worker = _worker(state, call.worker)
     if changes and call.name == DEFAULT_QUEUE:
         raise Refused("the queue `default` sees every unit and has no command")
@@ -88,33 +90,65 @@ def delete(state: State, call: DeleteQueue) -> Done:
     queue = find(state, call.name)
     if call.name == DEFAULT_QUEUE:
         raise Refused("the queue `default` cannot be deleted")
-    unfinished = sum(job.queue == call.name for job in state.jobs.values())
-    unfinished += sum(
-        job.settings.queue == call.name
-        for arrival in state.arriving
-        for job in arrival.call.jobs
-    )
+    if queue.views and call.worker not in queue.views:
+        others = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
+        raise NotFound(
+            f"this machine has no part in queue `{call.name}`", f"it is on: {others}"
+        )
+    unfinished = _kept_by(state, queue, call.worker)
     if unfinished:
         raise Refused(
             f"queue `{call.name}` has {unfinished} unfinished"
             f" job{'s' if unfinished > 1 else ''}",
             f"`grass cancel queue:{call.name}` first, or wait for them",
         )
-    queue.views.pop(call.worker, None)
-    state.changes.views.pop((call.name, call.worker), None)
-    state.changes.removed_views.append((call.name, call.worker))
-    state.scheduler.set_view(call.name, call.worker, None)
+    _drop_view(state, queue, call.worker)
     if not queue.views:
-        del state.queues[call.name]
-        state.changes.queues.pop(call.name, None)
-        state.changes.removed_queues.append(call.name)
-        state.scheduler.remove_queue(call.name)
+        _drop(state, queue)
     worker = state.workers.get(call.worker)
     if worker is not None:
         units.forget_drained(state, worker)
         units.publish(state, worker)
     state.note_by(call.actor, "queue-deleted", queue=call.name)
     return Done()
+
+
+def _kept_by(state: State, queue: Queue, worker: str) -> int:
+    """Count the jobs that need a view: all with the last one, else those that run."""
+    if not queue.views.keys() - {worker}:
+        return _unfinished(state, queue)
+    held = (one.job for one in state.attempts.values() if one.worker == worker)
+    return sum(state.jobs[job].queue == queue.name for job in held)
+
+
+def drop_views(state: State, worker: Worker) -> None:
+    """Remove all views of a worker, and the queues that nothing is left of."""
+    for queue in [one for one in state.queues.values() if worker.id in one.views]:
+        _drop_view(state, queue, worker.id)
+        if not queue.views and not _unfinished(state, queue):
+            _drop(state, queue)
+
+
+def _drop_view(state: State, queue: Queue, worker: str) -> None:
+    queue.views.pop(worker, None)
+    state.changes.views.pop((queue.name, worker), None)
+    state.changes.removed_views.append((queue.name, worker))
+    state.scheduler.set_view(queue.name, worker, None)
+
+
+def _drop(state: State, queue: Queue) -> None:
+    del state.queues[queue.name]
+    state.changes.queues.pop(queue.name, None)
+    state.changes.removed_queues.append(queue.name)
+    state.scheduler.remove_queue(queue.name)
+
+
+def _unfinished(state: State, queue: Queue) -> int:
+    """Count the jobs of a queue that have not ended, those on their way in included."""
+    arriving = (job for arrival in state.arriving for job in arrival.call.jobs)
+    return sum(job.queue == queue.name for job in state.jobs.values()) + sum(
+        job.settings.queue == queue.name for job in arriving
+    )
 
 
 def set_paused(state: State, call: SetPaused) -> Done:
@@ -158,9 +192,10 @@ def _add(
     if queue is None:
         queue = Queue(call.name, state.now_us)
         state.queues[call.name] = queue
-    queue.default_request = call.default_request
-    queue.max_running = call.max_running
-    queue.max_fails = call.max_fails
+    for name in OF_THE_QUEUE:
+        # What another worker's view came with stays unless this one says otherwise.
+        if getattr(call, name) is not None:
+            setattr(queue, name, getattr(call, name))
     queue.views[worker.id] = view
     state.changes.queues[queue.name] = queue
     state.changes.views[queue.name, worker.id] = view
@@ -185,6 +220,25 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
             f"queue `{queue.name}` exists with another {' and '.join(differing)}",
             f"`grass delete-queue {queue.name}` first",
         )
+
+
+def _check_agrees(state: State, queue: Queue, call: CreateQueue) -> None:
+    """Refuse a view that would make another queue of it for other workers' jobs."""
+    others = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
+    if bool(queue.prefix) != bool(call.prefix):
+        has = "a" if queue.prefix else "no"
+        raise Refused(
+            f"queue `{queue.name}` has {has} command on {others}",
+            "a queue has one everywhere or nowhere; choose another name",
+        )
+    for name in OF_THE_QUEUE:
+        asked = getattr(call, name)
+        if asked is not None and asked != getattr(queue, name):
+            raise Refused(
+                f"queue `{queue.name}` exists on {others} with another"
+                f" {name.replace('_', ' ')}",
+                f"leave it out, or `grass edit-queue {queue.name}` first",
+            )
 
 
 def _check_default(

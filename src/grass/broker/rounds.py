@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from grass.broker import arrivals, attempts
 from grass.broker.arrivals import Arrival
-from grass.broker.calls import Call, Reading, Tick
+from grass.broker.calls import Call, FromWorker, Reading, Tick
 from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
 from grass.broker.state import CALLS_KEPT_US, Effects
@@ -117,6 +117,8 @@ class Rounds:
         self._unread: deque[Reading] = deque()
         self._arriving: list[tuple[Arrival, Reply]] = []
         self._pause_s = FIRST_PAUSE_S
+        self._unheard: dict[str, None] = {}
+        """Workers whose words were dropped, and that memory may not know."""
 
     @property
     def idle(self) -> bool:
@@ -141,7 +143,7 @@ class Rounds:
                 self._answer(applied)
                 self._outside.wake(self.core.state.moved)
                 self.core.state.moved = set()
-                self._outside.wake_at(self.core.next_time())
+                self._plan()
                 return
             effects = self.core.take()
             self.committing = effects.moved
@@ -204,6 +206,10 @@ class Rounds:
             self._outside.send(worker, said)
         self._outside.wake(effects.moved)
         self._outside.committed(effects.ended)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Have the core look again when it wants to though nothing happens."""
         self._outside.wake_at(self.core.next_time())
         wake_at = self.core.wake_at()
         if wake_at is not None:
@@ -234,7 +240,14 @@ class Rounds:
         for reply in waiting:
             if reply is not None:
                 self._outside.answer(reply, error)
+        home_worker = self.core.state.home_worker
+        self._unheard.update(
+            (one.call.worker, None)
+            for one in applied
+            if isinstance(one.call, FromWorker)
+        )
         self.core = yield from self._rebuilt()
+        self.core.state.home_worker = home_worker
         self.committing = set()
         self._outside.later(self._pause_s, self._ask_for_reports)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
@@ -253,8 +266,9 @@ class Rounds:
                 return core
 
     def _ask_for_reports(self) -> None:
-        for worker in self.core.state.workers:
+        for worker in {**self._unheard, **self.core.state.workers}:
             self._outside.send(worker, Resync())
+        self._unheard.clear()
 
     def _given_up(self) -> list[Reply]:
         """Take out the calls whose jobs could not be read."""

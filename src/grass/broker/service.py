@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from grass.broker import relay
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.links import Caller, Links
 from grass.broker.output import OutputStreams
 from grass.broker.rounds import Commit, Pause, Read, Rounds, Step, loaded
 from grass.broker.state import State
@@ -20,16 +21,16 @@ from grass.broker.waiters import Waiters
 from grass.broker.wallclock import WallClock
 from grass.broker.writer import Writer
 from grass.errors import GrassError, StorageError
+from grass.link.channel import Link
 from grass.link.messages import (
     Exited,
-    Hello,
+    Heartbeat,
     OutputData,
     Started,
     ToBroker,
     ToWorker,
     Welcome,
 )
-from grass.link.pair import LinkEnd
 from grass.model.job import Job
 from grass.store import Store
 
@@ -52,7 +53,7 @@ class Broker:
         self._is_fatal = is_fatal
         self._rounds = Rounds(loaded(_now_us())(store), self)
         self._arrived = asyncio.Event()
-        self._links: dict[str, LinkEnd[ToWorker, ToBroker]] = {}
+        self._links = Links(self)
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
@@ -60,7 +61,7 @@ class Broker:
         self._wall_clock = WallClock(self._tick)
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
-        self.output = OutputStreams(self._links.get)
+        self.output = OutputStreams(self._link_of)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
@@ -119,16 +120,34 @@ class Broker:
 
     # What workers say.
 
-    def serve(self, link: LinkEnd[ToWorker, ToBroker]) -> None:
-        """Listen to one worker until its link closes."""
-        caller = _Caller(self, link)
+    def serve(
+        self,
+        link: Link[ToWorker, ToBroker],
+        *,
+        worker: str | None = None,
+        address: str | None = None,
+    ) -> None:
+        """Listen to one worker until its link closes.
+
+        Only `worker` may speak there, where one is named. A link without an address
+        leads to the worker in this very daemon.
+        """
+        caller = self._links.open(link, worker, address)
         link.listen(caller.arrived, caller.ended)
 
-    def heard(self, worker: str, messages: list[ToBroker]) -> None:
+    def hang_up(self, worker: str) -> None:
+        """Close a worker's link now, whatever is still under way on it."""
+        self._links.hang_up(worker)
+
+    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
+        worker = caller.worker
+        self._rounds.core.heard(worker, _now_us())
         for message in messages:
-            if isinstance(message, OutputData):
-                self.output.arrived(message)
+            if isinstance(message, Heartbeat):
+                caller.answer(message, self.state.workers.get(worker))
+            elif isinstance(message, OutputData):
+                self.output.arrived(worker, message)
             elif isinstance(message, Started):
                 # Nobody waits for this but the curious: it goes along with the next
                 # round, which for a short job is its end.
@@ -138,17 +157,22 @@ class Broker:
                 self._rounds.post(FromWorker(worker, message))
                 self.wake_within(GATHER_S)
             else:
-                self._post(FromWorker(worker, message), None)
+                self._post(FromWorker(worker, message, caller.address), None)
 
-    def connected(self, worker: str, link: LinkEnd[ToWorker, ToBroker]) -> None:
-        """Send to this worker over this link from now on."""
-        self._links[worker] = link
+    def connected(self, caller: Caller) -> None:
+        """Note that a worker speaks on another link than before."""
+        self.output.gone(caller.worker)
+        if caller.address is None:
+            self.state.home_worker = caller.worker
 
-    def disconnected(self, worker: str, link: LinkEnd[ToWorker, ToBroker]) -> None:
-        """Note that a link ended, unless the worker has called again since."""
-        if self._links.get(worker) is link:
-            del self._links[worker]
-            self._post(WorkerGone(worker), None)
+    def disconnected(self, worker: str) -> None:
+        """Note that a worker's link ended."""
+        self.output.gone(worker)
+        self._post(WorkerGone(worker), None)
+
+    def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:
+        caller = self._links.of(worker)
+        return None if caller is None else caller.link
 
     def _may_wait(self, message: Exited) -> bool:
         return relay.may_wait(self.state, message.attempt)
@@ -162,6 +186,8 @@ class Broker:
     async def run(self) -> None:
         """Own the core until cancelled; raise if the store cannot go on."""
         writer = Writer(self._store)
+        # The clocks of those who are away begin to run.
+        self._post(Tick(), None)
         try:
             while True:
                 await self._arrived.wait()
@@ -220,9 +246,7 @@ class Broker:
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Say something to a worker, if it is connected."""
-        link = self._links.get(worker)
-        if link is not None:
-            link.send(message)
+        self._links.send(worker, message)
         if isinstance(message, Welcome):
             self._welcomed.setdefault(worker, asyncio.Event()).set()
 
@@ -265,25 +289,6 @@ class Broker:
     def _tick(self) -> None:
         self._timer = None
         self._post(Tick(), None)
-
-
-class _Caller:
-    """The broker's side of one link: knows who speaks once it has said hello."""
-
-    def __init__(self, broker: Broker, link: LinkEnd[ToWorker, ToBroker]) -> None:
-        self._broker = broker
-        self._link = link
-        self._worker = ""
-
-    def arrived(self, messages: list[ToBroker]) -> None:
-        for message in messages:
-            if isinstance(message, Hello):
-                self._worker = message.worker
-                self._broker.connected(self._worker, self._link)
-        self._broker.heard(self._worker, messages)
-
-    def ended(self) -> None:
-        self._broker.disconnected(self._worker, self._link)
 
 
 def _now_us() -> int:

@@ -10,7 +10,7 @@ it belongs to another database.
 
 from collections.abc import Container
 
-from grass.broker import attempts, relay, units, verbs
+from grass.broker import attempts, fleet, leases, relay, units, verbs
 from grass.broker.state import State
 from grass.link.messages import Hello, Report, Stop, Welcome
 from grass.model.ids import attempt_id
@@ -20,34 +20,49 @@ from grass.model.resources import Allocation
 from grass.model.worker import Worker
 
 
-def hello(state: State, message: Hello) -> None:
+def hello(state: State, message: Hello, address: str | None = None) -> None:
     """Take a worker in, and bring both sides to one view."""
     worker = state.workers.get(message.worker)
-    known = worker is not None
-    if worker is None:
-        worker = Worker(message.worker, message.name)
-        state.workers[worker.id] = worker
-    rebooted = known and worker.boot != message.boot
-    worker.name, worker.boot, worker.found = message.name, message.boot, message.found
-    worker.connected = True
-    state.changes.workers[worker.id] = worker
-    state.urgent = True
-    state.send(worker.id, Welcome(state.cluster))
+    rebooted = worker is not None and worker.boot != message.boot
+    worker = _taken_in(state, message)
+    worker.address = address
+    leases.back(state, worker.id)
+    state.send(worker.id, Welcome(state.cluster, at=message.at))
     units.publish(state, worker)
     state.note("worker-connected", worker=worker.id, name=worker.name)
     _settle(state, message, rebooted)
 
 
+def _taken_in(state: State, message: Hello) -> Worker:
+    """Note all that a worker says of itself."""
+    name = fleet.name_for(state, message.worker, message.name)
+    worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
+    worker.name, worker.boot, worker.found = name, message.boot, message.found
+    worker.labels = tuple(sorted(set(message.labels)))
+    worker.lease_s = message.lease_s
+    worker.connected, worker.heard_at = True, state.now_us
+    state.changes.workers[worker.id] = worker
+    if worker.id in state.changes.removed_workers:
+        state.changes.removed_workers.remove(worker.id)
+    state.urgent = True
+    return worker
+
+
 def gone(state: State, worker: str) -> None:
     """Note that a worker's link ended; its attempts stay as they are."""
-    if worker in state.workers:
-        state.workers[worker].connected = False
-        state.scheduler.remove_worker(worker)
+    known = state.workers.get(worker)
+    if known is None or not known.connected:
+        return
+    known.connected = False
+    state.scheduler.remove_worker(worker)
+    leases.gone(state, known)
+    state.changes.workers[worker] = known
+    state.note("worker-disconnected", worker=worker, name=known.name)
 
 
 def _settle(state: State, message: Hello, rebooted: bool) -> None:
     for begun in message.started:
-        attempts.started(state, begun)
+        attempts.started(state, message.worker, begun)
     for ended in message.exited:
         attempts.exited(state, message.worker, ended)
     reported = {report.attempt: report for report in message.running}

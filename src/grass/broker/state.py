@@ -47,6 +47,16 @@ class Effects(msgspec.Struct):
     """Jobs that ended."""
 
 
+class Absence(msgspec.Struct):
+    """A worker with a lease that is gone."""
+
+    lease_s: float
+    since_s: float | None = None
+    """When that was noticed, by the clock of decisions; None: just now."""
+    next_s: float | None = None
+    """When the next of its attempts must be over."""
+
+
 class Group(msgspec.Struct):
     """Jobs of one spec, which wait for the same others."""
 
@@ -93,6 +103,10 @@ class State:
         self.counts = dict.fromkeys(JobState, 0)
         self.counts.update({JobState(k): n for k, n in snapshot.counts.items()})
         self.output_bytes = snapshot.output_bytes
+        self.home_worker: str | None = None
+        """The worker in the broker's own daemon; callers' environments go there."""
+        self.absences: dict[str, Absence] = {}
+        """Workers that end their attempts by themselves while they are cut off."""
         self.foreign: dict[str, str] = {}
         """Attempts of another database that still hold units here: id to worker."""
         self.arriving: list[Arrival] = []
@@ -106,6 +120,7 @@ class State:
         self.waits = Waits(settled=dict(snapshot.settled))
         self.arrays: dict[int, ArrayState] = {}
         self.array_fails = dict(snapshot.arrays)
+        self.tokens = {token.name: token for token in snapshot.tokens}
         self.ended: list[Job] = []
         self.scheduler = Scheduler()
         self._start_batch()

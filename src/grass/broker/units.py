@@ -76,20 +76,23 @@ def forget_drained(state: State, worker: Worker) -> None:
     }
     for kind, names in worker.drained.items():
         for name in set(names) - set(left[kind]):
-            if worker.connected:
-                state.scheduler.drain(worker.id, kind, name, False)
+            state.scheduler.drain(worker.id, kind, name, False)
     worker.drained = {kind: names for kind, names in left.items() if names}
     state.changes.workers[worker.id] = worker
 
 
 def publish(state: State, worker: Worker) -> None:
-    """Tell the scheduler, and the worker itself, what it has; only while it is here."""
+    """Tell the scheduler what a worker has, and while it is here the worker too."""
+    capacity, labels = known_capacity(state, worker), frozenset(worker.labels)
+    state.scheduler.know_worker(worker.id, capacity, labels)
+    if worker.connected and not worker.resting:
+        state.scheduler.add_worker(worker.id, capacity, labels)
+    else:
+        state.scheduler.remove_worker(worker.id)
+    for kind, names in worker.drained.items():
+        for name in names:
+            state.scheduler.drain(worker.id, kind, name, True)
     if worker.connected:
-        capacity = known_capacity(state, worker)
-        state.scheduler.add_worker(worker.id, capacity)
-        for kind, names in worker.drained.items():
-            for name in names:
-                state.scheduler.drain(worker.id, kind, name, True)
         state.send(worker.id, Units(capacity))
 
 

@@ -115,6 +115,8 @@ def stand_in_line(state: State, job: Job) -> None:
         job.queue,
         spec.request,
         job.priority,
+        worker=spec.worker,
+        labels=frozenset(spec.labels),
         limiter=arrays.limiter_of(job, spec),
     )
 

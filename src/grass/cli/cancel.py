@@ -30,7 +30,7 @@ def run(words: list[str]) -> int:
     """End the selected jobs."""
     values, select = read(OPTIONS, words)
     how = _ladder(values)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         choice = choose(client, VERB, values, select)
         if choice is None:
             return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.drain import check_unit
+from grass.cli.drain import check_unit, owner
 from grass.cli.options import JSON, Command, Option, Values, at_most, one_word, read
 from grass.cli.printing import print_document, printable, say, warn
 from grass.client.client import Client
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from grass.client.wire import Document
 
 OPTIONS = (
-    Option("--worker", "NAME", "only this worker (default: the daemon's)"),
+    Option("--worker", "WORKER", "this worker of the broker (default: this machine)"),
     JSON,
 )
 
@@ -32,8 +32,8 @@ def run(words: list[str]) -> int:
 
 def _show(values: Values, rest: list[str]) -> int:
     at_most(rest, 0)
-    with Client() as client:
-        workers = _chosen(client.overview()["workers"], values.text("worker"))
+    with Client(broker=owner(values)) as client:
+        workers = _chosen(client.workers()["workers"], values.text("worker"))
     if values.has("json"):
         print_document({"workers": workers})
         return 0
@@ -57,14 +57,14 @@ def _chosen(workers: list[Document], name: str | None) -> list[Document]:
 
 def _add(values: Values, rest: list[str]) -> int:
     capacity = one_word(rest, "the capacity")
-    with Client() as client:
+    with Client(broker=owner(values)) as client:
         done = client.add_capacity(capacity, values.text("worker"))
     return _report(values, done, f"added {capacity}", f"{capacity} was there already")
 
 
 def _remove(values: Values, rest: list[str]) -> int:
     unit = check_unit(one_word(rest, "the unit"))
-    with Client() as client:
+    with Client(broker=owner(values)) as client:
         done = client.remove_capacity(unit, values.text("worker"))
     return _report(values, done, f"removed {unit}", f"{unit} is on its way out already")
 
@@ -80,7 +80,7 @@ def _report(values: Values, done: Document, changed: str, unchanged: str) -> int
 
 
 COMMAND = Command(
-    usage="[--worker NAME] [--json] [show | add CAPACITY | remove KIND:UNIT]",
+    usage="[--worker WORKER] [--json] [show | add CAPACITY | remove KIND:UNIT]",
     about=(
         "Show the units of workers, add units that were not found, or take away those "
         "that were added. A unit that a job holds goes when the job has ended."

@@ -25,6 +25,7 @@ ENDED = ("succeeded", "failed", "cancelled", "lost")
 DEFAULT = ("id", "state", "queue", "name", "units", "time", "detail")
 TINTS = {
     "running": "green",
+    "unreachable": "yellow",
     "stopping": "yellow",
     "suspended": "yellow",
     "failed": "red",
@@ -33,6 +34,8 @@ TINTS = {
     "succeeded": "grey",
     "declared": "cyan",
 }
+_FLAGS = ("unreachable", "stopping", "suspended")
+"""Those that say more than the state, the most telling first."""
 
 
 class Column:
@@ -94,9 +97,7 @@ def about_all() -> str:
 def state(job: Document) -> str:
     """Return a job's state, or the flag that says more."""
     flags = job["flags"]
-    return next(
-        (one for one in ("stopping", "suspended") if one in flags), job["state"]
-    )
+    return next((one for one in _FLAGS if one in flags), job["state"])
 
 
 def label(job: Document) -> str:

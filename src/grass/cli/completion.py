@@ -1,8 +1,8 @@
-"""`grass completion`: print a script that completes commands, options, ids and queues.
+"""`grass completion`: print a script that completes commands, options, ids and names.
 
 The script is made from the commands' own descriptions: what stands for a value in the
-help (`QUEUE`, `PATH`, `text|json`) says what can be completed there. Ids and names of
-queues are asked for when Tab is pressed, which never starts a daemon.
+help (`QUEUE`, `PATH`, `text|json`) says what can be completed there. Ids, and names of
+queues and workers, are asked for when Tab is pressed, which never starts a daemon.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from grass.cli.options import Option
 
 SHELLS = ("bash", "zsh", "fish")
-JOBS, QUEUES, FILES, FOLDERS, PROGRAMS = (
+JOBS, QUEUES, WORKERS, FILES, FOLDERS, PROGRAMS = (
     "jobs",
     "queues",
+    "workers",
     "files",
     "folders",
     "programs",
@@ -32,6 +33,7 @@ _KINDS = {
     "SELECTOR": JOBS,
     "JOB": JOBS,
     "QUEUE": QUEUES,
+    "WORKER": WORKERS,
     "PATH": FILES,
     "FILE": FILES,
     "DIR": FOLDERS,
@@ -122,8 +124,8 @@ def _names_queue(name: str) -> bool:
 COMMAND = Command(
     usage="bash|zsh|fish",
     about=(
-        "Print a script that lets a shell complete commands, options, ids of jobs and "
-        "names of queues. Load it from the shell's start file as below."
+        "Print a script that lets a shell complete commands, options, ids of jobs, and "
+        "names of queues and workers. Load it from the shell's start file as below."
     ),
     options=(),
     examples=(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grass.cli import completion
-from grass.cli.completion import FILES, FOLDERS, JOBS, PROGRAMS, QUEUES
+from grass.cli.completion import FILES, FOLDERS, JOBS, PROGRAMS, QUEUES, WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _BASH = f"""\
 
 _grass_jobs() {{ {_ASK} -q 2>/dev/null; echo last all; }}
 _grass_queues() {{ {_ASK} --queues -q 2>/dev/null; }}
+_grass_workers() {{ {_ASK} --workers -q 2>/dev/null; }}
 _grass_from() {{ mapfile -t COMPREPLY < <(compgen "$@" -- "$current"); }}
 
 _grass() {{
@@ -44,9 +45,12 @@ _grass() {{
 
 complete -F _grass grass
 """
+_BASH_NAMES = {
+    JOBS: "$(_grass_jobs)",
+    QUEUES: "$(_grass_queues)",
+    WORKERS: "$(_grass_workers)",
+}
 _BASH_KINDS = {
-    JOBS: '-W "$(_grass_jobs)"',
-    QUEUES: '-W "$(_grass_queues)"',
     FILES: "-f",
     FOLDERS: "-d",
     # All programs there are would be too many to look at.
@@ -64,6 +68,10 @@ _grass_jobs() {{
 _grass_queues() {{
     local -a queues=(${{(f)"$({_ASK} --queues -q 2>/dev/null)"}})
     compadd -a queues
+}}
+_grass_workers() {{
+    local -a workers=(${{(f)"$({_ASK} --workers -q 2>/dev/null)"}})
+    compadd -a workers
 }}
 
 _grass() {{
@@ -88,6 +96,7 @@ compdef _grass grass
 _ZSH_KINDS = {
     JOBS: "_grass_jobs",
     QUEUES: "_grass_queues",
+    WORKERS: "_grass_workers",
     FILES: "_files",
     FOLDERS: "_files -/",
     PROGRAMS: "_command_names -e",
@@ -103,6 +112,9 @@ end
 function __grass_queues
     env {_ASK.replace("command ", "")} --queues -q 2>/dev/null
 end
+function __grass_workers
+    env {_ASK.replace("command ", "")} --workers -q 2>/dev/null
+end
 
 function __grass_first
     test (count (commandline -opc)) -eq 1
@@ -117,6 +129,7 @@ complete -c grass -f
 _FISH_KINDS = {
     JOBS: "(__grass_jobs)",
     QUEUES: "(__grass_queues)",
+    WORKERS: "(__grass_workers)",
     FILES: "(__fish_complete_path)",
     FOLDERS: "(__fish_complete_directories)",
     PROGRAMS: "(__fish_complete_command)",
@@ -176,17 +189,19 @@ def fish(commands: Descriptions) -> str:
 
 
 def _bash_choice(choices: Choices) -> str:
-    if choices.words:
-        return f"_grass_from -W '{' '.join(choices.words)}'; "
-    if not choices.kinds:
+    names = [_BASH_NAMES[kind] for kind in choices.kinds if kind in _BASH_NAMES]
+    others = [kind for kind in choices.kinds if kind in _BASH_KINDS]
+    asked = []
+    if names:
+        asked.append(f'-W "{" ".join([*choices.words, *names])}"')
+    elif choices.words:
+        asked.append(f"-W '{' '.join(choices.words)}'")
+    asked += [_BASH_KINDS[kind] for kind in others]
+    if not asked:
         return ""
-    asked = " ".join(_BASH_KINDS[kind] for kind in choices.kinds)
-    if choices.kinds == [JOBS, QUEUES] or choices.kinds == [QUEUES, JOBS]:
-        asked = '-W "$(_grass_jobs) $(_grass_queues)"'
-    filenames = {FILES, FOLDERS, PROGRAMS} & set(choices.kinds)
-    with_files = " -f" if PROGRAMS in choices.kinds else ""
-    marked = "compopt -o filenames; " if filenames else ""
-    return f"{marked}_grass_from {asked}{with_files}; "
+    with_files = " -f" if PROGRAMS in others else ""
+    marked = "compopt -o filenames; " if others else ""
+    return f"{marked}_grass_from {' '.join(asked)}{with_files}; "
 
 
 def _zsh_option(option: Option) -> str:
@@ -210,10 +225,11 @@ def _zsh_words(choices: Choices) -> list[str]:
         alternatives = f"_alternative 'x:x:{_ZSH_KINDS[first]}' 'c:c:_command_names -e'"
         action = alternatives.replace("'", '"')
         return [_quoted(f"1:command:{{{action}}}"), _quoted("*:file:_files")]
-    if len(choices.kinds) > 1:
-        pairs = " ".join(
-            f'"{kind}:{kind}:{_ZSH_KINDS[kind]}"' for kind in choices.kinds
-        )
+    if len(choices.kinds) + bool(choices.words) > 1:
+        ways = [f'"{kind}:{kind}:{_ZSH_KINDS[kind]}"' for kind in choices.kinds]
+        if choices.words:
+            ways.append(f'"word:word:({" ".join(choices.words)})"')
+        pairs = " ".join(ways)
         return [_quoted(f"*:what:{{_alternative {pairs}}}")]
     return [_quoted(f"*:what:{_zsh_action(choices)}")]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.options import JSON, Option, Values, read
+from grass.cli.options import BROKER, JSON, Option, Values, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.selectors import is_one, names_one
 from grass.client.client import Client
@@ -27,6 +27,7 @@ OPTIONS = (
     YES,
     Option("--dry-run", about="only say which jobs it would be"),
     Option("-q, --quiet", about="print ids only"),
+    BROKER,
     JSON,
 )
 """What every verb on jobs takes."""
@@ -63,7 +64,7 @@ def do(
 ) -> int:
     """Run a verb that takes nothing but jobs."""
     values, select = read(OPTIONS, words)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         choice = choose(client, verb, values, select)
         if choice is not None:
             report(verb, values, send(client, choice.select))

@@ -14,6 +14,7 @@ from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
 from grass.client.surroundings import caller_directory
 from grass.client.wire import Document
+from grass.config import LOCAL
 from grass.errors import UsageError
 
 OPTIONS = (
@@ -31,7 +32,7 @@ def run(words: list[str]) -> int:
     """Create the queue that the words describe."""
     values, name, prefix = read_words(OPTIONS, words)
     style = output_format(values)
-    with Client() as client:
+    with Client(broker=LOCAL) as client:
         done = client.create_queue(name, _body(values, prefix))
     if style == "json":
         print_document({"queue": name, **done})

@@ -6,12 +6,14 @@ had: descriptors, directory, umask, parent.
 
 import os
 
+from grass.cli.hosting_options import HOSTING, given, hosting_of
 from grass.cli.options import Command, Option, at_most, read
 from grass.client.autostart import forget_stop
 from grass.config import home
 from grass.errors import UsageError
 
 OPTIONS = (
+    *HOSTING,
     Option("--detached", hidden=True),
     Option("--ready-fd", "N", hidden=True),
     Option("--no-starts", hidden=True),
@@ -23,6 +25,7 @@ def run(words: list[str]) -> int:
     """Serve until told to stop."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
+    hosting = hosting_of(values, given(values))
     ready = values.whole_number("ready_fd")
     detached = values.has("detached")
     if detached:
@@ -33,8 +36,7 @@ def run(words: list[str]) -> int:
         forget_stop(home())
     from grass.daemon.main import main
 
-    starts_jobs = not values.has("no_starts")
-    return main(home(), ready=ready, foreground=not detached, starts_jobs=starts_jobs)
+    return main(home(), hosting, ready=ready, foreground=not detached)
 
 
 def _detach(ready: int) -> None:
@@ -48,12 +50,19 @@ def _detach(ready: int) -> None:
 
 
 COMMAND = Command(
-    usage="",
+    usage="[OPTIONS]",
     about=(
-        "Run the daemon in the foreground, broker and worker in one, until Ctrl-C or "
-        "`grass stop`. Running jobs go on without it."
+        "Run the daemon in the foreground until Ctrl-C or `grass stop`: broker and "
+        "worker in one, for this machine. With --bind other machines may join: it "
+        "prints the line to paste there. With --connect, or on a machine that has "
+        "joined, it is a worker of another machine's broker. Running jobs go on "
+        "without it."
     ),
     options=OPTIONS,
-    examples=("grass daemon",),
+    examples=(
+        "grass daemon",
+        "grass daemon --bind 0.0.0.0:7500 --no-worker --cert keyStore.p12",
+        "grass daemon --connect my.server.com:7500 --label a100",
+    ),
     run=run,
 )

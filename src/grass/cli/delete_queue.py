@@ -3,6 +3,7 @@
 from grass.cli.options import JSON, Command, one_word, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
+from grass.config import LOCAL
 
 OPTIONS = (JSON,)
 
@@ -11,7 +12,7 @@ def run(words: list[str]) -> int:
     """Delete a queue."""
     values, rest = read(OPTIONS, words)
     name = one_word(rest, "the queue's name")
-    with Client() as client:
+    with Client(broker=LOCAL) as client:
         done = client.delete_queue(name)
     if values.has("json"):
         print_document({"queue": name, **done})

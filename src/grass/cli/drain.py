@@ -1,27 +1,55 @@
-"""`grass drain`: start nothing new on a unit."""
+"""`grass drain`: start nothing new on a unit, or on a whole worker."""
 
-from grass.cli.options import JSON, Command, Option, one_word, read
+from __future__ import annotations
+
+from grass.cli.options import BROKER, JSON, Command, Option, Values, one_word, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
+from grass.config import LOCAL
 from grass.errors import UsageError
 
-WORKER = Option("--worker", "NAME", "the unit of this worker (default: the daemon's)")
-OPTIONS = (WORKER, JSON)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+WORKER = Option(
+    "--worker", "WORKER", "the unit of this worker (default: this machine's)"
+)
+OPTIONS = (WORKER, BROKER, JSON)
 
 
 def run(words: list[str]) -> int:
-    """Drain a unit."""
+    """Drain a unit or a worker."""
     values, rest = read(OPTIONS, words)
-    unit = check_unit(one_word(rest, "the unit"))
-    with Client() as client:
+    word = one_word(rest, "the unit or worker")
+    if ":" in word:
+        return _drain_unit(values, check_unit(word))
+    if values.has("worker"):
+        raise UsageError("--worker goes with a unit", f"grass drain {word}")
+    with Client(broker=values.broker) as client:
+        done = client.drain_worker(word)
+    return report(values, {"worker": word, **done}, *_said(f"worker {word}"))
+
+
+def _drain_unit(values: Values, unit: str) -> int:
+    with Client(broker=owner(values)) as client:
         done = client.drain(unit, values.text("worker"))
+    return report(values, {"unit": unit, **done}, *_said(unit))
+
+
+def _said(what: str) -> tuple[str, str]:
+    changed = f"{what} is drained: nothing new starts there"
+    return changed, f"{what} was drained already"
+
+
+def report(values: Values, done: Document, changed: str, unchanged: str) -> int:
+    """Print what was done."""
     if values.has("json"):
-        print_document({"unit": unit, **done})
+        print_document(done)
         return 0
     for warning in done["warnings"]:
         warn(warning)
-    changed = f"{unit} is drained: nothing new starts there"
-    say(changed if done["changed"] else f"{unit} was drained already")
+    say(changed if done["changed"] else unchanged)
     return 0
 
 
@@ -33,13 +61,24 @@ def check_unit(word: str) -> str:
     return word
 
 
+def owner(values: Values) -> str | None:
+    """Return whom to ask about a unit: this machine's daemon, unless told otherwise."""
+    told = values.has("broker") or values.has("worker")
+    return values.broker if told else LOCAL
+
+
 COMMAND = Command(
-    usage="[--worker NAME] [--json] KIND:UNIT",
+    usage="[--worker WORKER] [--broker ADDRESS] [--json] KIND:UNIT | WORKER",
     about=(
-        "Start nothing new on a unit; running jobs finish. `grass resume` takes it "
-        "back into use."
+        "Start nothing new on a unit of this machine, or on a whole worker; running "
+        "jobs finish. `grass resume` takes it back into use."
     ),
     options=OPTIONS,
-    examples=("grass drain gpu:2", "grass resume gpu:2"),
+    examples=(
+        "grass drain gpu:2",
+        "grass drain gpu:2 --worker desk",
+        "grass drain desk",
+        "grass resume desk",
+    ),
     run=run,
 )

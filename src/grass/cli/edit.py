@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from grass.cli import confirming, job_options
 from grass.cli.confirming import UNSTARTED, Verb, choose, report
-from grass.cli.job_options import settings
+from grass.cli.job_options import check_here, settings
 from grass.cli.options import Command, Option, Values, read
 from grass.client.client import Client
 from grass.errors import UsageError
@@ -23,6 +23,8 @@ CHANGES = (
     *job_options.SHORT_REQUIRE,
     Option("--priority", "N", "higher starts earlier"),
     Option("--queue", "QUEUE", "move it to another queue"),
+    Option("--worker", "WORKER", "run it on this worker only; or none"),
+    Option("--label", "LABEL", "run it on a worker with this label instead; or none"),
     Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00; or none"),
     Option("--env", "NAME=VALUE", "set a variable besides those it has; repeatable"),
     Option("--cwd", "DIR", "directory to run in"),
@@ -43,6 +45,8 @@ _CLEARED: dict[str, tuple[str, object]] = {
     "time_limit": ("time_limit_s", None),
     "begin": ("begin_at", None),
     "after": ("after", []),
+    "worker": ("worker", None),
+    "label": ("labels", None),
 }
 
 
@@ -52,7 +56,8 @@ def run(words: list[str]) -> int:
     wanted = changes(values, command)
     if not wanted:
         raise UsageError("nothing to change was given", "grass edit 7 --priority 5")
-    with Client() as client:
+    with Client(broker=values.broker) as client:
+        check_changes(client, wanted)
         choice = choose(client, VERB, values, select)
         if choice is not None:
             report(VERB, values, client.edit(choice.select, **wanted))
@@ -82,6 +87,12 @@ def changes(values: Values, command: list[str] | None) -> Document:
     if command is not None:
         fields["command"] = command
     return {**fields, **cleared}
+
+
+def check_changes(client: Client, wanted: Document) -> None:
+    """Refuse paths that are not there, where the jobs run on this machine."""
+    if not client.remote:
+        check_here(wanted)
 
 
 def _split(values: Values) -> tuple[Values, Document]:

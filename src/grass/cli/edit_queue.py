@@ -12,6 +12,7 @@ from grass.cli.options import JSON, Command, Option, Values
 from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
 from grass.client.surroundings import caller_directory
+from grass.config import LOCAL
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def run(words: list[str]) -> int:
         raise UsageError(
             "nothing to change was given", f"grass edit-queue {name} --max-running 2"
         )
-    with Client() as client:
+    with Client(broker=LOCAL) as client:
         done = client.edit_queue(name, body)
     if values.has("json"):
         print_document({"queue": name, **done})

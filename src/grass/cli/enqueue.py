@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from grass.cli import job_options
-from grass.cli.grammar import Line, read_line
-from grass.cli.job_options import settings
-from grass.cli.options import Command, Option, Values
+from grass.cli.grammar import Line, broker_of, read_line
+from grass.cli.job_options import check_here, settings
+from grass.cli.options import BROKER, Command, Option, Values
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
 
@@ -21,6 +21,7 @@ OPTIONS = (
     Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8"),
     Option("--max-fails", "N", "pause the queue when N of the array have failed"),
     Option("--from", "FILE", "one job for each line: shell lines, or JSON objects"),
+    BROKER,
     QUIET,
     Option("--format", "text|json", "what to print (default: text)"),
 )
@@ -29,7 +30,7 @@ _FEW = 1000
 
 def run(words: list[str]) -> int:
     """Enqueue what the words say."""
-    with Client() as client:
+    with Client(broker=broker_of(OPTIONS, words)) as client:
         line = read_call(client, OPTIONS, words)
         style = output_format(line.values)
         source = line.values.text("from")
@@ -52,6 +53,8 @@ def enqueue_line(client: Client, line: Line) -> Document:
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
     defaults = settings(line.values, line.queue)
+    if not client.remote:
+        check_here(defaults)
     return client.enqueue_jobs([{"command": line.command}], defaults)
 
 
@@ -88,6 +91,9 @@ def _enqueue_file(client: Client, line: Line, source: str) -> Document:
         raise UsageError("--array and --from both say how many jobs", "give one")
     defaults = settings(line.values, line.queue)
     lines = jobs_file.read(source)
+    if not client.remote:
+        check_here(defaults)
+        jobs_file.check_here(source, lines)
     with jobs_file.errors_by_line(source, lines):
         return client.enqueue_jobs([job for _, job in lines], defaults)
 
@@ -122,6 +128,7 @@ COMMAND = Command(
         'grass enqueue "python a.py && python b.py"',
         "grass enqueue q1 --require '{gpu:1}' --from jobs.txt",
         "grass enqueue --array 1-100%8 -- python train.py seed={index}",
+        "grass enqueue --broker my.server.com:7500 --label a100 -- nvidia-smi",
         "grass enqueue --after 7 --time-limit 2h --retries 3 -- python test.py",
     ),
     run=run,

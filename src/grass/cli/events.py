@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from grass.cli.columns import age, local, utc_now
-from grass.cli.options import Command, Option, at_most, read
+from grass.cli.options import BROKER, Command, Option, at_most, read
 from grass.cli.printing import print_document, printable
 from grass.cli.safe import safe
 from grass.client.client import Client
@@ -27,6 +27,7 @@ OPTIONS = (
     Option("--kind", "KIND", "only events of this kind: started, finished"),
     Option("--since", "TIME", "not longer ago than this: 30m, 1h, 2d"),
     Option("-n, --lines", "N", "the last N events (default: 50, or all with --since)"),
+    BROKER,
     Option("--json", about="print JSON objects, one for each event"),
 )
 _USUAL = 50
@@ -69,7 +70,7 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     show = print_document if values.has("json") else _print
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         job = values.text("job")
         wanted = Wanted(values, None if job is None else int(client.job(job)["id"]))
         last = int(client.overview()["daemon"]["last_event"])
@@ -138,7 +139,7 @@ def _value(name: str, value: Any) -> str:  # noqa: ANN401 -- a journal holds any
 
 
 COMMAND = Command(
-    usage="[-f] [--job JOB] [--kind KIND] [--since TIME] [-n N] [--json]",
+    usage="[OPTIONS]",
     about=(
         "Print the journal: what happened, when, and who wanted it. With -f it goes on "
         "with what happens, also while the daemon is restarted."

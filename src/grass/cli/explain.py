@@ -6,7 +6,7 @@ import sys
 
 from grass.cli.columns import TINTS, age, local, number, units, utc_now
 from grass.cli.durations import brief, size_text
-from grass.cli.options import JSON, Command, one_word, read
+from grass.cli.options import BROKER, JSON, Command, one_word, read
 from grass.cli.printing import print_document, printable
 from grass.cli.safe import safe
 from grass.cli.table import Screen, render, this_screen
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.wire import Document
 
-OPTIONS = (JSON,)
+OPTIONS = (BROKER, JSON)
 CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
 HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
 _TIMES = ("begin", "back-off")
@@ -26,7 +26,7 @@ _TINTS = {**TINTS, "ok": "green", "short": "red"}
 def run(words: list[str]) -> int:
     """Explain one job."""
     values, rest = read(OPTIONS, words)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         document = client.explain(one_word(rest, "the job"))
     if values.has("json"):
         print_document(document)
@@ -129,7 +129,7 @@ def _lines(texts: list[str]) -> str:
 
 
 COMMAND = Command(
-    usage="[--json] JOB",
+    usage="[--broker ADDRESS] [--json] JOB",
     about=(
         "Say why a job waits: each thing that it needs with what there is, who holds "
         "the rest, and when it may start as far as earlier runs tell. Or say how it "

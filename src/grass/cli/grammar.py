@@ -40,13 +40,24 @@ def read_line(
     """Read the words; asks for a queue only where a word may be one."""
     values = Values()
     at = scan(options, words, 0, values)
+    asked = values.broker
     if values.has("queue"):
         line = _with_queue_option(words, at, values, ask_prefix)
     elif at == len(words) or words[at] == "--":
         line = Line(values, None, words[at + 1 :])
     else:
         line = _with_first_word(options, words, at, values, ask_prefix)
+    if line.values.broker != asked:
+        # Its queues say which words are options, so it must be known before them.
+        raise UsageError("--broker comes too late", "write it before the queue's name")
     return line
+
+
+def broker_of(options: Sequence[Option], words: Sequence[str]) -> str | None:
+    """Return the broker that is to be asked for queues."""
+    values = Values()
+    scan(options, words, 0, values)
+    return values.broker
 
 
 def _with_queue_option(

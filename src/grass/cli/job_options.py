@@ -24,7 +24,12 @@ SHORT_REQUIRE = (
     Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
 )
 ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
-CWD = Option("--cwd", "DIR", "directory to run in (default: the current one)")
+CWD = Option(
+    "--cwd",
+    "DIR",
+    "directory to run in (default: the current one; for a broker elsewhere, the "
+    "worker's home)",
+)
 QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
 NAME = Option("--name", "NAME", "the job's name (default: the program's)")
 PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")
@@ -32,6 +37,8 @@ AFTER = Option("--after", "JOBS", "start after these: 7,9 or 7:failed or 3-8:any
 BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")
 HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00")
+WORKER = Option("--worker", "WORKER", "run it on this worker only")
+LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
 OPTIONS = (
@@ -42,6 +49,8 @@ OPTIONS = (
     QUEUE,
     NAME,
     Option("--project", "NAME", "the project it belongs to (default: default)"),
+    WORKER,
+    LABEL,
     PRIORITY,
     AFTER,
     BEGIN,
@@ -67,19 +76,20 @@ def settings(values: Values, queue: str | None) -> Document:
     fields: Document = {
         "queue": queue,
         "require": _require(values),
+        "worker": values.text("worker"),
+        "labels": listed(values, "label"),
         **_order(values),
         "name": values.text("name"),
         "project": values.text("project"),
         "env": variables(values.all("env")) or None,
         "cwd": absolute(values.text("cwd")),
-        "output": _output_file(values.text("output"), "--output"),
-        "stderr": _output_file(values.text("stderr"), "--stderr"),
+        "output": absolute(values.text("output")),
+        "stderr": absolute(values.text("stderr")),
         "max_output": values.text("max_output"),
         "raw": values.has("raw") or None,
         "pin": values.has("pin") or None,
         **_limits(values),
     }
-    check_directory(fields["cwd"])
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -102,12 +112,13 @@ def check_directory(path: str | None) -> None:
         raise UsageError(f"there is no directory {path}")
 
 
-def _output_file(path: str | None, option: str) -> str | None:
-    """Resolve where output goes; a folder would fail the job only when it starts."""
-    found = absolute(path)
-    if found is not None and os.path.isdir(found):
-        raise UsageError(f"{option} {path} is a folder", "name a file in it")
-    return found
+def check_here(fields: Document) -> None:
+    """Refuse paths that would fail a job when it starts, if it runs on this machine."""
+    check_directory(fields.get("cwd"))
+    for name in ("output", "stderr"):
+        path = fields.get(name)
+        if path is not None and os.path.isdir(path):
+            raise UsageError(f"--{name} {path} is a folder", "name a file in it")
 
 
 def absolute(path: str | None) -> str | None:

@@ -37,6 +37,17 @@ def read(source: str) -> Lines:
     return [(number, _job(f"{where}, line {number}", line)) for number, line in lines]
 
 
+def check_here(source: str, lines: Lines) -> None:
+    """Refuse a directory that is not there; for jobs that run on this machine."""
+    for number, job in lines:
+        cwd = job.get("cwd")
+        try:
+            check_directory(cwd if isinstance(cwd, str) else None)
+        except UsageError as error:
+            where = f"{_label(source)}, line {number}"
+            raise UsageError(f"{where}: {error.message}") from None
+
+
 @contextlib.contextmanager
 def errors_by_line(source: str, lines: Lines) -> Iterator[None]:
     """Let the daemon's errors about the n-th job name its line instead."""
@@ -75,8 +86,4 @@ def _job(where: str, line: str) -> dict[str, Any]:
     for field in ("cwd", "output", "stderr"):
         if isinstance(job.get(field), str):
             job[field] = os.path.abspath(os.path.expanduser(job[field]))
-    try:
-        check_directory(job.get("cwd") if isinstance(job.get("cwd"), str) else None)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.message}") from None
     return job

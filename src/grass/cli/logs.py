@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` is for those who follow several jobs
 
-from grass.cli.options import Command, Option, read
+from grass.cli.options import BROKER, Command, Option, read
 from grass.cli.prefixing import JsonLines, Plain, Prefixed, prefix
 from grass.cli.printing import counted, warn
 from grass.cli.selectors import names_one
@@ -23,6 +23,7 @@ OPTIONS = (
     Option("--tail", "N", "begin N lines from the end"),
     Option("--attempt", "N", "another attempt than the last"),
     Option("--stderr", about="the file given with `enqueue --stderr`"),
+    BROKER,
     Option("--json", about="print JSON objects, each with a piece of text"),
 )
 MOST_FOLLOWED = 200
@@ -36,7 +37,7 @@ def run(words: list[str]) -> int:
         raise UsageError("the job is missing")
     if (values.whole_number("tail") or 0) < 0:
         raise UsageError("--tail must not be negative")
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         if names_one(select):
             return _one(client, values, select[0])
         jobs: list[int] = client.select(select)["jobs"]
@@ -56,7 +57,7 @@ def _one(client: Client, values: Values, selector: str) -> int:
     try:
         _copy(client, values, job, writer)
     except Broken:
-        warn("the daemon went away before all was read")
+        warn(_cut_off(client))
         return 1
     return 0
 
@@ -113,17 +114,21 @@ def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> i
     def follow(job: int, writer: Writer) -> None:
         """Follow one job in a thread, over a connection of its own."""
         try:
-            with Client(client.home) as own:
+            with client.beside() as own:
                 _copy(own, values, job, writer)
             ends.put(None)
         except Broken:
-            ends.put(GrassError("the daemon went away before all was read"))
+            ends.put(GrassError(_cut_off(client)))
         except (GrassError, OSError) as error:
             ends.put(error)
 
     for pair in writers.items():
         threading.Thread(target=follow, args=pair, daemon=True).start()
     return max(_judged(ends.get()) for _ in writers)
+
+
+def _cut_off(client: Client) -> str:
+    return f"{client.far_end} went away before all was read"
 
 
 def _judged(error: BaseException | None) -> int:
@@ -137,7 +142,7 @@ def _judged(error: BaseException | None) -> int:
 
 
 COMMAND = Command(
-    usage="[-f] [--tail N] [--attempt N] [--stderr] [--json] SELECTOR...",
+    usage="[OPTIONS] SELECTOR...",
     about=(
         "Print what jobs wrote to stdout and stderr: of one job byte for byte, of "
         "several with the job's id before each line."

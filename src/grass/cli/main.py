@@ -36,8 +36,12 @@ COMMANDS = {
     "delete-queue": "delete a queue",
     "pause": "start no more jobs",
     "resume": "start jobs again",
-    "drain": "start nothing new on a unit",
+    "drain": "start nothing new on a unit or worker",
     "capacity": "show, add and remove units",
+    "workers": "show the workers, or forget one",
+    "token": "let machines join, list and revoke tokens",
+    "join": "join the broker of another machine",
+    "leave": "forget the broker that was joined",
     "start": "start the daemon in the background",
     "stop": "stop the daemon; running jobs go on",
     "restart": "stop the daemon and start it again",
@@ -114,10 +118,10 @@ def _compare_versions(name: str) -> None:
     """Warn when a daemon answered that is not of this version."""
     caller = sys.modules.get("grass.client.caller")
     heard = getattr(caller.Caller, "heard_version", None) if caller else None
-    if heard is not None and heard != __version__:
+    if caller is not None and heard is not None and heard != __version__:
         from grass.cli.versions import tell
 
-        tell(name, heard)
+        tell(name, heard, caller.Caller.heard_from)
 
 
 def _help(words: list[str]) -> int:

@@ -78,6 +78,11 @@ class Values:
         """Return every value of an option that may be repeated."""
         return self._given.get(key, [])
 
+    @property
+    def broker(self) -> str | None:
+        """The broker that was asked for; None is the usual one."""
+        return self.text("broker")
+
     def whole_number(self, key: str) -> int | None:
         """Return an option's value as an integer."""
         text = self.text(key)
@@ -92,6 +97,12 @@ class Values:
 
 
 JSON = Option("--json", about="print one JSON document")
+BROKER = Option(
+    "--broker",
+    "ADDRESS",
+    "the broker to speak to, HOST:PORT or local (default: the joined one, else local)",
+)
+"""On every command that speaks to a broker; `Client(broker=values.broker)` does."""
 
 
 def scan(

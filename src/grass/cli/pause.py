@@ -1,10 +1,10 @@
 """`grass pause`: start no more jobs, of one queue or of all."""
 
-from grass.cli.options import JSON, Command, at_most, read
+from grass.cli.options import BROKER, JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
 from grass.client.client import Client
 
-OPTIONS = (JSON,)
+OPTIONS = (BROKER, JSON)
 
 
 def run(words: list[str]) -> int:
@@ -12,7 +12,7 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 1)
     queue = rest[0] if rest else None
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         done = client.pause(queue)
     if values.has("json"):
         print_document({"queue": queue, **done})
@@ -23,7 +23,7 @@ def run(words: list[str]) -> int:
 
 
 COMMAND = Command(
-    usage="[--json] [QUEUE]",
+    usage="[--broker ADDRESS] [--json] [QUEUE]",
     about="Start no more jobs, of one queue or of all. Running jobs go on.",
     options=OPTIONS,
     examples=("grass pause", "grass pause q1"),

@@ -37,7 +37,7 @@ class Progress:
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
         """Choose the jobs."""
-        self._home = client.home
+        self._client = client
         self._select = list(select)
         self._states: dict[int, str] = {}
         self._news: News | None = None
@@ -59,7 +59,7 @@ class Progress:
 
     def _run(self) -> None:
         try:
-            with Client(self._home, may_start=False) as client:
+            with self._client.beside(may_start=False) as client:
                 self._news = News(client)
                 self._read_all(client)
                 self._keep_up(client)

@@ -2,7 +2,7 @@
 
 from grass.cli.confirming import YES, confirm
 from grass.cli.durations import size_text
-from grass.cli.options import JSON, Command, Option, at_most, read
+from grass.cli.options import BROKER, JSON, Command, Option, Values, at_most, read
 from grass.cli.printing import counted, print_document, say
 from grass.client.client import Client
 from grass.model.durations import seconds
@@ -16,6 +16,7 @@ OPTIONS = (
     ),
     YES,
     Option("--dry-run", about="only say what would be forgotten"),
+    BROKER,
     JSON,
 )
 DEFAULT_AGE = "30d"
@@ -29,13 +30,11 @@ def run(words: list[str]) -> int:
     older = values.text("older")
     older_s = None if older is None else seconds(older)
     dry_run = values.has("dry_run")
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         age_s = _retention_s(client) if older_s is None else older_s
-        done = client.prune(age_s, dry_run=True)
-        if not dry_run:
-            if done["jobs"] > 1:
-                confirm(f"forget {counted(done['jobs'], 'job')}", values)
-            done = client.prune(age_s)
+        if not dry_run and not values.has("yes"):
+            _ask(client, age_s, values)
+        done = client.prune(age_s, dry_run=dry_run)
     if values.has("json"):
         print_document({**done, "dry_run": dry_run})
         return 0
@@ -43,6 +42,13 @@ def run(words: list[str]) -> int:
     size = size_text(done["output_bytes"])
     say(f"{did} {counted(done['jobs'], 'job')} with {size} of output")
     return 0
+
+
+def _ask(client: Client, age_s: float, values: Values) -> None:
+    """Count the jobs, and ask whether so many may be forgotten."""
+    many = client.prune(age_s, dry_run=True)["jobs"]
+    if many > 1:
+        confirm(f"forget {counted(many, 'job')}", values)
 
 
 def _retention_s(client: Client) -> float:
@@ -55,7 +61,7 @@ def _retention_s(client: Client) -> float:
 
 
 COMMAND = Command(
-    usage="[--older TIME] [--yes] [--dry-run] [--json]",
+    usage="[OPTIONS]",
     about=(
         "Forget jobs that ended long ago and remove their output. Files given with "
         "`enqueue --output` stay."

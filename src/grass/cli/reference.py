@@ -21,7 +21,7 @@ and `--capacity`, it is `--format json`. Options are never abbreviated.
 | 0 | done |
 | 1 | failed |
 | 2 | the call was malformed |
-| 3 | no daemon, and none may be started |
+| 3 | no daemon, and none may be started; or a broker that cannot be reached |
 | 4 | a job, queue or program that was named does not exist |
 | 5 | refused in the present state |
 | 6 | the request can never be met |
@@ -31,6 +31,12 @@ and `--capacity`, it is `--format json`. Options are never abbreviated.
 `wait` of one job has exit codes of its own, see there. A command that finds no daemon
 starts one, except after `grass stop` or with `GRASS_AUTOSTART=0`. `GRASS_HOME` moves
 the state directory.
+
+A command speaks to the broker that `--broker` names, else to that of `GRASS_BROKER`,
+else to the one that this machine has joined, else to this machine's own daemon, which
+is also what the word `local` means. What is about this machine itself (`create-queue`,
+`edit-queue`, `delete-queue`, `capacity`, units in `drain` and `resume`, `start`,
+`stop`, `restart`, `config`) goes to its own daemon.
 """
 
 

@@ -18,7 +18,7 @@ VERB = Verb("remove", "removed", ENDED, "no such job has ended")
 def run(words: list[str]) -> int:
     """Forget the selected jobs."""
     values, select = read(OPTIONS, words)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         choice = choose(client, VERB, values, select)
         if choice is None:
             return 0

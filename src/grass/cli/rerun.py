@@ -6,7 +6,7 @@ import sys
 
 from grass.cli import confirming
 from grass.cli.confirming import ENDED, Verb, choose, compact, report
-from grass.cli.edit import CHANGES, changes, read_words
+from grass.cli.edit import CHANGES, changes, check_changes, read_words
 from grass.cli.options import Command, Option, Values
 from grass.cli.printing import warn
 from grass.client.client import Client
@@ -30,7 +30,8 @@ def run(words: list[str]) -> int:
     values, select, command = read_words(OPTIONS, words)
     wanted = changes(values, command)
     _check_edit(values, command, wanted)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
+        check_changes(client, wanted)
         choice = choose(client, VERB, values, select)
         if choice is None:
             return 0

@@ -3,6 +3,7 @@
 The stop is not remembered meanwhile, so commands of others carry on.
 """
 
+from grass.cli.hosting_options import HOSTING, given, hosting_of
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
 from grass.cli.start import start_daemon
@@ -10,7 +11,7 @@ from grass.cli.stop import stop_daemon
 from grass.config import home
 from grass.settings import settings_of
 
-OPTIONS = (JSON,)
+OPTIONS = (*HOSTING, JSON)
 
 
 def run(words: list[str]) -> int:
@@ -19,8 +20,9 @@ def run(words: list[str]) -> int:
     at_most(rest, 0)
     # A mistake in the settings must not cost the daemon that runs.
     settings_of(home())
+    hosting_of(values)
     stop_daemon(jobs=False)
-    pid, _ = start_daemon()
+    pid, _ = start_daemon(given(values) or None)
     if values.has("json"):
         print_document({"pid": pid})
     else:
@@ -29,8 +31,11 @@ def run(words: list[str]) -> int:
 
 
 COMMAND = Command(
-    usage="[--json]",
-    about="Stop the daemon and start it again, after an upgrade. Running jobs go on.",
+    usage="[OPTIONS] [--json]",
+    about=(
+        "Stop the daemon and start it again, after an upgrade. Running jobs go on. "
+        "Without options, which are those of `grass daemon`, it gets those it had."
+    ),
     options=OPTIONS,
     examples=("grass restart",),
     run=run,

@@ -16,7 +16,8 @@ import time
 from grass.cli import job_options
 from grass.cli.confirming import ENDED, UNSTARTED
 from grass.cli.enqueue import QUIET, enqueue_line, give_hint, read_call
-from grass.cli.options import Command
+from grass.cli.grammar import broker_of
+from grass.cli.options import BROKER, Command
 from grass.cli.printing import warn
 from grass.cli.wait import GRASS_FAILED, exit_code
 from grass.client.client import Client
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from grass.client.wire import Document
 
-OPTIONS = (*job_options.OPTIONS, QUIET)
+OPTIONS = (*job_options.OPTIONS, BROKER, QUIET)
 DETACHED = 130
 _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
@@ -46,13 +47,13 @@ def run(words: list[str]) -> int:
     """Run a job in the foreground."""
     interrupts = Interrupts()
     try:
-        with Client() as client:
+        with Client(broker=broker_of(OPTIONS, words)) as client:
             line = read_call(client, OPTIONS, words)
             interrupts.listen()
             reply = enqueue_line(client, line)
             give_hint(reply, line.values)
             talk = _be_silent if line.values.has("quiet") else warn
-            interrupts.take(reply["first"])
+            interrupts.take(client, reply["first"])
             return exit_code(_follow(client, reply["first"], talk))
     except Detached:
         return interrupts.leave()
@@ -72,6 +73,7 @@ class Interrupts:
     def __init__(self) -> None:
         """Start without a job."""
         self._job: int | None = None
+        self._client: Client | None = None
         self._count = 0
 
     def listen(self) -> None:
@@ -79,11 +81,11 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupted)
 
-    def take(self, job: int) -> None:
+    def take(self, client: Client, job: int) -> None:
         """Know the job; a Ctrl-C that came too early counts now."""
-        self._job = job
+        self._job, self._client = job, client
         if self._count:
-            self._cancel(job)
+            self._cancel(client, job)
 
     def leave(self) -> int:
         """Say how to come back to the job."""
@@ -95,13 +97,13 @@ class Interrupts:
         self._count += 1
         if self._count > 1:
             raise Detached
-        if self._job is not None:
-            self._cancel(self._job)
+        if self._job is not None and self._client is not None:
+            self._cancel(self._client, self._job)
 
-    def _cancel(self, job: int) -> None:
+    def _cancel(self, client: Client, job: int) -> None:
         warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
         try:
-            with Client() as aside:
+            with client.beside() as aside:
                 # To cancel twice does no harm, so a restart need not stop it.
                 aside.patiently(lambda: aside.cancel([str(job)]), time.monotonic())
         except (GrassError, Broken) as error:
@@ -111,8 +113,9 @@ class Interrupts:
 class Notices:
     """Says what a job waits for, whenever that changes, until it runs."""
 
-    def __init__(self, job: int, talk: Callable[[str], None]) -> None:
+    def __init__(self, client: Client, job: int, talk: Callable[[str], None]) -> None:
         """Look after a job; nothing is said yet."""
+        self._client = client
         self._job = job
         self._talk = talk
         self._told = ""
@@ -130,7 +133,7 @@ class Notices:
 
     def _watch(self) -> None:
         pause = _FIRST_LOOK_S
-        with Client(may_start=False) as client:
+        with self._client.beside(may_start=False) as client:
             while not self._over.wait(pause):
                 pause = min(2 * pause, _LONGEST_LOOK_S)
                 try:
@@ -157,7 +160,7 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
     """Copy the output of one attempt after the other; return the job at its end."""
     number = 1
     while True:
-        with Notices(id, talk):
+        with Notices(client, id, talk):
             copied = _copy(client, id, number)
         job = client.patiently(lambda: client.job(id), time.monotonic())
         over = job["state"] in ENDED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grass.cli import columns
 from grass.cli.asking import FILTERS, Wanted
-from grass.cli.options import JSON, Command, Option, read
+from grass.cli.options import BROKER, JSON, Command, Option, read
 from grass.cli.table import this_screen
 from grass.cli.views import AsJson, AsNames, AsText, Card, Listing, Overview
 from grass.client.client import Client
@@ -26,6 +26,7 @@ OPTIONS = (
         "[SECONDS]",
         "redraw on every change, at most every SECONDS (0.5), until Ctrl-C",
     ),
+    BROKER,
     JSON,
 )
 QUICKEST_S = 0.5
@@ -37,7 +38,7 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     view = _view(values, Wanted(values, rest))
     form = _form(values)
-    with Client() as client:
+    with Client(broker=values.broker) as client:
         if values.has("watch"):
             from grass.cli.watching import watch
 

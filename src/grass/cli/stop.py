@@ -6,7 +6,7 @@ from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import counted, print_document, say
 from grass.client.autostart import remember_stop, start, wait_until_gone
 from grass.client.client import Client
-from grass.config import home
+from grass.config import LOCAL, home
 from grass.errors import NoDaemon
 
 OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
@@ -32,7 +32,7 @@ def run(words: list[str]) -> int:
 def stop_daemon(*, jobs: bool) -> int | None:
     """Stop a daemon; return how many jobs run on, or None if there was no daemon."""
     try:
-        with Client(may_start=False) as client:
+        with Client(may_start=False, broker=LOCAL) as client:
             running: int = client.overview()["daemon"]["jobs"].get("running", 0)
             client.stop(jobs=jobs)
     except NoDaemon:
@@ -47,7 +47,7 @@ def stop_daemon(*, jobs: bool) -> int | None:
 def _end_jobs() -> int:
     """End jobs that outlived their daemon: one more is started, which starts none."""
     start(home(), asked_for=True, starts_jobs=False)[0].close()
-    with Client(may_start=False) as client:
+    with Client(may_start=False, broker=LOCAL) as client:
         client.stop(jobs=True)
     wait_until_gone(home())
     remember_stop(home())

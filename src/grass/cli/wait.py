@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from grass.cli.options import JSON, Command, Option, read
+from grass.cli.options import BROKER, JSON, Command, Option, read
 from grass.cli.printing import print_document, warn
 from grass.cli.selectors import names_one
 from grass.client.client import Client
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     Option("--timeout", "TIME", "give up after this long: 90s, 10m, 2h"),
+    BROKER,
     JSON,
 )
 GRASS_FAILED = 124
@@ -38,7 +39,7 @@ def run(words: list[str]) -> int:
     timeout = values.text("timeout")
     timeout_s = None if timeout is None else seconds(timeout)
     try:
-        with Client() as client:
+        with Client(broker=values.broker) as client:
             jobs = _waited(client, select, timeout_s)
     except (UsageError, TimedOut):
         raise
@@ -78,7 +79,7 @@ def _waited(
 
 
 COMMAND = Command(
-    usage="[--timeout TIME] [--json] SELECTOR...",
+    usage="[OPTIONS] SELECTOR...",
     about=(
         "Wait until jobs have ended. For one job (an id, or last) the exit code is the "
         "job's own, 128+N when signal N killed it, 125 when it was cancelled, lost or "

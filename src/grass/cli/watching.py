@@ -31,6 +31,7 @@ _OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 _TERMINATED = 143
+_USUAL_SIZE = (80, 24)
 
 
 class News:
@@ -38,7 +39,7 @@ class News:
 
     def __init__(self, client: Client) -> None:
         """Begin to listen: what is read from now on is older than what is heard."""
-        self._place = client.home
+        self._client = client
         self._after = int(client.overview()["daemon"]["last_event"])
         self._changed = threading.Condition()
         self._heard: list[Document] = []
@@ -71,13 +72,13 @@ class News:
 
     def _follow(self) -> None:
         try:
-            with Client(self._place, may_start=False) as client:
+            with self._client.beside(may_start=False) as client:
                 for event in client.follow_events(after=self._after):
                     self._add(event)
                     if self._closed:
                         return
         except Broken:
-            self._fail(GrassError("the daemon went away"))
+            self._fail(GrassError(f"{self._client.far_end} went away"))
         except GrassError as error:
             self._fail(error)
 
@@ -116,7 +117,7 @@ class _Watch:
         """Draw on a terminal; ages are counted on while nothing happens."""
         document = self._read()
         while True:
-            sys.stdout.write(_frame(self._view, document))
+            sys.stdout.write(frame(self._view, document))
             sys.stdout.flush()
             if self._happened(_TICK_S):
                 document = self._read()
@@ -171,9 +172,11 @@ def _can_move() -> bool:
     return os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _frame(view: View, document: Document) -> str:
+def frame(view: View, document: Document) -> str:
     """Return a picture that fits; the line that sums up is always in it."""
-    width, height = os.get_terminal_size(1)
+    size = os.get_terminal_size(1)
+    # A terminal that does not know its size says 0.
+    width, height = size.columns or _USUAL_SIZE[0], size.lines or _USUAL_SIZE[1]
     screen = Screen(width, colours=this_screen().colours)
     lines = printable(view.text(document, screen)).rstrip("\n").split("\n")
     if len(lines) > height:

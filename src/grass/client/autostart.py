@@ -14,11 +14,14 @@ import time
 
 from grass.client.connection import Connection, open_connection
 from grass.client.surroundings import daemon_environment
+from grass.client.wire import decoded
 from grass.config import autostart_allowed
 from grass.errors import Forbidden, GrassError, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grass.config import Home
 
 HANDOVER_S = 30.0
@@ -55,10 +58,17 @@ def refuse_when_stopped(home: Home) -> None:
 
 
 def start(
-    home: Home, *, asked_for: bool, starts_jobs: bool = True
+    home: Home,
+    *,
+    asked_for: bool,
+    starts_jobs: bool = True,
+    options: Sequence[str] | None = None,
 ) -> tuple[Connection, bool]:
-    """Return a connection, and whether a daemon had to be started for it."""
-    _make(home)
+    """Return a connection, and whether a daemon had to be started for it.
+
+    Without `options` it gets those that the last daemon here had.
+    """
+    make(home)
     lock = _opened(home.start_lock, os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -69,11 +79,34 @@ def start(
         found = _when_settled(home)
         if found is not None:
             return found, False
-        options = () if starts_jobs else ("--no-starts",)
-        _launch(home, options, asked_for=asked_for)
-        return connect_running(home), True
+        words = [*(remembered(home) if options is None else options)]
+        words += () if starts_jobs else ("--no-starts",)
+        return _started(home, words, asked_for=asked_for)
     finally:
         os.close(lock)
+
+
+def _started(
+    home: Home, options: Sequence[str], *, asked_for: bool
+) -> tuple[Connection, bool]:
+    try:
+        _launch(home, options, asked_for=asked_for)
+    except GrassError:
+        # Somebody may have run `grass daemon` in the same moment, and was first.
+        found = _when_settled(home)
+        if found is None:
+            raise
+        return found, False
+    return connect_running(home), True
+
+
+def remembered(home: Home) -> list[str]:
+    """Return the options that the last daemon here was given."""
+    try:
+        with open(home.options, "rb") as file:
+            return [str(word) for word in decoded(file.read())]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def forget_stop(home: Home) -> None:
@@ -86,7 +119,7 @@ def forget_stop(home: Home) -> None:
 
 def remember_stop(home: Home) -> None:
     """Leave the mark that keeps commands from starting a daemon."""
-    _make(home)
+    make(home)
     os.close(_opened(home.stopped, os.O_WRONLY))
 
 
@@ -111,7 +144,8 @@ def _opened(path: str, flags: int) -> int:
         os.umask(before)
 
 
-def _make(home: Home) -> None:
+def make(home: Home) -> None:
+    """Make the state directory, for its owner alone."""
     before = os.umask(0o077)
     try:
         home.make()
@@ -165,7 +199,7 @@ def _is_held(path: str) -> bool:
     return False
 
 
-def _launch(home: Home, options: tuple[str, ...], *, asked_for: bool) -> None:
+def _launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
     """Start a daemon and wait until it says that it is ready."""
     logged = _size(home.log)
     hears, tells = os.pipe()
@@ -192,7 +226,7 @@ def _launch(home: Home, options: tuple[str, ...], *, asked_for: bool) -> None:
     raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
 
 
-def _spawn(home: Home, options: tuple[str, ...], *, asked_for: bool) -> int:
+def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:
     main = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
     words = [sys.executable, "-I", main, "daemon", *options]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND

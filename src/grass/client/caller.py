@@ -1,5 +1,8 @@
 """Calls over one connection: made when first needed, sent again where that is safe.
 
+Which broker that is: the one that was asked for, `GRASS_BROKER`, the one that this
+machine has joined, or else this machine's own daemon, which may have to be started.
+
 A call that a restart of the daemon cut off is sent again where that cannot do harm:
 reading changes nothing, and an enqueue carries a key by which the daemon knows it.
 """
@@ -11,7 +14,7 @@ import time
 
 from grass.client import autostart
 from grass.client.connection import Broken, Connection, quoted
-from grass.config import Home, home
+from grass.config import BROKER_VARIABLE, LOCAL, Home, home
 from grass.errors import NoDaemon, Stopping
 
 TYPE_CHECKING = False
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Self, TypeVar
 
+    from grass.client.remote import Route
     from grass.client.wire import Document
+    from grass.model.addresses import Invitation
 
     T = TypeVar("T")
 
@@ -29,18 +34,56 @@ _LONGEST_PAUSE_S = 0.5
 
 
 class Caller:
-    """The connection to the daemon of one state directory."""
+    """The connection to one broker."""
 
     heard_version: str | None = None
     """The version of the daemon that answered this process last."""
 
-    def __init__(self, place: Home | None = None, *, may_start: bool = True) -> None:
-        """Choose the daemon; nothing is connected yet."""
+    heard_from: str = ""
+    """Which daemon that was."""
+
+    def __init__(
+        self,
+        place: Home | None = None,
+        *,
+        may_start: bool = True,
+        broker: str | None = None,
+    ) -> None:
+        """Choose the broker; nothing is connected yet.
+
+        `broker` is an address or `local`, the daemon of the state directory.
+        """
         self.home = home() if place is None else place
         self.daemon_version: str | None = None
         """The version of the daemon that answered last."""
+        self._asked = broker
+        self._route = _route(self.home, broker)
         self._connect = autostart.connect if may_start else autostart.connect_running
         self._connection: Connection | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether the broker is reached over the network."""
+        return self._route is not None
+
+    @property
+    def far_end(self) -> str:
+        """What answers the calls, in words."""
+        route = self._route
+        return "the daemon" if route is None else f"the broker at {route.place}"
+
+    @classmethod
+    def invited(cls, place: Home, invitation: Invitation) -> Self:
+        """Return a client of a broker that is to be joined; it has no token yet."""
+        from grass.client.remote import invited
+
+        client = cls(place, broker=LOCAL)
+        client._route = invited(invitation)
+        return client
+
+    def beside(self, *, may_start: bool = True) -> Self:
+        """Return another client of the same broker, for use in another thread."""
+        return type(self)(self.home, may_start=may_start, broker=self._asked)
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -99,7 +142,7 @@ class Caller:
         try:
             return call()
         except Broken:
-            raise _interrupted() from None
+            raise self._interrupted() from None
 
     def again(self, call: Callable[[], T]) -> T:
         """Make a call that may be made twice; a kept connection may have gone stale."""
@@ -114,6 +157,7 @@ class Caller:
         `cut_off_at` tells that an earlier one broke off: a daemon may be on its way up.
         """
         deadline, pause = None, _FIRST_PAUSE_S
+        trouble = self._interrupted()
         if cut_off_at is not None:
             deadline = cut_off_at + PATIENCE_S
         while True:
@@ -124,24 +168,52 @@ class Caller:
                 now = time.monotonic()
                 if deadline is None or now - began > PATIENCE_S:
                     deadline, pause = now + PATIENCE_S, _FIRST_PAUSE_S
-            except NoDaemon:
+            except NoDaemon as error:
                 # Somebody else may be about to start it, but not after `grass stop`.
-                if deadline is None or os.path.exists(self.home.stopped):
+                if deadline is None or self._is_stopped():
                     raise
+                if self.remote:
+                    trouble = error
             if time.monotonic() > deadline:
-                raise _interrupted() from None
+                raise trouble from None
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _connected(self) -> Connection:
+        if self._connection is not None and not self._connection.is_ready():
+            self.close()
         if self._connection is None:
-            self._connection = self._connect(self.home)
+            route = self._route
+            self._connection = (
+                self._connect(self.home) if route is None else route.open()
+            )
         return self._connection
+
+    def _is_stopped(self) -> bool:
+        return not self.remote and os.path.exists(self.home.stopped)
 
     def _note_version(self, connection: Connection) -> None:
         told = connection.headers.get("grass-version")
         if told is not None:
             self.daemon_version = Caller.heard_version = told
+            Caller.heard_from = self.far_end
+
+    def _interrupted(self) -> NoDaemon:
+        return NoDaemon(
+            f"{self.far_end} went away before it answered",
+            "see `grass show`, then try again",
+        )
+
+
+def _route(home: Home, broker: str | None) -> Route | None:
+    """Return the way to another machine's broker; None when none is meant."""
+    origin = "--broker" if broker is not None else BROKER_VARIABLE
+    asked = os.environ.get(BROKER_VARIABLE) or None if broker is None else broker
+    if asked == LOCAL or (asked is None and not os.path.exists(home.brokers)):
+        return None
+    from grass.client.remote import route
+
+    return route(home, asked, origin)
 
 
 def query(**fields: object) -> str:
@@ -151,9 +223,3 @@ def query(**fields: object) -> str:
         values = value if isinstance(value, (list, tuple)) else [value]
         pairs += [f"{name}={quoted(str(one))}" for one in values if one is not None]
     return "?" + "&".join(pairs) if pairs else ""
-
-
-def _interrupted() -> NoDaemon:
-    return NoDaemon(
-        "the daemon went away before it answered", "see `grass show`, then try again"
-    )

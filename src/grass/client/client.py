@@ -44,14 +44,16 @@ class Client(Caller):
 
     def enqueue_jobs(self, jobs: list[Document], defaults: Document) -> Document:
         """Add jobs given as documents; what one leaves out is taken from `defaults`."""
-        body = {
+        body: Document = {
             "jobs": jobs,
             "defaults": defaults,
             "key": os.urandom(16).hex(),
-            "environment": caller_environment(os.environ),
-            "directory": caller_directory(),
-            "umask": caller_umask(),
         }
+        if not self.remote:
+            # On another machine they would mean nothing, or be nobody's business.
+            body["environment"] = caller_environment(os.environ)
+            body["directory"] = caller_directory()
+            body["umask"] = caller_umask()
         return self.patiently(lambda: self.once("POST", "/jobs", body))
 
     def overview(self, queue: str | None = None) -> Document:
@@ -176,7 +178,6 @@ class Client(Caller):
     ) -> list[Document]:
         """Return the selected jobs once all have ended."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        wanted = {"select": list(select)}
 
         def once() -> list[Document]:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -188,8 +189,7 @@ class Client(Caller):
             from grass.client.ids import as_ranges
 
             # After a restart `all` or `last` may mean other jobs; ids do not.
-            chosen = self.again(lambda: self.once("POST", "/jobs/select", wanted))
-            select = as_ranges(chosen["jobs"])
+            select = as_ranges(self.select(select)["jobs"])
         return self.patiently(once) if select else []
 
     def queue(self, name: str) -> Document:
@@ -237,6 +237,45 @@ class Client(Caller):
         """Take a unit away that was added, once nobody holds it."""
         body = {"unit": unit, "worker": worker}
         return self.write("POST", "/capacity/remove", body)
+
+    def workers(self) -> Document:
+        """Read the workers: where they are, what is free, when they were heard."""
+        return self.read("/workers")
+
+    def forget_worker(self, name: str) -> Document:
+        """Give up a worker that is gone for good; what ran there is lost."""
+        return self.write("DELETE", f"/workers/{quoted(name)}")
+
+    def drain_worker(self, name: str, on: bool = True) -> Document:
+        """Start nothing new on a worker, or do so again."""
+        return self.write("POST", f"/workers/{quoted(name)}/drain", {"on": on})
+
+    def tokens(self) -> Document:
+        """Read which tokens and codes count; their secrets are not among it."""
+        return self.read("/tokens")
+
+    def new_token(
+        self,
+        role: str | None = None,
+        name: str | None = None,
+        hours: float | None = None,
+        *,
+        code: bool = True,
+    ) -> Document:
+        """Make a `code` that machines join with, or a `token`; it is told only here."""
+        body: Document = {"name": name, "hours": hours, "code": code}
+        if role is not None:
+            body["role"] = role
+        return self.write("POST", "/tokens", body)
+
+    def revoke_token(self, name: str) -> Document:
+        """Have a token or code count no more; who uses it is cut off."""
+        return self.write("DELETE", f"/tokens/{quoted(name)}")
+
+    def join(self, code: str, name: str, worker: str) -> Document:
+        """Exchange a code for a token of this machine's own; done twice, it renews."""
+        body = {"code": code, "name": name, "worker": worker}
+        return self.again(lambda: self.once("POST", "/join", body))
 
     def config(self) -> Document:
         """Read the daemon's own settings."""

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to a daemon, over its Unix socket.
+"""One HTTP/1.1 connection to a daemon: over its Unix socket, or what `remote` opens.
 
 A connection carries one exchange at a time and is kept open between them. Replies come
 with a length or in chunks; both are read as a stream. A reply that reports a problem is
@@ -35,9 +35,13 @@ class Broken(Exception):
 class Connection:
     """An open connection; `open_connection` makes one."""
 
+    NOTHING_THERE: type[OSError] = BlockingIOError
+    """What reading without waiting raises when there is nothing to read."""
+
     def __init__(self, channel: _socket.socket) -> None:
         """Take over a connected socket."""
         self._channel = channel
+        self._fields = "Host: grass\r\nContent-Type: application/json\r\n"
         self._unread = b""
         self.headers: dict[str, str] = {}
         """Those of the last reply, names in lower case."""
@@ -46,28 +50,48 @@ class Connection:
         """Hang up."""
         self._channel.close()
 
+    def is_ready(self) -> bool:
+        """Tell whether another request can be sent.
+
+        A daemon hangs up on a connection that nobody has used for a while, and what has
+        been left unread is not the next reply.
+        """
+        try:
+            self._channel.settimeout(0)
+            self._channel.recv(1)
+        except self.NOTHING_THERE:
+            self._channel.settimeout(None)
+            return not self._unread
+        except OSError:
+            pass
+        return False
+
     def exchange(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
         """Send a request and read its whole reply."""
         return decoded(b"".join(self.stream(method, path, body)) or b"null")
 
     def stream(self, method: str, path: str, body: object = None) -> Iterator[bytes]:
         """Send a request at once and give its reply's body as it comes."""
-        self._send(method, path, b"" if body is None else encoded(body))
+        trouble = self._send(method, path, b"" if body is None else encoded(body))
+        # Whoever does not want a body hangs up on it, but may have said why.
         status, self.headers = self._read_head()
         pieces = self._body(self.headers)
         if status != _OK:
             raise _problem(status, b"".join(pieces))
+        if trouble is not None:
+            raise Broken(str(trouble)) from trouble
         return pieces
 
-    def _send(self, method: str, path: str, body: bytes) -> None:
+    def _send(self, method: str, path: str, body: bytes) -> OSError | None:
         head = (
-            f"{method} {PREFIX}{path} HTTP/1.1\r\nHost: grass\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"{method} {PREFIX}{path} HTTP/1.1\r\n"
+            f"{self._fields}Content-Length: {len(body)}\r\n\r\n"
         )
         try:
             self._channel.sendall(head.encode("ascii") + body)
         except OSError as error:
-            raise Broken(str(error)) from error
+            return error
+        return None
 
     def _read_head(self) -> tuple[int, dict[str, str]]:
         while b"\r\n\r\n" not in self._unread:

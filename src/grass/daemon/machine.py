@@ -3,21 +3,23 @@
 import contextlib
 import os
 import shutil
-import socket
 from pathlib import Path
 from secrets import token_hex
 
 from grass.config import Home
+from grass.daemon.hosting import Hosting
 from grass.devices.probe import boot_id, found_units
+from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
-from grass.link.pair import LinkEnd
 from grass.model.environment import outside_a_job
 from grass.worker.agent import Worker
 from grass.worker.core import WorkerCore
 from grass.worker.prepare import Surroundings
 
 
-def worker(home: Home, identity: str, link: LinkEnd[ToBroker, ToWorker]) -> Worker:
+def worker(
+    home: Home, hosting: Hosting, identity: str, link: Link[ToBroker, ToWorker]
+) -> Worker:
     """Make the agent of this machine."""
     around = Surroundings(
         output_folder=home.output,
@@ -25,8 +27,15 @@ def worker(home: Home, identity: str, link: LinkEnd[ToBroker, ToWorker]) -> Work
         shell=shell(),
         environment=outside_a_job(os.environ),
     )
-    name = socket.gethostname()
-    core = WorkerCore(identity, name, boot_id(), found_units(), around)
+    core = WorkerCore(
+        identity,
+        hosting.machine,
+        boot_id(),
+        found_units(),
+        around,
+        labels=hosting.labels,
+        lease_s=hosting.lease_s,
+    )
     return Worker(core, link, home.keeper, home.output)
 
 

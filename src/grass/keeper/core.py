@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
-from grass.keeper.custody import Custody
+from grass.keeper.custody import SIGTERM, Custody
+from grass.keeper.lease import CUT_OFF, Lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from grass.keeper.attempt import Attempt
     from grass.keeper.timers import Timers
 
-VERSION = 1
+VERSION = 2
+"""Grows with the verbs: from 2 on `lease` is known."""
 FIRST_DAEMON_S = 30.0
 SOCKET_CHECK_S = 60.0
 
@@ -32,6 +34,7 @@ class KeeperCore:
         self._pid = pid
         self._boot = boot
         self._custody = Custody()
+        self.lease = Lease()
         self._connections: set[int] = set()
         self._may_leave = False
         self._asked_to_leave = False
@@ -47,6 +50,7 @@ class KeeperCore:
             events.Suspend: self._suspend,
             events.Continue: self._continue,
             events.Forget: self._forget,
+            events.Lease: self._set_lease,
             events.Leave: self._leave,
             events.SocketMissing: self._socket_is_missing,
             events.Restored: self._restored,
@@ -56,6 +60,10 @@ class KeeperCore:
 
     def step(self, event: events.Event, now: float) -> list[effects.Effect]:
         """Take one event and return what is to be done about it."""
+        # Before anything else: nothing starts because a timer came late. Only a word
+        # of the broker that waited while this process had no time to run goes first.
+        if not isinstance(event, events.Lease) and self.lease.runs_out(now):
+            self._cut_off(now)
         self._handlers[type(event)](event, now)
         if self._asked_to_leave or not self._connections:
             self._consider_leaving(now)
@@ -68,7 +76,8 @@ class KeeperCore:
     def snapshot(self) -> list[events.Entry]:
         """Return the shortest records from which a successor learns all of this."""
         kept = self.attempts.values()
-        return [entry for attempt in kept for entry in attempt.entries()]
+        entries = [entry for attempt in kept for entry in attempt.entries()]
+        return self.lease.entries() + entries
 
     @property
     def attempts(self) -> dict[str, Attempt]:
@@ -103,16 +112,19 @@ class KeeperCore:
             "version": VERSION,
             "pid": self._pid,
             "boot": self._boot,
+            "lease": self.lease.until,
             "attempts": [each.full_entry() for each in self.attempts.values()],
         }
         self._want(effects.Greet(event.connection, entry))
 
     def _start(self, event: events.Start, now: float) -> None:
         known = self.attempts.get(event.spec.id)
-        if known is None:
-            self._custody.take(event.spec, event.after)
-        else:
+        if known is not None:
             self._answer_with_state(event.connection, known)
+        elif self.lease.over:
+            self._custody.refuse(event.spec, CUT_OFF)
+        else:
+            self._custody.take(event.spec, event.after)
 
     def _recall(self, event: events.Recall, now: float) -> None:
         for id in event.ids:
@@ -148,6 +160,32 @@ class KeeperCore:
         if gone:
             self._want(effects.Record({"e": "forgotten", "ids": gone}))
 
+    def _set_lease(self, event: events.Lease, now: float) -> None:
+        self.lease.set(event.until)
+        entry = self.lease.entry()
+        self._want(effects.Record(entry))
+        self._want(effects.Reply(event.connection, {**entry, "e": "leased"}))
+        self._watch_lease()
+
+    def _watch_lease(self) -> None:
+        if self.lease.until is None:
+            self.timers.cancel("lease", "")
+        else:
+            self.timers.set("lease", "", self.lease.until)
+
+    def _cut_off(self, now: float) -> None:
+        """End every attempt by its own grace; what has ended is left to end.
+
+        The grace counts from the lease's end: who slept through it has had it.
+        """
+        assert self.lease.until is not None
+        late_s = now - self.lease.until
+        for attempt in list(self.attempts.values()):
+            if attempt.state not in ("ended", "exited"):
+                grace = max(0.0, attempt.grace - late_s)
+                wish = events.Stop(0, attempt.id, SIGTERM, grace, CUT_OFF)
+                self._custody.stop(attempt, wish, now)
+
     def _leave(self, event: events.Leave, now: float) -> None:
         self._asked_to_leave = True
 
@@ -166,6 +204,8 @@ class KeeperCore:
     def _restored(self, event: events.Restored, now: float) -> None:
         self.timers.set("first daemon", "", now + FIRST_DAEMON_S)
         self._custody.restore(event.entries)
+        self.lease.restore(event.entries)
+        self._watch_lease()
 
     def _tick(self, event: events.Tick, now: float) -> None:
         for purpose, id in self.timers.take_due(now):

@@ -80,6 +80,12 @@ class Custody:
             attempt.state, attempt.after = "waiting", predecessor.id
             self._relay.add(spec, predecessor.id)
 
+    def refuse(self, spec: events.Spec, reason: str) -> None:
+        """Take an attempt into care that is never to run."""
+        attempt = self.attempts[spec.id] = attempt_of(spec)
+        self.live += 1
+        self._give_up(attempt, reason)
+
     def _line_up(self, attempt: Attempt, spec: events.Spec) -> None:
         attempt.state, attempt.after = "due", None
         self.want(effects.Spawn(spec))
@@ -114,12 +120,15 @@ class Custody:
     def stop(self, attempt: Attempt, wish: events.Stop, now: float) -> None:
         """Begin to end an attempt, or hasten an end that has begun."""
         if self._leave_line(attempt.id):
-            attempt.state, attempt.after = "starting", None
-            self.want(effects.Record(attempt.spawning_entry()))
-            self.want(effects.GiveUp(attempt.id, wish.reason))
+            self._give_up(attempt, wish.reason)
         else:
             ladder = Ladder(now + wish.grace, wish.signal, wish.reason)
             self._begin(ladder, attempt, now)
+
+    def _give_up(self, attempt: Attempt, reason: str) -> None:
+        attempt.state, attempt.after = "starting", None
+        self.want(effects.Record(attempt.spawning_entry()))
+        self.want(effects.GiveUp(attempt.id, reason))
 
     def suspend(self, attempt: Attempt, now: float) -> None:
         """Stop its processes, and once more those that were just being made."""

@@ -105,6 +105,13 @@ class Forget(NamedTuple):
     ids: list[str]
 
 
+class Lease(NamedTuple):
+    """End every attempt at this time unless told otherwise; None: never."""
+
+    connection: int
+    until: float | None
+
+
 class Leave(NamedTuple):
     """Exit as soon as nothing is kept."""
 
@@ -224,6 +231,7 @@ Event = (
     | Suspend
     | Continue
     | Forget
+    | Lease
     | Leave
     | Forked
     | Spawned

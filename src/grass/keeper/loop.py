@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from grass.keeper import effects, events
 from grass.keeper.crash import crash_point
 from grass.keeper.jobs import Jobs, utc_us
+from grass.keeper.lease import LONGEST_SLEEP_S
 from grass.keeper.wire import (
     BadMessage,
     BrokenLine,
@@ -123,7 +124,9 @@ class Loop:
             due = self._hold_until if due is None else min(due, self._hold_until)
         if due is None:
             return None
-        return min(_LONGEST_SLEEP_S, max(0.0, due - boot_s()))
+        leased = self._core.lease.until is not None
+        longest = LONGEST_SLEEP_S if leased else _LONGEST_SLEEP_S
+        return min(longest, max(0.0, due - boot_s()))
 
     def finish_turn(self) -> None:
         """Write, answer, spawn, write and answer again."""

@@ -125,6 +125,11 @@ def _forget(message: events.Entry, connection: int) -> events.Forget:
     return events.Forget(_texts(message["ids"]))
 
 
+def _lease(message: events.Entry, connection: int) -> events.Lease:
+    until = message["until"]
+    return events.Lease(connection, None if until is None else _seconds(until))
+
+
 def _hello(message: events.Entry, connection: int) -> events.Hello:
     return events.Hello(connection)
 
@@ -141,6 +146,7 @@ _READERS: dict[str, Callable[[events.Entry, int], events.Event]] = {
     "continue": _continue,
     "recall": _recall,
     "forget": _forget,
+    "lease": _lease,
     "hello": _hello,
     "leave": _leave,
 }

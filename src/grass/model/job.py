@@ -51,6 +51,10 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many members of its array may run at a time."""
     max_fails: int | None = None
     """After so many failed members of its array the queue pauses."""
+    worker: str | None = None
+    """The id of the only worker that may run it; None: any."""
+    labels: tuple[str, ...] = ()
+    """What a worker must say of itself to run it; sorted."""
 
 
 class Job(msgspec.Struct, gc=False):

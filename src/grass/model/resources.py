@@ -90,6 +90,18 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+def check_units(capacity: Capacity) -> None:
+    """Raise if these are not kinds, units and amounts that a machine can have."""
+    for kind, units in capacity.items():
+        _kind(kind)
+        if len(units) > MOST_UNITS:
+            raise UsageError(f"{kind} has {len(units)} units")
+        for unit, amount in units.items():
+            _unit(kind, unit)
+            if not 0 < amount <= LARGEST:
+                raise UsageError(f"{kind} {unit} has an amount of {amount}")
+
+
 def _kind(name: str) -> str:
     if not _KIND.match(name) or len(name) > 64:
         raise UsageError(

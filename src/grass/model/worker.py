@@ -1,8 +1,14 @@
 """Workers and the units they have."""
 
+import re
+
 import msgspec
 
+from grass.errors import UsageError
 from grass.model.resources import Capacity
+
+LONGEST_LABEL = 64
+_LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 
 class Unit(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,10 +34,34 @@ class Worker(msgspec.Struct):
     connected: bool = False
     drained: dict[str, list[str]] = {}
     """Units on which nothing new starts, by kind."""
+    labels: tuple[str, ...] = ()
+    """What it says of itself, for jobs that ask for it."""
+    lease_s: float | None = None
+    """Cut off for so long, its keeper ends its attempts; None: it never does."""
+    resting: bool = False
+    """Drained as a whole: nothing new starts there."""
+    address: str | None = None
+    """Where it called from; None: it lives in the broker's own daemon."""
+    heard_at: int | None = None
+    """When it was last heard of."""
 
     def found_capacity(self) -> Capacity:
         """Give the found units as plain amounts."""
-        return {
-            kind: {name: unit.amount for name, unit in units.items()}
-            for kind, units in self.found.items()
-        }
+        return capacity_of(self.found)
+
+
+def capacity_of(found: Found) -> Capacity:
+    """Give found units as plain amounts."""
+    return {
+        kind: {name: unit.amount for name, unit in units.items()}
+        for kind, units in found.items()
+    }
+
+
+def check_label(label: str) -> str:
+    """Return a worker's label if it is fit to be one."""
+    if not _LABEL.match(label) or len(label) > LONGEST_LABEL:
+        raise UsageError(
+            f"label `{label}` is not allowed", "use letters, digits, `_`, `.` and `-`"
+        )
+    return label

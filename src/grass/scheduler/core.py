@@ -50,6 +50,16 @@ class Scheduler:
         """Place nothing more on a worker; its holders stay held until released."""
         self._fleet.remove(worker)
 
+    def know_worker(
+        self, worker: str, capacity: Capacity, labels: frozenset[str] = NO_LABELS
+    ) -> None:
+        """Remember what a worker has, also while it is away: for `never_fits`."""
+        self._fleet.know(worker, capacity, labels)
+
+    def forget_worker(self, worker: str) -> None:
+        """Remove a worker that will not come back, with its views."""
+        self._fleet.forget(worker)
+
     def drain(self, worker: str, kind: str, unit: str, on: bool) -> None:
         """Stop (or resume) placing on one unit."""
         self._fleet.drain(worker, kind, unit, on=on)
@@ -237,10 +247,10 @@ class Scheduler:
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
         record = self._queues.get(queue) or Queue(queue)
-        serving = self._fleet.serving(record)
+        known = self._fleet.known(record)
         if worker is not None:
-            serving = [each for each in serving if each.name == worker]
-        return never_fits(serving, queue, request, labels)
+            known = [each for each in known if each.name == worker]
+        return never_fits(known, queue, request, labels)
 
     def explain(self, job: int, now: float) -> Explanation:
         """Say what a waiting job waits for."""

@@ -48,6 +48,8 @@ class Explanation:
     """The eligible worker that is nearest to meeting the request."""
     impossible: str | None
     """Why no worker that is here could run it, even when empty."""
+    away: tuple[str, ...]
+    """Workers that could, and are not here."""
     needs: tuple[Need, ...]
     together: tuple[Need, ...]
     """Kinds that are free there, but not on the same units as they must be."""
@@ -74,10 +76,13 @@ class Explanation:
             )
         if self.limiter_full is not None:
             return "{} of at most {} of its array run".format(*self.limiter_full)
-        if self.worker is None:
-            nobody = f"no worker of queue `{self.queue}` can run it at present"
-            return f"{nobody}: {self.impossible}" if self.impossible else nobody
-        return self._shortage()
+        return self._shortage() if self.worker is not None else self._nobody()
+
+    def _nobody(self) -> str:
+        if self.away:
+            return f"no worker of queue `{self.queue}` that could run it is here"
+        nobody = f"no worker of queue `{self.queue}` can run it at present"
+        return f"{nobody}: {self.impossible}" if self.impossible else nobody
 
     def _shortage(self) -> str:
         text = "; ".join(map(str, self.needs))
@@ -113,6 +118,7 @@ def explain(
         limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
         worker=None if nearest is None else nearest.name,
         impossible=None if nearest is not None else _impossible(dispatch, shape),
+        away=() if nearest is not None else _away(dispatch, shape),
         needs=needs,
         together=together,
         holders=() if nearest is None else _holders(nearest, needs + together),
@@ -126,7 +132,21 @@ def explain(
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     key = shape.key
     serving = dispatch.fleet.serving(shape.queue)
+    if key.worker is not None:
+        serving = [each for each in serving if each.name == key.worker]
     return never_fits(serving, key.queue, key.request, key.labels)
+
+
+def _away(dispatch: Dispatch, shape: Shape) -> tuple[str, ...]:
+    key = shape.key
+    return tuple(
+        worker.name
+        for worker in dispatch.fleet.known(shape.queue)
+        if worker.away
+        and key.worker in (None, worker.name)
+        and key.labels <= worker.labels
+        and fits_when_empty(worker, key.queue, key.request)
+    )
 
 
 def never_fits(

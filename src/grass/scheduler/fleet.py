@@ -35,6 +35,29 @@ class Fleet:
         _restock(worker, ordered(capacity))
         self._changed(worker)
 
+    def know(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
+        """Remember what a worker has, be it here or not."""
+        worker = self.workers.get(name)
+        if worker is None:
+            worker = self.workers[name] = Worker(name)
+        same = worker.capacity == capacity and worker.labels == labels
+        if worker.known and same and not worker.leaving:
+            return
+        worker.known = True
+        worker.labels = labels
+        _restock(worker, ordered(capacity))
+        self._changed(worker)
+
+    def forget(self, name: str) -> None:
+        """Take a worker out that will not come back, with its views."""
+        worker = self.workers.get(name)
+        if worker is None:
+            return
+        worker.away, worker.known = True, False
+        worker.views.clear()
+        self._changed(worker)
+        self._forget_if_unused(worker)
+
     def remove(self, name: str) -> None:
         """Take a worker out; what is held on it stays held."""
         worker = self.workers.get(name)
@@ -151,10 +174,20 @@ class Fleet:
 
     def serving(self, queue: Queue) -> list[Worker]:
         """Return the workers of a queue that are here, by name."""
+        return [worker for worker in self._of(queue) if not worker.away]
+
+    def known(self, queue: Queue) -> list[Worker]:
+        """Return the workers of a queue, here or away, of which it is known, by name.
+
+        One that is away and of which nothing is known may turn out to have anything.
+        """
+        return [worker for worker in self._of(queue) if worker.known or not worker.away]
+
+    def _of(self, queue: Queue) -> list[Worker]:
         return [
             worker
             for _, worker in sorted(self.workers.items())
-            if not worker.away and (queue.open_to_all or queue.name in worker.views)
+            if queue.open_to_all or queue.name in worker.views
         ]
 
     def eligible(self, shape: Shape) -> list[Worker]:
@@ -199,7 +232,9 @@ class Fleet:
             self._changed(worker)
 
     def _forget_if_unused(self, worker: Worker) -> None:
-        if worker.away and not worker.holders and not worker.views:
+        if worker.known or worker.holders or worker.views:
+            return
+        if worker.away:
             del self.workers[worker.name]
 
 

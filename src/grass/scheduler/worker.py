@@ -87,7 +87,11 @@ class Hold(NamedTuple):
 
 
 class Worker:
-    """One machine's units. `away`: removed, or not seen yet, but still held from."""
+    """One machine's units.
+
+    `away`: removed, or not seen yet, but still held from. `known`: whether what it has
+    is known though it may be away, so that it counts for what could ever be met.
+    """
 
     __slots__ = (
         "away",
@@ -96,6 +100,7 @@ class Worker:
         "drained",
         "free",
         "holders",
+        "known",
         "labels",
         "leaving",
         "name",
@@ -108,6 +113,7 @@ class Worker:
         """Start with nothing."""
         self.name = name
         self.away = True
+        self.known = False
         self.labels: frozenset[str] = frozenset()
         self.capacity: Capacity = {}
         self.free: Capacity = {}

@@ -11,6 +11,7 @@ import msgspec
 
 from grass.model.job import Attempt, Job, Spec
 from grass.model.queue import Queue, View
+from grass.model.token import Token
 from grass.model.worker import Worker
 
 
@@ -66,6 +67,8 @@ class Changes(msgspec.Struct):
     views: dict[tuple[str, str], View] = {}
     removed_views: list[tuple[str, str]] = []
     workers: dict[str, Worker] = {}
+    removed_workers: list[str] = []
+    """Forgotten; their views are removed with them."""
     jobs: dict[int, Job] = {}
     attempts: dict[tuple[int, int], Attempt] = {}
     removed_attempts: list[tuple[int, int]] = []
@@ -78,6 +81,8 @@ class Changes(msgspec.Struct):
     arrays: dict[int, int] = {}
     """How many members of an array have failed, by its first job."""
     removed_arrays: list[int] = []
+    tokens: dict[str, Token] = {}
+    removed_tokens: list[str] = []
     removed_jobs: list[int] = []
     """Pruned: jobs leave with their attempts, their events and what only they used."""
 

@@ -15,6 +15,7 @@ from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.selectors import Selection
+from grass.model.token import Token
 from grass.model.worker import Worker
 from grass.store.changes import Call, Changes, Env, StoredEvent
 
@@ -42,6 +43,7 @@ class Snapshot(msgspec.Struct):
     """Failed members, by the first job of the array."""
     settled: dict[int, JobState] = {}
     """How those jobs ended that unfinished ones depend on; missing ones are pruned."""
+    tokens: list[Token] = []
 
 
 class Order(StrEnum):

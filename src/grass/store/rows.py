@@ -13,6 +13,7 @@ from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.resources import Request
+from grass.model.token import Token
 from grass.model.worker import Found, Unit, Worker
 
 Row = tuple[Any, ...]
@@ -141,7 +142,17 @@ def queue_from(row: Row) -> Queue:
 def worker_row(worker: Worker) -> Row:
     """Give a worker as `save_worker` takes it."""
     bodies = map(json_text, (worker.found, worker.added, worker.drained))
-    return (worker.id, worker.name, worker.boot, *bodies)
+    return (
+        worker.id,
+        worker.name,
+        worker.boot,
+        *bodies,
+        json_text(worker.labels),
+        worker.lease_s,
+        worker.resting,
+        worker.address,
+        worker.heard_at,
+    )
 
 
 def worker_from(row: Row) -> Worker:
@@ -150,4 +161,29 @@ def worker_from(row: Row) -> Worker:
     added = msgspec.json.decode(row[4], type=dict[str, dict[str, int]])
     drained = msgspec.json.decode(row[5], type=dict[str, list[str]])
     id, name, boot = row[:3]
-    return Worker(id, name, boot, found, added, connected=False, drained=drained)
+    labels, lease_s, resting, address, heard_at = row[6:]
+    return Worker(
+        id,
+        name,
+        boot,
+        found,
+        added,
+        connected=False,
+        drained=drained,
+        labels=tuple(json.loads(labels)),
+        lease_s=lease_s,
+        resting=bool(resting),
+        address=address,
+        heard_at=heard_at,
+    )
+
+
+def token_row(token: Token) -> Row:
+    """Give a token as `save_token` takes it."""
+    return msgspec.structs.astuple(token)
+
+
+def token_from(row: Row) -> Token:
+    """Read a token as `save_token` wrote it."""
+    fields = (*row[:6], bool(row[6]), *row[7:])
+    return Token(*fields)

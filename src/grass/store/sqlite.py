@@ -198,6 +198,7 @@ class SqliteStore:
             counts=dict(db.execute(sql["count_by_state"])),
             output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
             arrays=dict(db.execute(sql["load_arrays"])),
+            tokens=[rows.token_from(row) for row in db.execute(sql["load_tokens"])],
             settled=self._ends_of({one.job for s in specs.values() for one in s.after}),
         )
 
@@ -240,6 +241,7 @@ _WRITES = [
     ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
     # Removals first: a queue may be made anew in the batch that deleted it.
     ("remove_view", lambda changes: changes.removed_views, _as_it_is),
+    ("remove_worker", lambda changes: changes.removed_workers, _alone),
     ("remove_queue", lambda changes: changes.removed_queues, _alone),
     ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
     ("save_view", lambda changes: changes.views.items(), _view_row),
@@ -250,6 +252,9 @@ _WRITES = [
     ("remove_arrival", lambda changes: changes.removed_arrivals, _alone),
     ("remove_array", lambda changes: changes.removed_arrays, _alone),
     ("save_array", lambda changes: changes.arrays.items(), _as_it_is),
+    # Removals first: a machine that joins again gets its name anew.
+    ("remove_token", lambda changes: changes.removed_tokens, _alone),
+    ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
     ("add_event", lambda changes: changes.events, _as_it_is),
     ("add_call", lambda changes: changes.calls, _as_it_is),
 ]

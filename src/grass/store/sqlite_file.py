@@ -9,7 +9,7 @@ from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store import queries
 from grass.store.statements import migrations
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 CACHE_KIB = 4096
 LOG_BYTES = 1100 * 4096
 """A little more than the 1,000 pages after which SQLite starts the log anew."""

@@ -8,17 +8,19 @@ predecessor left.
 import asyncio
 import logging
 import os
+import time
 from typing import Any
 
 from grass.keeper.crash import crash_point
+from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
     ReadOutput,
     RemoveOutput,
     ToBroker,
     ToWorker,
+    Welcome,
 )
-from grass.link.pair import LinkEnd
 from grass.worker.core import WorkerCore
 from grass.worker.files import OutputFiles
 from grass.worker.keeper_link import KeeperLink, open_keeper
@@ -35,7 +37,7 @@ class Worker:
     def __init__(
         self,
         core: WorkerCore,
-        link: LinkEnd[ToBroker, ToWorker],
+        link: Link[ToBroker, ToWorker],
         keeper_folder: str,
         output_folder: str,
     ) -> None:
@@ -47,6 +49,13 @@ class Worker:
         self._watch = Watch()
         self._keeper: KeeperLink | None = None
         self._lost = asyncio.Event()
+        self.welcomed = asyncio.Event()
+        """Set once a broker has taken this worker in."""
+
+    @property
+    def running(self) -> int:
+        """Count the attempts that run here."""
+        return self._core.running
 
     async def run(self) -> None:
         """Work until the link closes or the task is cancelled."""
@@ -88,6 +97,7 @@ class Worker:
         self._lost.set()
 
     def _from_broker(self, messages: list[ToWorker], files: OutputFiles) -> None:
+        self._core.now_s = _boot_s()
         for message in messages:
             match message:
                 case ReadOutput():
@@ -96,11 +106,15 @@ class Worker:
                     files.close_stream(message)
                 case RemoveOutput():
                     files.remove(message)
+                case Welcome():
+                    self._core.from_broker(message)
+                    self.welcomed.set()
                 case _:
                     self._core.from_broker(message)
         self._flush()
 
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
+        self._core.now_s = _boot_s()
         for line in lines:
             entries = line["attempts"] if line.get("e") == "hello" else [line]
             for entry in entries:
@@ -134,3 +148,8 @@ class Worker:
                 self._watch.add(attempt, pid, ticks)
         for attempt in gone:
             self._watch.drop(attempt)
+
+
+def _boot_s() -> float:
+    """Return seconds since boot, the time the machine slept included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

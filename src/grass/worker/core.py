@@ -16,9 +16,9 @@ from grass.link.messages import (
     Continue,
     Exited,
     Forget,
+    Heard,
     Hello,
     Recall,
-    Report,
     Resync,
     Returned,
     Start,
@@ -32,6 +32,8 @@ from grass.link.messages import (
 )
 from grass.model.resources import Allocation
 from grass.model.worker import Found
+from grass.worker.held import Held, clean, cpu_s, meta_of, report_of, stop_verb
+from grass.worker.lease import Lease
 from grass.worker.ledger import Ledger
 from grass.worker.prepare import Surroundings, start_verb
 
@@ -48,29 +50,29 @@ class Effects(msgspec.Struct):
     unwatch: list[str] = []
 
 
-class Held(msgspec.Struct):
-    """An attempt this machine answers for."""
-
-    allocation: Allocation
-    after: str | None = None
-    """Whose units it takes over; until then it holds nothing."""
-    verb: Verb | None = None
-    """What the keeper was asked, until it says that it started."""
-    started: Started | None = None
-    stopping: bool = False
-    suspended: bool = False
-    recalled: bool = False
-    exited: Exited | None = None
-
-
 class WorkerCore:
     """All that one worker knows."""
 
-    def __init__(
-        self, worker: str, name: str, boot: str, found: Found, around: Surroundings
+    def __init__(  # noqa: PLR0913 -- what a worker is
+        self,
+        worker: str,
+        name: str,
+        boot: str,
+        found: Found,
+        around: Surroundings,
+        *,
+        labels: tuple[str, ...] = (),
+        lease_s: float | None = None,
     ) -> None:
-        """Begin without a keeper."""
+        """Begin without a keeper.
+
+        With a lease the keeper ends every attempt after so long without the broker.
+        """
         self.worker = worker
+        self.now_s = 0.0
+        """The time since boot, as the shell last told it."""
+        self._labels = labels
+        self._lease = Lease(lease_s)
         self._name = name
         self._boot = boot
         self._found = found
@@ -80,7 +82,14 @@ class WorkerCore:
         self._heirs: dict[str, str] = {}
         """Who takes over whose units."""
         self._keeper_ready = False
+        self._hello_waits = False
+        """Whether a hello is due as soon as the keeper has confirmed its lease."""
         self._effects = Effects()
+
+    @property
+    def running(self) -> int:
+        """Count the attempts that have not ended."""
+        return sum(held.exited is None for held in self._attempts.values())
 
     def take(self) -> Effects:
         """Hand over what the events since the last `take` led to."""
@@ -106,7 +115,10 @@ class WorkerCore:
                 self._ledger.set_capacity(message.capacity)
             case Resync():
                 self._say_hello()
-            case Welcome() | _:
+            case Welcome() | Heard():
+                verbs = self._lease.answered(message)
+                self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
+            case _:
                 pass
 
     def keeper_lost(self) -> None:
@@ -117,6 +129,8 @@ class WorkerCore:
         """Apply one line of the keeper."""
         match line.get("e"):
             case "hello":
+                # Before any start: what was given up meanwhile must not begin.
+                self._effects.to_keeper.extend(self._lease.keeper_came(line))
                 self._keeper_hello(line["attempts"])
             case "started":
                 self._started(line)
@@ -124,6 +138,10 @@ class WorkerCore:
                 self._exited(line)
             case "recalled":
                 self._recalled(line["id"])
+            case "leased":
+                self._lease.confirmed(line)
+                if self._hello_waits:
+                    self._say_hello()
             case _:
                 pass
 
@@ -236,7 +254,7 @@ class WorkerCore:
             held.verb["after"] = held.verb["meta"]["after"] = held.after
             self._effects.to_keeper.append(held.verb)
             if held.stopping:
-                self._effects.to_keeper.append(_stop_verb(attempt))
+                self._effects.to_keeper.append(stop_verb(attempt))
             return
         reason = "its keeper was killed and left no trace of it"
         at = held.started.at if held.started else 0
@@ -262,7 +280,7 @@ class WorkerCore:
         self._effects.to_broker.append(self._note_exit(held, line))
 
     def _note_start(self, held: Held, line: Verb) -> Started:
-        meta = _meta(held, line)
+        meta = meta_of(held, line)
         held.verb = None
         held.started = Started(
             line["id"],
@@ -278,20 +296,19 @@ class WorkerCore:
     def _note_exit(self, held: Held, line: Verb) -> Exited:
         usage = line.get("rusage") or {}
         unseen = line.get("lost") and held.started is None
-        meta = _meta(held, line) if unseen else {}
+        meta = meta_of(held, line) if unseen else {}
         held.verb = None
         self._let_go(line["id"], held)
-        cpu_s = _cpu_s(usage)
         held.exited = Exited(
             line["id"],
             line["at"],
             line.get("code"),
             line.get("signal"),
-            _clean(line.get("reason")),
+            clean(line.get("reason")),
             bool(line.get("lost")),
             line.get("output_bytes") or 0,
             usage.get("max_rss"),
-            cpu_s,
+            cpu_s(usage),
             meta.get("output"),
             meta.get("stderr"),
         )
@@ -322,6 +339,11 @@ class WorkerCore:
     def _say_hello(self) -> None:
         if not self._keeper_ready:
             return
+        verbs = self._lease.before_hello(self.now_s)
+        self._hello_waits = verbs is not None
+        if verbs is not None:
+            self._effects.to_keeper.extend(verbs)
+            return
         held = self._attempts.items()
         self._effects.to_broker.append(
             Hello(
@@ -329,56 +351,11 @@ class WorkerCore:
                 name=self._name,
                 boot=self._boot,
                 found=self._found,
-                running=[_report(name, one) for name, one in held if not one.exited],
+                running=[report_of(name, one) for name, one in held if not one.exited],
                 exited=[one.exited for _, one in held if one.exited],
                 started=[one.started for _, one in held if one.exited and one.started],
+                labels=self._labels,
+                lease_s=self._lease.promised_s,
+                at=self.now_s,
             )
         )
-
-
-def _meta(held: Held, line: Verb) -> Verb:
-    """Find what was to be remembered of an attempt: here, or as the keeper tells."""
-    meta: Verb = held.verb["meta"] if held.verb is not None else line.get("meta") or {}
-    return meta
-
-
-def _cpu_s(usage: Verb) -> float | None:
-    if not usage:
-        return None
-    total: float = usage.get("user_s", 0.0) + usage.get("system_s", 0.0)
-    return round(total, 6)
-
-
-def _clean(reason: str | None) -> str | None:
-    """Make a reason real text; it may quote a program's name, which need not be."""
-    return None if reason is None else reason.encode("utf-8", "replace").decode()
-
-
-def _stop_verb(attempt: str) -> Verb:
-    reason = "cancelled"
-    return {"v": "stop", "id": attempt, "signal": 15, "grace": 0.0, "reason": reason}
-
-
-def _report(attempt: str, held: Held) -> Report:
-    started = held.started
-    if started is None:
-        return Report(
-            attempt,
-            held.allocation,
-            running=False,
-            stopping=held.stopping,
-            suspended=held.suspended,
-        )
-    return Report(
-        attempt=attempt,
-        allocation=held.allocation,
-        running=True,
-        pid=started.pid,
-        started_at=started.at,
-        output=started.output,
-        output_offset=started.output_offset,
-        stderr=started.stderr,
-        stderr_offset=started.stderr_offset,
-        stopping=held.stopping,
-        suspended=held.suspended,
-    )

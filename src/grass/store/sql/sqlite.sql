@@ -37,13 +37,23 @@ ON CONFLICT (queue, worker) DO UPDATE SET body = excluded.body;
 DELETE FROM views WHERE queue = ? AND worker = ?;
 
 -- name: save_worker
-INSERT INTO workers (id, name, boot, found, added, drained) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO workers (
+    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot = excluded.boot,
     found = excluded.found,
     added = excluded.added,
-    drained = excluded.drained;
+    drained = excluded.drained,
+    labels = excluded.labels,
+    lease_s = excluded.lease_s,
+    resting = excluded.resting,
+    address = excluded.address,
+    heard_at = excluded.heard_at;
+
+-- name: remove_worker
+DELETE FROM workers WHERE id = ?;
 
 -- name: save_job
 INSERT INTO jobs (
@@ -142,7 +152,9 @@ FROM queues ORDER BY created_at, name;
 SELECT queue, worker, body FROM views;
 
 -- name: load_workers
-SELECT id, name, boot, found, added, drained FROM workers;
+SELECT
+    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at
+FROM workers;
 
 -- name: load_unfinished_jobs
 SELECT
@@ -186,6 +198,28 @@ DELETE FROM arrays WHERE first_job = ?;
 
 -- name: load_arrays
 SELECT first_job, fails FROM arrays;
+
+-- name: save_token
+INSERT INTO tokens (
+    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET
+    role = excluded.role,
+    hash = excluded.hash,
+    created_at = excluded.created_at,
+    created_by = excluded.created_by,
+    expires_at = excluded.expires_at,
+    is_code = excluded.is_code,
+    worker = excluded.worker,
+    used_at = excluded.used_at;
+
+-- name: remove_token
+DELETE FROM tokens WHERE name = ?;
+
+-- name: load_tokens
+SELECT
+    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at
+FROM tokens ORDER BY created_at, name;
 
 -- name: states_of
 SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));

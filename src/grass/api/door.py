@@ -1,0 +1,273 @@
+"""The door to other machines: the same API over TCP, under TLS.
+
+Connections are accepted by hand, so that each is counted from its first byte on: the
+handshake, the first request and its token all have to come within a short time, and
+there is room for few who have not shown a token yet (`guests`). From then on uvicorn's
+own protocol speaks, in the event loop and with the server state of the Unix socket, so
+that both stop together.
+"""
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from grass.api.guests import Guest, Guests
+from grass.api.peer import PeerProtocol
+from grass.api.server import ApiServer
+from grass.errors import Refused
+from grass.link.frames import LARGEST_FRAME
+from grass.model.addresses import Address
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_S = 10.0
+GOODBYE_S = 2.0
+"""How long a peer has to answer when a connection is closed in order."""
+LARGEST_HEAD = 64 * 1024
+BACKLOG = 1024
+AT_ONCE = 32
+"""Connections that are accepted before anything else has its turn."""
+BREATH_S = 0.05
+"""How long to wait when no connection can be accepted, before trying again."""
+KEPT_BACK = 256
+"""Descriptors that the rest of the daemon needs."""
+
+_quiet = logging.getLogger("grass.door")
+_quiet.setLevel(logging.ERROR)
+"""What strangers send is not worth a line each; what fails here is."""
+
+
+class DoorProtocol(PeerProtocol):
+    """HTTP from another machine, with the connection in `scope["state"]`."""
+
+    largest_head = LARGEST_HEAD
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, once the handshake is done."""
+        super().connection_made(transport)
+        self.logger = _quiet
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection no more."""
+        _guest(self.app_state).left()
+        super().connection_lost(exc)
+
+
+class LinkProtocol(WebSocketsSansIOProtocol):
+    """The WebSocket that a connection has become."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, with the upgrade."""
+        super().connection_made(transport)
+        self.logger = self.conn.logger = _quiet
+        # At the level of debugging the library writes headers, and so tokens, down.
+        self.conn.debug = False
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401 -- uvicorn's own type
+        """Send; a refusal ends the handshake, too, which uvicorn does not note."""
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count the connection no more."""
+        _guest(self.app_state).left()
+        super().connection_lost(exc)
+
+
+class Door:
+    """Lets other machines in."""
+
+    def __init__(self, server: ApiServer, context: ssl.SSLContext) -> None:
+        """Share the application and the state of the server that is there."""
+        app = server.config.app
+        self._closing: asyncio.Event = app.state.closing  # type: ignore[union-attr]
+        self._guests: Guests = app.state.guests  # type: ignore[union-attr]
+        self._guests.most_connections = _room(self._guests.most_connections)
+        self._tls = context
+        self._server_state = server.server_state
+        self._config = uvicorn.Config(
+            app,
+            http=DoorProtocol,
+            ws=LinkProtocol,
+            ws_max_size=LARGEST_FRAME,
+            ws_ping_interval=None,
+            ws_per_message_deflate=False,
+            proxy_headers=False,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=60,
+        )
+        self._config.load()
+        self._greeting: set[asyncio.Task[None]] = set()
+
+    async def serve(self, listeners: Sequence[socket.socket]) -> None:
+        """Let connections in until the server is told to stop."""
+        for listener in listeners:
+            self._open(listener)
+        try:
+            await self._closing.wait()
+        finally:
+            for listener in listeners:
+                asyncio.get_running_loop().remove_reader(listener)
+                listener.close()
+            self._guests.close()
+            greeting = list(self._greeting)
+            for task in greeting:
+                task.cancel()
+            await asyncio.gather(*greeting, return_exceptions=True)
+
+    def _open(self, listener: socket.socket) -> None:
+        if not self._closing.is_set():
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Take in some of those who wait; others have their turn in between."""
+        for _ in range(AT_ONCE):
+            try:
+                channel, address = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                self._take_a_breath(listener)
+                return
+            channel.setblocking(False)
+            self._meet(channel, str(address[0]))
+
+    def _take_a_breath(self, listener: socket.socket) -> None:
+        """Make room where no descriptor is left for another connection."""
+        self._guests.drop_a_stranger()
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        loop.call_later(BREATH_S, self._open, listener)
+
+    def _meet(self, channel: socket.socket, host: str) -> None:
+        guest = self._guests.arrive(host, lambda: _hang_up(channel))
+        if guest is None:
+            channel.close()
+            return
+        task = asyncio.create_task(self._greet(channel, guest))
+        self._greeting.add(task)
+        task.add_done_callback(lambda task: self._greeted(task, channel, guest))
+
+    def _greeted(
+        self, task: asyncio.Task[None], channel: socket.socket, guest: Guest
+    ) -> None:
+        self._greeting.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if not task.cancelled() and error is None:
+            return
+        guest.left()
+        channel.close()
+        # Not TLS, not ours, too slow, or gone: nothing that anybody waits for.
+        if error is not None and not isinstance(error, OSError):
+            log.error("a defect of grass at the door", exc_info=error)
+
+    async def _greet(self, channel: socket.socket, guest: Guest) -> None:
+        """Shake hands, and leave the rest to the protocol."""
+
+        def protocol() -> DoorProtocol:
+            return DoorProtocol(self._config, self._server_state, {"guest": guest})
+
+        await _first_byte(channel)
+        channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().connect_accepted_socket(
+            protocol,
+            channel,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_S,
+            ssl_shutdown_timeout=GOODBYE_S,
+        )
+
+
+async def _first_byte(channel: socket.socket) -> None:
+    """Wait until something is said: whoever says nothing costs a descriptor, no TLS."""
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(channel, _note, heard)
+    try:
+        await heard
+    finally:
+        loop.remove_reader(channel)
+    if not channel.recv(1, socket.MSG_PEEK):
+        raise ConnectionResetError("hung up, here or there")
+
+
+def _note(heard: asyncio.Future[None]) -> None:
+    if not heard.done():
+        heard.set_result(None)
+
+
+def bound(address: Address) -> list[socket.socket]:
+    """Listen on every address that a name stands for, over IPv4 and IPv6."""
+    host, port = address
+    try:
+        found = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise _cannot_listen(address, error) from error
+    listeners: list[socket.socket] = []
+    try:
+        for family, _, _, _, place in dict.fromkeys(found):
+            # A port of 0 is chosen once, and is then the same everywhere.
+            number = listeners[0].getsockname()[1] if listeners else port
+            listeners.append(_listening(family, (place[0], number, *place[2:]), host))
+    except OSError as error:
+        for listener in listeners:
+            listener.close()
+        raise _cannot_listen(address, error) from error
+    return listeners
+
+
+def _listening(family: int, place: tuple[object, ...], host: str) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # `::` means everything, IPv4 included; a number or a name means itself.
+            only = int(host not in ("::", ""))
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
+        listener.setblocking(False)
+        listener.bind(place)
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _cannot_listen(address: Address, error: OSError) -> Refused:
+    return Refused(
+        f"the broker cannot listen on {address}: {error.strerror or error}",
+        "give another --bind, such as 0.0.0.0:7500",
+    )
+
+
+def _hang_up(channel: socket.socket) -> None:
+    """End a connection whatever it is in the middle of; its transport notices."""
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)
+
+
+def _guest(app_state: dict[str, object]) -> Guest:
+    guest = app_state["guest"]
+    assert isinstance(guest, Guest)
+    return guest
+
+
+def _room(wanted: int) -> int:
+    """Give how many connections there are descriptors for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(wanted, soft - KEPT_BACK))

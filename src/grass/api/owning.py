@@ -1,0 +1,70 @@
+"""What is a caller's own, for those who may touch nothing else.
+
+A caller who may submit acts on the jobs that it enqueued; a worker's machine changes
+its own views and units. Whoever may operate acts on all.
+"""
+
+from starlette.requests import Request
+
+from grass.api.auth import actor, identify, may, require
+from grass.api.context import context_of
+from grass.broker import fleet
+from grass.errors import Forbidden
+from grass.model.job import DEFAULT_QUEUE
+from grass.model.queue import Queue
+from grass.model.rights import Right
+
+
+async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[str]]:
+    """Leave out jobs of others, and say so; if none is left, refuse."""
+    if not ids or may(request, Right.OPERATE):
+        return ids, []
+    who = actor(request)
+    found = await context_of(request).broker.read(lambda db: db.outcomes(ids))
+    mine = [job.id for job in found if job.owner == who]
+    left = len(ids) - len(mine)
+    if not mine:
+        what = f"job {ids[0]} is" if left == 1 else f"these {left} jobs are"
+        raise Forbidden(
+            f"{what} not yours: the role `{identify(request).role}` does not have the"
+            " right `operate`",
+            "`grass show --owner NAME` tells whose they are",
+        )
+    told = "1 job is" if left == 1 else f"{left} jobs are"
+    return mine, [f"{told} not yours and left alone"] if left else []
+
+
+def worker_for(request: Request, named: str | None = None) -> str:
+    """Find the worker that a call is about; without a name it is the caller's own."""
+    context, identity = context_of(request), identify(request)
+    wanted = None if named is None else fleet.find(context.broker.state, named).id
+    if Right.OPERATE in identity.rights:
+        return wanted or identity.worker or context.worker
+    require(request, Right.WORK)
+    if identity.worker is None:
+        raise Forbidden(
+            "this token belongs to no worker yet", "start the daemon of that machine"
+        )
+    if wanted not in (None, identity.worker):
+        raise Forbidden(
+            f"worker `{named}` is not yours: the role `{identity.role}` does not have"
+            " the right `operate`"
+        )
+    return identity.worker
+
+
+def check_queue_is_own(
+    request: Request, queue: Queue | None, changes: dict[str, object]
+) -> None:
+    """Refuse what would change a queue for the workers of others."""
+    if queue is None or may(request, Right.OPERATE):
+        return
+    others = queue.name == DEFAULT_QUEUE or set(queue.views) - {worker_for(request)}
+    differing = [
+        name for name, value in changes.items() if getattr(queue, name) != value
+    ]
+    if differing and others:
+        raise Forbidden(
+            f"queue `{queue.name}` is not yours alone: its"
+            f" {' and '.join(differing)} needs the right `operate`"
+        )

@@ -1,0 +1,179 @@
+"""Routes about tokens, and the one by which a machine without any gets its own.
+
+Secrets are made here and told once; the broker learns their hashes. A code that is
+wrong and one that has expired get the same answer, and whoever tries many is made to
+wait.
+"""
+
+import secrets
+import time
+
+from starlette.requests import Request
+
+from grass.api.auth import actor, guest_of
+from grass.api.context import context_of
+from grass.api.guests import Guests
+from grass.api.presenting import worker_name
+from grass.api.replies import (
+    DoneReply,
+    IssuedReply,
+    JoinedReply,
+    TokenReply,
+    TokensReply,
+)
+from grass.api.schemas import JoinBody, NewTokenBody
+from grass.broker.calls import Done, Enrol, Issued, NewToken, RevokeToken
+from grass.broker.service import Broker
+from grass.broker.tokens import WRONG_CODE
+from grass.errors import Refused, Unauthorized
+from grass.model.rights import DEFAULT_ROLE
+from grass.model.times import rfc3339
+from grass.model.token import Token, hash_of, token_text
+
+CODE_BYTES = 16
+SECRET_BYTES = 32
+CODE_HOURS = 1.0
+MOST_WRONG = 20
+"""Wrong codes that one address may try within a minute."""
+MOST_ADDRESSES = 10_000
+_MINUTE_S = 60.0
+_HOUR_US = 3_600 * 1_000_000
+
+
+class WrongCodes:
+    """How many wrong codes came from where, within this minute."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._counts: dict[str, int] = {}
+        self._until = 0.0
+
+    def check(self, place: str, now_s: float) -> None:
+        """Refuse an address that has tried too many."""
+        if now_s >= self._until or len(self._counts) > MOST_ADDRESSES:
+            self._counts.clear()
+            self._until = now_s + _MINUTE_S
+        if self._counts.get(place, 0) >= MOST_WRONG:
+            raise Refused(
+                "too many wrong codes came from this address",
+                "wait a minute, then paste the line as it was printed",
+            )
+
+    def note(self, place: str) -> None:
+        """Count a wrong code."""
+        self._counts[place] = self._counts.get(place, 0) + 1
+
+
+async def page(request: Request) -> TokensReply:
+    """List tokens and codes that count; nobody can tell their secrets."""
+    state, now = context_of(request).broker.state, _now()
+    shown = [
+        TokenReply(
+            name=one.name,
+            role=one.role,
+            code=one.is_code,
+            worker=None if one.worker is None else worker_name(state, one.worker),
+            created_at=rfc3339(one.created_at),
+            created_by=one.created_by,
+            expires_at=rfc3339(one.expires_at),
+            used_at=rfc3339(one.used_at),
+        )
+        for one in state.tokens.values()
+        if one.holds(now)
+    ]
+    return TokensReply(shown)
+
+
+async def new(request: Request, body: NewTokenBody) -> IssuedReply:
+    """Make a token, or a code that machines join with; told once."""
+    broker, who = context_of(request).broker, actor(request)
+    if body.code and context_of(request).door is None:
+        raise Refused(
+            "this daemon listens to no other machine",
+            "`grass daemon --bind 0.0.0.0:7500` does",
+        )
+    secret = secrets.token_urlsafe(CODE_BYTES if body.code else SECRET_BYTES)
+    hours = CODE_HOURS if body.code and body.hours is None else body.hours
+    done: Issued = await broker.call(_call(who, secret, body, hours))
+    reply = IssuedReply(done.name, done.role, rfc3339(done.expires_at))
+    if body.code:
+        reply.code = secret
+    else:
+        reply.token = token_text(done.name, secret)
+    return reply
+
+
+async def new_code(
+    broker: Broker,
+    actor: str,
+    role: str = DEFAULT_ROLE,
+    hours: float = CODE_HOURS,
+    name: str | None = None,
+) -> str:
+    """Make a code that machines join with; for the daemon itself."""
+    secret = secrets.token_urlsafe(CODE_BYTES)
+    await broker.call(_call(actor, secret, NewTokenBody(name, role), hours))
+    return secret
+
+
+async def revoke(request: Request) -> DoneReply:
+    """Have a token or code count no more; who uses it is cut off at once."""
+    broker, name = context_of(request).broker, str(request.path_params["name"])
+    known = broker.state.tokens.get(name)
+    done: Done = await broker.call(RevokeToken(actor(request), name))
+    if known is not None and known.worker is not None:
+        broker.hang_up(known.worker)
+    sweep(request)
+    return DoneReply(done.jobs, done.warnings, done.changed)
+
+
+async def join(request: Request, body: JoinBody) -> JoinedReply:
+    """Exchange a code for a token of the machine's own."""
+    context, guest = context_of(request), guest_of(request)
+    place = "" if guest is None else guest.place
+    code = _code(request, body.code, place)
+    if body.worker is not None and body.worker == context.worker:
+        raise Refused("this machine is the broker itself", "it need not join")
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    call = Enrol(code.name, body.name, body.worker, hash_of(secret))
+    done: Issued = await context.broker.call(call)
+    sweep(request)
+    token = token_text(done.name, secret)
+    return JoinedReply(done.name, done.role, token, context.broker.state.cluster)
+
+
+def sweep(request: Request) -> None:
+    """Cut off whoever holds a token that counts no more."""
+    guests = request.app.state.guests
+    assert isinstance(guests, Guests)
+    guests.sweep(context_of(request).broker.state.tokens)
+
+
+def _code(request: Request, text: str, place: str) -> Token:
+    """Find the code that was shown; all are compared, so that time tells nothing."""
+    wrong = request.app.state.wrong_codes
+    assert isinstance(wrong, WrongCodes)
+    wrong.check(place, time.monotonic())
+    tokens, hashed = context_of(request).broker.state.tokens, hash_of(text)
+    known = [one for one in tokens.values() if one.is_code]
+    found = [one for one in known if one.fits(hashed)]
+    if not found or not found[0].holds(_now()):
+        wrong.note(place)
+        raise Unauthorized(*WRONG_CODE)
+    return found[0]
+
+
+def _call(who: str, secret: str, body: NewTokenBody, hours: float | None) -> NewToken:
+    expires_at = None if hours is None else _now() + int(hours * _HOUR_US)
+    return NewToken(
+        actor=who,
+        role=body.role,
+        hash=hash_of(secret),
+        name=body.name,
+        is_code=body.code,
+        expires_at=expires_at,
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

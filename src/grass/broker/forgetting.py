@@ -1,0 +1,48 @@
+"""Taking a worker out that will not come back.
+
+It is the user who knows that a machine is gone for good: nothing is given up by time
+alone, unless the worker itself promised to end what it runs.
+"""
+
+from grass.broker import attempts, fleet, leases, queues, tokens
+from grass.broker.calls import Done, ForgetWorker
+from grass.broker.state import State
+from grass.errors import Refused
+from grass.model.worker import Worker
+
+
+def forget(state: State, call: ForgetWorker) -> Done:
+    """Lose what the worker ran, and drop it with its views and its token."""
+    worker = fleet.find(state, call.name)
+    if worker.connected:
+        raise Refused(
+            f"worker `{worker.name}` is connected",
+            f"stop its daemon first, or `grass drain {worker.name}`",
+        )
+    lost = _lose_attempts(state, worker)
+    queues.drop_views(state, worker)
+    tokens.forget_worker(state, worker.id)
+    leases.back(state, worker.id)
+    _drop(state, worker)
+    known = {"worker": worker.id, "name": worker.name}
+    state.note_by(call.actor, "worker-forgotten", None, lost=len(lost), **known)
+    return Done(jobs=lost)
+
+
+def _lose_attempts(state: State, worker: Worker) -> list[int]:
+    held = [one for one in state.attempts.values() if one.worker == worker.id]
+    for attempt in held:
+        job = state.jobs[attempt.job]
+        attempts.lose(state, job, attempt, "its worker was forgotten")
+    for name, where in list(state.foreign.items()):
+        if where == worker.id:
+            del state.foreign[name]
+            state.scheduler.release(name)
+    return [attempt.job for attempt in held]
+
+
+def _drop(state: State, worker: Worker) -> None:
+    del state.workers[worker.id]
+    state.changes.workers.pop(worker.id, None)
+    state.changes.removed_workers.append(worker.id)
+    state.scheduler.forget_worker(worker.id)

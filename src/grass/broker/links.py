@@ -1,0 +1,168 @@
+"""Who speaks on which link, and which of a worker's links counts.
+
+A worker that was cut off calls again, often before its old link is known to be dead. Of
+two links the one that was opened later counts, whatever arrives late on the older one,
+which is closed. Nothing here waits or reads: the daemon's shell and the simulation's
+use the same rules.
+"""
+
+from typing import Protocol
+
+from grass.link.channel import Link
+from grass.link.messages import Heard, Heartbeat, Hello, ToBroker, ToWorker, Welcome
+from grass.model.worker import Worker
+
+
+class Owner(Protocol):
+    """The broker, as its links see it."""
+
+    def heard(self, caller: "Caller", messages: list[ToBroker]) -> None:
+        """Take what a worker said on the link that counts."""
+
+    def connected(self, caller: "Caller") -> None:
+        """Note that a worker speaks on another link than before."""
+
+    def disconnected(self, worker: str) -> None:
+        """Note that the link that counted has ended."""
+
+    def complain(self, text: str) -> None:
+        """Write something into the log."""
+
+
+class Links:
+    """The links that were opened, and the one of each worker that counts."""
+
+    def __init__(self, owner: Owner) -> None:
+        """Begin without links."""
+        self.owner = owner
+        self._opened = 0
+        """How many there have been: of two, the later has the larger number."""
+        self._callers: dict[str, Caller] = {}
+        self._home: str | None = None
+        """The worker in the broker's own daemon."""
+        self._newest: dict[str, int] = {}
+        """The link a worker last said hello on, also when that has ended."""
+
+    def open(
+        self,
+        link: Link[ToWorker, ToBroker],
+        worker: str | None = None,
+        address: str | None = None,
+    ) -> "Caller":
+        """Take a link in; only `worker` may speak on it, where one is named."""
+        self._opened += 1
+        return Caller(self, link, self._opened, worker, address)
+
+    def of(self, worker: str) -> "Caller | None":
+        """Return the link of a worker that counts, if it is connected."""
+        return self._callers.get(worker)
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker, if it is connected."""
+        caller = self._callers.get(worker)
+        if caller is not None:
+            caller.say(message)
+
+    def hang_up(self, worker: str) -> None:
+        """Close a worker's link now, whatever is still under way on it."""
+        self._newest[worker] = self._opened + 1
+        caller = self._callers.get(worker)
+        if caller is not None:
+            caller.link.close()
+            self.ended(caller)
+
+    def outdated(self, caller: "Caller") -> bool:
+        """Tell whether a worker has said hello on a later link than this one."""
+        return caller.number < self._newest.get(caller.worker, 0)
+
+    def may_speak(self, caller: "Caller", worker: str) -> bool:
+        """Tell whether a link may be a worker's: nobody calls in for our own."""
+        return bool(worker) and (caller.address is None or worker != self._home)
+
+    def introduced(self, caller: "Caller") -> None:
+        """Let a link count on which a worker has said hello."""
+        before = self._callers.get(caller.worker)
+        if caller.address is None:
+            self._home = caller.worker
+        self._callers[caller.worker] = caller
+        self._newest[caller.worker] = caller.number
+        if before is not caller:
+            self.owner.connected(caller)
+        if before is not None and before is not caller:
+            before.link.close()
+
+    def ended(self, caller: "Caller") -> None:
+        """Note that a link ended, unless the worker has called again since."""
+        if self._callers.get(caller.worker) is caller:
+            del self._callers[caller.worker]
+            self.owner.disconnected(caller.worker)
+
+
+class Caller:
+    """The broker's side of one link: knows who speaks once it has said hello."""
+
+    def __init__(
+        self,
+        links: Links,
+        link: Link[ToWorker, ToBroker],
+        number: int,
+        expected: str | None,
+        address: str | None,
+    ) -> None:
+        """Know nobody yet."""
+        self.link = link
+        self.number = number
+        self.address = address
+        self.worker = ""
+        self._links = links
+        self._expected = expected
+        self._hello_at = 0.0
+        self._welcomed = False
+        """Whether what the worker last said of itself has been taken in."""
+
+    def arrived(self, messages: list[ToBroker]) -> None:
+        """Take what came on this link."""
+        for message in messages:
+            if isinstance(message, Hello) and not self._introduce(message):
+                self.link.close()
+                return
+        if not self.worker:
+            # What comes before the first hello is said again in it.
+            return
+        # What is late on an older link was said again too, or is not true any more.
+        if self._links.outdated(self):
+            self.link.close()
+        else:
+            self._links.owner.heard(self, messages)
+
+    def _introduce(self, hello: Hello) -> bool:
+        """Learn who speaks; nobody speaks for two, or for another than expected."""
+        who = self.worker or self._expected or hello.worker
+        if hello.worker != who or not self._links.may_speak(self, who):
+            text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
+            self._links.owner.complain(text)
+            return False
+        self.worker, self._hello_at, self._welcomed = who, hello.at, False
+        if not self._links.outdated(self):
+            self._links.introduced(self)
+        return True
+
+    def say(self, message: ToWorker) -> None:
+        """Send a message; a welcome to any but the last hello is out of date."""
+        if isinstance(message, Welcome):
+            if message.at != self._hello_at:
+                return
+            self._welcomed = True
+        self.link.send(message)
+
+    def answer(self, message: Heartbeat, known: Worker | None) -> None:
+        """Renew a lease: only of a worker that counts as here, as it now is.
+
+        While the broker counts a worker as gone, its lease must run out.
+        """
+        if self._welcomed and known is not None and known.connected:
+            self.link.send(Heard(message.at))
+
+    def ended(self) -> None:
+        """Note that the link is over."""
+        self._links.ended(self)

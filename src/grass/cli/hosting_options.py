@@ -1,0 +1,84 @@
+"""What `daemon`, `start` and `restart` take: which parts to host, and where."""
+
+from __future__ import annotations
+
+from grass.cli.options import Option
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.cli.options import Values
+    from grass.daemon.hosting import Hosting
+
+HOSTING = (
+    Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
+    Option("--advertise", "HOST", "the name by which others reach this machine"),
+    Option("--cert", "FILE", "key and certificate (PKCS#12); default: its own"),
+    Option("--cert-pass-file", "FILE", "the pass phrase of --cert is in this file"),
+    Option("--no-worker", about="run no jobs here, only the queue"),
+    Option("--no-broker", about="have no queue here, only work for another's"),
+    Option("--connect", "HOST:PORT", "the broker to work for; implies --no-broker"),
+    Option("--name", "NAME", "what this worker is called (default: the host's name)"),
+    Option("--label", "LABEL", "what jobs may ask for with --label; repeatable"),
+    Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
+    Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
+)
+_ENDURES = ("keep", "stop")
+
+
+def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
+    """Read and check which parts a daemon is to have."""
+    from grass.daemon.hosting import Hosting, checked
+    from grass.model.addresses import read_address
+
+    bind, connect = values.text("bind"), values.all("connect")
+    addresses = [one for text in connect for one in text.split(",")]
+    return checked(
+        Hosting(
+            bind=None if bind is None else read_address(bind),
+            advertise=values.text("advertise"),
+            cert=values.text("cert"),
+            cert_pass_file=values.text("cert_pass_file"),
+            has_worker=not values.has("no_worker"),
+            connect=tuple(read_address(text) for text in addresses),
+            is_worker_only=values.has("no_broker"),
+            labels=tuple(_label(text) for text in values.all("label")),
+            lease_s=_lease_s(values),
+            name=values.text("name") or "",
+            starts_jobs=not values.has("no_starts"),
+            words=tuple(words),
+        )
+    )
+
+
+def _label(text: str) -> str:
+    from grass.model.resources import check_name
+
+    check_name(text, "label")
+    return text
+
+
+def _lease_s(values: Values) -> float | None:
+    from grass.daemon.hosting import DEFAULT_LEASE_S
+    from grass.model.durations import seconds
+
+    endures = values.text("on_disconnect") or "keep"
+    if endures not in _ENDURES:
+        raise UsageError(f"--on-disconnect is keep or stop, not `{endures}`")
+    lease = values.text("lease")
+    if endures == "keep":
+        if lease is not None:
+            raise UsageError("--lease goes with --on-disconnect stop")
+        return None
+    return DEFAULT_LEASE_S if lease is None else seconds(lease)
+
+
+def given(values: Values) -> list[str]:
+    """Write the options down again, to hand them on to a daemon."""
+    return [
+        f"{option.names[-1]}={value}" if option.value else option.names[-1]
+        for option in HOSTING
+        for value in values.all(option.key)
+    ]

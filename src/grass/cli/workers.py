@@ -1,0 +1,107 @@
+"""`grass workers`: the machines that run jobs, and forgetting one that is gone."""
+
+from __future__ import annotations
+
+from grass.cli.columns import TINTS, age, number, utc_now
+from grass.cli.durations import brief
+from grass.cli.options import BROKER, JSON, Command, Values, one_word, read
+from grass.cli.printing import counted, print_document, say, warn
+from grass.cli.table import render, show, this_screen
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from grass.client.wire import Document
+
+OPTIONS = (BROKER, JSON)
+HEADER = ("WORKER", "STATE", "ADDRESS", "RUNNING", "HEARD", "LABELS", "FREE")
+_TINTS = {**TINTS, "connected": "green", "draining": "yellow"}
+
+
+def run(words: list[str]) -> int:
+    """List the workers, or forget one."""
+    values, rest = read(OPTIONS, words)
+    if rest[:1] == ["forget"]:
+        return _forget(values, one_word(rest[1:], "the worker"))
+    if rest:
+        raise UsageError(f"workers knows no `{rest[0]}`", "grass workers forget NAME")
+    with Client(broker=values.broker) as client:
+        document = client.workers()
+    if values.has("json"):
+        print_document(document)
+    else:
+        screen = this_screen()
+        show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
+    return 0
+
+
+def rows(workers: Iterable[Document], now: datetime) -> list[list[str]]:
+    """Give a row to each worker; what a broker does not tell is left empty."""
+    return [
+        [
+            str(worker["name"]),
+            _state(worker, now),
+            worker.get("address") or "",
+            str(worker.get("running") or 0),
+            _ago(worker.get("heard_at"), now),
+            ",".join(worker.get("labels") or ()),
+            _free(worker),
+        ]
+        for worker in workers
+    ]
+
+
+def _state(worker: Document, now: datetime) -> str:
+    if not worker["connected"]:
+        since = worker.get("unreachable_since")
+        lasts = f" for {brief(age(since, now))}" if since else ""
+        return f"unreachable{lasts}"
+    return (
+        "draining" if worker.get("draining") or worker.get("resting") else "connected"
+    )
+
+
+def _ago(at: str | None, now: datetime) -> str:
+    return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
+
+
+def _free(worker: Document) -> str:
+    """Write what is free of each kind: `cpu 12/16, gpu 0.5/2`."""
+    free = worker.get("free") or {}
+    return ", ".join(
+        f"{kind} {number(sum(free.get(kind, {}).values()))}/"
+        f"{number(sum(units.values()))}"
+        for kind, units in (worker.get("capacity") or {}).items()
+    )
+
+
+def _forget(values: Values, name: str) -> int:
+    with Client(broker=values.broker) as client:
+        done = client.forget_worker(name)
+    if values.has("json"):
+        print_document({"worker": name, **done})
+        return 0
+    for warning in done.get("warnings", ()):
+        warn(warning)
+    lost = done.get("jobs") or ()
+    ended = f"; {counted(len(lost), 'job')} lost" if lost else ""
+    say(f"forgot worker {name}{ended}")
+    return 0
+
+
+COMMAND = Command(
+    usage="[--broker ADDRESS] [--json] [forget WORKER]",
+    about=(
+        "Show the workers: whether the broker reaches them, from where they called, "
+        "how many jobs run there, when they were last heard of, what is free. `forget` "
+        "gives up one that is gone for good: what ran there is lost, its queues' views "
+        "and its token go."
+    ),
+    options=OPTIONS,
+    examples=("grass workers", "grass workers --json", "grass workers forget desk"),
+    run=run,
+)

@@ -1,0 +1,165 @@
+"""The brokers that this machine has joined, each with the token it got there.
+
+One file in the state directory, which only its owner may read, the last joined broker
+first. A broker is known by its pin, the hash of its public key: its addresses are only
+hints of where it may be found. Whoever changes the file reads it anew under a lock and
+replaces it whole, so that neither a crash nor a second caller leaves half of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from grass.client.wire import decoded, encoded
+from grass.errors import Forbidden, GrassError, UsageError
+from grass.model.addresses import Address, read_address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.config import Home
+
+_REST = 0o077
+"""What everybody but the owner may do with a file."""
+
+
+class Known(NamedTuple):
+    """A broker that was joined."""
+
+    pin: str
+    token: str
+    role: str
+    name: str
+    """What this machine, or its token, is called there."""
+    addresses: tuple[Address, ...]
+    """Where it was found, the last place first."""
+    cluster: str
+    joined_at: str
+
+    def __repr__(self) -> str:
+        """Tell all but the token: this may end up in a log."""
+        return f"Known({self.place}, pin={self.pin}, name={self.name})"
+
+    @property
+    def place(self) -> str:
+        """Where it is looked for first."""
+        return str(self.addresses[0])
+
+
+class Credentials:
+    """What is in the file, and changes of it."""
+
+    def __init__(self, home: Home, known: Sequence[Known]) -> None:
+        """Hold what was read; `load` reads it."""
+        self._home = home
+        self.all = list(known)
+        """Every broker that was joined, the last one first."""
+
+    @classmethod
+    def load(cls, home: Home) -> Self:
+        """Read the file; without one no broker was joined."""
+        return cls(home, _read(home.brokers))
+
+    def current(self) -> Known | None:
+        """Return the broker that commands speak to unless told otherwise."""
+        return self.all[0] if self.all else None
+
+    def by_pin(self, pin: str) -> Known | None:
+        """Find a broker by the hash of its key."""
+        return next((one for one in self.all if one.pin == pin), None)
+
+    def by_address(self, address: Address) -> Known | None:
+        """Find the broker that was last seen at an address."""
+        return next((one for one in self.all if address in one.addresses), None)
+
+    def add(self, known: Known) -> Known:
+        """Note a broker that was joined, or joined again, before all others."""
+        with _Lock(self._home):
+            self.all = _read(self._home.brokers)
+            before = self.by_pin(known.pin)
+            earlier = () if before is None else before.addresses
+            places = dict.fromkeys((*known.addresses, *earlier))
+            added = known._replace(addresses=tuple(places))
+            self._write([added, *(one for one in self.all if one.pin != known.pin)])
+        return added
+
+    def remove(self, pin: str) -> None:
+        """Forget a broker."""
+        with _Lock(self._home):
+            found = _read(self._home.brokers)
+            self._write([one for one in found if one.pin != pin])
+
+    def _write(self, known: list[Known]) -> None:
+        draft = f"{self._home.brokers}.{os.getpid()}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)  # whatever the umask, or was there before
+            file.write(encoded([_document(one) for one in known]) + b"\n")
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(draft, self._home.brokers)
+        self.all = known
+
+
+class _Lock:
+    """Keeps other processes from changing the file; the folder itself is locked."""
+
+    def __init__(self, home: Home) -> None:
+        self._folder = home.folder
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._descriptor)
+
+
+def _read(path: str) -> list[Known]:
+    try:
+        with open(path, "rb") as file:
+            _check_private(path, os.fstat(file.fileno()))
+            data = file.read()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise GrassError(f"{path}: {error.strerror}") from error
+    try:
+        return [_known(one) for one in decoded(data)]
+    except (ValueError, KeyError, TypeError, UsageError):
+        raise GrassError(
+            f"{path} is damaged", "remove it, and `grass join` the broker again"
+        ) from None
+
+
+def _check_private(path: str, state: os.stat_result) -> None:
+    """Refuse a file whose tokens others may know, or may have put there."""
+    if state.st_uid != os.geteuid():
+        raise Forbidden(
+            f"{path} belongs to another user (uid {state.st_uid})",
+            "set GRASS_HOME to a folder of your own",
+        )
+    if state.st_mode & _REST:
+        raise Forbidden(
+            f"others may read the tokens in {path}",
+            f"`chmod 600 {path}`, and `grass join` again if others use this machine",
+        )
+
+
+def _known(told: dict[str, Any]) -> Known:
+    addresses = tuple(read_address(text) for text in told["addresses"])
+    texts = [told[name] for name in ("pin", "token", "role", "name", "cluster")]
+    if not addresses or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a field is missing")
+    pin, token, role, name, cluster = texts
+    if not (token.isascii() and token.isprintable()):
+        raise ValueError("this is not a token")
+    return Known(pin, token, role, name, addresses, cluster, str(told["joined_at"]))
+
+
+def _document(known: Known) -> dict[str, Any]:
+    places = [str(address) for address in known.addresses]
+    return {**known._asdict(), "addresses": places}

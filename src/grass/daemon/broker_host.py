@@ -1,0 +1,139 @@
+"""A daemon with a broker: the queue, usually a worker, maybe a door for others.
+
+The order of starting: broker, worker, API; only then is anybody told that it runs. The
+door to other machines opens last, when everything it leads to is there.
+"""
+
+import asyncio
+import contextlib
+import getpass
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import grass
+from grass.api.app import application
+from grass.api.context import Context, DoorInfo
+from grass.api.door import Door, bound
+from grass.api.server import ApiServer, listen
+from grass.api.tokens import new_code
+from grass.broker.service import Broker
+from grass.config import Home
+from grass.daemon.hosting import Hosting
+from grass.daemon.life import Life
+from grass.daemon.machine import worker, worker_id
+from grass.daemon.upkeep import forget_old, notifier
+from grass.errors import GrassError
+from grass.link.messages import ToBroker, ToWorker
+from grass.link.pair import LinkEnd, pair
+from grass.model.addresses import Address, Invitation, read_address
+from grass.model.rights import DEFAULT_ROLE
+from grass.settings import Settings
+from grass.tls.server import ServerIdentity, identity
+
+log = logging.getLogger("grass.daemon")
+
+LAST_NOTIFICATIONS_S = 5.0
+"""How long a daemon that stops lets notifications finish."""
+STARTED = "daemon"
+"""The actor of what a daemon does because it was started."""
+PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
+
+
+async def host_broker(
+    home: Home, hosting: Hosting, settings: Settings, broker: Broker, life: Life
+) -> None:
+    """Bring everything up, say so, and take it down again in order."""
+    life.begin()
+    own = worker_id(home) if hosting.has_worker else ""
+    entrance = _Entrance(home, hosting) if hosting.bind is not None else None
+    context = Context(
+        broker,
+        own,
+        grass.__version__,
+        life.started_at,
+        life.stop,
+        settings,
+        door=None if entrance is None else entrance.info,
+    )
+    server = ApiServer(application(context))
+    async with notifier(settings, broker) as telling, asyncio.TaskGroup() as group:
+        parts = [group.create_task(broker.run())]
+        if own:
+            parts.append(group.create_task(_work(home, hosting, own, broker)))
+            await broker.welcomed(own)
+        serving = group.create_task(server.serve_on(listen(home.socket)))
+        if entrance is not None:
+            door = Door(server, entrance.identity.context)
+            parts.append(group.create_task(door.serve(entrance.sockets)))
+            life.invite(await _invitation(broker, entrance))
+        life.is_up(home)
+        if settings.keep_s is not None:
+            parts.append(group.create_task(forget_old(broker, settings.keep_s)))
+        await life.over()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(home.socket)
+        server.stop()
+        await serving
+        await telling.settle(LAST_NOTIFICATIONS_S)
+        for part in parts:
+            part.cancel()
+    log.info("stopped")
+
+
+async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
+    """Be this machine's worker, in the broker's own process."""
+    near: LinkEnd[ToWorker, ToBroker]
+    near, far = pair()
+    broker.serve(near, worker=own)
+    await worker(home, hosting, own, far).run()
+
+
+class _Entrance:
+    """Where other machines come in, and how they know that it is this broker."""
+
+    def __init__(self, home: Home, hosting: Hosting) -> None:
+        assert hosting.bind is not None
+        self.identity: ServerIdentity = identity(
+            home.folder, hosting.cert, _pass_phrase(hosting.cert_pass_file)
+        )
+        self.sockets = bound(hosting.bind)
+        self.address = _advertised(hosting, self.sockets[0].getsockname()[1])
+        self.info = DoorInfo(str(self.address), self.identity.pin)
+
+
+def _advertised(hosting: Hosting, port: int) -> Address:
+    """Name the broker as others may reach it."""
+    told = hosting.advertise or hosting.machine
+    return read_address(told) if ":" in told else Address(told, port)
+
+
+def _pass_phrase(file: str | None) -> Callable[[], bytes | None]:
+    """Say where the pass phrase of a certificate comes from, should one be needed."""
+
+    def ask() -> bytes | None:
+        if file is not None:
+            return _read(file)
+        told = os.environ.get(PASS_VARIABLE)
+        if told is not None:
+            return os.fsencode(told)
+        if not sys.stdin.isatty():
+            return None
+        return getpass.getpass("Pass phrase of the certificate: ").encode()
+
+    return ask
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes().rstrip(b"\r\n")
+    except OSError as error:
+        raise GrassError(f"--cert-pass-file {file}: {error.strerror}") from error
+
+
+async def _invitation(broker: Broker, entrance: _Entrance) -> str:
+    """Make a line to paste on other machines; good for an hour."""
+    code = await new_code(broker, STARTED, DEFAULT_ROLE)
+    return f"grass join {Invitation(entrance.address, entrance.identity.pin, code)}"

@@ -1,0 +1,92 @@
+"""What a daemon hosts: a broker, a worker or both, and how others reach them.
+
+This is what the options of `grass daemon` say, checked. They are remembered in the
+state directory, so that `grass restart`, and a command that has to start the daemon
+again, bring back what was there.
+"""
+
+import json
+import os
+import socket
+from typing import NamedTuple
+
+from grass.client.credentials import Credentials, Known
+from grass.config import Home
+from grass.errors import NoBroker, UsageError
+from grass.model.addresses import Address
+from grass.model.rights import ROLES, Right
+
+DEFAULT_LEASE_S = 60.0
+SHORTEST_LEASE_S = 4.0
+
+
+class Hosting(NamedTuple):
+    """Which parts a daemon has."""
+
+    bind: Address | None = None
+    """Where the broker listens for other machines; None: only for this one."""
+    advertise: str | None = None
+    """The host, and maybe the port, by which others reach it."""
+    cert: str | None = None
+    cert_pass_file: str | None = None
+    has_worker: bool = True
+    connect: tuple[Address, ...] = ()
+    """The broker to work for; without one the daemon is a broker itself."""
+    is_worker_only: bool = False
+    labels: tuple[str, ...] = ()
+    lease_s: float | None = None
+    """After so long without the broker the attempts here are ended; None: never."""
+    name: str = ""
+    starts_jobs: bool = True
+    words: tuple[str, ...] = ()
+    """The options as they were written."""
+
+    @property
+    def machine(self) -> str:
+        """The name of this machine's worker."""
+        return self.name or socket.gethostname()
+
+
+class Employer(NamedTuple):
+    """The broker that a worker works for."""
+
+    addresses: tuple[Address, ...]
+    known: Known
+
+
+def checked(hosting: Hosting) -> Hosting:
+    """Refuse what does not go together."""
+    worker_only = hosting.is_worker_only or bool(hosting.connect)
+    if worker_only and hosting.bind is not None:
+        raise UsageError("--bind is for a broker, --connect for a worker", "give one")
+    if worker_only and not hosting.has_worker:
+        raise UsageError("with neither broker nor worker there is nothing to host")
+    if hosting.bind is None and (hosting.cert or hosting.advertise):
+        raise UsageError("--cert and --advertise go with --bind HOST:PORT")
+    if hosting.lease_s is not None and hosting.lease_s < SHORTEST_LEASE_S:
+        raise UsageError(f"--lease is at least {SHORTEST_LEASE_S:g}s")
+    return hosting._replace(is_worker_only=worker_only)
+
+
+def employer(home: Home, hosting: Hosting) -> Employer | None:
+    """Find the broker that this daemon works for, if it is not a broker itself."""
+    if hosting.bind is not None or not hosting.has_worker:
+        return None
+    known = Credentials.load(home).current()
+    works = known is not None and Right.WORK in ROLES.get(known.role, frozenset())
+    if known is None or not works:
+        if not hosting.is_worker_only:
+            return None
+        raise NoBroker(
+            "this machine has not joined a broker as a worker",
+            "paste the line that the broker prints: grass join HOST:PORT/PIN/CODE",
+        )
+    return Employer(hosting.connect or known.addresses, known)
+
+
+def remember(home: Home, words: tuple[str, ...]) -> None:
+    """Keep the options for the next daemon that is started by the way."""
+    draft = home.options + ".new"
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(words, file)
+    os.rename(draft, home.options)

@@ -1,0 +1,63 @@
+"""A daemon's life: until when it runs, and who is told that it does."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+import time
+
+from grass.config import Home
+
+log = logging.getLogger("grass.daemon")
+
+
+class Life:
+    """From the first sign of life to the order to stop."""
+
+    def __init__(self, ready: int | None, foreground: bool) -> None:
+        """`ready` is a descriptor on which somebody waits for news."""
+        self._ready = ready
+        self._foreground = foreground
+        self._over = asyncio.Event()
+        self.started_at = time.time_ns() // 1000
+
+    def begin(self) -> None:
+        """Stop when a signal says so."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def stop(self) -> None:
+        """Order the daemon to stop."""
+        self._over.set()
+
+    async def over(self) -> None:
+        """Return when the daemon is to stop."""
+        await self._over.wait()
+
+    def is_up(self, home: Home) -> None:
+        """Tell whoever started this daemon that it serves."""
+        # What start-up made lives as long as the daemon: spare the collector the look.
+        gc.collect()
+        gc.freeze()
+        self.tell("ready\n")
+        log.info("ready: pid %d, home %s", os.getpid(), home.folder)
+
+    def tell(self, text: str) -> None:
+        """Tell whoever started us how it went; nobody has to listen."""
+        if self._ready is None:
+            return
+        ready, self._ready = self._ready, None
+        with contextlib.suppress(OSError):
+            os.write(ready, text.encode())
+        with contextlib.suppress(OSError):
+            os.close(ready)
+
+    def invite(self, line: str) -> None:
+        """Print the line that others join with; never into a log."""
+        if self._foreground:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()

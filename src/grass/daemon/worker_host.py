@@ -1,0 +1,73 @@
+"""A daemon without a broker: the worker of another machine's queue.
+
+Everything here goes on without the broker: jobs run, exits are kept, and the link is
+made anew for as long as it takes. Its own socket answers only what concerns this
+machine (`gateway`).
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+
+from grass.api.server import ApiServer, listen
+from grass.config import Home
+from grass.daemon.gateway import Gateway, application
+from grass.daemon.hosting import Employer, Hosting
+from grass.daemon.life import Life
+from grass.daemon.machine import worker, worker_id
+from grass.link.dial import HEARTBEAT_S, Dialer
+from grass.settings import Settings
+
+log = logging.getLogger("grass.daemon")
+
+
+async def host_worker(
+    home: Home, hosting: Hosting, settings: Settings, works_for: Employer, life: Life
+) -> None:
+    """Work until told to stop; running jobs go on."""
+    life.begin()
+    identity = worker_id(home)
+    known = works_for.known
+    news = _News()
+    dialer = Dialer(
+        works_for.addresses,
+        known.pin,
+        known.token,
+        identity,
+        on_state=news.tell,
+        heartbeat_s=_heartbeat_s(hosting.lease_s),
+    )
+    agent = worker(home, hosting, identity, dialer)
+    front = Gateway(home, identity, works_for, settings, life, agent, news.read)
+    server = ApiServer(application(front))
+    async with asyncio.TaskGroup() as group:
+        parts = [group.create_task(dialer.run()), group.create_task(agent.run())]
+        serving = group.create_task(server.serve_on(listen(home.socket)))
+        life.is_up(home)
+        await life.over()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(home.socket)
+        server.stop()
+        await serving
+        for part in parts:
+            part.cancel()
+    log.info("stopped")
+
+
+def _heartbeat_s(lease_s: float | None) -> float:
+    """Tell the broker often enough: a lease must outlast a few that are lost."""
+    return HEARTBEAT_S if lease_s is None else min(HEARTBEAT_S, lease_s / 4)
+
+
+class _News:
+    """How it stands with the broker, for whoever asks."""
+
+    def __init__(self) -> None:
+        self._last = "not connected yet"
+
+    def tell(self, news: str) -> None:
+        self._last = news
+
+    def read(self) -> str:
+        return self._last

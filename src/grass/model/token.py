@@ -1,0 +1,79 @@
+"""Tokens: how a caller from another machine proves who it is.
+
+A token's text is `NAME.SECRET`. Only the secret's hash is kept, so that whoever reads
+the database cannot call. A code is exchanged for a token of the caller's own, and is
+good for nothing else; it is written without its name.
+"""
+
+import hashlib
+import hmac
+import re
+
+import msgspec
+
+from grass.errors import UsageError
+
+LONGEST_NAME = 63
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class Token(msgspec.Struct):
+    """A token or a code, as the broker knows it."""
+
+    name: str
+    role: str
+    hash: bytes
+    """SHA-256 of the secret; the secret is random and long, so no salt is needed."""
+    created_at: int
+    created_by: str
+    expires_at: int | None = None
+    is_code: bool = False
+    worker: str | None = None
+    """The worker that alone may use it; None: not bound to one, or not yet."""
+    used_at: int | None = None
+
+    def holds(self, now_us: int) -> bool:
+        """Tell whether its time is not over."""
+        return self.expires_at is None or now_us < self.expires_at
+
+    def fits(self, hashed: bytes) -> bool:
+        """Compare with a secret's hash, in a time that tells nothing."""
+        return hmac.compare_digest(self.hash, hashed)
+
+
+def hash_of(secret: str) -> bytes:
+    """Give what is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def token_text(name: str, secret: str) -> str:
+    """Write a token as its holder keeps it."""
+    return f"{name}.{secret}"
+
+
+def split_token(text: str) -> tuple[str, str]:
+    """Give the name and the secret of a token's text; either may be nonsense."""
+    name, _, secret = text.partition(".")
+    return name, secret
+
+
+def actor_of(name: str) -> str:
+    """Name the holder of a token as the journal does."""
+    return f"token:{name}"
+
+
+def check_token_name(name: str) -> str:
+    """Refuse what cannot name a token."""
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"`{name[: LONGEST_NAME + 1]}` cannot name a token",
+            f"use letters, digits, `_` and `-`, at most {LONGEST_NAME}",
+        )
+    return name
+
+
+def token_name(machine: str) -> str:
+    """Make a token's name of a machine's, whatever that is."""
+    plain = _OTHER.sub("-", machine).strip("-_")[:LONGEST_NAME]
+    return plain or "machine"

@@ -1,0 +1,141 @@
+"""A broker's door on loopback, under real TLS, and those who come to it."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.calling import Api, play
+
+from grass.api.app import PREFIX
+from grass.api.door import Door, bound
+from grass.api.guests import Guests
+from grass.api.server import ApiServer, listen
+from grass.model.addresses import Address
+from grass.tls.client import client_context
+from grass.tls.server import identity
+
+HOST = "127.0.0.1"
+
+
+class Reply(NamedTuple):
+    """What came back from the door."""
+
+    status: int
+    headers: dict[str, str]
+    document: Any
+
+
+class Visit:
+    """One connection to the door."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def ask(
+        self, method: str, path: str, body: object = None, token: str | None = None
+    ) -> Reply:
+        """Send one request and read its reply."""
+        data = b"" if body is None else json.dumps(body).encode()
+        shown = "" if token is None else f"Authorization: Bearer {token}\r\n"
+        head = f"{method} {PREFIX}{path} HTTP/1.1\r\nHost: x\r\n{shown}"
+        head += f"Content-Length: {len(data)}\r\n\r\n"
+        self.writer.write(head.encode() + data)
+        return await self.reply()
+
+    async def reply(self) -> Reply:
+        """Read a reply that has a length."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        first, *lines = head.strip().split("\r\n")
+        pairs = [line.partition(": ") for line in lines]
+        headers = {name.lower(): value for name, _, value in pairs}
+        data = await self.reader.readexactly(int(headers["content-length"]))
+        is_json = "json" in headers["content-type"]
+        document = json.loads(data) if is_json else data
+        return Reply(int(first.split()[1]), headers, document)
+
+    async def is_hung_up(self) -> bool:
+        """Read until the other side hangs up."""
+        try:
+            while await self.reader.read(65536):
+                pass
+        except OSError:
+            pass
+        return True
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+class Doorway:
+    """A door that is open."""
+
+    def __init__(self, api: Api, port: int) -> None:
+        self.api = api
+        self.port = port
+        self.visits: list[Visit] = []
+
+    @property
+    def guests(self) -> Guests:
+        guests = self.api.app.state.guests
+        assert isinstance(guests, Guests)
+        return guests
+
+    async def plain(self, host: str = HOST) -> Visit:
+        """Connect without TLS, from an address of the loopback network."""
+        return await self._opened(None, host)
+
+    async def visit(self, host: str = HOST) -> Visit:
+        """Connect as a client does."""
+        return await self._opened(client_context(), host)
+
+    async def _opened(self, tls: ssl.SSLContext | None, host: str) -> Visit:
+        opened = await asyncio.open_connection(
+            HOST, self.port, ssl=tls, local_addr=(host, 0)
+        )
+        self.visits.append(Visit(*opened))
+        return self.visits[-1]
+
+    async def overview(self, token: str) -> int:
+        """Ask something on a connection of its own; give the status."""
+        visit = await self.visit()
+        reply = await visit.ask("GET", "/overview", token=token)
+        visit.close()
+        return reply.status
+
+
+Story = Callable[[Doorway], Awaitable[None]]
+
+
+def at_the_door(
+    folder: Path,
+    story: Story,
+    run: Callable[..., None] = asyncio.run,
+    patience_s: float = 10,
+) -> None:
+    """Open a door for as long as the story lasts."""
+    tls = identity(str(folder), None, lambda: None).context
+
+    async def inside(api: Api) -> None:
+        server = ApiServer(api.app)
+        listeners = bound(Address(HOST, 0))
+        port = listeners[0].getsockname()[1]
+        tasks = [
+            asyncio.create_task(server.serve_on(listen(str(folder / "s")))),
+            asyncio.create_task(Door(server, tls).serve(listeners)),
+        ]
+        doorway = Doorway(api, port)
+        try:
+            await story(doorway)
+        finally:
+            for visit in doorway.visits:
+                visit.close()
+            server.stop()
+            await asyncio.gather(*tasks)
+
+    play(folder, inside, run, patience_s)

@@ -1,0 +1,449 @@
+"""The door on loopback, with real TLS: friends get in, whatever strangers do."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from tests.api.doorway import HOST, Doorway, at_the_door
+
+from grass.api import guests
+from grass.api.door import LARGEST_HEAD, bound
+from grass.errors import Refused
+from grass.model.addresses import Address
+from grass.tls.client import client_context
+
+FLOOD = 10_000
+KEPT_OPEN = 300
+ELSEWHERE = "127.0.0.2"
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Both event loops: the tests' and the daemon's."""
+    chosen: Callable[..., None] = request.param
+    return chosen
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers have less time than usual, so that a test need not wait."""
+    monkeypatch.setattr(guests, "IDENTIFY_S", 0.3)
+
+
+def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("submit")
+        visit = await door.visit()
+        reply = await visit.ask("GET", "/overview", token=token)
+        assert reply.status == 200
+        assert reply.document["daemon"]["version"] == "1.2.3"
+        jobs = {"jobs": [{"command": "x"}]}
+        assert (await visit.ask("POST", "/jobs", jobs, token)).document["first"] == 1
+        (job,) = (await visit.ask("GET", "/jobs", token=token)).document["jobs"]
+        assert job["owner"] == "token:submit"
+        assert (await visit.ask("GET", "/overview")).status == 401
+        assert len(door.guests.known) == 1
+
+    at_the_door(tmp_path, story, run)
+
+
+def test_only_tls_1_3_is_spoken(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        old = client_context()
+        old.minimum_version = ssl.TLSVersion.TLSv1_2
+        old.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(OSError):
+            await asyncio.open_connection(HOST, door.port, ssl=old)
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        issued = (await door.api.post("/tokens", {})).document
+        visit = await door.visit()
+        body = {"code": issued["code"], "name": "lab.example", "worker": "w-9"}
+        reply = await visit.ask("POST", "/join", body)
+        assert reply.status == 200
+        assert reply.document["name"] == "lab-example"
+        assert await door.overview(reply.document["token"]) == 200
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_whoever_says_nothing_is_sent_away(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        silent = [await door.plain(), await door.visit()]
+        for visit in silent:
+            assert await visit.is_hung_up()
+        assert not door.guests.strangers
+
+    at_the_door(tmp_path, story, run)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_whoever_dribbles_is_sent_away(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        leaving = asyncio.create_task(visit.is_hung_up())
+        began = time.monotonic()
+        visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
+        while not leaving.done():
+            visit.writer.write(b"X-More: 1\r\n")
+            await asyncio.wait([leaving], timeout=0.02)
+        assert time.monotonic() - began < 5
+
+    at_the_door(tmp_path, story, run)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_body_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        visit.writer.write(head + b'{"code":')
+        assert await visit.is_hung_up()
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("read")
+        visit = await door.visit()
+        await visit.ask("GET", "/overview", token=token)
+        silent = await door.visit()
+        assert await silent.is_hung_up()
+        assert (await visit.ask("GET", "/overview", token=token)).status == 200
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        for _ in range(guests.MOST_REFUSALS - 1):
+            reply = await visit.ask("GET", "/overview", token="admin.nonsense")
+            assert (reply.status, reply.document["code"]) == (401, "unauthorized")
+            assert "connection" not in reply.headers
+        last = await visit.ask("GET", "/overview")
+        assert last.headers["connection"] == "close"
+        assert await visit.is_hung_up()
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.parametrize("size", [LARGEST_HEAD + 1, 20 * LARGEST_HEAD])
+def test_a_head_that_is_too_large_is_cut_off(
+    tmp_path: Path, size: int, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * size)
+        assert await visit.is_hung_up()
+
+    at_the_door(tmp_path, story, run)
+
+
+def test_the_body_of_a_stranger_is_not_read(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        head = (
+            b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
+        )
+        visit.writer.write(head)
+        reply = await visit.reply()
+        assert reply.status == 401
+
+    at_the_door(tmp_path, story)
+
+
+GARBAGE = [b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" + b"\xff" * 500]
+
+
+@pytest.mark.parametrize("data", GARBAGE)
+def test_garbage_instead_of_a_handshake_ends_the_connection(
+    tmp_path: Path,
+    data: bytes,
+    run: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.plain()
+        visit.writer.write(data)
+        assert await visit.is_hung_up()
+
+    with caplog.at_level(logging.WARNING):
+        at_the_door(tmp_path, story, run)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x00\xff\r\n\r\n", b"NONSENSE\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"]
+)
+def test_garbage_instead_of_a_request_ends_the_connection(
+    tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(door: Doorway) -> None:
+        visit = await door.visit()
+        visit.writer.write(data)
+        assert await visit.is_hung_up()
+
+    with caplog.at_level(logging.WARNING):
+        at_the_door(tmp_path, story)
+    assert not caplog.records
+
+
+def test_a_revoked_token_is_cut_off_in_the_middle_of_a_stream(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("read")
+        other = await door.api.new_token("operate")
+        streaming, staying = await door.visit(), await door.visit()
+        await staying.ask("GET", "/overview", token=other)
+        streaming.writer.write(
+            b"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n"
+            b"Authorization: Bearer %s\r\n\r\n" % token.encode()
+        )
+        await streaming.reader.readuntil(b"id: ")
+        await door.api.send("DELETE", "/tokens/read", b"")
+        assert await streaming.is_hung_up()
+        assert await door.overview(token) == 401
+        assert (await staying.ask("GET", "/overview", token=other)).status == 200
+
+    at_the_door(tmp_path, story, run)
+
+
+def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        body = {"role": "read", "code": False, "hours": 0.5 / 3600}
+        token = (await door.api.post("/tokens", body)).document["token"]
+        visit = await door.visit()
+        assert (await visit.ask("GET", "/overview", token=token)).status == 200
+        assert await visit.is_hung_up()
+        assert await door.overview(token) == 401
+
+    at_the_door(tmp_path, story)
+
+
+def test_among_strangers_the_oldest_makes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guests, "MOST_STRANGERS", 3)
+
+    async def story(door: Doorway) -> None:
+        first = await door.plain(ELSEWHERE)
+        later = [await door.plain(ELSEWHERE) for _ in range(2)]
+        alone = await door.visit()
+        assert await first.is_hung_up()
+        more = await door.plain(ELSEWHERE)
+        assert await later[0].is_hung_up()
+        # Who is alone at an address does not give way to a crowd from another.
+        assert (await alone.ask("GET", "/overview")).status == 401
+        assert len(door.guests.strangers) == 3
+        more.close()
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_full_house_takes_no_more_strangers_than_leave(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("read")
+        door.guests.most_connections = 2
+        inside = [await door.visit() for _ in range(2)]
+        for visit in inside:
+            await visit.ask("GET", "/overview", token=token)
+        turned_away = await door.plain()
+        assert await turned_away.is_hung_up()
+        assert (await inside[0].ask("GET", "/overview", token=token)).status == 200
+        inside[1].close()
+        await until(lambda: len(door.guests.known) == 1)
+        assert await door.overview(token) == 200
+
+    at_the_door(tmp_path, story)
+
+
+async def dribbles(door: Doorway) -> None:
+    visit = await door.visit(ELSEWHERE)
+    visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
+    while not visit.reader.at_eof():
+        visit.writer.write(b"X-More: 1\r\n")
+        await asyncio.sleep(0.01)
+
+
+async def shows_nonsense(door: Doorway) -> None:
+    visit = await door.visit(ELSEWHERE)
+    while True:
+        await visit.ask("GET", "/overview", token="admin.nonsense")
+
+
+async def has_a_large_head(door: Doorway) -> None:
+    visit = await door.visit(ELSEWHERE)
+    visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * 2**20)
+    await visit.is_hung_up()
+
+
+async def speaks_no_tls(door: Doorway) -> None:
+    visit = await door.plain(ELSEWHERE)
+    visit.writer.write(b"\xff" * 5000)
+    await visit.is_hung_up()
+
+
+async def guesses_codes(door: Doorway) -> None:
+    visit = await door.visit(ELSEWHERE)
+    while True:
+        body = {"code": "guess", "name": "x", "worker": "w"}
+        await visit.ask("POST", "/join", body)
+
+
+async def for_ever(door: Doorway, act: Callable[[Doorway], Awaitable[None]]) -> None:
+    """Do it again and again, whatever comes of it."""
+    while True:
+        with contextlib.suppress(OSError, EOFError):
+            await act(door)
+        await asyncio.sleep(0)
+
+
+def test_a_friend_gets_in_while_strangers_do_their_worst(
+    tmp_path: Path, run: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    acts = [dribbles, shows_nonsense, has_a_large_head, speaks_no_tls, guesses_codes]
+
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("submit")
+        code = (await door.api.post("/tokens", {})).document["code"]
+        crowd = [asyncio.create_task(for_ever(door, act)) for act in acts * 4]
+        visit = await door.visit()
+        for number in range(1, 11):
+            jobs = {"jobs": [{"command": "x", "hold": True}]}
+            reply = await visit.ask("POST", "/jobs", jobs, token)
+            assert reply.document["first"] == number
+            assert await door.overview(token) == 200
+        joined = await visit.ask("POST", "/join", {"code": code, "name": "friend"})
+        assert joined.status == 200
+        for task in crowd:
+            task.cancel()
+        await asyncio.gather(*crowd, return_exceptions=True)
+        assert sorted(door.api.broker.state.tokens) == ["code", "friend", "submit"]
+
+    with caplog.at_level(logging.WARNING, logger="grass"):
+        at_the_door(tmp_path, story, run, patience_s=40)
+    assert not caplog.records
+
+
+POUR = """
+import socket, sys
+from collections import deque
+port, count, most = map(int, sys.argv[1:4])
+kept = deque()
+for _ in range(count):
+    kept.append(socket.create_connection(("127.0.0.1", port), 30, (sys.argv[4], 0)))
+    if len(kept) > most:
+        kept.popleft().close()
+"""
+"""Connects many times without a word, keeping the last few hundred open."""
+
+
+def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("submit")
+        before = descriptors()
+        words = [str(door.port), str(FLOOD), str(KEPT_OPEN), ELSEWHERE]
+        flood = asyncio.create_task(poured(*words))
+        asked = 0
+        while not flood.done():
+            async with asyncio.timeout(10):
+                assert await door.overview(token) == 200
+            asked += 1
+            await asyncio.wait([flood], timeout=0.01)
+        assert await flood == 0
+        assert asked > 5
+        assert len(door.guests.strangers) <= guests.MOST_STRANGERS
+        for stranger in list(door.guests.strangers):
+            stranger.drop()
+        await until(lambda: descriptors() < before + 20)
+
+    at_the_door(tmp_path, story, uvloop.run, patience_s=50)
+
+
+async def poured(*words: str) -> int:
+    """Run the flood in a process of its own; give its exit code."""
+    flood = await asyncio.create_subprocess_exec(sys.executable, "-c", POUR, *words)
+    try:
+        return await flood.wait()
+    finally:
+        if flood.returncode is None:
+            flood.kill()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the event loop turn until something holds."""
+    while not holds():  # noqa: ASYNC110 -- nobody tells
+        await asyncio.sleep(0.01)
+
+
+def descriptors() -> int:
+    """How many descriptors this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_when_descriptors_run_out_the_door_goes_on(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("read")
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = descriptors() + 20
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare, limits[1]))
+        try:
+            held = []
+            try:
+                while True:
+                    held.append(await door.plain(ELSEWHERE))
+            except OSError:
+                pass
+            for visit in held[len(held) // 2 :]:
+                visit.close()
+            while await asyncio.wait_for(door.overview(token), 5) != 200:
+                pass
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    at_the_door(tmp_path, story, run)
+
+
+def test_a_port_that_is_taken_is_one_clear_line() -> None:
+    (listener,) = bound(Address(HOST, 0))
+    with listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(Refused, match=f"cannot listen on {HOST}:{port}: "):
+            bound(Address(HOST, port))
+    with pytest.raises(Refused, match=r"cannot listen on no-such-host\.invalid:1"):
+        bound(Address("no-such-host.invalid", 1))
+
+
+def test_a_name_is_listened_on_over_both_protocols() -> None:
+    listeners = bound(Address("localhost", 0))
+    families = {one.family for one in listeners}
+    ports = {one.getsockname()[1] for one in listeners}
+    for one in listeners:
+        one.close()
+    assert socket.AF_INET in families
+    assert len(ports) == 1

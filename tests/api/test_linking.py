@@ -1,0 +1,303 @@
+"""The link of a worker on another machine, over a real WebSocket under TLS."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from tests.api.doorway import HOST, Doorway, at_the_door
+from tests.support.building import BOOT, WORKER, units
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from grass.api import linking
+from grass.link.frames import LARGEST_FRAME, decoder_to_worker, encode
+from grass.link.messages import (
+    VERSION,
+    Heard,
+    Heartbeat,
+    Hello,
+    Message,
+    Start,
+    ToWorker,
+    Welcome,
+)
+from grass.link.remote import REFUSED
+from grass.tls.client import client_context
+
+REMOTE = "worker-9"
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Both event loops: the tests' and the daemon's."""
+    chosen: Callable[..., None] = request.param
+    return chosen
+
+
+def hello(worker: str = REMOTE, version: int = VERSION) -> Hello:
+    return Hello(worker, "lab", BOOT, units("{gpu:1}"), [], [], version=version)
+
+
+@contextlib.asynccontextmanager
+async def linked(
+    door: Doorway, token: str | None, worker: str | None = REMOTE
+) -> AsyncIterator[ClientConnection]:
+    """Open a WebSocket to the link as a worker does."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    if worker is not None:
+        headers[linking.WORKER_HEADER] = worker
+    async with connect(
+        f"wss://{HOST}:{door.port}/api/v1/link",
+        ssl=client_context(),
+        additional_headers=headers,
+        compression=None,
+        ping_interval=None,
+        proxy=None,
+        close_timeout=1,
+    ) as channel:
+        yield channel
+
+
+async def say(channel: ClientConnection, *messages: Message) -> None:
+    for frame in encode(messages):
+        await channel.send(frame)
+
+
+async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
+    while True:
+        frame = await channel.recv()
+        assert isinstance(frame, bytes)
+        for message in decoder_to_worker.decode(frame):
+            if isinstance(message, kind):
+                return message
+
+
+async def machine_token(door: Doorway, role: str = "machine") -> str:
+    """Join as the worker on another machine."""
+    code = (await door.api.post("/tokens", {"role": role})).document["code"]
+    body = {"code": code, "name": "lab", "worker": REMOTE}
+    return str((await door.api.remote("POST", "/join", body, None)).document["token"])
+
+
+async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
+    """Try to open a link; give the status with which that is refused."""
+    with pytest.raises(InvalidStatus) as refused:
+        async with linked(door, token, worker):
+            pass
+    return refused.value.response.status_code
+
+
+async def closed(channel: ClientConnection) -> tuple[int, str]:
+    """Wait until the other side closes the link, and tell why it did."""
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            await channel.recv()
+    return channel.close_code or 0, channel.close_reason or ""
+
+
+def test_a_worker_on_another_machine_gets_jobs(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            (worker,) = [
+                one
+                for one in (await door.api.get("/workers")).document["workers"]
+                if one["id"] == REMOTE
+            ]
+            assert worker["connected"]
+            assert worker["address"] == HOST
+            await door.api.post(
+                "/jobs", {"jobs": [{"command": "x", "require": "{gpu:1}"}]}
+            )
+            start = await hears(channel, Start)
+            assert isinstance(start, Start)
+            assert start.allocation == {"gpu": {"0": 10_000}}
+            await say(channel, Heartbeat(7.5))
+            heard = await hears(channel, Heard)
+            assert heard == Heard(7.5)
+        while door.api.broker.state.workers[REMOTE].connected:
+            await door.api.broker.next_commit()
+
+    at_the_door(tmp_path, story, run)
+
+
+@pytest.mark.parametrize("role", ["read", "submit", "operate"])
+def test_a_link_needs_the_right_to_work(tmp_path: Path, role: str) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token(role)
+        assert await refusal(door, token, REMOTE) == 403
+        assert REMOTE not in door.api.broker.state.workers
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_link_without_a_good_token_is_refused_without_a_word_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(door: Doorway) -> None:
+        await machine_token(door)
+        for token in (None, "lab.nonsense", "nobody.nonsense", "."):
+            assert await refusal(door, token, REMOTE) == 401
+        assert not door.guests.known
+
+    with caplog.at_level(logging.WARNING):
+        at_the_door(tmp_path, story)
+    assert not caplog.records
+
+
+def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        assert await refusal(door, token, "another") == 403
+        assert await refusal(door, token, WORKER) == 403
+        loose = await door.api.new_token("worker")
+        assert await refusal(door, loose, None) == 400
+        assert await refusal(door, loose, REMOTE) == 403
+        async with linked(door, loose, "worker-10") as channel:
+            await say(channel, hello("worker-10"))
+            await hears(channel, Welcome)
+        assert await refusal(door, loose, "worker-11") == 403
+
+    at_the_door(tmp_path, story)
+
+
+def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        loose = await door.api.new_token("worker")
+        assert await refusal(door, loose, WORKER) == 403
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (Heartbeat(1.0), "a worker begins with hello"),
+        (hello("another"), "this token belongs to another worker"),
+        (hello(version=VERSION + 2), f"speaks version {VERSION} of the link"),
+    ],
+)
+def test_a_worker_that_begins_wrongly_is_told_why(
+    tmp_path: Path, first: Message, told: str
+) -> None:
+    async def story(door: Doorway) -> None:
+        before = set(door.api.broker.state.workers)
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, first)
+            code, reason = await closed(channel)
+        assert (code, told in reason) == (REFUSED, True)
+        assert set(door.api.broker.state.workers) == before
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None:
+    async def story(door: Doorway) -> None:
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello(version=version))
+            await hears(channel, Welcome)
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "frame", [b"\xff\xff", b"", "text", b"\x91\x81", b"\0" * (LARGEST_FRAME + 1)]
+)
+def test_a_frame_that_makes_no_sense_ends_the_link(
+    tmp_path: Path, frame: bytes | str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        async with linked(door, token) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            with contextlib.suppress(ConnectionClosed):
+                await channel.send(frame)
+            await closed(channel)
+        async with linked(door, token) as again:
+            await say(again, hello())
+            await hears(again, Welcome)
+
+    at_the_door(tmp_path, story)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+def test_a_worker_that_falls_silent_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linking, "SILENCE_S", 0.2)
+
+    async def story(door: Doorway) -> None:
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            await closed(channel)
+        assert not door.api.broker.state.workers[REMOTE].connected
+
+    at_the_door(tmp_path, story)
+
+
+def test_revoking_a_token_closes_the_link_at_once(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        async with linked(door, token) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            await door.api.send("DELETE", "/tokens/lab", b"")
+            await closed(channel)
+        assert await refusal(door, token, REMOTE) == 401
+        assert not door.api.broker.state.workers[REMOTE].connected
+
+    at_the_door(tmp_path, story, run)
+
+
+def test_joining_again_replaces_the_token_and_its_link(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        first = await machine_token(door)
+        async with linked(door, first) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            second = await machine_token(door)
+            await closed(channel)
+        assert second.partition(".")[0] == first.partition(".")[0] == "lab"
+        assert await refusal(door, first, REMOTE) == 401
+        async with linked(door, second) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+
+    at_the_door(tmp_path, story)
+
+
+def test_links_end_when_the_daemon_stops(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    ends: list[tuple[int, str]] = []
+
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        opened = asyncio.Event()
+
+        async def stay() -> None:
+            async with linked(door, token) as channel:
+                await say(channel, hello())
+                await hears(channel, Welcome)
+                opened.set()
+                ends.append(await closed(channel))
+
+        staying = asyncio.create_task(stay())
+        await opened.wait()
+        door.api.app.state.closing.set()
+        await staying
+
+    at_the_door(tmp_path, story, run)
+    assert len(ends) == 1

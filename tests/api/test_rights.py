@@ -1,0 +1,356 @@
+"""Every route for every role, and for nobody: what a token may do, and no more."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.building import WORKER
+from tests.support.calling import Answer, Api, play
+
+from grass.api.app import ENDPOINTS
+from grass.api.openapi import Endpoint
+from grass.broker.calls import BindToken
+from grass.model.rights import ROLES, Right
+
+ROUTES = [f"{one.method} {one.path}" for one in ENDPOINTS]
+
+ALLOWED = {
+    "GET /overview": "read submit operate admin machine",
+    "POST /jobs": "submit operate admin machine",
+    "GET /jobs": "read submit operate admin machine",
+    "POST /jobs/select": "read submit operate admin machine",
+    "POST /jobs/cancel": "submit operate admin machine",
+    "POST /jobs/hold": "submit operate admin machine",
+    "POST /jobs/release": "submit operate admin machine",
+    "POST /jobs/rerun": "submit operate admin machine",
+    "POST /jobs/edit": "submit operate admin machine",
+    "POST /jobs/suspend": "submit operate admin machine",
+    "POST /jobs/continue": "submit operate admin machine",
+    "POST /jobs/remove": "submit operate admin machine",
+    "POST /jobs/prune": "operate admin",
+    "POST /jobs/wait": "read submit operate admin machine",
+    "GET /jobs/{id}": "read submit operate admin machine",
+    "GET /jobs/{id}/explain": "read submit operate admin machine",
+    "GET /jobs/{id}/output": "read submit operate admin machine",
+    "GET /queues/{name}": "read submit operate admin machine worker",
+    "PUT /queues/{name}": "operate admin machine worker",
+    "PATCH /queues/{name}": "operate admin machine worker",
+    "DELETE /queues/{name}": "operate admin machine worker",
+    "POST /capacity/add": "operate admin machine worker",
+    "POST /capacity/remove": "operate admin machine worker",
+    "POST /drain": "operate admin machine worker",
+    "POST /pause": "operate admin",
+    "POST /resume": "operate admin machine worker",
+    "GET /workers": "read submit operate admin machine worker",
+    "POST /workers/{name}/drain": "operate admin",
+    "DELETE /workers/{name}": "admin",
+    "GET /events": "read submit operate admin machine",
+    "GET /events/stream": "read submit operate admin machine",
+    "GET /config": "read submit operate admin machine",
+    "POST /daemon/stop": "admin",
+    "GET /tokens": "admin",
+    "POST /tokens": "admin",
+    "DELETE /tokens/{name}": "admin",
+    "POST /join": "read submit operate admin machine worker nobody",
+}
+"""Written out, and not worked out from the table that it checks."""
+
+STREAMS = {"GET /events/stream"}
+
+
+def endpoint(route: str) -> Endpoint:
+    return ENDPOINTS[ROUTES.index(route)]
+
+
+async def ask(api: Api, route: str, token: str | None) -> Answer | None:
+    """Ask with a body that means nothing: whoever may ask is told so, and no more."""
+    method, _, path = route.partition(" ")
+    path = path.format(id="nonsense", name="nobodys")
+    asking = api.remote(method, path, {"nonsense": True}, token)
+    try:
+        return await asyncio.wait_for(asking, 0.3 if route in STREAMS else 10)
+    except TimeoutError:
+        assert route in STREAMS
+        return None
+
+
+def was_let_in(answer: Answer | None) -> bool:
+    return answer is None or answer.status not in (401, 403)
+
+
+def test_every_route_is_in_the_table() -> None:
+    assert list(ALLOWED) == ROUTES
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_reaches_its_routes_and_no_other(tmp_path: Path, role: str) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token(role)
+        await api.broker.call(BindToken(role, WORKER))
+        before = snapshot(api)
+        for route in ROUTES:
+            answer = await ask(api, route, token)
+            wanted = role in ALLOWED[route].split()
+            assert was_let_in(answer) == wanted, (route, answer)
+            if not wanted:
+                assert answer is not None
+                assert answer.status == 403
+                assert answer.document["code"] == "forbidden"
+                assert f"the role `{role}`" in answer.document["detail"]
+                assert "this needs the right `" in answer.document["detail"]
+        assert snapshot(api) == before
+
+    play(tmp_path, story)
+
+
+WRONG_TOKENS = {
+    "none": None,
+    "empty": "",
+    "a name alone": "admin",
+    "an empty secret": "admin.",
+    "a wrong secret": "admin.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "an unknown name": "nobody.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "no name": ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    "only zeros": "." + "\0" * 32,
+    "odd letters": "admin.é\xff",
+    "very long": "admin." + "A" * 50_000,
+}
+
+
+@pytest.mark.parametrize("shown", WRONG_TOKENS)
+def test_without_a_token_that_counts_nothing_is_told(
+    tmp_path: Path, shown: str
+) -> None:
+    async def story(api: Api) -> None:
+        await api.new_token("admin")
+        before = snapshot(api)
+        for route in ROUTES:
+            answer = await ask(api, route, WRONG_TOKENS[shown])
+            assert answer is not None
+            if route != "POST /join":
+                assert answer.status == 401, route
+                assert answer.document["code"] == "unauthorized"
+        for path in ("/openapi.json", "/nowhere", "/jobs/1/nowhere"):
+            answer = await api.remote("GET", path, {}, WRONG_TOKENS[shown])
+            assert answer.status == 401
+        assert snapshot(api) == before
+
+    play(tmp_path, story)
+
+
+def test_a_token_counts_no_more_once_it_is_revoked_or_expired(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("read")
+        assert (await api.remote("GET", "/overview", {}, token)).status == 200
+        await api.send("DELETE", "/tokens/read", b"")
+        assert (await api.remote("GET", "/overview", {}, token)).status == 401
+        again = await api.new_token("read")
+        assert (await api.remote("GET", "/overview", {}, token)).status == 401
+        assert (await api.remote("GET", "/overview", {}, again)).status == 200
+        api.broker.state.tokens["read"].expires_at = 1
+        assert (await api.remote("GET", "/overview", {}, again)).status == 401
+
+    play(tmp_path, story)
+
+
+def test_a_code_is_no_token(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        issued = (await api.post("/tokens", {"role": "admin"})).document
+        for token in (issued["code"], f"{issued['name']}.{issued['code']}"):
+            assert (await api.remote("GET", "/overview", {}, token)).status == 401
+
+    play(tmp_path, story)
+
+
+VERBS = ["cancel", "hold", "edit", "rerun", "release", "suspend", "continue", "remove"]
+
+
+def body_of(verb: str, *select: str) -> dict[str, Any]:
+    return {"select": list(select), **({"priority": 3} if verb == "edit" else {})}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_submitter_acts_on_its_own_jobs_alone(tmp_path: Path, verb: str) -> None:
+    async def story(api: Api) -> None:
+        mine, other = await api.new_token("submit"), await api.new_token("machine")
+        jobs = {"jobs": [{"command": "x", "hold": True}]}
+        assert (await api.remote("POST", "/jobs", jobs, mine)).status == 200
+        assert (await api.remote("POST", "/jobs", jobs, other)).status == 200
+        assert (await api.post("/jobs", jobs)).status == 200
+        if verb in ("rerun", "remove"):
+            await api.post("/jobs/cancel", {"select": ["all"]})
+        before = snapshot(api)
+        for select in ("2", "3", "2-3"):
+            refused = await api.remote(
+                "POST", f"/jobs/{verb}", body_of(verb, select), mine
+            )
+            assert refused.status == 403
+            assert "not yours" in refused.document["detail"]
+            assert "`operate`" in refused.document["detail"]
+        assert snapshot(api) == before
+        done = await api.remote("POST", f"/jobs/{verb}", body_of(verb, "1-3"), mine)
+        told = "2 jobs are not yours and left alone"
+        if verb in ("hold", "suspend", "continue"):
+            assert done.document["warnings"][0] == told
+        else:
+            assert done.status == 200
+            assert done.document["warnings"] == [told]
+            assert done.document["jobs"] in ([1], 1)
+        left = (await api.get("/jobs?order=oldest")).document["jobs"]
+        untouched = {"cancelled"} if verb in ("rerun", "remove") else {"held"}
+        assert {one["state"] for one in left if one["id"] != 1} == untouched
+
+    play(tmp_path, story)
+
+
+def test_an_operator_acts_on_all_jobs(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("operate")
+        await api.post("/jobs", {"jobs": [{"command": "x", "hold": True}] * 2})
+        done = await api.remote("POST", "/jobs/cancel", {"select": ["all"]}, token)
+        assert done.document["jobs"] == [1, 2]
+        events = (await api.get("/events?kind=cancelled")).document["events"]
+        assert {one["actor"] for one in events} == {"token:operate"}
+
+    play(tmp_path, story)
+
+
+OWN: list[tuple[str, str, dict[str, Any]]] = [
+    ("PUT", "/queues/mine", {"capacity": "{cpu:1}"}),
+    ("PATCH", "/queues/mine", {"max_running": 3}),
+    ("POST", "/capacity/add", {"capacity": "{printer:1}"}),
+    ("POST", "/drain", {"unit": "printer:0"}),
+    ("POST", "/resume", {"unit": "printer:0"}),
+    ("POST", "/capacity/remove", {"unit": "printer:0"}),
+    ("DELETE", "/queues/mine", {}),
+]
+
+
+def as_machine(
+    role: str, story: Callable[[Api, str], Awaitable[None]]
+) -> Callable[[Api], Awaitable[None]]:
+    """Tell a story with the token of the one worker there is."""
+
+    async def with_token(api: Api) -> None:
+        token = await api.new_token(role)
+        await api.broker.call(BindToken(role, WORKER))
+        await story(api, token)
+
+    return with_token
+
+
+@pytest.mark.parametrize("role", ["worker", "machine"])
+def test_a_machine_changes_its_own_views_and_units(tmp_path: Path, role: str) -> None:
+    async def story(api: Api, token: str) -> None:
+        for method, path, body in OWN:
+            answer = await api.remote(method, path, body, token)
+            assert answer.status == 200, (path, answer.document)
+
+    play(tmp_path, as_machine(role, story))
+
+
+OTHERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/capacity/add", {"capacity": "{printer:1}", "worker": "other"}),
+    ("POST", "/drain", {"unit": "cpu:0", "worker": "other"}),
+    ("POST", "/resume", {"unit": "cpu:0", "worker": "other"}),
+    ("POST", "/capacity/remove", {"unit": "cpu:0", "worker": "other"}),
+    ("POST", "/resume", {}),
+    ("POST", "/resume", {"queue": "default"}),
+    ("PATCH", "/queues/default", {"max_running": 1}),
+    ("PATCH", "/queues/shared", {"max_running": 1}),
+    ("PATCH", "/queues/shared", {"default_require": "{cpu:1}"}),
+    ("PUT", "/queues/shared", {"max_fails": 1}),
+]
+
+
+@pytest.mark.parametrize("role", ["worker", "machine"])
+def test_a_machine_changes_nothing_of_others(tmp_path: Path, role: str) -> None:
+    async def story(api: Api, token: str) -> None:
+        await api.add_worker("other", "{cpu:1}")
+        await api.put("/queues/shared", {"capacity": "{cpu:1}"})
+        shared = api.broker.state.queues["shared"]
+        shared.views = {"other": shared.views.pop(WORKER)}
+        for method, path, body in OTHERS:
+            answer = await api.remote(method, path, body, token)
+            assert answer.status == 403, (path, body, answer.document)
+        joined = await api.remote("PUT", "/queues/shared", {}, token)
+        assert joined.status == 200
+        assert set(shared.views) == {"other", WORKER}
+
+    play(tmp_path, as_machine(role, story))
+
+
+@pytest.mark.parametrize(("role", "seen"), [("worker", 1), ("machine", 2)])
+def test_a_worker_that_may_not_read_sees_itself_alone(
+    tmp_path: Path, role: str, seen: int
+) -> None:
+    async def story(api: Api, token: str) -> None:
+        await api.add_worker("other", "{cpu:1}")
+        answer = await api.remote("GET", "/workers", {}, token)
+        assert len(answer.document["workers"]) == seen
+        assert answer.document["workers"][0]["id"] == WORKER
+
+    play(tmp_path, as_machine(role, story))
+
+
+def test_a_machine_without_a_worker_has_no_views(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("machine")
+        answer = await api.remote("PUT", "/queues/q", {}, token)
+        assert answer.status == 403
+        assert "belongs to no worker yet" in answer.document["detail"]
+
+    play(tmp_path, story)
+
+
+SECRET = "do-not-show-this"
+
+
+def test_readers_see_no_environment_and_no_secret(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("read")
+        env = {"KEY": SECRET}
+        body = {"command": ["echo"], "env": env, "directory": "/"}
+        await api.put("/queues/q", body)
+        jobs = [{"command": ["A=" + SECRET, "x"], "env": env, "hold": True}]
+        await api.post("/jobs", {"jobs": jobs, "environment": env})
+        await api.post("/jobs/edit", {"select": ["1"], "env": {"KEY": SECRET + "2"}})
+        hashes = [one.hash.hex() for one in api.broker.state.tokens.values()]
+        for one in ENDPOINTS:
+            readable = one.right is Right.READ and one.method == "GET"
+            if readable and f"GET {one.path}" not in STREAMS:
+                path = one.path.format(id=1, name="q")
+                answer = await api.remote("GET", path, {}, token)
+                shown = answer.body.decode()
+                for secret in (SECRET, token.partition(".")[2], *hashes):
+                    assert secret not in shown, path
+
+    play(tmp_path, story)
+
+
+def test_settings_that_are_commands_are_the_administrators(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        context = api.app.state.context
+        settings = context.settings
+        shown = [
+            one._replace(value=SECRET) if one.name == "notify.on_fail" else one
+            for one in settings.sources
+        ]
+        told = settings._replace(sources=tuple(shown))
+        api.app.state.context = context._replace(settings=told)
+        for role, wanted in (("read", False), ("admin", True)):
+            token = await api.new_token(role)
+            answer = await api.remote("GET", "/config", {}, token)
+            assert (SECRET in answer.body.decode()) == wanted
+
+    play(tmp_path, story)
+
+
+def snapshot(api: Api) -> object:
+    """What a call that was refused must not have changed."""
+    state = api.broker.state
+    jobs = {job.id: (job.state, job.priority) for job in state.jobs.values()}
+    queues = sorted(state.queues)
+    return state.last_job, jobs, queues, sorted(state.tokens), state.paused

@@ -1,0 +1,181 @@
+"""Tokens by the API: made once, told once, exchanged for a code, revoked."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.building import WORKER
+from tests.support.calling import DOOR, Answer, Api, play
+
+from grass.api import tokens
+from grass.api.tokens import MOST_WRONG, WrongCodes, new_code
+from grass.errors import Refused
+
+
+async def join(api: Api, code: str, worker: str | None = "w-9", **more: Any) -> Answer:
+    body = {"code": code, "name": "lab", "worker": worker, **more}
+    return await api.remote("POST", "/join", body, None)
+
+
+def test_a_code_becomes_a_token_of_the_machine_s_own(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        issued = (await api.post("/tokens", {})).document
+        assert (issued["role"], issued["token"]) == ("machine", None)
+        assert len(issued["code"]) == 22
+        assert issued["expires_at"] is not None
+        joined = (await join(api, issued["code"])).document
+        assert joined["name"] == "lab"
+        assert joined["role"] == "machine"
+        assert joined["cluster"] == api.broker.state.cluster
+        name, _, secret = joined["token"].partition(".")
+        assert (name, len(secret)) == ("lab", 43)
+        seen = await api.remote("GET", "/overview", {}, joined["token"])
+        assert seen.status == 200
+
+    play(tmp_path, story)
+
+
+def test_a_list_tells_everything_but_the_secret(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        token = (await join(api, code)).document["token"]
+        await api.remote("GET", "/overview", {}, token)
+        answer = await api.get("/tokens")
+        for secret in (code, token.partition(".")[2]):
+            assert secret not in answer.body.decode()
+        listed = {one["name"]: one for one in answer.document["tokens"]}
+        assert set(listed) == {"code", "lab"}
+        assert listed["code"]["code"]
+        assert listed["code"]["created_by"] == "daemon"
+        assert listed["lab"]["worker"] == "w-9"
+        assert listed["lab"]["used_at"] is not None
+        assert listed["lab"]["expires_at"] is None
+
+    play(tmp_path, story)
+
+
+def test_the_use_of_a_token_is_written_down_now_and_then(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("read")
+        for _ in range(3):
+            await api.remote("GET", "/overview", {}, token)
+        first = api.broker.state.tokens["read"].used_at
+        assert first is not None
+        api.broker.state.tokens["read"].used_at = first - tokens._HOUR_US - 1
+        await api.remote("GET", "/overview", {}, token)
+        now = api.broker.state.tokens["read"].used_at
+        assert now is not None
+        assert now > first
+
+    play(tmp_path, story)
+
+
+def test_wrong_and_expired_codes_get_the_same_words(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        wrong = await join(api, "A" * 22)
+        api.broker.state.tokens["code"].expires_at = 1
+        expired = await join(api, code)
+        assert wrong.status == expired.status == 401
+        assert wrong.document == expired.document
+        assert sorted(api.broker.state.tokens) == ["code"]
+
+    play(tmp_path, story)
+
+
+def test_many_wrong_codes_are_made_to_wait(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        for _ in range(MOST_WRONG):
+            assert (await join(api, "wrong")).status == 401
+        answer = await join(api, "wrong")
+        assert (answer.status, answer.document["code"]) == (409, "refused")
+        assert "wait a minute" in answer.document["hint"]
+
+    play(tmp_path, story)
+
+
+def test_wrong_codes_are_counted_by_the_minute_and_the_address() -> None:
+    wrong = WrongCodes()
+    for _ in range(MOST_WRONG):
+        wrong.check("a", 100.0)
+        wrong.note("a")
+    with pytest.raises(Refused, match="too many wrong codes"):
+        wrong.check("a", 159.9)
+    wrong.check("b", 159.9)
+    wrong.check("a", 160.0)
+
+
+def test_the_broker_s_own_machine_need_not_join(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        answer = await join(api, code, WORKER)
+        assert answer.status == 409
+        assert "is the broker itself" in answer.document["detail"]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"role": "king"}, "there is no role `king`"),
+        ({"name": "a.b"}, "`a.b` cannot name a token"),
+        ({"hours": 0}, "the request is not understood"),
+        ({"hours": -1}, "the request is not understood"),
+        ({"hours": 1e9}, "the request is not understood"),
+        ({"rights": []}, "unknown field `rights`"),
+    ],
+)
+def test_a_bad_wish_makes_no_token(
+    tmp_path: Path, body: dict[str, Any], told: str
+) -> None:
+    async def story(api: Api) -> None:
+        answer = await api.post("/tokens", body)
+        assert answer.status == 400
+        assert told in answer.document["detail"]
+        assert not api.broker.state.tokens
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "body", [{"code": ""}, {"code": "x" * 300}, {"name": ""}, {"worker": "w" * 300}]
+)
+def test_a_bad_request_to_join_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
+    async def story(api: Api) -> None:
+        await new_code(api.broker, "daemon")
+        whole = {"code": "x", "name": "lab", "worker": "w", **body}
+        answer = await api.remote("POST", "/join", whole, None)
+        assert (answer.status, answer.document["code"]) == (400, "usage")
+
+    play(tmp_path, story)
+
+
+def test_an_unknown_token_cannot_be_revoked(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        answer = await api.send("DELETE", "/tokens/nobody", b"")
+        assert (answer.status, answer.document["code"]) == (404, "not-found")
+
+    play(tmp_path, story)
+
+
+def test_the_overview_tells_where_the_door_is(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        told = (await api.get("/overview")).document["daemon"]["door"]
+        assert told == {"address": DOOR.address, "pin": DOOR.pin}
+        api.app.state.context = api.app.state.context._replace(door=None)
+        assert (await api.get("/overview")).document["daemon"]["door"] is None
+
+    play(tmp_path, story)
+
+
+def test_without_a_door_there_is_nothing_to_join(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        api.app.state.context = api.app.state.context._replace(door=None)
+        answer = await api.post("/tokens", {})
+        assert answer.status == 409
+        assert "listens to no other machine" in answer.document["detail"]
+        assert not api.broker.state.tokens
+        assert await api.new_token("read")
+
+    play(tmp_path, story)

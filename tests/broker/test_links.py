@@ -1,0 +1,195 @@
+"""Which link of a worker counts, and who may speak on it."""
+
+import pytest
+from tests.support.building import BOOT, units
+
+from grass.broker.links import Caller, Links
+from grass.link.messages import (
+    Exited,
+    Forget,
+    Heard,
+    Heartbeat,
+    Hello,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+from grass.model.worker import Worker
+
+HERE = Worker("w", "desk", connected=True)
+AWAY = Worker("w", "desk")
+NEWS = Exited(f"{'a' * 16}.1.1", 5, 0)
+
+
+class Wire:
+    """One end of a link that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.sent: list[ToWorker] = []
+        self.closed = False
+
+    def listen(self, *_owner: object) -> None:
+        """Nobody is called here."""
+
+    def send(self, message: ToWorker) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Owner:
+    """A broker that only writes down what its links tell it."""
+
+    def __init__(self) -> None:
+        self.links = Links(self)
+        self.said: list[tuple[str, ToBroker]] = []
+        self.gone: list[str] = []
+        self.came: list[Caller] = []
+        self.log: list[str] = []
+
+    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
+        self.said += [(caller.worker, one) for one in messages]
+
+    def connected(self, caller: Caller) -> None:
+        self.came.append(caller)
+
+    def disconnected(self, worker: str) -> None:
+        self.gone.append(worker)
+
+    def complain(self, text: str) -> None:
+        self.log.append(text)
+
+
+def hello(worker: str = "w", at: float = 0.0) -> Hello:
+    return Hello(worker, worker, BOOT, units("{cpu:1}"), [], [], at=at)
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+def opened(
+    owner: Owner, worker: str | None = None, address: str | None = "10.0.0.7"
+) -> tuple[Caller, Wire]:
+    wire = Wire()
+    return owner.links.open(wire, worker, address), wire
+
+
+def test_what_is_said_before_a_hello_is_not_heard(owner: Owner) -> None:
+    caller, _ = opened(owner)
+    caller.arrived([NEWS])
+    assert owner.said == []
+    caller.arrived([hello(), NEWS])
+    assert [one for _, one in owner.said] == [hello(), NEWS]
+
+
+def test_of_two_links_the_one_that_was_opened_later_counts(owner: Owner) -> None:
+    older, old_wire = opened(owner)
+    newer, new_wire = opened(owner)
+    newer.arrived([hello()])
+    older.arrived([hello()])
+    assert old_wire.closed
+    older.arrived([NEWS])
+    older.ended()
+    assert [one for _, one in owner.said] == [hello()]
+    assert owner.gone == []
+    owner.links.send("w", Forget([]))
+    assert new_wire.sent == [Forget([])]
+
+
+def test_a_newer_link_closes_the_older_one(owner: Owner) -> None:
+    older, old_wire = opened(owner)
+    older.arrived([hello()])
+    newer, _ = opened(owner)
+    assert not old_wire.closed
+    newer.arrived([hello()])
+    assert old_wire.closed
+    older.arrived([NEWS])
+    older.ended()
+    assert ("w", NEWS) not in owner.said
+    assert owner.gone == []
+    newer.ended()
+    assert owner.gone == ["w"]
+
+
+def test_after_the_newer_link_ended_the_older_still_does_not_count(
+    owner: Owner,
+) -> None:
+    older, _ = opened(owner)
+    older.arrived([hello()])
+    newer, _ = opened(owner)
+    newer.arrived([hello()])
+    newer.ended()
+    older.arrived([NEWS])
+    assert ("w", NEWS) not in owner.said
+
+
+def test_only_the_expected_worker_may_speak(owner: Owner) -> None:
+    caller, wire = opened(owner, "w")
+    caller.arrived([hello("other")])
+    assert wire.closed
+    assert owner.said == []
+    assert "calls itself 'other'" in owner.log[0]
+
+
+def test_nobody_speaks_for_two(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello("w")])
+    caller.arrived([hello("v")])
+    assert wire.closed
+    assert {worker for worker, _ in owner.said} == {"w"}
+
+
+def test_nobody_calls_in_for_the_brokers_own_worker(owner: Owner) -> None:
+    own, _ = opened(owner, address=None)
+    own.arrived([hello()])
+    stranger, wire = opened(owner)
+    stranger.arrived([hello()])
+    assert wire.closed
+    assert owner.links.of("w") is own
+
+
+def test_hanging_up_is_at_once_and_for_all_that_is_under_way(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello()])
+    owner.links.hang_up("w")
+    assert wire.closed
+    assert owner.gone == ["w"]
+    caller.arrived([NEWS])
+    caller.ended()
+    assert ("w", NEWS) not in owner.said
+    assert owner.gone == ["w"]
+    again, _ = opened(owner)
+    again.arrived([hello()])
+    assert owner.links.of("w") is again
+
+
+def test_a_heartbeat_is_answered_once_the_hello_was_taken_in(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello(at=3.0)])
+    caller.answer(Heartbeat(4.0), HERE)
+    assert wire.sent == []
+    owner.links.send("w", Welcome("c", at=3.0))
+    caller.answer(Heartbeat(5.0), HERE)
+    assert wire.sent[1:] == [Heard(5.0)]
+
+
+def test_a_worker_that_counts_as_gone_gets_no_answer(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello()])
+    owner.links.send("w", Welcome("c"))
+    caller.answer(Heartbeat(5.0), AWAY)
+    caller.answer(Heartbeat(5.0), None)
+    assert wire.sent == [Welcome("c")]
+
+
+def test_a_welcome_to_an_earlier_hello_is_not_sent(owner: Owner) -> None:
+    older, _ = opened(owner)
+    older.arrived([hello(at=1.0)])
+    newer, wire = opened(owner)
+    newer.arrived([hello(at=2.0)])
+    owner.links.send("w", Welcome("c", at=1.0))
+    newer.answer(Heartbeat(5.0), HERE)
+    assert wire.sent == []

@@ -1,0 +1,164 @@
+"""The broker as it runs with several links: heartbeats, cuts, output on demand."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.broker.test_service import Story, play
+from tests.support.building import BOOT, WORKER, units
+from tests.support.far_end import FarEnd
+
+from grass.broker.calls import Enqueue, NewJob, Settings
+from grass.broker.service import Broker
+from grass.errors import NoDaemon, StorageError
+from grass.link.messages import (
+    Heard,
+    Heartbeat,
+    Hello,
+    OutputData,
+    ReadOutput,
+    Resync,
+    Start,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+from grass.link.pair import LinkEnd, pair
+
+FARM = "farm"
+
+
+def call_in(broker: Broker) -> FarEnd:
+    """Open a link from another machine."""
+    ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
+    broker.serve(ends[0], worker=FARM, address="10.0.0.7")
+    return FarEnd(ends[1])
+
+
+def say_hello(worker: FarEnd, at: float = 1.0) -> None:
+    worker.link.send(Hello(FARM, FARM, BOOT, units("{cpu:4}"), [], [], at=at))
+
+
+async def joined(broker: Broker) -> FarEnd:
+    worker = call_in(broker)
+    say_hello(worker)
+    await worker.hears(Welcome)
+    return worker
+
+
+def test_a_heartbeat_is_answered_with_its_own_time(tmp_path: Path) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        worker = await joined(broker)
+        worker.link.send(Heartbeat(17.25))
+        assert await worker.hears(Heard) == Heard(17.25)
+        assert broker.state.workers[FARM].heard_at is not None
+        assert broker.state.workers[FARM].address == "10.0.0.7"
+
+    play(tmp_path, story)
+
+
+def test_a_newer_link_of_a_worker_closes_the_older_one(tmp_path: Path) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        older = await joined(broker)
+        newer = await joined(broker)
+        assert older.link.closed
+        await asyncio.sleep(0)
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=FARM))]))
+        assert broker.state.workers[FARM].connected
+        await newer.hears(Start)
+
+    play(tmp_path, story)
+
+
+def test_a_link_that_was_hung_up_is_over_at_once(tmp_path: Path) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        worker = await joined(broker)
+        broker.hang_up(FARM)
+        assert worker.link.closed
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        assert not broker.state.workers[FARM].connected
+
+    play(tmp_path, story)
+
+
+def test_the_brokers_own_worker_is_known_also_after_a_dropped_batch(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, own: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        with pytest.raises(StorageError):
+            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await own.hears(Resync)
+        own.hello()
+        await own.hears(Welcome)
+        assert broker.state.home_worker == WORKER
+        call = Enqueue("me", [NewJob(("true",), Settings())], base_env={"A": "1"})
+        await broker.call(call)
+        start = await own.hears(Start)
+        assert isinstance(start, Start)
+        assert start.base_env == {"A": "1"}
+
+    play(tmp_path, story, StorageError("the disk is full"))
+
+
+def test_after_a_dropped_batch_a_heartbeat_waits_for_the_next_hello(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, own: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        with pytest.raises(StorageError):
+            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await own.hears(Resync)
+        own.link.send(Heartbeat(1.0))
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        assert not any(isinstance(one, Heard) for one in own.heard)
+
+    play(tmp_path, story, StorageError("the disk is full"))
+
+
+def test_a_new_worker_whose_first_hello_was_dropped_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        worker = call_in(broker)
+        say_hello(worker)
+        await worker.hears(Resync)
+        assert FARM not in broker.state.workers
+        say_hello(worker, 2.0)
+        assert await worker.hears(Welcome) == Welcome(broker.state.cluster, at=2.0)
+
+    play(tmp_path, story, StorageError("the disk is full"))
+
+
+def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
+    async def story(broker: Broker, own: FarEnd) -> None:
+        worker = await joined(broker)
+        reading = asyncio.ensure_future(broker.output.read(FARM, "/o", 0, wait=True))
+        asked = await worker.hears(ReadOutput)
+        assert isinstance(asked, ReadOutput)
+        # Nobody answers for another worker.
+        own.link.send(OutputData(asked.stream, b"forged"))
+        worker.link.close()
+        with pytest.raises(NoDaemon, match="not connected"):
+            await reading
+
+    play(tmp_path, story)
+
+
+def test_the_time_of_an_absent_worker_runs_from_the_start(tmp_path: Path) -> None:
+    async def first(broker: Broker, _own: FarEnd) -> None:
+        worker = call_in(broker)
+        hello = Hello(FARM, FARM, BOOT, units("{cpu:4}"), [], [], lease_s=30.0)
+        worker.link.send(hello)
+        await worker.hears(Welcome)
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=FARM))]))
+
+    async def second(broker: Broker, _own: FarEnd) -> None:
+        absence = broker.state.absences[FARM]
+        assert absence.since_s is not None
+        assert absence.next_s == pytest.approx(absence.since_s + 30 + 15 + 13)
+
+    stories: list[Story] = [first, second]
+    for story in stories:
+        play(tmp_path, story)

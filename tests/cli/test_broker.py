@@ -1,0 +1,252 @@
+"""Which broker a command speaks to, and what it says of one that it cannot reach."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grass import __version__
+from grass.cli.main import COMMANDS, command
+from grass.config import home
+from grass.errors import UsageError
+
+from .conftest import Call, Grass
+from .documents import job
+from .far_broker import FarBroker
+from .far_end import DONE, FarEnd, problem
+
+CHANGED = {"jobs": [], "warnings": [], "changed": True}
+OVERVIEW = {
+    "daemon": {"jobs": {}, "paused": False, "output_bytes": 0, "last_event": 4},
+    "workers": [],
+    "queues": [],
+    "jobs": [],
+}
+SENT = {"first": 7, "last": 7, "hint": ""}
+ENDED = job(id=7)
+ANSWERS: dict[str, Any] = {
+    "GET /overview": OVERVIEW,
+    "GET /jobs/7": ENDED,
+    "GET /jobs/7/explain": {"id": 7, "state": "queued", "why": "no gpu"},
+    "GET /jobs/7/output": b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n",
+    "GET /jobs/7/output?follow=1&attempt=1": b"HTTP/1.1 200 OK\r\n\r\n",
+    "GET /events?limit=1000&after=0": {"events": [], "next": None},
+    "GET /queues/q": {"name": "q", "prefix": ["echo"], "paused": False},
+    "GET /workers": {"workers": []},
+    "POST /jobs": SENT,
+    "POST /jobs/wait": {"jobs": [ENDED]},
+    "POST /jobs/prune": {"jobs": 0, "output_bytes": 0},
+    "POST /jobs/remove": {"jobs": 1, "output_bytes": 0},
+    "POST /pause": CHANGED,
+    "POST /resume": CHANGED,
+    "POST /drain": CHANGED,
+    "POST /capacity/add": CHANGED,
+    "POST /workers/desk/drain": CHANGED,
+    "DELETE /workers/desk": DONE,
+    "DELETE /queues/q": CHANGED,
+    "PATCH /queues/q": CHANGED,
+    "PUT /queues/q": CHANGED,
+    **{
+        f"POST /jobs/{verb}": DONE
+        for verb in (
+            *("cancel", "hold", "release", "rerun", "edit", "suspend", "continue"),
+        )
+    },
+}
+TO_A_BROKER = (
+    *("enqueue -- true", "enqueue q x", "run -- true", "show", "show 7", "explain 7"),
+    *("logs 7", "events", "wait 7", "cancel 7 --no-wait", "rerun 7", "hold 7"),
+    *("edit 7 --priority 5", "release 7", "suspend 7", "continue 7", "remove 7"),
+    *("prune --older 1d --yes", "pause", "resume", "resume q", "drain desk"),
+    *("drain gpu:0 --worker desk", "resume gpu:0 --worker desk", "workers"),
+    *("workers forget desk", "resume --worker desk"),
+)
+TO_THIS_MACHINE = (
+    *("create-queue q", "edit-queue q --max-fails 1", "delete-queue q"),
+    *("capacity", "capacity add {a:1}", "drain gpu:0", "resume gpu:0"),
+)
+
+
+@pytest.mark.parametrize("words", TO_A_BROKER)
+def test_a_command_goes_to_the_broker_that_it_is_given(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+) -> None:
+    far_broker.joined_by(home())
+    far_broker.answers.update(ANSWERS)
+    name, *rest = words.split()
+    called = call(name, "--broker", str(far_broker.address), *rest)
+    assert called.code == 0, called.err
+    assert far_broker.asked
+    assert set(far_broker.tokens) == {"laptop.secret"}
+    assert far_end.asked == []
+
+
+@pytest.mark.parametrize("words", TO_A_BROKER)
+def test_a_command_goes_to_the_joined_broker(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+) -> None:
+    far_broker.joined_by(home())
+    far_broker.answers.update(ANSWERS)
+    called = call(*words.split())
+    assert called.code == 0, called.err
+    assert far_broker.asked
+    assert far_end.asked == []
+
+
+@pytest.mark.parametrize("words", TO_A_BROKER)
+def test_a_command_stays_here_when_told_so(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+) -> None:
+    far_broker.joined_by(home())
+    far_end.answers.update(ANSWERS)
+    name, *rest = words.split()
+    called = call(name, "--broker=local", *rest)
+    assert called.code == 0, called.err
+    assert far_end.asked
+    assert far_broker.connections == 0
+
+
+@pytest.mark.parametrize("words", TO_THIS_MACHINE)
+def test_what_concerns_this_machine_goes_to_its_own_daemon(
+    far_end: FarEnd,
+    far_broker: FarBroker,
+    call: Call,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    far_broker.joined_by(home())
+    monkeypatch.setenv("GRASS_BROKER", str(far_broker.address))
+    far_end.answers.update(ANSWERS)
+    called = call(*words.split())
+    assert called.code == 0, called.err
+    assert far_end.asked
+    assert far_broker.connections == 0
+
+
+def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
+    local = {
+        *("config", "create-queue", "edit-queue", "delete-queue", "capacity", "start"),
+        *("stop", "restart", "daemon", "completion", "join", "leave"),
+    }
+    with_option = {
+        name
+        for name in COMMANDS
+        if any(option.key == "broker" for option in command(name).options)
+    }
+    assert with_option == set(COMMANDS) - local
+
+
+def test_a_queue_is_looked_up_at_the_broker_that_comes_before_it(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.joined_by(home())
+    far_broker.answers.update(ANSWERS)
+    place = str(far_broker.address)
+    assert call("enqueue", "--broker", place, "q", "--broker", "local").out == "7\n"
+    [body] = far_broker.bodies("POST /jobs")
+    assert body["jobs"] == [{"command": ["--broker", "local"]}]
+    far_end.answers["GET /queues/q"] = {"name": "q", "prefix": [], "paused": False}
+    late = call("enqueue", "--broker", "local", "q", "--broker", place, "--", "true")
+    assert (late.code, late.out) == (2, "")
+    assert "--broker comes too late (write it before the queue's name)" in late.err
+
+
+def test_paths_are_not_looked_for_here_when_the_job_runs_elsewhere(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, tmp_path: Path
+) -> None:
+    far_broker.joined_by(home())
+    far_broker.answers.update(ANSWERS)
+    file = tmp_path / "jobs"
+    file.write_text('{"command": "true", "cwd": "/no/such/x"}\n')
+    words = ["--cwd", "/no/such", "--output", "/"]
+    assert call("enqueue", *words, "--", "true").code == 0
+    assert call("enqueue", "--from", str(file)).code == 0
+    assert call("edit", "7", "--cwd", "/no/such").code == 0
+    first, second = far_broker.bodies("POST /jobs")
+    assert first["defaults"] == {"cwd": "/no/such", "output": "/"}
+    assert second["jobs"][0]["cwd"] == "/no/such/x"
+    assert "environment" not in first
+    for local in (["--cwd", "/no/such"], ["--output", "/"], ["--from", str(file)]):
+        command = [] if "--from" in local else ["--", "true"]
+        assert call("enqueue", "--broker", "local", *local, *command).code == 2
+    assert call("edit", "--broker", "local", "7", "--cwd", "/no/such").code == 2
+    assert far_end.asked == []
+
+
+def test_worker_and_labels_become_fields_of_a_job(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["POST /jobs"] = SENT
+    words = ["--worker", "desk", "--label", "a100", "--label", "big,fast"]
+    assert call("enqueue", *words, "--", "true").code == 0
+    [body] = far_end.bodies("POST /jobs")
+    assert body["defaults"] == {"worker": "desk", "labels": ["a100", "big", "fast"]}
+
+
+@pytest.mark.parametrize(
+    "words", [["show"], ["enqueue", "--", "true"], ["cancel", "7"]]
+)
+def test_a_broker_out_of_reach_is_one_line_and_exit_code_3(
+    grass: Grass, words: list[str]
+) -> None:
+    ran = grass(words[0], "--broker", "127.0.0.1:1", *words[1:])
+    assert (ran.returncode, ran.stdout) == (3, "")
+    assert ran.stderr == (
+        "grass: the broker at 127.0.0.1:1 cannot be reached: connection refused (is "
+        "its daemon running there, and is the port open to this machine?)\n"
+    )
+
+
+def test_a_broker_that_was_not_joined_is_one_line_and_exit_code_3(
+    far_broker: FarBroker, call: Call
+) -> None:
+    called = call("show", "--broker", str(far_broker.address))
+    assert called.code == 3
+    assert f"proves the key {far_broker.pin}, which this machine has" in called.err
+    assert called.err.count("\n") == 1
+
+
+def test_tokens_that_others_may_read_stop_every_command_but_local_ones(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.joined_by(home())
+    os.chmod(home().brokers, 0o644)
+    far_end.answers.update(ANSWERS)
+    refused = call("show")
+    assert refused.code == 5
+    assert "chmod 600" in refused.err
+    assert "secret" not in refused.err
+    assert call("show", "--broker", "local").code == 0
+
+
+def test_a_wrong_address_is_one_line_about_the_option(grass: Grass) -> None:
+    ran = grass("show", "--broker", "a b")
+    assert ran.returncode == UsageError.exit_code
+    assert ran.stderr.startswith("grass show: --broker: 'a b' is not an address (")
+    ran = grass("show", GRASS_BROKER="x:99999")
+    assert ran.stderr.startswith("grass show: GRASS_BROKER: ")
+
+
+def test_a_broker_of_another_version_is_mentioned(
+    far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.joined_by(home())
+    body = json.dumps({"workers": []}).encode()
+    head = b"HTTP/1.1 200 OK\r\nGrass-Version: 9.9\r\nContent-Length: %d\r\n\r\n%s"
+    far_broker.answers["GET /workers"] = head % (len(body), body)
+    assert call("workers").err == (
+        f"grass: the broker at {far_broker.address} is 9.9, this command {__version__} "
+        "(give both machines the same version)\n"
+    )
+
+
+def test_a_worker_is_resumed_where_no_queue_has_its_name(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["POST /resume"] = problem("not-found", "there is no queue `desk`")
+    far_end.answers["POST /workers/desk/drain"] = CHANGED
+    assert call("resume", "desk").out == "worker desk is in use again\n"
+    assert far_end.bodies("POST /workers/desk/drain") == [{"on": False}]
+    missing = call("resume", "lab")
+    assert missing.code == 4
+    assert "there is no queue or worker `lab`" in missing.err

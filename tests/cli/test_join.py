@@ -1,0 +1,219 @@
+"""`grass join` and `grass leave`, between a broker and a daemon that the test plays."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grass.client.credentials import Credentials
+from grass.config import home
+from grass.model.addresses import Invitation
+
+from .conftest import Call, Grass
+from .far_broker import FarBroker
+from .far_end import FarEnd, problem
+
+STOPPED = {"jobs": [], "warnings": [], "changed": True}
+
+
+def line(broker: FarBroker, code: str = "c0de") -> str:
+    return str(Invitation(broker.address, broker.pin, code))
+
+
+def overview(**daemon: Any) -> dict[str, Any]:
+    return {"daemon": {"pid": 4711, "jobs": {}, "door": None, **daemon}}
+
+
+@pytest.fixture(autouse=True)
+def played(far_end: FarEnd, far_broker: FarBroker) -> None:
+    """Let the broker take whoever comes, and this machine's daemon be idle."""
+    far_broker.answers["POST /join"] = enrolled("machine")
+    far_end.answers["GET /overview"] = overview()
+    far_end.answers["POST /daemon/stop"] = STOPPED
+
+
+def enrolled(role: str, token: str = "desk.t0ken") -> dict[str, str]:
+    return {"token": token, "role": role, "cluster": "c1", "name": "desk"}
+
+
+def was_restarted(far_end: FarEnd) -> bool:
+    return far_end.bodies("POST /daemon/stop") == [{"jobs": False}]
+
+
+def test_a_machine_joins_and_works(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    joined = call("join", line(far_broker))
+    assert (joined.code, joined.err) == (0, "")
+    assert joined.out == (
+        f"joined the broker at {far_broker.address} as desk (role machine)\n"
+        "this machine works for it now (pid 4711); `grass workers` lists all\n"
+        "commands go there from now on; `--broker local` means this machine\n"
+    )
+    [(route, body)] = far_broker.asked
+    assert route == "POST /join"
+    identity = Path(home().worker_id).read_text().strip()
+    assert (body["code"], body["worker"]) == ("c0de", identity)
+    assert body["name"]
+    known = Credentials.load(home()).current()
+    assert known is not None
+    assert (known.pin, known.token) == (far_broker.pin, "desk.t0ken")
+    assert (known.addresses, known.cluster) == ((far_broker.address,), "c1")
+    assert os.stat(home().brokers).st_mode & 0o777 == 0o600
+    assert was_restarted(far_end)
+
+
+@pytest.mark.parametrize("pasted", ["{}", "grass join {}", "  {}  "])
+def test_the_line_is_taken_as_it_was_printed_or_from_stdin(
+    far_broker: FarBroker, call: Call, monkeypatch: pytest.MonkeyPatch, pasted: str
+) -> None:
+    text = pasted.format(line(far_broker))
+    assert call("join", "--no-start", *text.split()).code == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text + "\n"))
+    assert call("join", "--no-start").code == 0
+    assert len(far_broker.asked) == 2
+
+
+def test_no_start_leaves_the_daemon_as_it_is(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    joined = call("join", "--no-start", "--name", "lab", line(far_broker))
+    assert "`grass restart` makes this machine's daemon a worker of it" in joined.out
+    assert far_broker.bodies("POST /join")[0]["name"] == "lab"
+    assert far_end.asked == []
+
+
+@pytest.mark.parametrize("role", ["submit", "read", "operate", "a-later-role"])
+def test_a_role_that_does_not_work_leaves_the_daemon_alone(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, role: str
+) -> None:
+    far_broker.answers["POST /join"] = enrolled(role)
+    assert call("join", line(far_broker)).code == 0
+    assert far_end.asked == []
+    assert Credentials.load(home()).current() is not None
+
+
+@pytest.mark.parametrize(
+    ("daemon", "why"),
+    [
+        (
+            {"jobs": {"queued": 2, "held": 1, "failed": 4}},
+            "this machine has 3 unfinished jobs of its own",
+        ),
+        (
+            {"jobs": {"running": 1}, "broker": {"address": "other:7500"}},
+            "this machine has 1 unfinished job of another broker",
+        ),
+        (
+            {"door": {"address": "here:7500", "pin": "x"}},
+            "this machine's daemon is a broker for others",
+        ),
+    ],
+)
+def test_a_daemon_that_is_needed_goes_on(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, daemon: Any, why: str
+) -> None:
+    far_end.answers["GET /overview"] = overview(**daemon)
+    joined = call("join", line(far_broker))
+    assert joined.code == 0
+    assert joined.err == (
+        f"grass: {why}: `grass restart` makes it a worker once that is no more\n"
+    )
+    assert not was_restarted(far_end)
+    assert Credentials.load(home()).current() is not None
+    told = json.loads(call("join", "--json", line(far_broker)).out)
+    assert told["broker"] == str(far_broker.address)
+
+
+def test_joining_again_renews_the_token_while_jobs_run(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    assert call("join", "--no-start", line(far_broker)).code == 0
+    far_broker.answers["POST /join"] = enrolled("machine", "desk.newer")
+    far_end.answers["GET /overview"] = overview(jobs={"running": 2})
+    told = json.loads(call("join", "--json", line(far_broker)).out)
+    assert told == {
+        "broker": str(far_broker.address),
+        "pin": far_broker.pin,
+        "cluster": "c1",
+        "name": "desk",
+        "role": "machine",
+        "pid": 4711,
+        "obstacle": None,
+    }
+    assert was_restarted(far_end)
+    [known] = Credentials.load(home()).all
+    assert known.token == "desk.newer"
+
+
+def test_a_line_with_another_key_is_refused_before_the_code_is_shown(
+    far_broker: FarBroker, call: Call
+) -> None:
+    other = Invitation(far_broker.address, "x" * 43, "c0de")
+    refused = call("join", str(other))
+    assert refused.code == 3
+    assert "proves the key" in refused.err
+    assert far_broker.asked == []
+    assert Credentials.load(home()).all == []
+
+
+def test_a_code_that_does_not_count_changes_nothing(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.answers["POST /join"] = problem(
+        "unauthorized", "this code is not valid", "`grass token new` prints another"
+    )
+    refused = call("join", line(far_broker))
+    assert refused.code == 5
+    assert "this code is not valid" in refused.err
+    assert far_end.asked == []
+    assert not os.path.exists(home().brokers)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s3cret", "a:1/s3cret/x", "a:1/s3cret", "a b c d"]
+)
+def test_what_is_no_line_is_refused_without_being_repeated(
+    grass: Grass, text: str
+) -> None:
+    for ran in (grass("join", *text.split(), input=text), grass("join", input=text)):
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "grass join HOST:PORT/PIN/CODE" in ran.stderr
+        assert "s3cret" not in ran.stderr
+
+
+def test_the_joined_broker_is_left(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    other = far_broker.known()._replace(pin="other")
+    Credentials.load(home()).add(other)
+    far_broker.joined_by(home())
+    left = call("leave")
+    place = far_broker.address
+    assert left.out == (
+        f"left the broker at {place}; `grass token revoke laptop` there ends the "
+        f"token\ncommands go to {place} from now on\n"
+        "this machine's daemon works for it until `grass restart`\n"
+    )
+    assert Credentials.load(home()).all == [other]
+    told = json.loads(call("leave", "--json", str(place)).out)
+    assert told == {"left": str(place), "pin": "other", "current": None}
+    assert Credentials.load(home()).all == []
+    assert far_broker.connections == 0
+    assert far_end.asked == []
+
+
+def test_what_was_not_joined_cannot_be_left(far_broker: FarBroker, call: Call) -> None:
+    nothing = call("leave")
+    assert (nothing.code, nothing.err) == (
+        4,
+        "grass: this machine has joined no broker\n",
+    )
+    far_broker.joined_by(home())
+    wrong = call("leave", "else.where")
+    assert wrong.code == 4
+    assert f"has not joined `else.where` (joined: {far_broker.address})" in wrong.err

@@ -1,0 +1,34 @@
+"""The picture that `show --watch` draws."""
+
+import os
+
+import pytest
+
+from grass.cli.asking import Wanted
+from grass.cli.options import Values
+from grass.cli.table import cells
+from grass.cli.views import Listing
+from grass.cli.watching import frame
+
+from .documents import job
+
+
+@pytest.mark.parametrize(
+    ("reported", "width", "height"),
+    [((0, 0), 80, 24), ((40, 0), 40, 24), ((0, 10), 80, 10), ((100, 30), 100, 30)],
+)
+def test_a_picture_fits_a_terminal_also_one_that_does_not_know_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+    reported: tuple[int, int],
+    width: int,
+    height: int,
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size(reported))
+    long = " ".join(["word"] * 60)
+    jobs = [job(id=number, command=[long]) for number in range(50)]
+    drawn = frame(Listing(Wanted(Values(), [])), {"jobs": jobs})
+    lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[J").split("\x1b[K")
+    shown = [line.strip("\n") for line in lines if line.strip("\n")]
+    assert len(shown) <= height
+    assert max(map(cells, shown)) == width
+    assert "50 shown" in shown[-1]

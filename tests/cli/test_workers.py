@@ -1,0 +1,109 @@
+"""`grass workers`: who they are, how they are, and forgetting one."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from grass.cli.workers import rows
+
+from .conftest import Call, Grass
+from .far_end import FarEnd, problem
+
+NOW = datetime(2026, 1, 2, 3, 10, tzinfo=UTC)
+DESK: dict[str, Any] = {
+    "id": "w1",
+    "name": "desk",
+    "connected": True,
+    "unreachable_since": None,
+    "draining": False,
+    "address": "10.0.0.2:4711",
+    "labels": ["a100", "big"],
+    "capacity": {"cpu": {"0": 1, "1": 1}, "gpu": {"0": 1}},
+    "free": {"cpu": {"0": 0.5, "1": 1}},
+    "running": 3,
+    "heard_at": "2026-01-02T03:09:57Z",
+}
+GONE = {
+    **DESK,
+    "name": "lab",
+    "connected": False,
+    "unreachable_since": "2026-01-02T03:04:55Z",
+    "draining": True,
+    "heard_at": None,
+    "address": None,
+    "labels": [],
+}
+
+
+def test_a_worker_has_a_row() -> None:
+    assert rows([DESK, {**DESK, "draining": True}, GONE], NOW) == [
+        [
+            *("desk", "connected", "10.0.0.2:4711", "3", "3s ago", "a100,big"),
+            "cpu 1.5/2, gpu 0/1",
+        ],
+        [
+            *("desk", "draining", "10.0.0.2:4711", "3", "3s ago", "a100,big"),
+            "cpu 1.5/2, gpu 0/1",
+        ],
+        ["lab", "unreachable for 5m05s", "", "3", "", "", "cpu 1.5/2, gpu 0/1"],
+    ]
+
+
+def test_what_a_broker_of_another_version_leaves_out_is_empty() -> None:
+    told = [{"name": "desk", "connected": True}, {"name": "lab", "connected": False}]
+    assert rows(told, NOW) == [
+        ["desk", "connected", "", "0", "", "", ""],
+        ["lab", "unreachable", "", "0", "", "", ""],
+    ]
+
+
+def test_workers_are_listed(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["GET /workers"] = {"workers": [DESK, GONE]}
+    shown = call("workers").out.splitlines()
+    assert shown[0].split() == [
+        *("WORKER", "STATE", "ADDRESS", "RUNNING", "HEARD", "LABELS", "FREE")
+    ]
+    assert shown[1].split()[:4] == ["desk", "connected", "10.0.0.2:4711", "3"]
+    assert json.loads(call("workers", "--json").out) == {"workers": [DESK, GONE]}
+
+
+def test_a_worker_is_forgotten(far_end: FarEnd, call: Call) -> None:
+    done = {"jobs": [7, 8], "warnings": ["its token is revoked"], "changed": True}
+    far_end.answers["DELETE /workers/lab"] = [done, {**done, "jobs": []}, done]
+    forgot = call("workers", "forget", "lab")
+    assert forgot == (
+        0,
+        "forgot worker lab; 2 jobs lost\n",
+        "grass: its token is revoked\n",
+    )
+    assert call("workers", "forget", "lab").out == "forgot worker lab\n"
+    told = json.loads(call("workers", "forget", "lab", "--json").out)
+    assert told == {"worker": "lab", **done}
+
+
+def test_a_refusal_is_passed_on(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["DELETE /workers/desk"] = problem(
+        "refused", "worker `desk` is connected", "stop it first"
+    )
+    called = call("workers", "forget", "desk")
+    expected = "grass: worker `desk` is connected (stop it first)\n"
+    assert (called.code, called.err) == (5, expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["workers", "forget"], "the worker is missing"),
+        (["workers", "forget", "a", "b"], "`b` is one word too many"),
+        (["workers", "list"], "workers knows no `list` (grass workers forget NAME)"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(
+    grass: Grass, words: list[str], message: str
+) -> None:
+    ran = grass(*words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == 1

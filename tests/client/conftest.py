@@ -1,0 +1,35 @@
+"""A home, and brokers played by the test."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grass.config import Home
+from tests.cli.far_broker import FarBroker
+
+Play = Callable[..., FarBroker]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    for name in [name for name in os.environ if name.startswith("GRASS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GRASS_AUTOSTART", "0")
+    return Home(str(tmp_path))
+
+
+@pytest.fixture
+def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
+    """Play brokers, which all end with the test."""
+    playing: list[FarBroker] = []
+
+    def begin(**how: Any) -> FarBroker:
+        playing.append(FarBroker(tmp_path_factory.mktemp("broker"), **how))
+        return playing[-1]
+
+    yield begin
+    for one in playing:
+        one.close()

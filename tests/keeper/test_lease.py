@@ -1,0 +1,212 @@
+"""The lease: without a word from the daemon, every attempt ends in time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grass.keeper import effects, events
+from grass.keeper.core import KeeperCore
+from grass.keeper.wire import BadMessage, event_of
+
+from .conversation import Daemon, kill_and_await, wait_readable
+from .test_core import core_with_job, ended, of, spawned, spec
+
+Make = Callable[..., Daemon]
+REASON = "cut off from the broker"
+
+
+def boot_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def leased(until: float | None, now: float = 0.0, **fields: Any) -> KeeperCore:
+    """Give a core with a job of 15 seconds' grace, and a lease."""
+    core = core_with_job(**fields)
+    core.step(events.Lease(7, until), now)
+    return core
+
+
+def ladders(wanted: list[effects.Effect]) -> list[tuple[str, float]]:
+    published = [one.entry for one in of(wanted, effects.Publish)]
+    return [(one["reason"], one["kill_at"]) for one in published if "kill_at" in one]
+
+
+def test_a_lease_is_on_record_before_it_is_confirmed() -> None:
+    core = core_with_job()
+    wanted = core.step(events.Lease(7, 40.0), 1.0)
+    assert wanted == [
+        effects.Record({"e": "lease", "until": 40.0}),
+        effects.Reply(7, {"e": "leased", "until": 40.0}),
+    ]
+    [greeting] = of(core.step(events.Hello(7), 1.0), effects.Greet)
+    assert greeting.entry["lease"] == 40.0
+
+
+def test_every_attempt_is_ended_by_its_own_grace_when_the_lease_runs_out() -> None:
+    core = leased(40.0)
+    core.step(events.Start(7, spec("b", grace=2.0)), 1.0)
+    core.step(spawned("b", 101), 1.0)
+    assert not ladders(core.step(events.Tick(), 39.9))
+    assert core.timers.next_due() == 40.0
+    wanted = core.step(events.Tick(), 40.0)
+    assert ladders(wanted) == [(REASON, 55.0), (REASON, 42.0)]
+    signalled = of(wanted, effects.SignalTree)
+    assert signalled == [
+        effects.SignalTree("a", (15, 18)),
+        effects.SignalTree("b", (15, 18)),
+    ]
+
+
+def test_a_renewed_lease_is_the_one_that_counts() -> None:
+    core = leased(40.0)
+    core.step(events.Lease(7, 60.0), 30.0)
+    assert not ladders(core.step(events.Tick(), 59.0))
+    assert ladders(core.step(events.Tick(), 60.0))
+
+
+def test_without_a_lease_nothing_ends() -> None:
+    core = leased(40.0)
+    core.step(events.Lease(7, None), 30.0)
+    assert ("lease", "") not in core.timers
+    assert not ladders(core.step(events.Tick(), 1e9))
+
+
+def test_who_slept_through_the_end_has_had_the_grace() -> None:
+    core = leased(40.0)
+    wanted = core.step(events.Tick(), 5000.0)
+    assert of(wanted, effects.KillTree) == [effects.KillTree("a")]
+
+
+def test_a_stop_with_a_longer_grace_is_hastened() -> None:
+    core = leased(40.0)
+    core.step(events.Stop(7, "a", 15, 1000.0, "cancelled"), 10.0)
+    core.step(events.Tick(), 40.0)
+    assert core.timers.next_due() == 55.0
+    core.step(ended(status=15), 41.0)
+    [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
+    assert exit.entry["reason"] == "cancelled"
+
+
+def test_an_end_by_the_lease_says_so() -> None:
+    core = leased(40.0)
+    core.step(events.Tick(), 40.0)
+    core.step(ended(status=15), 41.0)
+    [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
+    assert (exit.entry["reason"], exit.entry["signal"]) == (REASON, 15)
+
+
+def test_a_job_whose_main_process_was_done_keeps_its_code() -> None:
+    core = leased(40.0)
+    core.step(ended(), 39.0)
+    core.step(events.Surveyed("a", False, 0), 39.0)
+    core.step(events.Tick(), 40.0)
+    [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
+    assert (exit.entry["code"], exit.entry["reason"]) == (0, None)
+
+
+def test_nothing_starts_under_a_lease_that_has_run_out() -> None:
+    core = leased(40.0)
+    # The timer comes late: what arrives first finds the lease over all the same.
+    wanted = core.step(events.Start(7, spec("b")), 40.5)
+    assert not of(wanted, effects.Spawn)
+    assert of(wanted, effects.GiveUp) == [effects.GiveUp("b", REASON)]
+    [exit] = of(core.step(events.SpawnFailed("b", REASON, 5), 40.5), effects.Publish)
+    assert (exit.entry["id"], exit.entry["reason"]) == ("b", REASON)
+
+
+def test_who_waits_for_another_is_given_up_and_does_not_follow_it() -> None:
+    core = leased(40.0)
+    core.step(events.Start(7, spec("b"), "a"), 1.0)
+    core.step(ended(), 40.5)
+    wanted = core.step(events.Surveyed("a", True, 0), 40.5)
+    assert not of(wanted, effects.Spawn)
+    assert core.attempts["b"].state == "starting"
+
+
+def test_a_lease_that_is_renewed_lets_jobs_start_again() -> None:
+    core = leased(40.0)
+    core.step(events.Tick(), 40.0)
+    core.step(events.Lease(7, 80.0), 41.0)
+    assert of(core.step(events.Start(7, spec("b")), 41.0), effects.Spawn)
+
+
+def test_a_successor_keeps_the_lease() -> None:
+    core = leased(40.0)
+    successor = KeeperCore(2, "boot")
+    successor.step(events.Restored(core.snapshot()), 50.0)
+    assert successor.lease.until == 40.0
+    assert successor.snapshot() == core.snapshot()
+    assert ladders(successor.step(events.Tick(), 50.0)) == [(REASON, 55.0)]
+
+
+def test_what_is_taken_off_the_record_is_off_it() -> None:
+    entries: list[events.Entry] = [
+        {"e": "lease", "until": 40.0},
+        {"e": "lease", "until": None},
+    ]
+    core = KeeperCore(2, "boot")
+    core.step(events.Restored(entries), 0.0)
+    assert core.snapshot() == []
+
+
+@pytest.mark.parametrize("until", ["soon", -1, float("inf"), []])
+def test_a_lease_that_is_no_time_is_refused(until: object) -> None:
+    with pytest.raises(BadMessage):
+        event_of({"v": "lease", "until": until}, 1)
+
+
+def test_a_lease_without_a_time_is_refused() -> None:
+    with pytest.raises(BadMessage):
+        event_of({"v": "lease"}, 1)
+
+
+# With a real keeper and real processes.
+
+
+def test_a_real_job_ends_with_its_lease_while_no_daemon_is_there(
+    daemon: Daemon, make_daemon: Make
+) -> None:
+    daemon.start("a", "sleep", "1000")
+    job = daemon.expect("started")["pid"]
+    until = boot_s() + 0.5
+    daemon.send(v="lease", until=until)
+    assert daemon.expect("leased")["until"] == until
+    daemon.close()
+    wait_gone(job)
+    assert boot_s() >= until
+    again = make_daemon()
+    [known] = again.hello["attempts"]
+    exit = known if known["state"] == "exited" else again.expect("exited", "a")
+    assert (exit["reason"], exit["signal"]) == (REASON, 15)
+    refused = again.run("b", "true")
+    assert (refused["code"], refused["reason"]) == (None, REASON)
+
+
+def test_a_real_job_ends_with_its_lease_though_the_keeper_was_killed(
+    daemon: Daemon, make_daemon: Make
+) -> None:
+    daemon.start("a", "sleep", "1000")
+    job = daemon.expect("started")["pid"]
+    until = boot_s() + 1.0
+    daemon.send(v="lease", until=until)
+    daemon.expect("leased")
+    kill_and_await(daemon.keeper)
+    successor = make_daemon()
+    assert successor.hello["lease"] == until
+    successor.close()
+    wait_gone(job)
+    assert boot_s() >= until
+
+
+def wait_gone(pid: int) -> None:
+    """Wait until a process that is not our child is gone."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        assert wait_readable(descriptor)
+    finally:
+        os.close(descriptor)

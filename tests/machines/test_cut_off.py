@@ -1,0 +1,139 @@
+"""Hosts that lose sight of each other, in real network namespaces."""
+
+import json
+
+import pytest
+
+from tests.machines.cluster import Cluster
+from tests.support.fifo import Fifo
+from tests.support.processes import alive, await_end
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
+
+
+def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> None:
+    cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue("--", "sh", "-c", "hostname; pwd; echo ${SECRET-none}",
+                        env={"SECRET": "of the broker's shell"})  # fmt: skip
+    job = broker.wait(id)
+    assert (job["state"], job["worker"]) == ("succeeded", "w1")
+    assert broker.ok("logs", str(id)).splitlines()[0] == "w1"
+    assert broker.ok("logs", str(id)).splitlines()[2] == "none"
+
+
+def test_a_job_of_a_worker_that_is_cut_off_runs_on(
+    cluster: Cluster, gate: Fifo, news: Fifo
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue(
+        "-c", "1", "--", "sh", "-c", f"echo $$ > {news}; read x < {gate}; exit 3"
+    )
+    pid = broker.await_start(id, news)
+    host.cut()
+    cluster.await_worker("w1", connected=False)
+    job = broker.client.job(id)
+    assert (job["state"], "unreachable" in job["flags"]) == ("running", True)
+    assert alive(pid)
+    gate.tell()
+    await_end(pid)
+    assert broker.state(id) == "running"
+    host.heal()
+    job = broker.wait(id)
+    assert (job["state"], job["exit_code"]) == ("failed", 3)
+    assert len(job["attempts"]) == 1
+
+
+def test_a_broker_that_restarts_while_a_worker_is_cut_off_loses_nothing(
+    cluster: Cluster, gate: Fifo, news: Fifo
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; read x < {gate}")
+    broker.await_start(id, news)
+    host.cut()
+    broker.kill_daemon()
+    cluster.start_broker()
+    assert broker.state(id) == "running"
+    gate.tell()
+    host.heal()
+    assert broker.wait(id)["state"] == "succeeded"
+
+
+def test_a_broker_is_found_again_at_another_address(
+    cluster: Cluster, gate: Fifo, news: Fifo
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; read x < {gate}")
+    broker.await_start(id, news)
+    broker.move("10.77.0.77")
+    cluster.await_worker("w1", connected=False)
+    cluster.await_worker("w1", connected=True)
+    gate.tell()
+    assert broker.wait(id)["state"] == "succeeded"
+    shown = json.loads(host.ok("show", "--json"))
+    assert shown["jobs"][0]["id"] == id
+
+
+def test_a_forgotten_workers_job_is_lost_and_ended_when_it_returns(
+    cluster: Cluster, news: Fifo
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; exec sleep 1000")
+    pid = broker.await_start(id, news)
+    refused = broker.run("workers", "forget", "w1")
+    assert refused.returncode == 5
+    host.cut()
+    cluster.await_worker("w1", connected=False)
+    broker.ok("workers", "forget", "w1")
+    assert broker.state(id) == "lost"
+    assert cluster.worker("w1") is None
+    host.heal()
+    # Its token went with it: it cannot come back without being asked again.
+    assert alive(pid)
+    host.ok("join", "--no-start", broker.ok("token", "new").removeprefix("grass join "))
+    host.kill_daemon()
+    host.serve("--connect", "broker")
+    cluster.await_worker("w1", connected=True)
+    await_end(pid)
+    assert broker.state(id) == "lost"
+
+
+def test_a_lease_that_runs_out_ends_the_job_there_before_it_runs_elsewhere(
+    cluster: Cluster, news: Fifo
+) -> None:
+    host = cluster.join("w1", "--on-disconnect", "stop", "--lease", "5s")
+    broker = cluster.broker
+    line = f"echo $$ > {news}; hostname; exec sleep 1000"
+    id = broker.enqueue("--retry-lost", "1", "--grace", "1s", "--", "sh", "-c", line)
+    first = broker.await_start(id, news)
+    host.cut()
+    await_end(first)
+    assert broker.state(id) == "running"
+    cluster.join("w2")
+    second = int(news.hear())
+    assert not alive(first)
+    host.heal()
+    cluster.await_worker("w1", connected=True)
+    job = broker.client.job(id)
+    assert (job["state"], job["worker"], job["pid"]) == ("running", "w2", second)
+    assert [one["state"] for one in job["attempts"]] == ["lost", "running"]
+    assert broker.ok("logs", str(id)) == "w2\n"
+    broker.ok("cancel", str(id))
+
+
+def test_one_queue_over_two_workers(cluster: Cluster) -> None:
+    for name in ("w1", "w2"):
+        host = cluster.join(name)
+        host.ok("create-queue", "--capacity", "{slot:1}", "lab", "hostname")
+    broker = cluster.broker
+    first = broker.enqueue("--require", "{slot:1}", "lab")
+    second = broker.enqueue("--require", "{slot:1}", "--worker", "w2", "lab")
+    broker.wait(first, second)
+    assert broker.ok("logs", str(second)) == "w2\n"
+    ids = broker.enqueue_array("--require", "{slot:1}", "--array", "1-20", "lab")
+    broker.wait(*ids)
+    assert {broker.client.job(id)["worker"] for id in ids} == {"w1", "w2"}

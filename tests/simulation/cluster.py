@@ -1,0 +1,185 @@
+"""The cluster: a broker with its disk on the first machine, and the machines.
+
+Broker and worker of the first machine are one daemon that dies as one, or two as if on
+two machines. The others reach the broker over a network that is cut now and then.
+"""
+
+from tests.simulation.auditor import Auditor
+from tests.simulation.broker_shell import SimBroker
+from tests.simulation.channels import Link
+from tests.simulation.faulty_store import FaultyStore
+from tests.simulation.keeper_shell import LEASED_SLEEP_US
+from tests.simulation.machine import Machine
+from tests.simulation.memory_store import new_disk
+from tests.simulation.witness import Witness
+from tests.simulation.worker_shell import SimWorker
+from tests.simulation.world import MILLISECOND, SECOND, Violation, World
+
+CLUSTER = "c1a55e5000000001"
+SILENCE_US = 3 * SECOND
+"""How long a link may be silent before a side gives it up."""
+WAKE_US = LEASED_SLEEP_US + 50 * MILLISECOND
+"""How long after a sleep something may go on that was given up meanwhile."""
+
+
+class Cluster:
+    """A broker and the machines that work for it."""
+
+    def __init__(self, world: World) -> None:
+        """Bring everything up on empty disks."""
+        self.world = world
+        self.disk = new_disk(CLUSTER)
+        self.witness = Witness(world)
+        self.auditor = Auditor(world, self.disk, self.witness)
+        self.broker: SimBroker | None = None
+        size = world.rng.choice((1, 2, 3))
+        self.machines = [
+            Machine(world, number, self, self.auditor) for number in range(1, size + 1)
+        ]
+        for machine in self.machines:
+            self.witness.has(machine.host, machine.capacity)
+        self.home = self.machines[0]
+        self.store = FaultyStore(self.disk, world, self.auditor.written)
+        self.start_broker()
+        for machine in self.machines:
+            machine.start_worker()
+
+    @property
+    def others(self) -> list[Machine]:
+        """The machines that are not the broker's."""
+        return self.machines[1:]
+
+    @property
+    def leases(self) -> bool:
+        """Whether a machine ends what it runs when it is cut off for long."""
+        return any(machine.lease_s is not None for machine in self.machines)
+
+    # The broker.
+
+    def start_broker(self) -> None:
+        """Start a broker, unless one runs."""
+        if self.broker is None:
+            host = self.home.host
+            host.note("broker up")
+            broker = SimBroker(host, self.store, self.auditor)
+            broker.on_killed = self.kill_daemon
+            broker.on_fatal = self.fail_daemon
+            self.broker = broker
+
+    def find_broker(self, machine: Machine, worker: SimWorker) -> Link | None:
+        """Connect a worker to the broker, if one can be reached."""
+        broker = self.broker
+        if broker is None or self.home.host.asleep:
+            return None
+        link = Link(broker, self.home.host, worker, machine.host)
+        address = None if machine is self.home else f"10.0.0.{machine.number}"
+        broker.serve(link, machine.id, address)
+        return link
+
+    def kill_daemon(self) -> None:
+        """Kill broker and home worker at once; another daemon comes up."""
+        home = self.home
+        home.host.note("KILL daemon")
+        self._end_broker()
+        home.end_worker()
+        home.host.after(home.pause(), "daemon up", self._daemon_up)
+
+    def _daemon_up(self) -> None:
+        self.start_broker()
+        self.home.start_worker()
+
+    def fail_daemon(self) -> None:
+        """Stop the daemon because its disk cannot be trusted."""
+        self.home.host.note("FATAL the daemon stops")
+        self.kill_daemon()
+
+    def kill_broker(self) -> None:
+        """Kill the broker alone, as if it were on a machine of its own."""
+        home = self.home
+        home.host.note("KILL broker")
+        self._end_broker()
+        home.host.after(home.pause(), "broker up", self.start_broker)
+
+    def reboot(self, machine: Machine, *, power_lost: bool) -> None:
+        """Take a machine down with everything on it."""
+        if machine is self.home:
+            self._end_broker()
+            machine.go_down(power_lost=power_lost)
+            machine.host.after(machine.pause(), "daemon up", self._daemon_up)
+        else:
+            machine.reboot(power_lost=power_lost)
+
+    def _end_broker(self) -> None:
+        broker, self.broker = self.broker, None
+        if broker is not None:
+            broker.end()
+        for machine in self.machines:
+            self.auditor.apart(machine.host)
+
+    # Clocks.
+
+    def jump_clock(self, machine: Machine) -> None:
+        """Set the wall clock of a machine."""
+        machine.jump_clock()
+        self._tell_of_jump(machine)
+
+    def suspend(self, machine: Machine, lasts_us: int) -> None:
+        """Put a machine to sleep for a while; whoever speaks to it notices that."""
+        if machine.host.asleep:
+            return
+        machine.host.note("SLEEPS")
+        machine.host.sleep()
+        for one in self.machines if machine is self.home else [machine]:
+            self.auditor.apart(one.host)
+        if len(self.machines) == 1:
+            # Nobody else is there: the callers are on the same machine.
+            self.world.now += lasts_us
+            self.world.elsewhere.slept += lasts_us
+            self.wake(machine)
+            return
+        for other in self.others if machine is self.home else [machine]:
+            self._falls_silent(other, machine)
+        self.world.elsewhere.after(lasts_us, "wakes", lambda: self.wake(machine))
+
+    def wake(self, machine: Machine) -> None:
+        """Let a machine go on."""
+        if machine.host.asleep:
+            machine.host.note("WAKES")
+            machine.host.wake()
+            if machine.keeper is not None:
+                machine.keeper.woke()
+            self._expect_ends(machine)
+            self._tell_of_jump(machine)
+
+    def _expect_ends(self, machine: Machine) -> None:
+        """Check that what was given up in its sleep ends before it does much more."""
+        doomed, keeper = self.witness.doomed(machine.host), machine.keeper
+
+        def check() -> None:
+            living = [run.main.attempt for run in doomed if not run.over]
+            if not living:
+                return
+            if machine.keeper is keeper and keeper is not None:
+                raise Violation(f"{living[0]} goes on after its machine slept")
+            # Somebody else takes over first; then there is no more excuse.
+            self._expect_ends(machine)
+
+        if doomed:
+            machine.host.after(WAKE_US, "must be over", check)
+
+    def _falls_silent(self, machine: Machine, asleep: Machine) -> None:
+        """Let the side that is awake give the link up, if it is still silent then."""
+        link, broker, worker = machine.link, self.broker, machine.worker
+        if link is None or broker is None or worker is None or worker.link is not link:
+            return
+        delay = self.world.between(500 * MILLISECOND, SILENCE_US)
+        if asleep is machine:
+            give_up = lambda: broker.give_up(link) if asleep.host.asleep else None  # noqa: E731
+            self.home.host.after(delay, "hears nothing", give_up, broker)
+        else:
+            hang_up = lambda: worker.lose_link(link) if asleep.host.asleep else None  # noqa: E731
+            machine.host.after(delay, "hears nothing", hang_up, worker)
+
+    def _tell_of_jump(self, machine: Machine) -> None:
+        if machine is self.home and self.broker is not None:
+            self.broker.clock_jumped()

@@ -1,0 +1,99 @@
+"""What goes wrong between machines, and with a machine that has a lease."""
+
+from collections.abc import Callable
+
+from grass.link.messages import RECALLED, Exited, Returned, Started
+from grass.model.ids import AttemptId
+from tests.simulation.cluster import Cluster
+from tests.simulation.machine import LEASES_S, Machine
+from tests.simulation.world import MILLISECOND, SECOND
+
+LONGEST_CUT_US = 45 * SECOND
+LONGEST_STALL_US = 6 * SECOND
+"""Less than the margin that a broker gives."""
+
+
+class LinkFaults:
+    """Faults of the machines that are not the broker's."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Begin with nothing wrong."""
+        self._cluster = cluster
+        self._world = cluster.world
+
+    def kinds(self) -> dict[str, Callable[[], None]]:
+        """Give what can go wrong, by name."""
+        return {
+            "cut for long": self._cut_off,
+            "cut, keeper stalls": self._cut_off_and_stall,
+            "cut, broker killed": self._cut_off_and_kill,
+            "slept for long": self._sleep,
+            "keeper stalls": self._stall,
+            "policy changed": self._change_policy,
+            "speaks for others": self._lie,
+        }
+
+    def long_ones(self) -> list[str]:
+        """Name those that outlast a lease."""
+        return ["cut for long", "cut, keeper stalls", "slept for long"]
+
+    def _some(self) -> Machine:
+        """Choose a machine, more often one that has a lease."""
+        others, rng = self._cluster.others, self._world.rng
+        leased = [machine for machine in others if machine.lease_s is not None]
+        return rng.choice(leased if leased and rng.random() < 0.7 else others)
+
+    def _cut_off(self) -> None:
+        self._some().cut_off(self._world.between(SECOND, LONGEST_CUT_US))
+
+    def _sleep(self) -> None:
+        lasts = self._world.between(LONGEST_CUT_US // 3, LONGEST_CUT_US)
+        self._cluster.suspend(self._some(), lasts)
+
+    def _cut_off_and_kill(self) -> None:
+        self._cut_off()
+        delay = self._world.spread(MILLISECOND, 10 * SECOND)
+        kill = self._cluster.kill_broker
+        self._cluster.home.host.after(delay, "the broker dies, too", kill)
+
+    def _cut_off_and_stall(self) -> None:
+        """Stall the keeper about when its lease runs out."""
+        machine = self._some()
+        machine.cut_off(self._world.between(10 * SECOND, LONGEST_CUT_US))
+        lease_us = int((machine.lease_s or LEASES_S[0]) * SECOND)
+        stall = lambda: machine.stall_keeper(self._a_stall())  # noqa: E731
+        delay = self._world.between(lease_us // 2, lease_us + SECOND)
+        machine.host.after(delay, "stalls", stall)
+
+    def _stall(self) -> None:
+        self._some().stall_keeper(self._a_stall())
+
+    def _a_stall(self) -> int:
+        return self._world.spread(100 * MILLISECOND, LONGEST_STALL_US)
+
+    def _change_policy(self) -> None:
+        """Start a machine's daemon again with other options."""
+        machine = self._some()
+        machine.lease_s = self._world.rng.choice((None, *LEASES_S))
+        machine.kill_worker()
+
+    def _lie(self) -> None:
+        """Have a worker say something of an attempt that another one holds."""
+        machine, rng = self._some(), self._world.rng
+        disk = self._cluster.disk
+        held = [
+            attempt
+            for tries in disk.attempts.values()
+            for attempt in tries.values()
+            if attempt.worker != machine.id
+        ]
+        if machine.worker is not None and held:
+            attempt = rng.choice(held[-6:])
+            who = AttemptId(disk.meta["cluster"], attempt.job, attempt.number)
+            at = machine.host.wall_us
+            lies = (
+                Exited(str(who), at, 0),
+                Started(str(who), 1, at),
+                Returned(str(who), RECALLED),
+            )
+            machine.worker.say(rng.choice(lies))

@@ -1,0 +1,139 @@
+"""Bugs between machines that the simulation must find, one at a time."""
+
+from typing import Any
+
+import pytest
+
+from grass.broker import attempts, leases, settle
+from grass.broker.links import Caller, Links
+from grass.broker.state import Absence, State
+from grass.keeper import lease as keeper_lease
+from grass.keeper.core import KeeperCore
+from grass.keeper.custody import SIGTERM
+from grass.keeper.events import Stop
+from grass.link.messages import Heard, Heartbeat, Hello, Report
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.worker import Worker
+from grass.worker import lease as worker_lease
+from tests.simulation.planting import bug
+from tests.simulation.worker_shell import SimWorker
+
+# Leases.
+
+
+@bug("the broker gives an attempt up with the lease, without a margin")
+def _no_margin(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leases, "MARGIN_S", 0.0)
+    patch.setattr(leases, "MARGIN_SHARE", 0.0)
+
+
+@bug("the keeper ignores its lease")
+def _lease_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(keeper_lease.Lease, "runs_out", lambda self, now: False)
+
+
+@bug("a worker renews its lease by what it says, not by what it hears")
+def _renewed_by_itself(patch: pytest.MonkeyPatch) -> None:
+    real = SimWorker._beat
+
+    def beat(self: SimWorker) -> None:
+        real(self)
+        self._from_broker([Heard(self.now_s())])
+
+    patch.setattr(SimWorker, "_beat", beat)
+
+
+@bug("the grace counts from when the keeper notices that the lease is over")
+def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
+    def cut_off(self: KeeperCore, now: float) -> None:
+        for attempt in list(self.attempts.values()):
+            if attempt.state not in ("ended", "exited"):
+                reason = keeper_lease.CUT_OFF
+                wish = Stop(0, attempt.id, SIGTERM, attempt.grace, reason)
+                self._custody.stop(attempt, wish, now)
+
+    patch.setattr(KeeperCore, "_cut_off", cut_off)
+
+
+@bug("a worker promises a lease that its keeper does not have yet")
+def _promised_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(worker_lease.Lease, "before_hello", lambda self, now_s: None)
+
+
+@bug("a heartbeat is answered while the worker counts as gone")
+def _answered_anyway(patch: pytest.MonkeyPatch) -> None:
+    def answer(self: Caller, message: Heartbeat, known: Worker | None) -> None:
+        self.link.send(Heard(message.at))
+
+    patch.setattr(Caller, "answer", answer)
+
+
+@bug("a start is taken after the lease is over")
+def _started_late(patch: pytest.MonkeyPatch) -> None:
+    def start(self: KeeperCore, event: Any, now: float) -> None:
+        if event.spec.id not in self.attempts:
+            self._custody.take(event.spec, event.after)
+
+    patch.setattr(KeeperCore, "_start", start)
+
+
+@bug("what a worker without a lease runs is given up after a time")
+def _given_up(patch: pytest.MonkeyPatch) -> None:
+    def gone(state: State, worker: Worker) -> None:
+        state.absences[worker.id] = Absence(worker.lease_s or 1.0)
+
+    patch.setattr(leases, "gone", gone)
+
+
+# Whose word counts.
+
+
+@bug("a hello that is late on an older link wins")
+def _older_link_wins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Links, "outdated", lambda self, caller: False)
+
+
+@bug("an exit is believed of a worker that does not hold the attempt")
+def _anybody_speaks(patch: pytest.MonkeyPatch) -> None:
+    def held_by(state: State, worker: str, name: str) -> tuple[Job, Attempt] | None:
+        return attempts.live(state, name)
+
+    patch.setattr(attempts, "_held_by", held_by)
+
+
+@bug("what a forgotten worker still runs is taken back in")
+def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
+    real = settle._unknown_to_broker
+
+    def unknown(state: State, worker: str, report: Report) -> None:
+        who = attempt_id(report.attempt)
+        job = state.jobs.get(who.job)
+        if job is None or job.state is not JobState.QUEUED:
+            real(state, worker, report)
+            return
+        boot = state.workers[worker].boot
+        running, units = AttemptState.RUNNING, report.allocation
+        attempt = Attempt(
+            job.id, who.number, worker, boot, running, units, state.now_us
+        )
+        state.scheduler.remove(job.id)
+        state.scheduler.occupy(job.id, worker, units, job.queue)
+        state.attempts[job.id] = attempt
+        state.move_job(job, JobState.RUNNING)
+        state.save_attempt(attempt)
+
+    patch.setattr(settle, "_unknown_to_broker", unknown)
+
+
+@bug("a worker that comes back is taken for its machine rebooted")
+def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
+    real = settle._settle
+
+    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+        if message.worker != state.home_worker:
+            message.running = []
+        real(state, message, rebooted or message.worker != state.home_worker)
+
+    patch.setattr(settle, "_settle", settle_all)

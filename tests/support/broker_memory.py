@@ -1,0 +1,79 @@
+"""What a broker keeps in mind: what always holds of it, and what a restart keeps."""
+
+from msgspec import structs
+
+from grass.broker import waiting
+from grass.broker.state import State
+from grass.broker.units import known_capacity
+from grass.model.lifecycle import JobState
+
+
+def check(state: State) -> None:
+    """Walk every invariant of a broker's memory."""
+    state.scheduler.check()
+    running = {job.id for job in state.jobs.values() if job.state is JobState.RUNNING}
+    assert running == set(state.attempts)
+    for kept in JobState:
+        unfinished = sum(job.state is kept for job in state.jobs.values())
+        assert state.counts[kept] >= unfinished
+    waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
+    assert state.scheduler.waiting() == waiting or state.arriving
+    for worker in state.workers.values():
+        _check_units(state, worker.id)
+
+
+def _check_units(state: State, worker: str) -> None:
+    held: dict[tuple[str, str], int] = {}
+    for attempt in state.attempts.values():
+        if attempt.worker == worker and attempt.after is None:
+            for kind, amounts in attempt.allocation.items():
+                for unit, amount in amounts.items():
+                    held[kind, unit] = held.get((kind, unit), 0) + amount
+    has = known_capacity(state, state.workers[worker])
+    for (kind, unit), amount in held.items():
+        # One that was removed is kept by who holds it, to its end.
+        most = has.get(kind, {}).get(unit, amount)
+        assert amount <= most, f"{kind} {unit} is sold twice"
+
+
+def memory(state: State) -> dict[str, object]:
+    """Give all that must be the same after a restart."""
+    specs = {job.spec: state.specs[job.spec] for job in state.jobs.values()}
+    needed = {spec.base_env for spec in specs.values() if spec.base_env is not None}
+    return {
+        "jobs": state.jobs,
+        "attempts": state.attempts,
+        "queues": state.queues,
+        "workers": {
+            worker.id: structs.replace(worker, connected=False, heard_at=None)
+            for worker in state.workers.values()
+        },
+        "tokens": state.tokens,
+        "specs": specs,
+        "envs": {number: state.envs[number] for number in needed},
+        "calls": state.calls,
+        "counts": state.counts,
+        "last_job": state.last_job,
+        "paused": state.paused,
+        "output_bytes": state.output_bytes,
+        "arrays": {
+            first: (array.unfinished, array.fails)
+            for first, array in state.arrays.items()
+        },
+        "waits": _waits(state),
+        "next time": waiting.next_time(state),
+    }
+
+
+def _waits(state: State) -> dict[str, object]:
+    waits = state.waits
+    return {
+        "open": {
+            spec: (group.open, sorted(group.members))
+            for spec, group in waits.groups.items()
+        },
+        "dependents": {job: set(others) for job, others in waits.dependents.items()},
+        "settled": {
+            job: waits.settled[job] for job in waits.dependents if job in waits.settled
+        },
+    }
