@@ -1,10 +1,10 @@
 """Pages of the documentation, and the examples in them.
 
 A page's examples are its `console` blocks: a line that begins with `$ ` is a command,
-one that begins with `> ` continues it, the rest is what it prints. A code block after
-the words "Save this as `NAME`" is a file. `<!-- hold -->` makes files that sleep wait,
-`<!-- let go -->` lets them go on, so that a page may show running jobs and its test is
-still quick.
+one that begins with `> ` continues it, the rest is what it prints. Where there is more
+than one machine the prompt has its name: `rack$ `. A code block after the words "Save
+this as `NAME`" is a file. `<!-- hold -->` makes files that sleep wait, `<!-- let go
+-->` lets them go on, so that a page may show running jobs and its test is still quick.
 """
 
 import re
@@ -16,6 +16,7 @@ MARKS = ("hold", "let go")
 
 _SAVED_AS = re.compile(r"[Ss]ave this as\s+`([^`]+)`")
 _MARK = re.compile(r"<!-- ([a-z ]+) -->")
+_PROMPT = re.compile(r"([a-z]*)\$ ")
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Step:
     shown: list[str] = field(default_factory=list)
     mark: str = ""
     file: tuple[str, str] | None = None
+    machine: str = ""
+    """Where it is done; empty: on the reader's own."""
 
     @property
     def shows_exit_code(self) -> bool:
@@ -95,8 +98,8 @@ def _items(text: str) -> list[Block | Step]:
 def _commands(block: Block) -> list[Step]:
     found: list[Step] = []
     for number, line in enumerate(block.lines, block.line + 1):
-        if line.startswith("$ "):
-            found.append(Step(number, line[2:]))
+        if prompt := _PROMPT.match(line):
+            found.append(Step(number, line[prompt.end() :], machine=prompt[1]))
         elif line.startswith("> ") and found and not found[-1].shown:
             found[-1].command += "\n" + line[2:]
         else:

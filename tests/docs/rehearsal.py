@@ -4,7 +4,8 @@ What differs from run to run is masked before it is compared: times, pids, sizes
 spacing; and what tells of the machine: its name and folders, the table of workers,
 cores, remarks on GPUs. A line `...` stands for any number of lines. A command may fail
 only if the page goes on to show its exit code. A program on a page sleeps so long that
-a reader can look at it; here it waits for its mark instead, or not at all.
+a reader can look at it; here it waits for its mark instead, or not at all. The other
+machines of a page are other homes of this one (`machines`).
 """
 
 import fnmatch
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from .machines import Machines
 from .pages import Step
 
 LIMIT_S = 50
@@ -38,6 +40,9 @@ _STATE = "/home/you/.local/state/grass/desk"
 _WORK = "/home/you/work"
 
 _MASKS = (
+    (re.compile(r"/[\w-]{43}/[\w-]{22}(?![\w-])"), "/PIN/CODE"),
+    (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), "PIN"),
+    (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?"), "TIME"),
     (re.compile(r"\b(\d+(\.\d+)?[smhd])+\b"), "0s"),
     (re.compile(r"\bpid \d+"), "pid 0"),
@@ -45,7 +50,8 @@ _MASKS = (
     (re.compile(r"\buid:\d+"), "uid:0"),
     (re.compile(r"\bworker=[0-9a-f]{16}\b"), "worker=0"),
     (re.compile(r"\b\d+(\.\d+)? [KMGT]?i?B\b"), "0 B"),
-    (re.compile(r"(?m)^WORKER .*\n(.+\n)*"), "WORKERS\n"),
+    (re.compile(r"(?m)^WORKER +KIND .*\n(.+\n)*"), "WORKERS\n"),
+    (re.compile(r"(?m)(^\S+ +(connected|draining|unreachable) .*?)cpu \S+/.*"), r"\1"),
     (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
     (re.compile(r"(?m)^grass: this job sees no GPU; .*\n"), ""),
     (re.compile(r"\bcpu:\d+\b"), "cpu:0"),
@@ -57,20 +63,23 @@ _MASKS = (
 
 def rehearse(steps: list[Step], folder: Path) -> list[str]:
     """Run the steps in the folder; return what is wrong with them."""
-    environment = _environment(folder)
+    machines = Machines(folder, steps)
+    environment = {**_environment(folder), **machines.environment()}
     commands = [step for step in steps if step.command]
+    told_at = folder / "told"
     try:
-        done = subprocess.run(
-            ["bash", "-c", _script(steps)],
-            cwd=folder / "work",
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=LIMIT_S,
-        )
+        with told_at.open("a") as file:
+            subprocess.run(
+                ["bash", "-c", _script(steps, machines)],
+                cwd=folder / "work",
+                env=environment,
+                stdout=file,
+                timeout=LIMIT_S,
+            )
     finally:
+        machines.end()
         _clean_up(environment)
-    told = _as_elsewhere(done.stdout, folder)
+    told = _as_elsewhere(machines.as_elsewhere(told_at.read_text()), folder)
     results = re.split(rf"\n{_END} (\d+)\n", told)
     outputs, codes = results[0::2], [int(code) for code in results[1::2]]
     assert len(codes) == len(commands), f"the shell ended early: {outputs[-1]}"
@@ -102,8 +111,8 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _script(steps: list[Step]) -> str:
-    pieces = [_OPENING]
+def _script(steps: list[Step], machines: Machines) -> str:
+    pieces = [_OPENING, machines.opening()]
     for step in steps:
         if step.file is not None:
             name, content = step.file
@@ -112,7 +121,7 @@ def _script(steps: list[Step]) -> str:
         elif step.mark:
             pieces.append(_MARKS[step.mark])
         else:
-            pieces += [step.command, "say_end"]
+            pieces += [machines.command(step), "say_end", machines.settling(step)]
     return "\n".join(pieces)
 
 

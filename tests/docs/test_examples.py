@@ -55,6 +55,29 @@ def test_paths_and_sleep_are_those_of_a_reader(tmp_path: Path) -> None:
     assert not rehearse([file, where, Step(3, "python wait.py")], tmp_path)
 
 
+def test_masks_hide_pins_codes_and_addresses_but_not_names() -> None:
+    pin, code = "p" * 42 + "-", "c" * 21 + "_"
+    line = f"grass join desk:7500/{pin}/{code}"
+    assert masked(line) == masked(line.replace("p", "q").replace("c", "d"))
+    assert masked(line) != masked(line.replace("desk", "rack"))
+    assert masked("rack connected 10.0.0.7 2") == masked("rack connected 10.0.0.8 2")
+    assert masked("rack connected 10.0.0.7 2") != masked("rack draining 10.0.0.7 2")
+
+
+@pytest.mark.daemon
+def test_a_prompt_names_the_machine_and_a_pasted_line_is_the_last_printed(
+    tmp_path: Path,
+) -> None:
+    line = f"grass join desk:7500/{'p' * 43}/{'c' * 22}"
+    said = ["joined the broker at desk:7500 as rack (role read)", "..."]
+    token = Step(2, "grass token new --role read 2>/dev/null", [line], machine="desk")
+    start = Step(1, "grass start --bind 0.0.0.0:7500 | tail -n 1", [line])
+    joined = Step(3, line, said, machine="rack")
+    where = Step(4, "grass show --workers -q", ["desk"], machine="rack")
+    local = Step(5, "grass show -q --broker local", machine="rack")
+    assert not rehearse([start, token, joined, where, local], tmp_path)
+
+
 def test_a_command_a_file_and_a_mark_are_read_from_a_page() -> None:
     page = (
         "Save this as `a.py`:\n\n```python\nx\n```\n\n<!-- hold -->\n\n"
@@ -65,3 +88,11 @@ def test_a_command_a_file_and_a_mark_are_read_from_a_page() -> None:
     assert mark.mark == "hold"
     assert (one.command, one.shown) == ("one \\\ntwo", ["out"])
     assert (three.command, three.shown) == ("three", [])
+
+
+def test_a_prompt_may_have_the_name_of_a_machine() -> None:
+    page = "```console\nrack$ one\nout\n$ two\n```\n"
+    assert [(step.machine, step.command) for step in steps(page)] == [
+        ("rack", "one"),
+        ("", "two"),
+    ]

@@ -8,7 +8,9 @@ import msgspec
 from grass import config
 from grass.api import schemas
 from grass.api.app import ENDPOINTS
+from grass.daemon import broker_host
 from grass.errors import error_classes
+from grass.tls import own_key
 from grass.worker import prepare
 
 from .pages import ROOT
@@ -55,13 +57,19 @@ def test_every_error_is_documented_with_its_numbers() -> None:
 def test_every_file_of_the_state_directory_is_documented() -> None:
     home = config.Home("/home")
     files = {path.removeprefix("/home/") for path in vars(home).values()} - {"/home"}
-    shown = {row[0].split("`")[0].rstrip("/") for row in rows("environment.md")}
+    files |= {own_key.KEY_FILE, own_key.CERTIFICATE_FILE}
+    shown = {name for row in rows("environment.md") for name in _names(row[0])}
     assert files <= shown
+
+
+def _names(cell: str) -> list[str]:
+    return [name.rstrip("/") for name in re.findall(r"[\w.-]+/?", cell)]
 
 
 def test_every_variable_is_documented() -> None:
     page = (REFERENCE / "environment.md").read_text()
     source = inspect.getsource(prepare)
     own = set(re.findall(r'"((?:GRASS|CUDA|PYTHON)_?[A-Z_]+)"', source))
-    read = {config.HOME_VARIABLE, config.AUTOSTART_VARIABLE}
+    read = {config.HOME_VARIABLE, config.AUTOSTART_VARIABLE, config.BROKER_VARIABLE}
+    read.add(broker_host.PASS_VARIABLE)
     assert {name for name in own | read if f"`{name}`" not in page} == set()
