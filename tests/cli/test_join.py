@@ -51,7 +51,7 @@ def test_a_machine_joins_and_works(
     assert (joined.code, joined.err) == (0, "")
     assert joined.out == (
         f"joined the broker at {far_broker.address} as desk (role machine)\n"
-        "this machine works for it now (pid 4711); `grass workers` lists all\n"
+        "this machine works for it now (pid 4711): not connected yet\n"
         "commands go there from now on; `--broker local` means this machine\n"
     )
     [(route, body)] = far_broker.asked

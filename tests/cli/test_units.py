@@ -133,7 +133,7 @@ def test_warnings_go_to_stderr(far_end: FarEnd, call: Call, words: list[str]) ->
 
 
 def test_capacity_shows_units(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["GET /overview"] = {"workers": [WORKER], "queues": [], "jobs": []}
+    far_end.answers["GET /workers"] = {"workers": [WORKER]}
     for words in (["capacity"], ["capacity", "show", "--worker", "desk"]):
         shown = call(*words)
         assert shown.code == 0

@@ -258,5 +258,8 @@ def _check_default(
 def _worker(state: State, worker: str) -> Worker:
     known = state.workers.get(worker)
     if known is None:
-        raise UsageError("this daemon has no worker yet", "try again in a moment")
+        raise Refused(
+            "this daemon runs no jobs itself, so it has no view to give a queue",
+            "create the queue on a worker's machine",
+        )
     return known

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from grass.cli.options import Option
+import os
+
+from grass.cli.options import Option, read
+from grass.client.autostart import remembered
+from grass.config import home
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -25,6 +29,7 @@ HOSTING = (
     Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
     Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
 )
+FRESH = Option("--fresh", about="without the options that the last daemon here had")
 _ENDURES = ("keep", "stop")
 
 
@@ -78,7 +83,31 @@ def _lease_s(values: Values) -> float | None:
 def given(values: Values) -> list[str]:
     """Write the options down again, to hand them on to a daemon."""
     return [
-        f"{option.names[-1]}={value}" if option.value else option.names[-1]
+        _written(option, value)
         for option in HOSTING
         for value in values.all(option.key)
     ]
+
+
+def _written(option: Option, value: str) -> str:
+    if not option.value:
+        return option.names[-1]
+    # A daemon stands elsewhere than its caller.
+    value = os.path.abspath(value) if option.value == "FILE" else value
+    return f"{option.names[-1]}={value}"
+
+
+def wanted(values: Values) -> list[str]:
+    """Give the options of the next daemon: those given, else those it had before."""
+    words = given(values)
+    if words or values.has("fresh"):
+        return words
+    return remembered(home())
+
+
+def check(words: Sequence[str]) -> None:
+    """Refuse options with which a daemon could not start, as far as is known now."""
+    from grass.daemon.hosting import employer
+
+    values, _ = read(HOSTING, words)
+    employer(home(), hosting_of(values))

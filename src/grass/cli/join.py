@@ -14,13 +14,14 @@ import time
 
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import counted, print_document, say, warn
-from grass.cli.start import start_daemon
+from grass.cli.start import settled, start_daemon
 from grass.cli.stop import stop_daemon
-from grass.client.autostart import make, remember_stop, start
+from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home, home
+from grass.daemon.hosting import forget_employer
 from grass.model.addresses import Invitation, read_invitation
 from grass.model.rights import ROLES, Right
 from grass.model.times import rfc3339
@@ -52,6 +53,7 @@ def run(words: list[str]) -> int:
     shall_work = may_work and not values.has("no_start")
     obstacle = _obstacle(place, known) if shall_work else ""
     known = Credentials.load(place).add(known)
+    forget_employer(place, remembered(place))
     pid = _hire() if shall_work and not obstacle else None
     _report(as_json=values.has("json"), known=known, pid=pid, obstacle=obstacle)
     return 0
@@ -68,7 +70,11 @@ def _line() -> str:
     if sys.stdin.isatty():
         sys.stderr.write("paste the line that the broker prints: ")
         sys.stderr.flush()
-    return sys.stdin.readline()
+        return sys.stdin.readline()
+    # What `grass start --bind` prints is more than the line alone.
+    lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
+    likely = [line for line in lines if line.startswith("grass join ")]
+    return next(iter(likely or lines), "")
 
 
 def _own_name() -> str:
@@ -157,7 +163,10 @@ def _report(*, as_json: bool, known: Known, pid: int | None, obstacle: str) -> N
     say(f"joined the broker at {known.place} as {known.name} (role {known.role})")
     rights = ROLES.get(known.role, frozenset())
     if pid is not None:
-        say(f"this machine works for it now (pid {pid}); `grass workers` lists all")
+        with Client(may_start=False, broker=LOCAL) as client:
+            broker = settled(client).get("broker") or {}
+        link = broker.get("link", "not connected yet")
+        say(f"this machine works for it now (pid {pid}): {link}")
     elif obstacle:
         warn(f"{obstacle}: `grass restart` makes it a worker once that is no more")
     elif Right.WORK in rights:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
+from grass.client.autostart import remembered
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import home
+from grass.daemon.hosting import forget_employer
 from grass.errors import NotFound
 from grass.model.addresses import read_address
 from grass.model.rights import ROLES, Right
@@ -21,6 +23,7 @@ def run(words: list[str]) -> int:
     credentials = Credentials.load(home())
     left = _chosen(credentials, rest[0] if rest else None)
     credentials.remove(left.pin)
+    forget_employer(home(), remembered(home()))
     now = credentials.current()
     if values.has("json"):
         current = None if now is None else now.place

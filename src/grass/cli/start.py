@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from grass.cli.hosting_options import HOSTING, given, hosting_of
+import time
+
+from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
 from grass.client.autostart import start
@@ -16,17 +18,19 @@ if TYPE_CHECKING:
 
     from grass.client.wire import Document
 
-OPTIONS = (*HOSTING, JSON)
+OPTIONS = (*HOSTING, FRESH, JSON)
+CONNECTING_S = 3.0
+"""How long a worker may take to find its broker before that is told."""
 
 
 def run(words: list[str]) -> int:
     """Start a daemon unless one runs."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
-    options = given(values)
-    hosting_of(values)
+    options = wanted(values)
+    check(options)
     pid, started = start_daemon(options)
-    if options and not started:
+    if given(values) and not started:
         raise Refused(
             f"grass is running already (pid {pid}), with other options maybe",
             f"`grass restart {' '.join(options)}` starts it anew with these",
@@ -35,7 +39,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def start_daemon(options: Sequence[str] | None = ()) -> tuple[int, bool]:
+def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:
     """Return the pid of the daemon, and whether it had to be started.
 
     None as options means those of the daemon before.
@@ -47,24 +51,40 @@ def start_daemon(options: Sequence[str] | None = ()) -> tuple[int, bool]:
 
 
 def report(pid: int, *, started: bool, as_json: bool) -> None:
-    """Say that a daemon runs, and how others join it."""
-    line = _invitation() if started else None
+    """Say that a daemon runs, for whom it works, and how others join it."""
+    with Client(may_start=False, broker=LOCAL) as client:
+        daemon = settled(client) if started else client.overview()["daemon"]
+        line = _invitation(client, daemon) if started else None
+    broker = daemon.get("broker")
     if as_json:
         document: Document = {"pid": pid, "started": started}
-        print_document({**document, "join": line} if line else document)
+        document |= {"join": line} if line else {}
+        print_document(document | ({"broker": broker} if broker else {}))
         return
     say(f"grass is running{'' if started else ' already'} (pid {pid})")
+    if broker:
+        say(f"it works for the broker at {broker['address']}: {broker['link']}")
     if line is not None:
         say(line)
 
 
-def _invitation() -> str | None:
+def settled(client: Client) -> Document:
+    """Give a worker's daemon a moment to find its broker."""
+    deadline = time.monotonic() + CONNECTING_S
+    while True:
+        daemon: Document = client.overview()["daemon"]
+        broker = daemon.get("broker")
+        if not broker or broker["settled"] or time.monotonic() > deadline:
+            return daemon
+        time.sleep(0.05)
+
+
+def _invitation(client: Client, daemon: Document) -> str | None:
     """Ask a daemon that listens for other machines for the line they join with."""
-    with Client(may_start=False, broker=LOCAL) as client:
-        door = client.overview()["daemon"].get("door")
-        if not door:
-            return None
-        code = client.new_token(code=True)["code"]
+    door = daemon.get("door")
+    if not door:
+        return None
+    code = client.new_token(code=True)["code"]
     return f"grass join {door['address']}/{door['pin']}/{code}"
 
 
@@ -72,7 +92,7 @@ COMMAND = Command(
     usage="[OPTIONS] [--json]",
     about=(
         "Start the daemon in the background, unless one runs. The options are those of "
-        "`grass daemon`."
+        "`grass daemon`; without any, it gets those that the last daemon here had."
     ),
     options=OPTIONS,
     examples=("grass start", "grass start --bind 0.0.0.0:7500"),

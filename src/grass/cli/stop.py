@@ -4,10 +4,15 @@ import os
 
 from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import counted, print_document, say
-from grass.client.autostart import remember_stop, start, wait_until_gone
+from grass.client.autostart import (
+    forget_stop,
+    remember_stop,
+    start,
+    wait_until_gone,
+)
 from grass.client.client import Client
 from grass.config import LOCAL, home
-from grass.errors import NoDaemon
+from grass.errors import GrassError, NoDaemon
 
 OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
 
@@ -17,7 +22,12 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     remember_stop(home())
-    left = stop_daemon(jobs=values.has("jobs"))
+    try:
+        left = stop_daemon(jobs=values.has("jobs"))
+    except GrassError:
+        # It runs on: whoever comes next may use it.
+        forget_stop(home())
+        raise
     if values.has("json"):
         print_document({"stopped": left is not None, "running": left or 0})
     elif left is None:
@@ -34,19 +44,19 @@ def stop_daemon(*, jobs: bool) -> int | None:
     try:
         with Client(may_start=False, broker=LOCAL) as client:
             running: int = client.overview()["daemon"]["jobs"].get("running", 0)
-            client.stop(jobs=jobs)
+            ended = client.stop(jobs=jobs)["jobs"]
     except NoDaemon:
         wait_until_gone(home())
         if jobs and os.path.exists(home().database):
             return _end_jobs()
         return None
     wait_until_gone(home())
-    return 0 if jobs else running
+    return running - len(ended)
 
 
 def _end_jobs() -> int:
     """End jobs that outlived their daemon: one more is started, which starts none."""
-    start(home(), asked_for=True, starts_jobs=False)[0].close()
+    start(home(), asked_for=True, starts_jobs=False, options=())[0].close()
     with Client(may_start=False, broker=LOCAL) as client:
         client.stop(jobs=True)
     wait_until_gone(home())

@@ -19,11 +19,15 @@ from grass.client.surroundings import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from grass.client.wire import Document
 
 _PAGE = 1000
+
+
+def _nobody_is_told(_job: Document) -> None:
+    pass
 
 
 class Client(Caller):
@@ -95,10 +99,12 @@ class Client(Caller):
         attempt: int | None = None,
         stderr: bool = False,
         tail: int | None = None,
+        on_away: Callable[[Document], None] = _nobody_is_told,
     ) -> Iterator[bytes]:
         """Read what a job wrote, or its last lines; with `follow`, until it has ended.
 
         Following survives a restart of the daemon, so it needs an id for a selector.
+        It waits for a worker that is unreachable; `on_away` is told the job.
         """
         stream = "stderr" if stderr else None
         wanted = {"attempt": attempt, "stream": stream, "tail": tail}
@@ -107,7 +113,7 @@ class Client(Caller):
             return self.again(lambda: self.stream(path + query(**wanted)))[1]
         from grass.client.following import follow_output
 
-        return follow_output(self, path, {"follow": "1", **wanted})
+        return follow_output(self, path, {"follow": "1", **wanted}, on_away)
 
     def events(
         self, after: int | None = None, job: int | None = None, kind: str | None = None

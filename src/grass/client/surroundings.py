@@ -9,7 +9,12 @@ from __future__ import annotations
 import os
 
 from grass.errors import UsageError
-from grass.model.environment import MARKER, outside_a_job, without_job_variables
+from grass.model.environment import (
+    MARKER,
+    SECRETS,
+    outside_a_job,
+    without_job_variables,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ def daemon_environment(
     kept = without_job_variables(environment)
     if not asked_for or MARKER in environment:
         kept.pop("CUDA_VISIBLE_DEVICES", None)
+    kept |= {name: environment[name] for name in SECRETS if name in environment}
     kept["GRASS_HOME"] = folder
     return kept
 

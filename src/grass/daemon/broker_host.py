@@ -21,7 +21,7 @@ from grass.api.server import ApiServer, listen
 from grass.api.tokens import new_code
 from grass.broker.service import Broker
 from grass.config import Home
-from grass.daemon.hosting import Hosting
+from grass.daemon.hosting import Hosting, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
@@ -68,7 +68,9 @@ async def host_broker(
         if entrance is not None:
             door = Door(server, entrance.identity.context)
             parts.append(group.create_task(door.serve(entrance.sockets)))
-            life.invite(await _invitation(broker, entrance))
+            if life.foreground:
+                life.invite(await _invitation(broker, entrance))
+        remember(home, hosting.words)
         life.is_up(home)
         if settings.keep_s is not None:
             parts.append(group.create_task(forget_old(broker, settings.keep_s)))
@@ -116,7 +118,7 @@ def _pass_phrase(file: str | None) -> Callable[[], bytes | None]:
     def ask() -> bytes | None:
         if file is not None:
             return _read(file)
-        told = os.environ.get(PASS_VARIABLE)
+        told = os.environ.pop(PASS_VARIABLE, None)
         if told is not None:
             return os.fsencode(told)
         if not sys.stdin.isatty():

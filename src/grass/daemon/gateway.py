@@ -30,6 +30,8 @@ from grass.settings import Settings
 from grass.worker.agent import Worker
 
 PATIENCE_S = 10.0
+NOTHING_YET = "not connected yet"
+"""What is said of the link until its first attempt came to something."""
 
 Handler = Callable[[Request], Awaitable[object]]
 
@@ -163,7 +165,11 @@ async def _overview(request: Request) -> object:
             "output_bytes": 0,
             "last_event": 0,
             "door": None,
-            "broker": {"address": gateway.broker, "link": gateway.news()},
+            "broker": {
+                "address": gateway.broker,
+                "link": gateway.news(),
+                "settled": gateway.news() != NOTHING_YET,
+            },
         },
         "workers": [],
         "queues": [],

@@ -8,6 +8,7 @@ again, bring back what was there.
 import json
 import os
 import socket
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from grass.client.credentials import Credentials, Known
@@ -72,7 +73,9 @@ def employer(home: Home, hosting: Hosting) -> Employer | None:
     """Find the broker that this daemon works for, if it is not a broker itself."""
     if hosting.bind is not None or not hosting.has_worker:
         return None
-    known = Credentials.load(home).current()
+    joined = Credentials.load(home)
+    known = next(filter(None, map(joined.by_address, hosting.connect)), None)
+    known = known or joined.current()
     works = known is not None and Right.WORK in ROLES.get(known.role, frozenset())
     if known is None or not works:
         if not hosting.is_worker_only:
@@ -84,9 +87,20 @@ def employer(home: Home, hosting: Hosting) -> Employer | None:
     return Employer(hosting.connect or known.addresses, known)
 
 
-def remember(home: Home, words: tuple[str, ...]) -> None:
-    """Keep the options for the next daemon that is started by the way."""
+def named(hosting: Hosting, works_for: Employer) -> Hosting:
+    """Call the worker what its machine was called when it joined, unless told."""
+    return hosting._replace(name=hosting.name or works_for.known.name)
+
+
+def remember(home: Home, words: Sequence[str]) -> None:
+    """Keep the options for the next daemon here."""
     draft = home.options + ".new"
     with open(draft, "w", encoding="utf-8") as file:
-        json.dump(words, file)
+        json.dump(list(words), file)
     os.rename(draft, home.options)
+
+
+def forget_employer(home: Home, words: Sequence[str]) -> None:
+    """Keep the options, but not for which broker to work: that has changed."""
+    about_it = ("--connect=", "--no-broker")
+    remember(home, [word for word in words if not word.startswith(about_it)])

@@ -20,7 +20,7 @@ class Life:
     def __init__(self, ready: int | None, foreground: bool) -> None:
         """`ready` is a descriptor on which somebody waits for news."""
         self._ready = ready
-        self._foreground = foreground
+        self.foreground = foreground
         self._over = asyncio.Event()
         self.started_at = time.time_ns() // 1000
 
@@ -57,7 +57,6 @@ class Life:
             os.close(ready)
 
     def invite(self, line: str) -> None:
-        """Print the line that others join with; never into a log."""
-        if self._foreground:
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+        """Print the line that others join with, to whoever runs this daemon."""
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

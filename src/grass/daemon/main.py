@@ -15,7 +15,7 @@ import uvloop
 from grass.broker.service import Broker
 from grass.config import Home
 from grass.daemon.broker_host import host_broker
-from grass.daemon.hosting import Employer, Hosting, employer, remember
+from grass.daemon.hosting import Employer, Hosting, employer
 from grass.daemon.life import Life
 from grass.daemon.ownership import taken
 from grass.daemon.worker_host import host_worker
@@ -38,7 +38,6 @@ def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -
         settings = settings_of(home)
         works_for = employer(home, hosting)
         with taken(home):
-            remember(home, hosting.words)
             _host(home, hosting, settings, works_for, life)
     except* GrassError as errors:
         failure = _first(errors)

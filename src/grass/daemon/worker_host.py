@@ -12,8 +12,8 @@ import os
 
 from grass.api.server import ApiServer, listen
 from grass.config import Home
-from grass.daemon.gateway import Gateway, application
-from grass.daemon.hosting import Employer, Hosting
+from grass.daemon.gateway import NOTHING_YET, Gateway, application
+from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.link.dial import HEARTBEAT_S, Dialer
@@ -38,12 +38,13 @@ async def host_worker(
         on_state=news.tell,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
-    agent = worker(home, hosting, identity, dialer)
+    agent = worker(home, named(hosting, works_for), identity, dialer)
     front = Gateway(home, identity, works_for, settings, life, agent, news.read)
     server = ApiServer(application(front))
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(agent.run())]
         serving = group.create_task(server.serve_on(listen(home.socket)))
+        remember(home, hosting.words)
         life.is_up(home)
         await life.over()
         with contextlib.suppress(FileNotFoundError):
@@ -64,7 +65,7 @@ class _News:
     """How it stands with the broker, for whoever asks."""
 
     def __init__(self) -> None:
-        self._last = "not connected yet"
+        self._last = NOTHING_YET
 
     def tell(self, news: str) -> None:
         self._last = news

@@ -9,13 +9,15 @@ MARKER = "GRASS_ATTEMPT_ID"
 SETTINGS = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
 SETTING_GROUPS = ("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_")
 """Settings of the user, which hold inside a job as well."""
+SECRETS = ("GRASS_CERT_PASS",)
+"""For the daemon alone: never stored, and in no job's environment."""
 
 
 def outside_a_job(environment: "Mapping[str, str]") -> dict[str, str]:
     """Drop what a surrounding job of grass has set."""
-    if MARKER not in environment:
-        return dict(environment)
-    return without_job_variables(environment)
+    if MARKER in environment:
+        return without_job_variables(environment)
+    return {name: one for name, one in environment.items() if name not in SECRETS}
 
 
 def without_job_variables(environment: "Mapping[str, str]") -> dict[str, str]:

@@ -1,0 +1,149 @@
+"""What a daemon is told to host, over its whole life: real daemons on loopback."""
+
+import re
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
+
+LOOPBACK = ("--bind", "127.0.0.1:0", "--advertise", "127.0.0.1")
+LINE = re.compile(r"^grass join (127\.0\.0\.1:\d+/[\w-]{43}/[\w-]{22})$", re.MULTILINE)
+
+Machine = Callable[[str], GrassHome]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Make homes, each as if it were another machine's."""
+    made: list[GrassHome] = []
+
+    def make(name: str) -> GrassHome:
+        (tmp_path / name).mkdir()
+        made.append(GrassHome(tmp_path / name))
+        return made[-1]
+
+    yield make
+    for home in reversed(made):
+        home.end()
+
+
+def invitation(printed: str) -> str:
+    found = LINE.search(printed)
+    assert found is not None, printed
+    return found[1]
+
+
+def door(home: GrassHome) -> object:
+    home.client.close()
+    return home.client.overview()["daemon"]["door"]
+
+
+def test_start_prints_the_line_and_another_machine_works_at_once(
+    machine: Machine,
+) -> None:
+    broker, other = machine("broker"), machine("other")
+    line = invitation(broker.ok("start", *LOOPBACK, "--no-worker"))
+    told = other.ok("join", "--name", "rack", line)
+    assert "as rack (role machine)" in told
+    assert "this machine works for it now" in told
+    assert "connected to 127.0.0.1" in told
+    id = other.enqueue("--", "sh", "-c", "echo from $GRASS_HOME")
+    assert other.ok("wait", str(id)) == ""
+    assert other.ok("logs", str(id)) == f"from {other.folder}\n"
+    [worker] = broker.client.workers()["workers"]
+    assert (worker["name"], worker["connected"]) == ("rack", True)
+    assert "cpu" in other.ok("capacity")
+
+
+def test_a_daemon_keeps_its_options_until_told_otherwise(machine: Machine) -> None:
+    broker = machine("broker")
+    broker.ok("start", *LOOPBACK)
+    assert door(broker) is not None
+    broker.ok("restart")
+    assert door(broker) is not None
+    broker.ok("stop")
+    broker.ok("start")
+    assert door(broker) is not None
+    broker.kill_daemon()
+    assert door(broker) is not None
+    broker.ok("restart", "--fresh")
+    assert door(broker) is None
+    broker.ok("restart")
+    assert door(broker) is None
+
+
+def test_a_start_that_fails_is_not_remembered(machine: Machine) -> None:
+    broker = machine("broker")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = broker.run("start", "--bind", f"127.0.0.1:{port}")
+    assert ran.returncode == 1
+    assert "in use" in ran.stderr
+    assert broker.ok("show", "--json")
+    assert door(broker) is None
+
+
+def test_a_restart_that_could_not_work_costs_nothing(machine: Machine) -> None:
+    home = machine("home")
+    home.ok("start")
+    before = home.daemon_pid()
+    ran = home.run("restart", "--connect", "127.0.0.1:1")
+    assert ran.returncode == 3
+    assert "has not joined" in ran.stderr
+    assert home.daemon_pid() == before
+
+
+def test_a_certificate_beside_the_caller_and_a_pass_phrase_that_no_job_sees(
+    machine: Machine,
+) -> None:
+    broker = machine("broker")
+    make = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout key.pem"
+    )
+    make += " -out cert.pem -days 9 -nodes -subj /CN=x && openssl pkcs12 -export"
+    make += " -out store.p12 -inkey key.pem -in cert.pem -passout pass:hushed"
+    subprocess.run(make, shell=True, check=True, cwd=broker.desk, capture_output=True)
+    broker.environment["GRASS_CERT_PASS"] = "hushed"
+    broker.ok("start", *LOOPBACK, "--cert", "store.p12")
+    id = broker.enqueue("--", "env")
+    broker.wait(id)
+    assert "hushed" not in broker.logs(id)
+    assert not any("hushed" in str(row) for row in broker.rows("SELECT body FROM envs"))
+    (broker.desk / "phrase").write_text("hushed\n")
+    del broker.environment["GRASS_CERT_PASS"]
+    refused = broker.run("restart", *LOOPBACK, "--cert", "store.p12")
+    assert "--cert-pass-file" in refused.stderr
+    broker.ok("start", *LOOPBACK, "--cert", "store.p12", "--cert-pass-file", "phrase")
+
+
+def test_a_worker_cannot_end_the_brokers_jobs_and_says_so(machine: Machine) -> None:
+    broker, other = machine("broker"), machine("other")
+    other.ok("join", invitation(broker.ok("start", *LOOPBACK)))
+    ran = other.run("stop", "--jobs")
+    assert ran.returncode == 5
+    assert "grass cancel" in ran.stderr
+    assert other.ok("workers")
+    assert not (other.folder / "stopped").exists()
+
+
+def test_a_queue_without_a_worker_is_made_elsewhere(machine: Machine) -> None:
+    broker = machine("broker")
+    broker.ok("start", *LOOPBACK, "--no-worker")
+    ran = broker.run("create-queue", "q", "--capacity", "{slot:1}")
+    assert ran.returncode == 5
+    assert "on a worker's machine" in ran.stderr
+
+
+def test_who_leaves_is_on_its_own_again(machine: Machine) -> None:
+    broker, other = machine("broker"), machine("other")
+    other.ok("join", invitation(broker.ok("start", *LOOPBACK)))
+    other.ok("leave")
+    other.ok("restart")
+    assert other.wait(other.enqueue("--", "true"))["state"] == "succeeded"
+    assert broker.document()["jobs"] == []
