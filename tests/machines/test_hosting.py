@@ -147,3 +147,16 @@ def test_who_leaves_is_on_its_own_again(machine: Machine) -> None:
     other.ok("restart")
     assert other.wait(other.enqueue("--", "true"))["state"] == "succeeded"
     assert broker.document()["jobs"] == []
+
+
+def test_a_service_keeps_no_code_in_its_journal(machine: Machine) -> None:
+    broker = machine("broker")
+    broker.environment["JOURNAL_STREAM"] = "8:12345"
+    daemon = broker.popen("daemon", *LOOPBACK)
+    assert daemon.stderr is not None
+    told = daemon.stderr.readline() + daemon.stderr.readline()
+    assert "grass token new" in told
+    assert "ready" in told
+    daemon.terminate()
+    printed, _ = daemon.communicate(timeout=30)
+    assert printed == ""

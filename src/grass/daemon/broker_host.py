@@ -68,8 +68,10 @@ async def host_broker(
         if entrance is not None:
             door = Door(server, entrance.identity.context)
             parts.append(group.create_task(door.serve(entrance.sockets)))
-            if life.foreground:
+            if life.has_reader:
                 life.invite(await _invitation(broker, entrance))
+            else:
+                log.info("`grass token new` prints the line that others join with")
         remember(home, hosting.words)
         life.is_up(home)
         if settings.keep_s is not None:

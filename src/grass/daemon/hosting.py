@@ -72,6 +72,7 @@ def checked(hosting: Hosting) -> Hosting:
 def employer(home: Home, hosting: Hosting) -> Employer | None:
     """Find the broker that this daemon works for, if it is not a broker itself."""
     if hosting.bind is not None or not hosting.has_worker:
+        _refuse_lease(hosting)
         return None
     joined = Credentials.load(home)
     known = next(filter(None, map(joined.by_address, hosting.connect)), None)
@@ -79,12 +80,21 @@ def employer(home: Home, hosting: Hosting) -> Employer | None:
     works = known is not None and Right.WORK in ROLES.get(known.role, frozenset())
     if known is None or not works:
         if not hosting.is_worker_only:
+            _refuse_lease(hosting)
             return None
         raise NoBroker(
             "this machine has not joined a broker as a worker",
             "paste the line that the broker prints: grass join HOST:PORT/PIN/CODE",
         )
     return Employer(hosting.connect or known.addresses, known)
+
+
+def _refuse_lease(hosting: Hosting) -> None:
+    if hosting.lease_s is not None:
+        raise UsageError(
+            "--on-disconnect is for a worker of another machine's broker",
+            "join that one first: grass join HOST:PORT/PIN/CODE",
+        )
 
 
 def named(hosting: Hosting, works_for: Employer) -> Hosting:

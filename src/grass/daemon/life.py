@@ -23,6 +23,8 @@ class Life:
         self.foreground = foreground
         self._over = asyncio.Event()
         self.started_at = time.time_ns() // 1000
+        # A long queue is read back now: nothing of it is garbage.
+        gc.disable()
 
     def begin(self) -> None:
         """Stop when a signal says so."""
@@ -41,8 +43,8 @@ class Life:
     def is_up(self, home: Home) -> None:
         """Tell whoever started this daemon that it serves."""
         # What start-up made lives as long as the daemon: spare the collector the look.
-        gc.collect()
         gc.freeze()
+        gc.enable()
         self.tell("ready\n")
         log.info("ready: pid %d, home %s", os.getpid(), home.folder)
 
@@ -55,6 +57,14 @@ class Life:
             os.write(ready, text.encode())
         with contextlib.suppress(OSError):
             os.close(ready)
+
+    @property
+    def has_reader(self) -> bool:
+        """Tell whether what is printed is read now, and not kept in a log.
+
+        A service manager tells so by the journal that it connects its services to.
+        """
+        return self.foreground and "JOURNAL_STREAM" not in os.environ
 
     def invite(self, line: str) -> None:
         """Print the line that others join with, to whoever runs this daemon."""
