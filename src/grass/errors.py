@@ -33,6 +33,13 @@ class UsageError(GrassError):
     status = 400
 
 
+class TooLarge(UsageError):
+    """More was sent than is read; what is left of it is not waited for."""
+
+    code = "too-large"
+    status = 413
+
+
 class NoDaemon(GrassError):
     """No daemon answers and none may be started."""
 
@@ -45,6 +52,14 @@ class NoBroker(NoDaemon):
     """The broker of another machine cannot be reached."""
 
     code = "no-broker"
+
+
+class Unreachable(GrassError):
+    """The worker that holds what was asked for cannot be reached."""
+
+    code = "unreachable"
+    exit_code = 3
+    status = 503
 
 
 class Untrusted(GrassError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.api.doorway import HOST, Doorway, at_the_door
+from tests.api.doorway import HOST, Doorway, Visit, at_the_door
 
 from grass.api import guests
 from grass.api.door import LARGEST_HEAD, bound
@@ -72,7 +72,7 @@ def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
     async def story(door: Doorway) -> None:
         issued = (await door.api.post("/tokens", {})).document
         visit = await door.visit()
-        body = {"code": issued["code"], "name": "lab.example", "worker": "w-9"}
+        body = {"code": issued["code"], "name": "lab.example", "worker": "f" * 16}
         reply = await visit.ask("POST", "/join", body)
         assert reply.status == 200
         assert reply.document["name"] == "lab-example"
@@ -170,6 +170,76 @@ def test_the_body_of_a_stranger_is_not_read(tmp_path: Path) -> None:
         visit.writer.write(head)
         reply = await visit.reply()
         assert reply.status == 401
+
+    at_the_door(tmp_path, story)
+
+
+A_LOT = 256 * 2**20
+"""More than sockets and TLS hold on the way."""
+LENGTH = b"Content-Length: %d" % A_LOT
+CHUNKED = b"Transfer-Encoding: chunked"
+
+
+async def pour(visit: Visit, path: bytes, header: bytes, token: str = "") -> int:
+    """Send a large body for as long as somebody takes it; give how much that was."""
+    shown = f"Authorization: Bearer {token}\r\n".encode() if token else b""
+    head = b"POST /api/v1%s HTTP/1.1\r\nHost: x\r\n%s%s\r\n\r\n"
+    visit.writer.write(head % (path, shown, header))
+    piece, sent = b"x" * 2**20, 0
+    framed = b"%x\r\n%s\r\n" % (len(piece), piece) if header == CHUNKED else piece
+    with contextlib.suppress(OSError):
+        while sent < A_LOT:
+            visit.writer.write(framed)
+            await visit.writer.drain()
+            sent += len(piece)
+    return sent
+
+
+@pytest.mark.parametrize("header", [LENGTH, CHUNKED], ids=["length", "chunked"])
+@pytest.mark.parametrize("path", [b"/join", b"/jobs", b"/nothing"])
+def test_a_flood_from_a_stranger_is_not_swallowed(
+    tmp_path: Path, path: bytes, header: bytes, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        sent = await pour(await door.visit(), path, header)
+        assert sent < A_LOT / 4
+        assert await door.overview(await door.api.new_token("read")) == 200
+
+    at_the_door(tmp_path, story, run, patience_s=60)
+
+
+def test_a_flood_from_somebody_without_the_right_is_not_swallowed(
+    tmp_path: Path,
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await door.api.new_token("read")
+        sent = await pour(await door.visit(), b"/jobs", LENGTH, token)
+        assert sent < A_LOT / 4
+
+    at_the_door(tmp_path, story, patience_s=60)
+
+
+def test_a_join_that_is_too_large_is_told_so(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        for code in ("x" * 2**16, "x" * 2**20):
+            visit = await door.visit()
+            reply = await visit.ask("POST", "/join", {"code": code, "name": "rack"})
+            assert (reply.status, reply.document["code"]) == (413, "too-large")
+            assert "larger than 65536 bytes" in reply.document["detail"]
+            assert await visit.is_hung_up()
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_small_body_is_read_in_chunks_too(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        body = b'{"code": "nonsense", "name": "rack"}'
+        visit = await door.visit()
+        head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n\r\n"
+        visit.writer.write(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+        assert (await visit.reply()).status == 401
+        # The connection goes on: what is small is read to its end.
+        assert (await visit.ask("GET", "/overview")).status == 401
 
     at_the_door(tmp_path, story)
 

@@ -32,6 +32,11 @@ def a_token(name: str = "t", secret: str = "s") -> Token:
     return Token(name, "read", hash_of(secret), 0, "uid:1")
 
 
+def show(guest: Guest, name: str = "t") -> bool:
+    token = a_token(name)
+    return guest.identified(token, token.hash)
+
+
 def test_a_crowd_makes_room_among_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guests, "MOST_STRANGERS", 4)
 
@@ -83,16 +88,18 @@ def test_an_address_has_a_place(host: str, shown: str, place: str) -> None:
 def test_one_token_has_so_many_connections_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guests, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(guests, "FEW", 1)
+    monkeypatch.setattr(guests, "LAST_PLACES", 0)
 
     async def story(house: Guests, dropped: Told) -> None:
+        house.most_connections = 2 * guests.SHARE_OF_ONE
         token = a_token()
         first, second, third = (come(house, dropped, "192.0.2.1") for _ in range(3))
-        assert first.identified(token)
-        assert second.identified(token)
-        assert not third.identified(token)
-        assert third.identified(a_token("other"))
-        assert first.identified(token)
+        assert first.identified(token, token.hash)
+        assert second.identified(token, token.hash)
+        assert not third.identified(token, token.hash)
+        assert show(third, "other")
+        assert first.identified(token, token.hash)
         assert list(house.known) == [first, second, third]
         for guest in (first, second, third):
             guest.left()
@@ -104,7 +111,7 @@ def test_a_sweep_drops_whose_token_is_gone_or_replaced() -> None:
     async def story(house: Guests, dropped: Told) -> None:
         tokens = {name: a_token(name) for name in ("kept", "gone", "replaced")}
         for name, token in tokens.items():
-            come(house, dropped, "192.0.2.1", name).identified(token)
+            come(house, dropped, "192.0.2.1", name).identified(token, token.hash)
         stranger = come(house, dropped, "192.0.2.1", "stranger")
         now = {"kept": tokens["kept"], "replaced": a_token("replaced", "another")}
         house.sweep(now)
@@ -121,7 +128,7 @@ def test_who_has_left_is_neither_dropped_nor_trusted() -> None:
         guest.left()
         guest.left()
         guest.drop()
-        guest.identified(a_token())
+        show(guest)
         assert not dropped
         assert not house.known
         assert not house.strangers
@@ -133,12 +140,47 @@ def test_a_full_house_turns_away_whom_no_stranger_makes_room_for() -> None:
     async def story(house: Guests, dropped: Told) -> None:
         house.most_connections = 2
         friend = come(house, dropped, "192.0.2.1", "friend")
-        friend.identified(a_token())
+        show(friend)
         come(house, dropped, "192.0.2.1", "stranger")
         later = come(house, dropped, "192.0.2.1", "later")
         assert dropped == ["stranger"]
-        later.identified(a_token())
+        show(later)
         assert house.arrive("192.0.2.1", lambda: None) is None
         assert dropped == ["stranger"]
+
+    within(story)
+
+
+def test_several_tokens_together_leave_room_for_the_others() -> None:
+    async def story(house: Guests, dropped: Told) -> None:
+        house.most_connections = 1024
+        taken = [
+            show(come(house, dropped, f"192.0.2.{number % 8}"), f"t{number % 8}")
+            for number in range(1024)
+        ]
+        assert sum(taken) == 1024 - guests.LAST_PLACES
+        for _ in range(guests.FEW):
+            assert show(come(house, dropped, "192.0.2.9"), "admin")
+        assert not show(come(house, dropped, "192.0.2.9"), "admin")
+        assert show(come(house, dropped, "192.0.2.9"), "reader")
+        for guest in (*house.known, *house.strangers):
+            guest.left()
+
+    within(story)
+
+
+def test_a_sweep_leaves_the_former_secret_until_the_new_one_is_used() -> None:
+    async def story(house: Guests, dropped: Told) -> None:
+        token = a_token()
+        assert show(come(house, dropped, "192.0.2.1", "former"))
+        token.hash = hash_of("new") + hash_of("s")
+        newer = come(house, dropped, "192.0.2.1", "new")
+        assert newer.identified(token, hash_of("new"))
+        house.sweep({"t": token})
+        assert not dropped
+        token.hash = hash_of("new")
+        house.sweep({"t": token})
+        assert dropped == ["former"]
+        newer.left()
 
     within(story)

@@ -28,7 +28,9 @@ from grass.link.messages import (
 from grass.link.remote import REFUSED
 from grass.tls.client import client_context
 
-REMOTE = "worker-9"
+REMOTE = "00000000000000f9"
+ANOTHER = "00000000000000fa"
+A_THIRD = "00000000000000fb"
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -76,11 +78,14 @@ async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
                 return message
 
 
-async def machine_token(door: Doorway, role: str = "machine") -> str:
+async def machine_token(
+    door: Doorway, role: str = "machine", former: str | None = None
+) -> str:
     """Join as the worker on another machine."""
     code = (await door.api.post("/tokens", {"role": role})).document["code"]
     body = {"code": code, "name": "lab", "worker": REMOTE}
-    return str((await door.api.remote("POST", "/join", body, None)).document["token"])
+    joined = await door.api.remote("POST", "/join", body, former)
+    return str(joined.document["token"])
 
 
 async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
@@ -155,15 +160,15 @@ def test_a_link_without_a_good_token_is_refused_without_a_word_in_the_log(
 def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
     async def story(door: Doorway) -> None:
         token = await machine_token(door)
-        assert await refusal(door, token, "another") == 403
+        assert await refusal(door, token, ANOTHER) == 403
         assert await refusal(door, token, WORKER) == 403
         loose = await door.api.new_token("worker")
         assert await refusal(door, loose, None) == 400
         assert await refusal(door, loose, REMOTE) == 403
-        async with linked(door, loose, "worker-10") as channel:
-            await say(channel, hello("worker-10"))
+        async with linked(door, loose, ANOTHER) as channel:
+            await say(channel, hello(ANOTHER))
             await hears(channel, Welcome)
-        assert await refusal(door, loose, "worker-11") == 403
+        assert await refusal(door, loose, A_THIRD) == 403
 
     at_the_door(tmp_path, story)
 
@@ -221,13 +226,50 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
             await hears(channel, Welcome)
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
-            await closed(channel)
+            code, reason = await closed(channel)
+        assert (code in (REFUSED, linking.TOO_BIG), bool(reason)) == (True, True)
         async with linked(door, token) as again:
             await say(again, hello())
             await hears(again, Welcome)
 
     at_the_door(tmp_path, story)
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
+    assert len([one for one in caplog.messages if "is refused: " in one]) == 1
+
+
+def test_a_hello_that_cannot_be_taken_in_ends_the_link_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        for _ in range(2):
+            async with linked(door, token) as channel:
+                bad = hello()
+                bad.labels = ("not a label",)
+                await say(channel, bad)
+                code, reason = await closed(channel)
+            assert (code, "label `not a label`" in reason) == (REFUSED, True)
+        assert REMOTE not in door.api.broker.state.workers
+
+    at_the_door(tmp_path, story)
+    assert len([one for one in caplog.messages if "is refused: " in one]) == 1
+
+
+def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        first, second = hello(), hello()
+        first.instance, second.instance = "one", "two"
+        async with linked(door, token) as here, linked(door, token) as copy:
+            await say(here, first)
+            await hears(here, Welcome)
+            await say(copy, second)
+            code, reason = await closed(copy)
+            assert (code, "remove worker-id there" in reason) == (REFUSED, True)
+            await say(here, Heartbeat(5.0))
+            assert await hears(here, Heard) == Heard(5.0)
+
+    at_the_door(tmp_path, story)
 
 
 def test_a_worker_that_falls_silent_is_gone(
@@ -261,13 +303,31 @@ def test_revoking_a_token_closes_the_link_at_once(
     at_the_door(tmp_path, story, run)
 
 
-def test_joining_again_replaces_the_token_and_its_link(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", ["desk", "worker-9", "A" * 16, "f" * 17])
+def test_a_worker_has_an_id_that_is_no_name(tmp_path: Path, named: str) -> None:
+    async def story(door: Doorway) -> None:
+        before = set(door.api.broker.state.workers)
+        loose = await door.api.new_token("worker")
+        assert await refusal(door, loose, named) == 400
+        assert door.api.broker.state.tokens["worker"].worker is None
+        assert set(door.api.broker.state.workers) == before
+
+    at_the_door(tmp_path, story)
+
+
+def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
+    tmp_path: Path,
+) -> None:
     async def story(door: Doorway) -> None:
         first = await machine_token(door)
         async with linked(door, first) as channel:
             await say(channel, hello())
             await hears(channel, Welcome)
-            second = await machine_token(door)
+            second = await machine_token(door, former=first)
+            await say(channel, Heartbeat(1.0))
+            assert await hears(channel, Heard) == Heard(1.0)
+            assert await door.overview(first) == 200
+            assert await door.overview(second) == 200
             await closed(channel)
         assert second.partition(".")[0] == first.partition(".")[0] == "lab"
         assert await refusal(door, first, REMOTE) == 401

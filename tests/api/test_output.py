@@ -35,7 +35,7 @@ class Files:
         for _ in range(readers):
             await self._readers.acquire()
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         self._answering.cancel()
 
     async def _answer(self) -> None:

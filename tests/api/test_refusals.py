@@ -71,7 +71,10 @@ WHO = [None, os.geteuid() + 1, 65534]
         ("POST", "/jobs/remove", '{"select":["9-12"]}', 404, "not-found"),
         ("GET", "/jobs?select=nonsense", "", 400, "usage"),
         ("GET", "/jobs?select=99", "", 404, "not-found"),
-        ("GET", "/jobs?" + "&".join(["select=1"] * 201), "", 400, "usage"),
+        ("GET", "/jobs?" + "&".join(["select=1"] * 201), "", 404, "not-found"),
+        ("GET", "/jobs?" + "&".join(["select=all"] * 201), "", 400, "usage"),
+        ("POST", "/jobs/hold", json.dumps({"select": ["1"] * 201}), 404, "not-found"),
+        ("POST", "/jobs/hold", json.dumps({"select": ["all"] * 201}), 400, "usage"),
         ("GET", "/jobs/99/explain", "", 404, "not-found"),
         ("PATCH", "/queues/nobodys", '{"max_running":1}', 404, "not-found"),
         ("PATCH", "/queues/default", '{"capacity":"{cpu:1}"}', 409, "refused"),
@@ -138,7 +141,7 @@ def test_a_body_beyond_the_limit_is_refused(
     async def story(api: Api) -> None:
         body = {"jobs": [{"command": "x" * 2000}]}
         answer = await api.post("/jobs", body)
-        assert (answer.status, answer.document["code"]) == (400, "usage")
+        assert (answer.status, answer.document["code"]) == (413, "too-large")
         assert "larger than 1000 bytes" in answer.document["detail"]
 
     play(tmp_path, story)

@@ -11,7 +11,6 @@ from tests.support.calling import Answer, Api, play
 
 from grass.api.app import ENDPOINTS
 from grass.api.openapi import Endpoint
-from grass.broker.calls import BindToken
 from grass.model.rights import ROLES, Right
 
 ROUTES = [f"{one.method} {one.path}" for one in ENDPOINTS]
@@ -88,7 +87,7 @@ def test_every_route_is_in_the_table() -> None:
 def test_a_role_reaches_its_routes_and_no_other(tmp_path: Path, role: str) -> None:
     async def story(api: Api) -> None:
         token = await api.new_token(role)
-        await api.broker.call(BindToken(role, WORKER))
+        api.broker.state.tokens[role].worker = WORKER
         before = snapshot(api)
         for route in ROUTES:
             answer = await ask(api, route, token)
@@ -235,7 +234,7 @@ def as_machine(
 
     async def with_token(api: Api) -> None:
         token = await api.new_token(role)
-        await api.broker.call(BindToken(role, WORKER))
+        api.broker.state.tokens[role].worker = WORKER
         await story(api, token)
 
     return with_token

@@ -11,8 +11,10 @@ from grass.api import tokens
 from grass.api.tokens import MOST_WRONG, WrongCodes, new_code
 from grass.errors import Refused
 
+NINE = "00000000000000f9"
 
-async def join(api: Api, code: str, worker: str | None = "w-9", **more: Any) -> Answer:
+
+async def join(api: Api, code: str, worker: str | None = NINE, **more: Any) -> Answer:
     body = {"code": code, "name": "lab", "worker": worker, **more}
     return await api.remote("POST", "/join", body, None)
 
@@ -47,7 +49,7 @@ def test_a_list_tells_everything_but_the_secret(tmp_path: Path) -> None:
         assert set(listed) == {"code", "lab"}
         assert listed["code"]["code"]
         assert listed["code"]["created_by"] == "daemon"
-        assert listed["lab"]["worker"] == "w-9"
+        assert listed["lab"]["worker"] == NINE
         assert listed["lab"]["used_at"] is not None
         assert listed["lab"]["expires_at"] is None
 
@@ -177,5 +179,108 @@ def test_without_a_door_there_is_nothing_to_join(tmp_path: Path) -> None:
         assert "listens to no other machine" in answer.document["detail"]
         assert not api.broker.state.tokens
         assert await api.new_token("read")
+
+    play(tmp_path, story)
+
+
+async def used(api: Api, token: str) -> int:
+    return (await api.remote("GET", "/overview", {}, token)).status
+
+
+def test_a_code_gives_nobody_the_token_of_another_s_worker(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        own = (await join(api, code)).document["token"]
+        assert await used(api, own) == 200
+        for shown in (None, "lab.nonsense", await api.new_token("worker")):
+            body = {"code": code, "name": "thief", "worker": NINE}
+            answer = await api.remote("POST", "/join", body, shown)
+            assert (answer.status, answer.document["code"]) == (409, "refused")
+            assert answer.document["detail"] == "this worker has a token already"
+            assert "`grass token revoke lab` first" in answer.document["hint"]
+        assert await used(api, own) == 200
+        assert "thief" not in api.broker.state.tokens
+
+    play(tmp_path, story)
+
+
+def test_a_lost_reply_locks_no_machine_out(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        lost = (await join(api, code)).document["token"]
+        own = (await join(api, code)).document["token"]
+        assert own.partition(".")[0] == lost.partition(".")[0] == "lab"
+        assert [await used(api, one) for one in (lost, own)] == [401, 200]
+        body = {"code": code, "name": "lab", "worker": NINE}
+        (await api.remote("POST", "/join", body, own)).document["token"]
+        assert await used(api, own) == 200
+        newest = (await api.remote("POST", "/join", body, own)).document["token"]
+        assert [await used(api, one) for one in (own, newest)] == [200, 200]
+        assert [await used(api, one) for one in (own, newest)] == [401, 200]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("worker", ["desk", "F" * 16, "bad\x1b[31m\n\tid"])
+def test_a_name_does_not_join_as_a_worker_s_id(tmp_path: Path, worker: str) -> None:
+    async def story(api: Api) -> None:
+        answer = await join(api, await new_code(api.broker, "daemon"), worker)
+        assert answer.status == 400
+        assert "16 hexadecimal digits" in answer.document["detail"]
+        assert sorted(api.broker.state.tokens) == ["code"]
+
+    play(tmp_path, story)
+
+
+def test_a_name_is_not_given_again_while_its_jobs_are_there(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon", "submit")
+        first = (await join(api, code, None)).document["token"]
+        body = {"jobs": [{"command": "x"}], "defaults": {"hold": True}}
+        job = (await api.remote("POST", "/jobs", body, first)).document["first"]
+        await api.send("DELETE", "/tokens/lab", b"")
+        assert (await join(api, code, None)).document["name"] == "lab-2"
+        await api.post("/jobs/cancel", {"select": [str(job)]})
+        assert job not in api.broker.state.jobs
+        assert (await join(api, code, None)).document["name"] == "lab-3"
+        named = await api.post("/tokens", {"name": "lab", "code": False})
+        assert named.status == 409
+        assert "former token `lab` has jobs" in named.document["detail"]
+        await api.post("/jobs/remove", {"select": [str(job)]})
+        assert (await join(api, code, None)).document["name"] == "lab"
+
+    play(tmp_path, story)
+
+
+def test_who_may_not_look_is_not_told_what_there_is(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token("worker")
+        body = {"unit": "cpu:0", "worker": "nobody"}
+        for method, path in (("POST", "/drain"), ("GET", "/queues/nothing")):
+            told = await api.remote(method, path, body, token)
+            assert told.status == 404
+            assert "desk" not in told.body.decode()
+            assert "default" not in told.body.decode()
+            reader = await api.new_token("operate")
+            assert (await api.remote(method, path, body, reader)).document["hint"]
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("role", ["submit", "machine"])
+def test_an_array_that_may_pause_a_queue_needs_the_right_to(
+    tmp_path: Path, role: str
+) -> None:
+    async def story(api: Api) -> None:
+        token, operator = await api.new_token(role), await api.new_token("operate")
+        array = {"command": "x", "array": "1-2", "max_fails": 1}
+        for body in (
+            {"jobs": [array]},
+            {"jobs": [{"command": "x"}], "defaults": {**array, "command": None}},
+        ):
+            refused = await api.remote("POST", "/jobs", body, token)
+            assert (refused.status, refused.document["code"]) == (403, "forbidden")
+            assert "--max-fails pauses the queue" in refused.document["detail"]
+            assert (await api.remote("POST", "/jobs", body, operator)).status == 200
 
     play(tmp_path, story)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.building import BOOT, units
 from tests.support.calling import Api, play
+from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
 from grass.link.messages import Hello, Start, ToBroker, ToWorker, Welcome
@@ -15,6 +16,7 @@ from grass.link.pair import LinkEnd, pair
 async def joined(api: Api, **said: Any) -> FarEnd:
     """Connect a worker `farm` from another machine."""
     ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
+    bind_token(api.broker.state, "f1")
     api.broker.serve(ends[0], worker="f1", address="10.0.0.7")
     worker = FarEnd(ends[1])
     worker.link.send(Hello("f1", "farm", BOOT, units("{cpu:4}"), [], [], **said))
@@ -109,8 +111,8 @@ def test_a_job_of_a_worker_that_is_away_is_marked_and_stays(tmp_path: Path) -> N
         assert found["unreachable_since"] == found["heard_at"]
         await enqueue(api, worker="farm")
         told = (await api.get("/jobs/2/explain")).document
-        assert told["why"] == "no worker of queue `default` that could run it is here"
-        assert told["constraints"][0]["note"] == "`farm` could run it and is away"
+        assert told["why"] == "worker `farm`, which could run it, is unreachable"
+        assert told["constraints"][0]["note"] == told["why"]
 
     play(tmp_path, story)
 
@@ -123,7 +125,7 @@ def test_a_worker_that_is_drained_takes_nothing_new(tmp_path: Path) -> None:
         assert (await farm(api))["draining"]
         await enqueue(api, worker="farm")
         told = (await api.get("/jobs/1/explain")).document
-        assert told["constraints"][0]["note"] == "`farm` could run it and is drained"
+        assert told["why"] == "worker `farm`, which could run it, is draining"
         await api.post("/workers/f1/drain", {"on": False})
         await worker.hears(Start)
 

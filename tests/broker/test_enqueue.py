@@ -247,3 +247,36 @@ def test_jobs_cancelled_while_they_are_handed_over_never_start(
     broker.resume()
     assert not broker.started_jobs()
     assert broker.state.counts[JobState.CANCELLED] == 2500
+
+
+LONG = "x" * 131_072
+MANY = tuple((f"A{number}", LONG[9:]) for number in range(16))
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (("echo", LONG), PLAIN),
+        (("echo", "\u00e4" * 65_536), PLAIN),
+        (("echo", *("y" * 131_000,) * 17), PLAIN),
+        (("echo",), Settings(env=(("A", LONG),))),
+        (("echo",), Settings(env=MANY)),
+        (("echo", LONG[1:]), Settings(env=MANY[1:])),
+    ],
+)
+def test_what_no_kernel_would_start_is_refused(
+    broker: Brokerage, words: tuple[str, ...], settings: Settings
+) -> None:
+    with pytest.raises(UsageError, match=r"too (long|large)") as refused:
+        broker.call(Enqueue(ME, [NewJob(words, settings)]))
+    assert "file" in (refused.value.hint or "")
+
+
+def test_a_caller_s_environment_must_fit_too(broker: Brokerage) -> None:
+    with pytest.raises(UsageError, match="variable `A` of 131074 bytes"):
+        broker.call(Enqueue(ME, jobs(1), base_env={"A": LONG}))
+    assert not broker.state.jobs
+
+
+def test_the_longest_word_is_taken(broker: Brokerage) -> None:
+    assert broker.enqueue("echo", LONG[1:]) == 1

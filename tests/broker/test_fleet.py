@@ -13,6 +13,7 @@ from grass.link.messages import (
     Forget,
     Hello,
     Recall,
+    Report,
     Returned,
     Start,
     Started,
@@ -224,15 +225,51 @@ def test_an_attempt_of_ours_on_a_worker_that_should_not_have_it_is_stopped(
     assert two.where(job) == WORKER
 
 
+def test_a_worker_whose_id_is_another_s_name_does_not_get_its_jobs(
+    two: Brokerage,
+) -> None:
+    two.join("desk", "{cpu:4}", name="innocent")
+    assert two.where(two.enqueue(worker="desk")) == WORKER
+
+
+def test_no_worker_is_called_like_an_id(two: Brokerage) -> None:
+    two.join("third", "{cpu:4}", name="00000000000000f9")
+    assert two.state.workers["third"].name == "00000000000000f9-2"
+
+
 # Messages that make no sense.
 
 BAD = [
     Exited("nonsense", 5, 0),
     Started("f.1.1", 5, 5),
     Returned("", "x"),
-    Exited(f"{'a' * 16}.1.1", 2**63, 0),
     Exited(f"{'a' * 16}.1.1", 5, 0, reason="\ud800"),
-    Exited(f"{'a' * 16}.1.1", 5, 0, cpu_s=float("nan")),
+    *(
+        Exited(f"{'a' * 16}.1.1", **{"at": 5, **wrong})  # type: ignore[arg-type]
+        for wrong in (
+            {"at": -1},
+            {"at": 2**63 - 1},
+            {"output_bytes": 2**63 - 1},
+            {"output_bytes": -1},
+            {"exit_code": 256},
+            {"exit_code": -1},
+            {"signal": 0},
+            {"signal": 65},
+            {"max_rss": 2**51},
+            {"cpu_s": float("nan")},
+            {"cpu_s": float("inf")},
+            {"cpu_s": -1.0},
+            {"reason": "x" * 65537},
+            {"output": "x" * 65537},
+        )
+    ),
+    Started(f"{'a' * 16}.1.1", 0, 5),
+    Started(f"{'a' * 16}.1.1", 2**31 + 1, 5),
+    Started(f"{'a' * 16}.1.1", 5, 2**62),
+    Started(f"{'a' * 16}.1.1", 5, 5, output_offset=-1),
+    Started(f"{'a' * 16}.1.1", 5, 5, stderr_offset=2**51),
+    Started(f"{'a' * 16}.1.1", 5, 5, stderr="x" * 65537),
+    Report(f"{'a' * 16}.1.1", {}, running=True, started_at=2**62),
 ]
 
 
@@ -248,6 +285,7 @@ def test_a_bad_report_changes_nothing(broker: Brokerage, message: Exited) -> Non
     "said",
     [
         {"exited": [Exited("nonsense", 5, 0)]},
+        {"running": [Report("nonsense", {}, running=True)]},
         {"started": [Started("nonsense", 5, 5)]},
         {"labels": ("a b",)},
         {"labels": ("x",) * 65},

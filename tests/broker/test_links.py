@@ -3,13 +3,14 @@
 import pytest
 from tests.support.building import BOOT, units
 
-from grass.broker.links import Caller, Links
+from grass.broker.links import MOST_REMEMBERED, TWICE, Caller, Links
 from grass.link.messages import (
     Exited,
     Forget,
     Heard,
     Heartbeat,
     Hello,
+    Resync,
     ToBroker,
     ToWorker,
     Welcome,
@@ -27,6 +28,7 @@ class Wire:
     def __init__(self) -> None:
         self.sent: list[ToWorker] = []
         self.closed = False
+        self.refusal = ""
 
     def listen(self, *_owner: object) -> None:
         """Nobody is called here."""
@@ -34,8 +36,9 @@ class Wire:
     def send(self, message: ToWorker) -> None:
         self.sent.append(message)
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         self.closed = True
+        self.refusal = self.refusal or refusal
 
 
 class Owner:
@@ -61,8 +64,9 @@ class Owner:
         self.log.append(text)
 
 
-def hello(worker: str = "w", at: float = 0.0) -> Hello:
-    return Hello(worker, worker, BOOT, units("{cpu:1}"), [], [], at=at)
+def hello(worker: str = "w", at: float = 0.0, instance: str = "") -> Hello:
+    found = units("{cpu:1}")
+    return Hello(worker, worker, BOOT, found, [], [], at=at, instance=instance)
 
 
 @pytest.fixture
@@ -95,8 +99,23 @@ def test_of_two_links_the_one_that_was_opened_later_counts(owner: Owner) -> None
     older.ended()
     assert [one for _, one in owner.said] == [hello()]
     assert owner.gone == []
+    owner.links.send("w", Welcome("c", at=0.0))
     owner.links.send("w", Forget([]))
-    assert new_wire.sent == [Forget([])]
+    assert new_wire.sent == [Welcome("c", at=0.0), Forget([])]
+
+
+def test_what_was_decided_before_the_last_hello_is_not_sent(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello(at=1.0)])
+    owner.links.send("w", Forget([]))
+    owner.links.send("w", Resync())
+    owner.links.send("w", Welcome("c", at=1.0))
+    caller.arrived([hello(at=2.0)])
+    owner.links.send("w", Forget(["late"]))
+    owner.links.send("w", Welcome("c", at=2.0))
+    owner.links.send("w", Forget(["again"]))
+    welcomes = [Welcome("c", at=1.0), Welcome("c", at=2.0)]
+    assert wire.sent == [Resync(), *welcomes, Forget(["again"])]
 
 
 def test_a_newer_link_closes_the_older_one(owner: Owner) -> None:
@@ -193,3 +212,52 @@ def test_a_welcome_to_an_earlier_hello_is_not_sent(owner: Owner) -> None:
     owner.links.send("w", Welcome("c", at=1.0))
     newer.answer(Heartbeat(5.0), HERE)
     assert wire.sent == []
+
+
+def test_a_copy_of_a_home_is_refused_while_the_other_is_here(owner: Owner) -> None:
+    first, wire = opened(owner)
+    first.arrived([hello(instance="one")])
+    for _ in range(2):
+        copy, copied = opened(owner)
+        copy.arrived([hello(instance="two"), NEWS])
+        assert copied.closed
+        assert copied.refusal == TWICE
+        copy.ended()
+    assert not wire.closed
+    assert (owner.gone, len(owner.said), len(owner.log)) == ([], 1, 1)
+    owner.links.send("w", Welcome("c", at=0.0))
+    assert wire.sent == [Welcome("c", at=0.0)]
+    first.ended()
+    copy, copied = opened(owner)
+    copy.arrived([hello(instance="two")])
+    assert not copied.closed
+
+
+@pytest.mark.parametrize("instances", [("one", "one"), ("", "two"), ("one", "")])
+def test_the_same_home_or_one_that_does_not_say_takes_its_link_over(
+    owner: Owner, instances: tuple[str, str]
+) -> None:
+    first, wire = opened(owner)
+    second, newer = opened(owner)
+    first.arrived([hello(instance=instances[0])])
+    second.arrived([hello(instance=instances[1])])
+    assert (wire.closed, newer.closed) == (True, False)
+
+
+def test_a_hello_that_is_refused_hangs_up_and_other_words_do_not(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello()])
+    owner.links.refuse("w", NEWS, "nonsense")
+    owner.links.refuse("w", NEWS, "nonsense")
+    assert (wire.closed, len(owner.log)) == (False, 1)
+    owner.links.refuse("w", hello(), "no such units")
+    assert (wire.refusal, owner.gone) == ("no such units", ["w"])
+
+
+def test_complaints_that_are_remembered_are_bounded(owner: Owner) -> None:
+    for number in range(MOST_REMEMBERED + 1):
+        owner.links.complain("w", f"reason {number}")
+    owner.links.complain("w", f"reason {MOST_REMEMBERED}")
+    assert len(owner.log) == MOST_REMEMBERED + 1
+    owner.links.complain("w", "reason 0")
+    assert len(owner.log) == MOST_REMEMBERED + 2

@@ -8,12 +8,23 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker import tokens
-from grass.broker.calls import BindToken, Enrol, Issued, NewToken, RevokeToken
+from grass.broker.calls import (
+    BindToken,
+    Enqueue,
+    Enrol,
+    Issued,
+    NewJob,
+    NewToken,
+    RevokeToken,
+    Settings,
+    TouchToken,
+)
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.model.rights import ROLES
 from grass.model.token import hash_of
 
 HOUR = 3600 * SECOND
+W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))
 Meanwhile = Callable[[Brokerage], None]
 
 
@@ -77,39 +88,102 @@ def test_a_bad_name_or_role_makes_nothing(broker: Brokerage, name: str) -> None:
 
 def test_a_code_enrols_many_machines(broker: Brokerage, meanwhile: Meanwhile) -> None:
     by = code(broker)
-    first = enrol(broker, by, "laptop", "w1")
+    first = enrol(broker, by, "laptop", W1)
     meanwhile(broker)
-    second = enrol(broker, by, "laptop", "w2")
+    second = enrol(broker, by, "laptop", W2)
     assert (first.name, second.name) == ("laptop", "laptop-2")
     assert first.role == second.role == "machine"
-    assert broker.state.tokens["laptop-2"].worker == "w2"
+    assert broker.state.tokens["laptop-2"].worker == W2
     joined = journal(broker, "machine-joined")
     assert joined[0][0] == "token:laptop"
     assert joined[0][1] == {
         "name": "laptop",
-        "worker": "w1",
+        "worker": W1,
         "role": "machine",
         "code": by,
     }
 
 
-def test_a_machine_that_enrols_again_keeps_its_name(broker: Brokerage) -> None:
-    by = code(broker)
-    enrol(broker, by, "laptop", "w1")
-    before = broker.state.tokens["laptop"].hash
-    again = enrol(broker, by, "renamed", "w1")
-    assert again.name == "laptop"
-    assert broker.state.tokens["laptop"].hash != before
+def renew(broker: Brokerage, by: str, secret: str, shown: str | None) -> Issued:
+    hashed = None if shown is None else hash_of(shown)
+    made = broker.call(Enrol(by, "renamed", W1, hash_of(secret), hashed))
+    assert isinstance(made, Issued)
+    return made
+
+
+def counts(broker: Brokerage, *secrets: str) -> list[bool]:
+    return [broker.state.tokens["laptop"].fits(hash_of(one)) for one in secrets]
+
+
+def test_a_machine_that_enrols_again_keeps_its_name(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    by, first = code(broker), f"laptop {W1}"
+    enrol(broker, by, "laptop", W1)
+    broker.call(TouchToken("laptop", hash_of(first)))
+    assert renew(broker, by, "second", first).name == "laptop"
+    meanwhile(broker)
     assert names(broker) == [by, "laptop"]
+    assert counts(broker, first, "second", "other") == [True, True, False]
+    renew(broker, by, "third", first)
+    assert counts(broker, first, "second", "third") == [True, False, True]
+    broker.call(TouchToken("laptop", hash_of(first)))
+    assert counts(broker, first, "third") == [True, True]
+    broker.call(TouchToken("laptop", hash_of("third")))
+    meanwhile(broker)
+    assert counts(broker, first, "third") == [False, True]
+
+
+@pytest.mark.parametrize("shown", [None, "wrong", ""])
+def test_nobody_else_enrols_as_a_worker_that_has_a_token(
+    broker: Brokerage, shown: str | None
+) -> None:
+    by = code(broker)
+    enrol(broker, by, "laptop", W1)
+    broker.call(TouchToken("laptop"))
+    before = broker.state.tokens["laptop"].hash
+    with pytest.raises(Refused, match="`grass token revoke laptop` first"):
+        renew(broker, by, "thief", shown)
+    assert broker.state.tokens["laptop"].hash == before
+    assert names(broker) == [by, "laptop"]
+
+
+def test_an_expired_token_is_nobody_s_name(broker: Brokerage) -> None:
+    issue(broker, "worker", name="old", expires_at=broker.now_us + 5 * SECOND)
+    broker.call(BindToken("old", W1))
+    by = code(broker)
+    broker.now_us += 5 * SECOND
+    assert enrol(broker, by, "laptop", W1).name == "laptop"
+
+
+def test_no_name_is_given_that_has_unfinished_jobs(broker: Brokerage) -> None:
+    job = NewJob(("true",), Settings(hold=True))
+    broker.call(Enqueue("token:laptop", [job]))
+    by = code(broker)
+    assert enrol(broker, by, "laptop", W1).name == "laptop-2"
+    with pytest.raises(Refused, match="a former token `laptop` has jobs here"):
+        issue(broker, name="laptop")
+    assert issue(broker, name="laptop", is_code=True).name == "laptop"
+
+
+@pytest.mark.parametrize("worker", ["desk", "", "W" * 16, "0" * 17, "0" * 15 + "\n"])
+def test_a_worker_s_id_is_no_name(broker: Brokerage, worker: str) -> None:
+    by = code(broker)
+    with pytest.raises(GrassError, match="16 hexadecimal digits"):
+        enrol(broker, by, "laptop", worker)
+    issue(broker, "worker")
+    with pytest.raises(GrassError, match="16 hexadecimal digits"):
+        broker.call(BindToken("worker", worker))
+    assert names(broker) == [by, "worker"]
 
 
 @pytest.mark.parametrize("role", ["read", "submit", "operate"])
 def test_a_code_that_is_worth_no_worker_displaces_none(
     broker: Brokerage, role: str
 ) -> None:
-    enrol(broker, code(broker), "laptop", "w1")
+    enrol(broker, code(broker), "laptop", W1)
     before = broker.state.tokens["laptop"].hash
-    made = enrol(broker, code(broker, role), "laptop", "w1")
+    made = enrol(broker, code(broker, role), "laptop", W1)
     assert made.name == "laptop-2"
     assert broker.state.tokens["laptop-2"].worker is None
     assert broker.state.tokens["laptop"].hash == before
@@ -122,9 +196,9 @@ def test_an_expired_code_enrols_nobody_and_is_forgotten(
     broker.now_us += 60 * SECOND
     meanwhile(broker)
     with pytest.raises(Unauthorized, match="wrong or has expired"):
-        enrol(broker, by, "laptop", "w1")
+        enrol(broker, by, "laptop", W1)
     with pytest.raises(Unauthorized, match="wrong or has expired"):
-        enrol(broker, "nobody", "laptop", "w1")
+        enrol(broker, "nobody", "laptop", W1)
     issue(broker, "read")
     assert names(broker) == ["read"]
     assert [one.name for one in broker.store.load(0).tokens] == ["read"]
@@ -133,7 +207,7 @@ def test_an_expired_code_enrols_nobody_and_is_forgotten(
 def test_a_token_is_no_code(broker: Brokerage) -> None:
     issue(broker, "admin")
     with pytest.raises(Unauthorized):
-        enrol(broker, "admin", "laptop", "w1")
+        enrol(broker, "admin", "laptop", W1)
 
 
 def test_a_revoked_token_is_gone(broker: Brokerage, meanwhile: Meanwhile) -> None:
@@ -150,16 +224,16 @@ def test_a_token_is_bound_to_the_first_worker_that_uses_it(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:
     issue(broker, "worker")
-    assert broker.call(BindToken("worker", "w1")).changed
+    assert broker.call(BindToken("worker", W1)).changed
     meanwhile(broker)
-    assert not broker.call(BindToken("worker", "w1")).changed
+    assert not broker.call(BindToken("worker", W1)).changed
     with pytest.raises(Forbidden, match="not the worker's own"):
-        broker.call(BindToken("worker", "w2"))
+        broker.call(BindToken("worker", W2))
     issue(broker, "worker")
     with pytest.raises(Forbidden, match="not the worker's own"):
-        broker.call(BindToken("worker-2", "w1"))
+        broker.call(BindToken("worker-2", W1))
     with pytest.raises(Unauthorized):
-        broker.call(BindToken("nobody", "w3"))
+        broker.call(BindToken("nobody", W3))
 
 
 def test_there_is_an_end_to_tokens(
@@ -176,7 +250,7 @@ def test_there_is_an_end_to_tokens(
 
 
 def test_no_secret_reaches_the_journal(broker: Brokerage) -> None:
-    enrol(broker, code(broker), "laptop", "w1")
+    enrol(broker, code(broker), "laptop", W1)
     broker.call(RevokeToken(ME, "laptop"))
     written = "".join(one.data for one in broker.store.events(0, 1000, None, ()))
     for secret in ("secret", hash_of("secret").hex()):

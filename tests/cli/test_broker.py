@@ -168,11 +168,13 @@ def test_paths_are_not_looked_for_here_when_the_job_runs_elsewhere(
     assert first["defaults"] == {"cwd": "/no/such", "output": "/"}
     assert second["jobs"][0]["cwd"] == "/no/such/x"
     assert "environment" not in first
+    own: dict[str, Any] = {"id": "w1", "name": "desk", "address": None, "labels": []}
+    far_end.answers["GET /overview"] = {"workers": [own], "queues": []}
     for local in (["--cwd", "/no/such"], ["--output", "/"], ["--from", str(file)]):
         command = [] if "--from" in local else ["--", "true"]
         assert call("enqueue", "--broker", "local", *local, *command).code == 2
     assert call("edit", "--broker", "local", "7", "--cwd", "/no/such").code == 2
-    assert far_end.asked == []
+    assert {asked for asked, _ in far_end.asked} == {"GET /overview"}
 
 
 def test_worker_and_labels_become_fields_of_a_job(far_end: FarEnd, call: Call) -> None:

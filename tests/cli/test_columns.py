@@ -2,8 +2,8 @@
 
 import pytest
 
-from grass.cli import card
-from grass.cli.columns import COLUMNS, chosen, order, rows, utc_now
+from grass.cli import card, columns
+from grass.cli.columns import COLUMNS, TINTS, chosen, order, rows, utc_now
 from grass.cli.explain import explained
 from grass.cli.summary import notes, queue_rows, worker_rows
 from grass.cli.table import Screen, cells, render
@@ -143,6 +143,74 @@ def test_a_card_of_a_suspended_job_says_since_when() -> None:
         finished_at=None,
     )
     assert "state       suspended for " in card.text(document, PIPE)
+
+
+def test_a_job_out_of_sight_shows_both_of_its_flags() -> None:
+    document = job(
+        state="running",
+        flags=["stopping", "unreachable"],
+        stopping_since="2026-01-02T03:02:00Z",
+        unreachable_since="2026-01-02T03:01:00Z",
+        exit_code=None,
+        finished_at=None,
+    )
+    state = card.text(document, PIPE).splitlines()[1]
+    assert state.startswith("state       unreachable for ")
+    assert ", stopping for " in state
+    assert columns.state(document) == "unreachable, stopping"
+    assert columns.state({**document, "flags": ["suspended", "stopping"]}) == "stopping"
+    screen = Screen(80, colours=True)
+    table = render(("STATE", ""), [["unreachable, stopping", ""]], screen, TINTS)
+    assert "\x1b[33munreachable, stopp…" in table
+
+
+def test_a_card_says_where_alone_a_job_may_run() -> None:
+    document = job(wanted_worker="rack", labels=["a100", "big"])
+    lines = card.text(document, PIPE).splitlines()
+    assert "only on     rack" in lines
+    assert "labels      a100, big" in lines
+
+
+def test_a_worker_that_is_away_is_called_unreachable() -> None:
+    worker = {
+        "name": "rack",
+        "connected": False,
+        "capacity": {"gpu": {"0": 1, "1": 1}},
+        "free": {"gpu": {"0": 0, "1": 1}},
+        "origin": {"gpu": {"0": "found", "1": "found"}},
+    }
+    assert worker_rows([worker]) == [
+        ["rack (unreachable)", "gpu", "found", "0: 0/1  1: 1/1"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("views", "limits"),
+    [
+        ({}, ""),
+        ({"w1": {"slot": {"0": 1}}}, "slot 1"),
+        ({"w1": {"slot": {"0": 1}}, "w2": {"slot": {"0": 1, "1": 1}}},
+         "slot 1 on w1, slot 2 on w2"),
+        ({"w1": {"slot": {"0": 1}, "cpu": {"0": 1}}, "w2": {}}, "slot 1, cpu 1 on w1"),
+        ({f"w{n}": {"slot": {"0": 1}} for n in range(6)},
+         "slot 1 on w0, slot 1 on w1, slot 1 on w2, and 3 more"),
+    ],
+)  # fmt: skip
+def test_limits_name_the_workers_where_there_are_several(
+    views: Document, limits: str
+) -> None:
+    queue = {
+        "name": "q",
+        "running": 0,
+        "waiting": 0,
+        "paused": False,
+        "max_running": None,
+        "views": {
+            worker: {"capacity": capacity, "command": [], "cwd": None}
+            for worker, capacity in views.items()
+        },
+    }
+    assert queue_rows([queue])[0][3] == limits
 
 
 def test_names_on_a_card_cannot_write_escape_sequences() -> None:

@@ -7,7 +7,7 @@ import pytest
 from grass.cli import create_queue
 from grass.cli.enqueue import OPTIONS
 from grass.cli.grammar import Line, read_line
-from grass.cli.job_options import check_here, settings
+from grass.cli.job_options import settings
 from grass.cli.options import HelpWanted
 from grass.errors import NotFound, UsageError
 
@@ -183,14 +183,13 @@ def test_short_options_add_to_a_request() -> None:
         (["--require", "{gpu:1}", "-g", "1"], "gpu is asked for twice"),
         (["--env", "GRASS_TEST_NO_SUCH"], "no such variable"),
         (["--env", "=1"], "has no name"),
-        (["--cwd", "no-such-folder"], "there is no directory"),
         (["--priority", "high"], "--priority must be a whole number"),
     ],
 )
 def test_a_wrong_value_is_named(words: list[str], message: str) -> None:
     line = read(*words, "--", "ls")
     with pytest.raises(UsageError, match=message):
-        check_here(settings(line.values, None))
+        settings(line.values, None)
 
 
 def test_paths_are_made_absolute(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_role_that_does_not_work_leaves_the_daemon_alone(
 ) -> None:
     far_broker.answers["POST /join"] = enrolled(role)
     assert call("join", line(far_broker)).code == 0
-    assert far_end.asked == []
+    assert not was_restarted(far_end)
     assert Credentials.load(home()).current() is not None
 
 
@@ -150,6 +150,25 @@ def test_joining_again_renews_the_token_while_jobs_run(
     assert known.token == "desk.newer"
 
 
+def test_the_token_that_a_machine_has_is_shown_when_it_joins_again(
+    far_broker: FarBroker, call: Call
+) -> None:
+    for token in ("desk.first", "desk.second"):
+        far_broker.answers["POST /join"] = enrolled("machine", token)
+        assert call("join", "--no-start", line(far_broker)).code == 0
+    assert far_broker.tokens == [None, "desk.first"]
+
+
+def test_what_is_wrong_here_is_found_before_the_broker_gives_a_token(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    far_end.answers["GET /overview"] = problem("error", "out of order", "")
+    failed = call("join", line(far_broker))
+    assert failed.code == 1
+    assert "out of order" in failed.err
+    assert far_broker.asked == []
+
+
 def test_a_line_with_another_key_is_refused_before_the_code_is_shown(
     far_broker: FarBroker, call: Call
 ) -> None:
@@ -170,7 +189,7 @@ def test_a_code_that_does_not_count_changes_nothing(
     refused = call("join", line(far_broker))
     assert refused.code == 5
     assert "this code is not valid" in refused.err
-    assert far_end.asked == []
+    assert not was_restarted(far_end)
     assert not os.path.exists(home().brokers)
 
 

@@ -266,6 +266,31 @@ def test_cancel_waits_until_the_jobs_are_gone(far_end: FarEnd, call: Call) -> No
     ]
 
 
+def test_cancel_does_not_wait_for_a_worker_that_is_away(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["POST /jobs/cancel"] = {**DONE, "jobs": [7, 8, 9]}
+    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8, 9], "count": 3}
+    ended = {"jobs": [{"id": 9, "state": "cancelled"}]}
+    late = problem("timed-out", "3 of 3 jobs are unfinished")
+    far_end.answers["POST /jobs/wait"] = [late, ended]
+    away = [
+        {"id": 7, "worker": "rack", "unreachable": True},
+        {"id": 8, "worker": "rack", "unreachable": True},
+        {"id": 9, "worker": "desk", "unreachable": False},
+        {"id": 10, "worker": "rack", "unreachable": True},
+    ]
+    asked = "GET /jobs?limit=1000&state=running&order=oldest"
+    far_end.answers[asked] = {"jobs": away, "next": None}
+    cancelled = call("cancel", "--yes", "7", "8", "9")
+    told = "grass: worker `rack` is unreachable; 2 jobs end when it is back\n"
+    assert cancelled == (0, "cancelled 3 jobs\n", told)
+    assert [body["select"] for body in far_end.bodies("POST /jobs/wait")] == [
+        ["7-9"],
+        ["9-9"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "change"),
     [

@@ -71,14 +71,18 @@ def test_workers_are_listed(far_end: FarEnd, call: Call) -> None:
 
 def test_a_worker_is_forgotten(far_end: FarEnd, call: Call) -> None:
     done = {"jobs": [7, 8], "warnings": ["its token is revoked"], "changed": True}
-    far_end.answers["DELETE /workers/lab"] = [done, {**done, "jobs": []}, done]
+    one, two = {**done, "jobs": []}, {**done, "queues": ["fit", "train"]}
+    far_end.answers["DELETE /workers/lab"] = [done, one, two, done]
     forgot = call("workers", "forget", "lab")
     assert forgot == (
         0,
-        "forgot worker lab; 2 jobs lost\n",
+        "forgot worker lab: 2 jobs lost\n",
         "grass: its token is revoked\n",
     )
-    assert call("workers", "forget", "lab").out == "forgot worker lab\n"
+    assert call("workers", "forget", "lab").out == "forgot worker lab: no job lost\n"
+    assert call("workers", "forget", "lab").out == (
+        "forgot worker lab: 2 jobs lost, its views of fit, train gone\n"
+    )
     told = json.loads(call("workers", "forget", "lab", "--json").out)
     assert told == {"worker": "lab", **done}
 
@@ -107,3 +111,19 @@ def test_a_wrong_call_gets_one_line(
     assert (ran.returncode, ran.stdout) == (2, "")
     assert message in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+def test_a_workers_daemon_says_for_whom_it_works(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["GET /overview"] = {
+        "daemon": {
+            "paused": False,
+            "jobs": {"running": 2},
+            "output_bytes": 0,
+            "broker": {"address": "desk:7500", "link": "connected to desk:7500"},
+        },
+        "workers": [],
+        "queues": [],
+        "jobs": [],
+    }
+    line = "this daemon works for the broker at desk:7500: connected to desk:7500"
+    assert call("show").out == f"{line}; 2 jobs run here\n"

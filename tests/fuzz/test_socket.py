@@ -130,7 +130,7 @@ def test_a_body_that_is_too_large_is_refused(home: GrassHome, name: str) -> None
     size = LARGEST_BODY + MIB
     head = request(name, b"", f"Content-Length: {size}", "Connection: close")
     answer = answered(home, head, *[PIECE] * (size // MIB))
-    assert b"HTTP/1.1 400" in answer
+    assert b"HTTP/1.1 413" in answer
     assert b"larger than" in answer
     check(home, answer)
 

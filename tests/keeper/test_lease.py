@@ -27,7 +27,7 @@ def boot_s() -> float:
 def leased(until: float | None, now: float = 0.0, **fields: Any) -> KeeperCore:
     """Give a core with a job of 15 seconds' grace, and a lease."""
     core = core_with_job(**fields)
-    core.step(events.Lease(7, until), now)
+    core.step(events.Lease(7, "", until), now)
     return core
 
 
@@ -38,13 +38,13 @@ def ladders(wanted: list[effects.Effect]) -> list[tuple[str, float]]:
 
 def test_a_lease_is_on_record_before_it_is_confirmed() -> None:
     core = core_with_job()
-    wanted = core.step(events.Lease(7, 40.0), 1.0)
+    wanted = core.step(events.Lease(7, "", 40.0), 1.0)
     assert wanted == [
-        effects.Record({"e": "lease", "until": 40.0}),
-        effects.Reply(7, {"e": "leased", "until": 40.0}),
+        effects.Record({"e": "lease", "cluster": "", "until": 40.0}),
+        effects.Reply(7, {"e": "leased", "cluster": "", "until": 40.0}),
     ]
     [greeting] = of(core.step(events.Hello(7), 1.0), effects.Greet)
-    assert greeting.entry["lease"] == 40.0
+    assert greeting.entry["leases"] == {"": 40.0}
 
 
 def test_every_attempt_is_ended_by_its_own_grace_when_the_lease_runs_out() -> None:
@@ -64,14 +64,14 @@ def test_every_attempt_is_ended_by_its_own_grace_when_the_lease_runs_out() -> No
 
 def test_a_renewed_lease_is_the_one_that_counts() -> None:
     core = leased(40.0)
-    core.step(events.Lease(7, 60.0), 30.0)
+    core.step(events.Lease(7, "", 60.0), 30.0)
     assert not ladders(core.step(events.Tick(), 59.0))
     assert ladders(core.step(events.Tick(), 60.0))
 
 
 def test_without_a_lease_nothing_ends() -> None:
     core = leased(40.0)
-    core.step(events.Lease(7, None), 30.0)
+    core.step(events.Lease(7, "", None), 30.0)
     assert ("lease", "") not in core.timers
     assert not ladders(core.step(events.Tick(), 1e9))
 
@@ -131,7 +131,7 @@ def test_who_waits_for_another_is_given_up_and_does_not_follow_it() -> None:
 def test_a_lease_that_is_renewed_lets_jobs_start_again() -> None:
     core = leased(40.0)
     core.step(events.Tick(), 40.0)
-    core.step(events.Lease(7, 80.0), 41.0)
+    core.step(events.Lease(7, "", 80.0), 41.0)
     assert of(core.step(events.Start(7, spec("b")), 41.0), effects.Spawn)
 
 
@@ -139,30 +139,65 @@ def test_a_successor_keeps_the_lease() -> None:
     core = leased(40.0)
     successor = KeeperCore(2, "boot")
     successor.step(events.Restored(core.snapshot()), 50.0)
-    assert successor.lease.until == 40.0
+    assert successor.leases.untils() == {"": 40.0}
     assert successor.snapshot() == core.snapshot()
     assert ladders(successor.step(events.Tick(), 50.0)) == [(REASON, 55.0)]
 
 
 def test_what_is_taken_off_the_record_is_off_it() -> None:
     entries: list[events.Entry] = [
-        {"e": "lease", "until": 40.0},
-        {"e": "lease", "until": None},
+        {"e": "lease", "cluster": "", "until": 40.0},
+        {"e": "lease", "cluster": "", "until": None},
     ]
     core = KeeperCore(2, "boot")
     core.step(events.Restored(entries), 0.0)
     assert core.snapshot() == []
 
 
+def two_clusters() -> KeeperCore:
+    """Give a core with an attempt of each of two clusters, both with a lease."""
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    for pid, id in enumerate(("one.1.1", "two.1.1"), 100):
+        core.step(events.Start(7, spec(id)), 0.0)
+        core.step(spawned(id, pid), 0.0)
+    core.step(events.Lease(7, "one", 40.0), 0.0)
+    core.step(events.Lease(7, "two", 40.0), 0.0)
+    return core
+
+
+@pytest.mark.parametrize("until", [None, 500.0])
+def test_a_broker_neither_renews_nor_ends_the_lease_of_another(
+    until: float | None,
+) -> None:
+    core = two_clusters()
+    core.step(events.Lease(7, "two", until), 30.0)
+    wanted = core.step(events.Tick(), 40.0)
+    assert of(wanted, effects.SignalTree) == [effects.SignalTree("one.1.1", (15, 18))]
+    assert of(core.step(events.Start(7, spec("two.2.1")), 41.0), effects.Spawn)
+    wanted = core.step(events.Start(7, spec("one.2.1")), 41.0)
+    assert of(wanted, effects.GiveUp) == [effects.GiveUp("one.2.1", REASON)]
+
+
+def test_a_successor_keeps_the_leases_of_all_clusters() -> None:
+    core = two_clusters()
+    core.step(events.Lease(7, "two", 60.0), 0.0)
+    successor = KeeperCore(2, "boot")
+    successor.step(events.Restored(core.snapshot()), 1.0)
+    [greeting] = of(successor.step(events.Hello(7), 1.0), effects.Greet)
+    assert greeting.entry["leases"] == {"one": 40.0, "two": 60.0}
+    assert successor.timers.next_due() is not None
+
+
 @pytest.mark.parametrize("until", ["soon", -1, float("inf"), []])
 def test_a_lease_that_is_no_time_is_refused(until: object) -> None:
     with pytest.raises(BadMessage):
-        event_of({"v": "lease", "until": until}, 1)
+        event_of({"v": "lease", "cluster": "", "until": until}, 1)
 
 
 def test_a_lease_without_a_time_is_refused() -> None:
     with pytest.raises(BadMessage):
-        event_of({"v": "lease"}, 1)
+        event_of({"v": "lease", "cluster": ""}, 1)
 
 
 # With a real keeper and real processes.
@@ -174,7 +209,7 @@ def test_a_real_job_ends_with_its_lease_while_no_daemon_is_there(
     daemon.start("a", "sleep", "1000")
     job = daemon.expect("started")["pid"]
     until = boot_s() + 0.5
-    daemon.send(v="lease", until=until)
+    daemon.send(v="lease", cluster="", until=until)
     assert daemon.expect("leased")["until"] == until
     daemon.close()
     wait_gone(job)
@@ -193,11 +228,11 @@ def test_a_real_job_ends_with_its_lease_though_the_keeper_was_killed(
     daemon.start("a", "sleep", "1000")
     job = daemon.expect("started")["pid"]
     until = boot_s() + 1.0
-    daemon.send(v="lease", until=until)
+    daemon.send(v="lease", cluster="", until=until)
     daemon.expect("leased")
     kill_and_await(daemon.keeper)
     successor = make_daemon()
-    assert successor.hello["lease"] == until
+    assert successor.hello["leases"] == {"": until}
     successor.close()
     wait_gone(job)
     assert boot_s() >= until

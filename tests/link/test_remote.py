@@ -10,10 +10,12 @@ import uvloop
 from grass.link import remote
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import (
+    Exited,
     Heard,
     Heartbeat,
     OutputData,
     Resync,
+    Start,
     ToBroker,
     ToWorker,
 )
@@ -132,20 +134,57 @@ def test_a_peer_that_never_reads_loses_the_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
+    monkeypatch.setattr(remote, "SLOW_S", 0.1)
 
     async def story(wire: Wire) -> None:
         wire.open.clear()
-        sent = 0
-        while not wire.end.closed:
-            wire.end.send(Heartbeat(sent))
-            sent += 1
-            await asyncio.sleep(0)
-        assert 300 < sent < 1000
+        wire.end.send(Heartbeat(0))
+        await wire.until_sent(1)
+        for number in range(1000):
+            wire.end.send(Heartbeat(number))
+        assert not wire.end.closed
+        await wire.over.wait()
         wire.end.send(Heartbeat(0))
 
     wire = play(story)
     assert wire.end.reason == remote.TOO_SLOW
     assert len(wire.sent) == 1
+
+
+def test_a_peer_that_reads_slowly_may_be_sent_a_lot_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
+    monkeypatch.setattr(remote, "SLOW_S", 0.3)
+    monkeypatch.setattr(remote, "USUAL_FRAME", 5_000)
+
+    async def story(wire: Wire) -> None:
+        for _ in range(20):
+            wire.end.send(Exited("a" * 4_000, 1, 0))
+        # In all it takes longer than a frame alone may take.
+        for frame in range(1, 21):
+            wire.open.clear()
+            await wire.until_sent(frame)
+            await asyncio.sleep(0.02)
+            wire.open.set()
+        assert not wire.end.closed
+
+    assert len(play(story).sent) == 20
+
+
+def test_a_start_too_large_comes_back_as_an_attempt_that_failed() -> None:
+    async def story() -> list[Exited]:
+        wire = Wire()
+        end: RemoteEnd[ToWorker, ToBroker]
+        end = RemoteEnd(wire.send, wire.receive, decoder_to_broker)
+        heard: asyncio.Queue[list[ToBroker]] = asyncio.Queue()
+        end.listen(heard.put_nowait, lambda: None)
+        end.send(Start("a.1.1", 1, 1, "n", "p", ("x" * (17 << 20),), False, {}))
+        return [one for one in await heard.get() if isinstance(one, Exited)]
+
+    (exited,) = asyncio.run(story())
+    assert exited.attempt == "a.1.1"
+    assert (exited.reason or "").startswith("could not start: a Start of 17")
 
 
 def test_output_that_was_asked_for_does_not_count_as_unsent(

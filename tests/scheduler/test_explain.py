@@ -108,3 +108,28 @@ def test_a_label_that_no_worker_has_is_named(lab: Lab) -> None:
         "default", request_from("{cpu:1}"), labels=labels
     )
     assert sentence == "no worker of queue `default` has `fast`, `near`"
+
+
+def test_of_several_workers_the_nearest_is_named(lab: Lab) -> None:
+    lab.worker("a", "{gpu:4}")
+    lab.worker("b", "{gpu:4}")
+    lab.start("{gpu:4}")
+    lab.start("{gpu:3}")
+    job = lab.enqueue("{gpu:2}")
+    lab.decide()
+    (nearest,) = {str(lab.explain(job)) for _ in range(3)}
+    assert nearest == f"needs gpu 2, free 1 of 4 on `{lab.explain(job).worker}`"
+    assert lab.explain(job).told(str.upper).endswith("on `B`")
+
+
+def test_of_two_that_are_as_near_it_is_always_the_first_by_name(lab: Lab) -> None:
+    for name in ("c", "a", "b"):
+        lab.worker(name, "{gpu:1}")
+    for _ in range(3):
+        lab.start("{gpu:1}")
+    job = lab.enqueue("{gpu:1}")
+    lab.decide()
+    assert str(lab.explain(job)) == "needs gpu 1, free 0 of 1 on `a`"
+    lab.worker("c", "{gpu:1,cpu:1}")
+    lab.decide()
+    assert lab.explain(job).worker == "a"

@@ -30,8 +30,8 @@ class Auditor:
         self.disk = disk
         self.noted: set[tuple[str, str, int | None]] = set()
         """Actor, kind and job of every line of the journal."""
-        self.cancelled: set[int] = set()
-        """Jobs whose cancel was acknowledged, until somebody asks for a rerun."""
+        self.cancelled: set[int | None] = set()
+        """Jobs whose cancel was acknowledged, until they are run again."""
         self._unclear_at: dict[str, int] = {}
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
@@ -121,6 +121,7 @@ class Auditor:
         self._world.note(f"writes {len(changes.jobs)} jobs {len(changes.events)} lines")
         reruns = {line.job for line in changes.events if line.kind == "rerun"}
         self._run_again = reruns
+        self.cancelled -= reruns
         for number, job in changes.jobs.items():
             self._check_job(number, job, again=number in reruns)
         for key in changes.removed_attempts:
@@ -233,8 +234,9 @@ def _is_cut_off(attempt: Attempt) -> bool:
 
 
 def _ended_in_its_sleep(attempt: Attempt, run: Run) -> bool:
-    """Tell whether an attempt was given up by time while its machine stands still."""
-    asleep = run.main.host.asleep
+    """Tell whether an attempt was given up by time while its machine stood still."""
+    host = run.main.host
+    asleep = host.asleep or host.world.now <= host.excused_until
     return attempt.state is AttemptState.LOST and _is_cut_off(attempt) and asleep
 
 

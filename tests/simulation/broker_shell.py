@@ -275,6 +275,10 @@ class SimBroker:
         """Do something after a time."""
         self._host.after(int(delay_s * SECOND), "later", act, self)
 
+    def refuse(self, said: FromWorker, reason: str) -> None:
+        """Note that a worker's words were refused; after a hello, hang up."""
+        self._links.refuse(said.worker, said.message, reason)
+
     def complain(self, text: str) -> None:
         """Write something into the log."""
         self._host.note(f"log: {text}")
@@ -303,6 +307,6 @@ class BrokerEnd:
         """Have messages handed over from now on."""
         self._link.to_broker.listen(arrived, ended)
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         """Hang up."""
         self._link.close()

@@ -52,8 +52,9 @@ class Clients:
         self._world = cluster.world
         self._host = cluster.world.elsewhere
         rng = self._world.rng
-        self._short = rng.random() < 0.35
+        self._short = rng.random() < (0.15 if cluster.leases else 0.35)
         self._pace = SHORT if self._short else LONG if cluster.leases else MIXED
+        self._graces = (0.0, 2.0, 4.0) if cluster.leases else (0.0, 0.5, 2.0)
         self._one_shape = self._short and rng.random() < 0.8
         self._retry_lost = rng.random() < 0.5
         self._pins = rng.random() < 0.5 and len(cluster.machines) > 1
@@ -118,7 +119,7 @@ class Clients:
             after=self._after() if rng.random() < 0.3 * odd else (),
             begin_at=self._begin_at() if rng.random() < 0.1 * odd else None,
             hold=rng.random() < 0.1 * odd,
-            grace_s=rng.choice((0.0, 0.5, 2.0)),
+            grace_s=rng.choice(self._graces),
             time_limit_s=rng.choice((0.05, 1.0)) if rng.random() < 0.1 * odd else None,
             retries=rng.choice((0, 0, 1, 2)),
             backoff_s=rng.choice((0.0, 0.0, 0.3)),

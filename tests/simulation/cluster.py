@@ -4,6 +4,9 @@ Broker and worker of the first machine are one daemon that dies as one, or two a
 two machines. The others reach the broker over a network that is cut now and then.
 """
 
+from copy import copy
+
+from grass.model.token import Token
 from tests.simulation.auditor import Auditor
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.channels import Link
@@ -73,8 +76,17 @@ class Cluster:
             return None
         link = Link(broker, self.home.host, worker, machine.host)
         address = None if machine is self.home else f"10.0.0.{machine.number}"
+        if address is not None:
+            self._enrol(broker, machine.id)
         broker.serve(link, machine.id, address)
         return link
+
+    def _enrol(self, broker: SimBroker, worker: str) -> None:
+        """Have a machine join, if it has not or was forgotten since."""
+        if all(token.worker != worker for token in broker.state.tokens.values()):
+            token = Token(worker, "worker", b"", 0, "me", worker=worker)
+            self.disk.tokens[worker] = token
+            broker.state.tokens[worker] = copy(token)
 
     def kill_daemon(self) -> None:
         """Kill broker and home worker at once; another daemon comes up."""
@@ -99,6 +111,12 @@ class Cluster:
         home.host.note("KILL broker")
         self._end_broker()
         home.host.after(home.pause(), "broker up", self.start_broker)
+
+    def set_full(self, full: bool) -> None:
+        """Let the broker's disk be full, or have room again."""
+        self.store.full = full
+        for machine in self.machines:
+            self.auditor.apart(machine.host)
 
     def reboot(self, machine: Machine, *, power_lost: bool) -> None:
         """Take a machine down with everything on it."""
@@ -153,19 +171,18 @@ class Cluster:
 
     def _expect_ends(self, machine: Machine) -> None:
         """Check that what was given up in its sleep ends before it does much more."""
-        doomed, keeper = self.witness.doomed(machine.host), machine.keeper
+        host, keeper = machine.host, machine.keeper
+        host.excused_until = self.world.now + WAKE_US
 
         def check() -> None:
-            living = [run.main.attempt for run in doomed if not run.over]
-            if not living:
-                return
-            if machine.keeper is keeper and keeper is not None:
+            living = [run.main.attempt for run in self.witness.doomed(host)]
+            if keeper is None or machine.keeper is not keeper:
+                # Somebody else takes over first; then there is no more excuse.
+                self._expect_ends(machine)
+            elif living:
                 raise Violation(f"{living[0]} goes on after its machine slept")
-            # Somebody else takes over first; then there is no more excuse.
-            self._expect_ends(machine)
 
-        if doomed:
-            machine.host.after(WAKE_US, "must be over", check)
+        host.after(WAKE_US, "must be over", check, quiet=True)
 
     def _falls_silent(self, machine: Machine, asleep: Machine) -> None:
         """Let the side that is awake give the link up, if it is still silent then."""

@@ -64,7 +64,7 @@ class Faults:
     def heal(self) -> None:
         """Let nothing go wrong any more."""
         cluster = self._cluster
-        cluster.store.full = False
+        cluster.set_full(False)
         cluster.store.fails_in = 0
         if cluster.broker is not None:
             cluster.broker.dies_in = 0
@@ -117,15 +117,14 @@ class Faults:
 
     def _fill_disk(self) -> None:
         cluster = self._cluster
-        cluster.store.full = True
+        cluster.set_full(True)
         cluster.home.records.full = self._world.chance(0.7)
-        for machine in cluster.machines:
-            cluster.auditor.apart(machine.host)
         lasts = self._world.spread(10 * MILLISECOND, 5 * SECOND)
         self._world.elsewhere.after(lasts, "disk has room", self._empty_disk)
 
     def _empty_disk(self) -> None:
-        self._cluster.store.full = self._cluster.home.records.full = False
+        self._cluster.set_full(False)
+        self._cluster.home.records.full = False
 
     def _fail_commit(self) -> None:
         self._cluster.store.fails_in = self._world.rng.randint(1, 4)

@@ -129,7 +129,8 @@ class SimKeeper:
 
     def woke(self) -> None:
         """Look at the clock after a sleep: with a lease that is done every second."""
-        leased = self.core.lease.until is not None
+        self._stalled_until = 0
+        leased = self.core.leases.watched
         soon = LEASED_SLEEP_US if leased else LONGEST_SLEEP_US
         self._turn_within(self._host.between(TURN_US, soon), quiet=True)
 

@@ -30,12 +30,19 @@ class LinkFaults:
             "slept for long": self._sleep,
             "keeper stalls": self._stall,
             "policy changed": self._change_policy,
+            "policy, then cut": self._change_policy_and_cut,
+            "disk long full": self._fill_disk,
             "speaks for others": self._lie,
         }
 
     def long_ones(self) -> list[str]:
         """Name those that outlast a lease."""
-        return ["cut for long", "cut, keeper stalls", "slept for long"]
+        return [
+            "cut for long",
+            "cut, keeper stalls",
+            "slept for long",
+            "policy, then cut",
+        ]
 
     def _some(self) -> Machine:
         """Choose a machine, more often one that has a lease."""
@@ -47,7 +54,7 @@ class LinkFaults:
         self._some().cut_off(self._world.between(SECOND, LONGEST_CUT_US))
 
     def _sleep(self) -> None:
-        lasts = self._world.between(LONGEST_CUT_US // 3, LONGEST_CUT_US)
+        lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
         self._cluster.suspend(self._some(), lasts)
 
     def _cut_off_and_kill(self) -> None:
@@ -61,21 +68,36 @@ class LinkFaults:
         machine = self._some()
         machine.cut_off(self._world.between(10 * SECOND, LONGEST_CUT_US))
         lease_us = int((machine.lease_s or LEASES_S[0]) * SECOND)
-        stall = lambda: machine.stall_keeper(self._a_stall())  # noqa: E731
-        delay = self._world.between(lease_us // 2, lease_us + SECOND)
+        lasts = self._world.between(LONGEST_STALL_US // 2, LONGEST_STALL_US)
+        stall = lambda: machine.stall_keeper(lasts)  # noqa: E731
+        delay = self._world.between(lease_us // 2, lease_us)
         machine.host.after(delay, "stalls", stall)
 
     def _stall(self) -> None:
-        self._some().stall_keeper(self._a_stall())
-
-    def _a_stall(self) -> int:
-        return self._world.spread(100 * MILLISECOND, LONGEST_STALL_US)
+        lasts = self._world.spread(100 * MILLISECOND, LONGEST_STALL_US)
+        self._some().stall_keeper(lasts)
 
     def _change_policy(self) -> None:
         """Start a machine's daemon again with other options."""
         machine = self._some()
         machine.lease_s = self._world.rng.choice((None, *LEASES_S))
         machine.kill_worker()
+
+    def _change_policy_and_cut(self) -> None:
+        """Cut the link while the broker takes in that there is a lease now."""
+        world, others = self._world, self._cluster.others
+        unleased = [machine for machine in others if machine.lease_s is None]
+        machine = world.rng.choice(unleased or others)
+        machine.lease_s = LEASES_S[0]
+        machine.cuts_next_us = world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
+        machine.kill_worker()
+
+    def _fill_disk(self) -> None:
+        """Fill the broker's disk for so long that it seldom asks for reports."""
+        self._cluster.set_full(True)
+        lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
+        room = lambda: self._cluster.set_full(False)  # noqa: E731
+        self._world.elsewhere.after(lasts, "disk has room", room)
 
     def _lie(self) -> None:
         """Have a worker say something of an attempt that another one holds."""

@@ -59,6 +59,8 @@ class Machine:
         """Whether new links are cut again at once."""
         self.cut_off_until = 0
         """Until when nobody can be reached from here."""
+        self.cuts_next_us = 0
+        """For how long the next link is cut while the worker's hello is under way."""
         self._network = network
         self._auditor = auditor
         self._lines = 0
@@ -132,6 +134,10 @@ class Machine:
         link = self._network.find_broker(self, worker)
         if link is not None:
             self.link = link
+            if self.cuts_next_us:
+                lasts, self.cuts_next_us = self.cuts_next_us, 0
+                delay = self.world.between(100, 3 * MILLISECOND)
+                self.host.after(delay, "cut", lambda: self.cut_off(lasts))
             if self.flaps and self.world.chance(0.4):
                 # Cut again at once, while the worker's hello is under way.
                 delay = self.world.between(0, 400)
@@ -221,7 +227,7 @@ class Machine:
     def heal(self) -> None:
         """Let nothing go wrong here any more."""
         self.flaps = self.records.full = False
-        self.cut_off_until = 0
+        self.cut_off_until = self.cuts_next_us = 0
         for one in (self.worker, self.keeper):
             if one is not None:
                 one.dies_in = 0
@@ -232,8 +238,9 @@ class Machine:
             self.worker.beats = False
             self.worker.core._lease._length_s = None
         if self.keeper is not None:
-            self.keeper.core.lease.set(None)
-            self.keeper.core.timers.cancel("lease", "")
+            for cluster in self.keeper.core.leases.untils():
+                self.keeper.core.leases.set(cluster, None)
+                self.keeper.core.timers.cancel("lease", cluster)
 
     # Clocks.
 

@@ -104,6 +104,10 @@ class MemoryStore:
         with self._lock:
             return [job.id for job in self._ended_before(at)[:limit]]
 
+    def call(self, key: str) -> Call | None:
+        """Tell what an idempotency key was answered with, if it is known."""
+        return self.disk.calls.get(key)
+
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
         with self._lock:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from grass.broker import attempts, leases, settle
-from grass.broker.links import Caller, Links
+from grass.broker.links import Links
 from grass.broker.state import Absence, State
 from grass.keeper import lease as keeper_lease
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import SIGTERM
 from grass.keeper.events import Stop
-from grass.link.messages import Heard, Heartbeat, Hello, Report
+from grass.link.messages import Heard, Hello, Report
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
@@ -47,7 +47,7 @@ def _renewed_by_itself(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the grace counts from when the keeper notices that the lease is over")
 def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
-    def cut_off(self: KeeperCore, now: float) -> None:
+    def cut_off(self: KeeperCore, _lease: keeper_lease.Lease, now: float) -> None:
         for attempt in list(self.attempts.values()):
             if attempt.state not in ("ended", "exited"):
                 reason = keeper_lease.CUT_OFF
@@ -60,14 +60,6 @@ def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
 @bug("a worker promises a lease that its keeper does not have yet")
 def _promised_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(worker_lease.Lease, "before_hello", lambda self, now_s: None)
-
-
-@bug("a heartbeat is answered while the worker counts as gone")
-def _answered_anyway(patch: pytest.MonkeyPatch) -> None:
-    def answer(self: Caller, message: Heartbeat, known: Worker | None) -> None:
-        self.link.send(Heard(message.at))
-
-    patch.setattr(Caller, "answer", answer)
 
 
 @bug("a start is taken after the lease is over")

@@ -74,8 +74,6 @@ class Request:
             self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
             return
         self.call = self._make(self._name)
-        if isinstance(self.call, Rerun):
-            self._cluster.auditor.cancelled.difference_update(self.call.jobs)
         self._world.note(f"asks {type(self.call).__name__} {self._name}")
         broker.call(self.call, self)
         self._later(int(self._patience * SECOND))

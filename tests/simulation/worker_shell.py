@@ -81,6 +81,7 @@ class SimWorker:
             AROUND,
             labels=who.labels,
             lease_s=who.lease_s,
+            instance=f"home of {who.worker}",
         )
         self.link: Link | None = None
         self._greeted = False

@@ -171,6 +171,8 @@ class Host:
         self.slept = 0
         """How long it has slept, the sleep that is not over left out."""
         self.asleep = False
+        self.excused_until = 0
+        """Until when it need not have noticed that it slept."""
         self._asleep_at = 0
         self._booted_at = 0
         self._jumped = 0

@@ -87,7 +87,7 @@ def _add_waiting_jobs(broker: Brokerage) -> None:
 def _add_tokens(broker: Brokerage) -> None:
     ends = broker.now_us + 3_600 * SECOND
     broker.call(NewToken(ME, "machine", hash_of("a"), None, True, ends))
-    broker.call(Enrol("code", "laptop", "worker-2", hash_of("b")))
+    broker.call(Enrol("code", "laptop", "00000000000000b2", hash_of("b")))
     broker.call(NewToken(ME, "read", hash_of("c"), "page"))
 
 

@@ -60,6 +60,7 @@ def test_everything_reads_back_as_it_was_committed(reopen: Reopen) -> None:
     worker.added = {"printer": {"0": 10_000}}
     worker.labels, worker.lease_s, worker.resting = ("a100", "big"), 30.5, True
     worker.address, worker.heard_at = "10.0.0.7", 77
+    worker.instance, worker.apart = "home", {"copy": ["a.1.1"]}
     spec = a_spec(
         base_env=1, env=(("B", "2"),), cwd="/tmp", umask=0o77, output="{id}", pin=True
     )
@@ -366,6 +367,8 @@ def test_keys_are_kept_until_they_expire_and_may_then_be_used_again(
     old, new = Call("old", "u", 1, 2, 10), Call("new", "u", 3, 3, 20)
     store.commit(Changes(calls=[old, new]))
     assert store.load(0).calls == [old, new]
+    assert store.call(old.key) == old
+    assert store.call("nobody's") is None
     again = Call("old", "u", 8, 9, 30)
     store.commit(Changes(calls=[again]))
     assert store.load(0).calls == [new, again]

@@ -8,6 +8,8 @@ import pytest
 from tests.support.building import a_job, a_spec
 
 from grass.errors import GrassError, StorageError
+from grass.model.job import Attempt
+from grass.model.lifecycle import AttemptState, JobState
 from grass.store import Changes
 from grass.store.changes import Env
 from grass.store.sqlite import SqliteStore
@@ -114,3 +116,22 @@ def test_commits_are_synced_to_the_disk(path: Path) -> None:
     assert store._writer.execute("PRAGMA synchronous").fetchone() == (2,)
     assert stat.S_ISREG(path.stat().st_mode)
     store.close()
+
+
+def test_wrong_sizes_in_the_database_keep_it_from_nothing(path: Path) -> None:
+    store = SqliteStore(path)
+    changes = Changes()
+    changes.specs[1] = a_spec()
+    for number in (1, 2):
+        job = a_job(number)
+        job.finished_at, job.state = 5, JobState.SUCCEEDED
+        changes.jobs[number] = job
+        attempt = Attempt(number, 1, "w", "boot", AttemptState.EXITED, {}, 1)
+        attempt.output_bytes = 2**63 - 1
+        changes.attempts[number, 1] = attempt
+    store.commit(changes)
+    store.close()
+    again = SqliteStore(path)
+    assert again.load(0).output_bytes == 2**63 - 1
+    assert again.usage_before(10) == (2, 2**63 - 1)
+    again.close()

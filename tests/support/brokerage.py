@@ -56,6 +56,7 @@ from grass.store.interface import JobDetails
 from grass.store.sqlite import SqliteStore
 from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
+from tests.support.enrolled import bind_token
 
 __all__ = ["ME", "SECOND", "Brokerage", "check", "memory"]
 
@@ -161,6 +162,7 @@ class Brokerage:
             **said,
         }
         hello = Hello(worker, found=units(units_found), **fields)
+        bind_token(self.state, worker)
         self.call(FromWorker(worker, hello, "10.0.0.7"))
 
     def leave(self, worker: str = WORKER) -> None:

@@ -79,3 +79,41 @@ def test_a_damaged_certificate_is_read_or_refused(
     for damaged in (bytes(der), cut):
         with contextlib.suppress(Untrusted):
             assert len(check_certificate(damaged, time.time())) == 43
+
+
+def piece(tag: int, content: bytes) -> bytes:
+    return bytes([tag, 0x82]) + len(content).to_bytes(2, "big") + content
+
+
+def walked(serial: int = 0x02, validity: int = 0x30, key: int = 0x30) -> bytes:
+    """Make what has the form of a certificate, with these tags."""
+    times = piece(0x17, b"200101000000Z") + piece(0x17, b"400101000000Z")
+    fields = piece(serial, b"1") + piece(0x30, b"") + piece(0x30, b"")
+    fields += piece(validity, times) + piece(0x30, b"") + piece(key, b"key")
+    return piece(0x30, piece(0x30, fields))
+
+
+def test_a_field_that_is_something_else_is_refused() -> None:
+    assert len(pin_of(walked())) == 43
+    assert expiry_of(walked()) == 2_208_988_800
+    for wrong in (
+        walked(serial=0x30),
+        walked(serial=0x04),
+        walked(validity=0x31),
+        walked(key=0x04),
+        walked(key=0xA3),
+    ):
+        for read in (pin_of, expiry_of):
+            with pytest.raises(Untrusted):
+                read(wrong)
+
+
+def test_a_length_that_is_left_open_is_refused() -> None:
+    fields = walked()[8:]
+    for outer in (
+        b"\x30\x80" + piece(0x30, fields) + b"\0\0",
+        piece(0x30, b"\x30\x80" + fields + b"\0\0"),
+        piece(0x30, piece(0x30, b"\x02\x80" + fields)),
+    ):
+        with pytest.raises(Untrusted):
+            pin_of(outer)

@@ -1,6 +1,7 @@
 """Output files: read in pieces, waited for, removed."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -67,6 +68,23 @@ def test_a_file_that_is_gone_is_missing(tmp_path: Path) -> None:
             assert await answers.get() == OutputData(stream, b"", missing=True)
         files.read(ReadOutput(3, str(tmp_path), 0, 5))
         assert (await answers.get()).data == b""
+
+    play(tmp_path, story)
+
+
+def test_what_is_no_file_has_nothing_to_show_and_holds_nobody_up(
+    tmp_path: Path,
+) -> None:
+    pipe, path = tmp_path / "pipe", tmp_path / "out"
+    os.mkfifo(pipe)
+    path.write_bytes(b"hello")
+
+    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+        for stream in range(4):
+            files.read(ReadOutput(stream, str(pipe), 0, 5))
+            assert await answers.get() == OutputData(stream, b"")
+        files.read(ReadOutput(5, str(path), 0, 5))
+        assert await answers.get() == OutputData(5, b"hello")
 
     play(tmp_path, story)
 

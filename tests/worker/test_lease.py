@@ -12,7 +12,7 @@ from grass.worker.prepare import Surroundings
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 FIRST = f"{'a' * 16}.1.1"
 LEASE_S = 30.0
-KNOWS = {"e": "hello", "version": 2, "lease": None, "attempts": []}
+KNOWS = {"e": "hello", "version": 2, "leases": {}, "attempts": []}
 
 
 class Lab:
@@ -38,16 +38,17 @@ class Lab:
     def connected(self, at: float) -> None:
         """Have keeper and broker there, with a lease that counts from a time."""
         self.keeper(KNOWS, at)
+        self.broker(Welcome("c", at=at), at)
         self.keeper(leased(at + LEASE_S), at)
         self.broker(Welcome("c", at=at), at)
 
 
 def leased(until: float | None) -> dict[str, Any]:
-    return {"e": "leased", "until": until}
+    return {"e": "leased", "cluster": "c", "until": until}
 
 
 def lease(until: float | None) -> dict[str, Any]:
-    return {"v": "lease", "until": until}
+    return {"v": "lease", "cluster": "c", "until": until}
 
 
 def hello_of(effects: Effects) -> Hello:
@@ -60,9 +61,15 @@ def start() -> Start:
     return Start(FIRST, 1, 1, "n", "p", ("true",), False, {"cpu": {"0": WHOLE}})
 
 
-def test_a_hello_waits_until_the_keeper_has_its_first_lease() -> None:
+def welcomed(hello: dict[str, Any]) -> tuple[Lab, Effects]:
+    """Have a keeper there and the broker's name known, all within one moment."""
     lab = Lab()
-    effects = lab.keeper(KNOWS, 5.0)
+    assert hello_of(lab.keeper(hello, 5.0)).lease_s is None
+    return lab, lab.broker(Welcome("c", at=5.0), 5.0)
+
+
+def test_a_lease_is_promised_once_it_is_known_whom_and_the_keeper_has_it() -> None:
+    lab, effects = welcomed(KNOWS)
     assert effects.to_keeper == [lease(35.0)]
     assert effects.to_broker == []
     hello = hello_of(lab.keeper(leased(35.0), 6.0))
@@ -70,21 +77,33 @@ def test_a_hello_waits_until_the_keeper_has_its_first_lease() -> None:
 
 
 def test_a_confirmation_of_something_else_is_not_enough() -> None:
-    lab = Lab()
-    lab.keeper(KNOWS, 5.0)
+    lab, _ = welcomed(KNOWS)
     assert lab.keeper(leased(99.0), 6.0).to_broker == []
+    other = {**leased(35.0), "cluster": "d"}
+    assert lab.keeper(other, 6.0).to_broker == []
 
 
-def test_a_keeper_with_a_shorter_lease_needs_nothing_before_a_hello() -> None:
+def test_the_lease_of_another_broker_is_left_as_it_is() -> None:
+    for length_s in (LEASE_S, None):
+        lab = Lab(length_s)
+        lab.keeper({**KNOWS, "leases": {"d": 12.0}}, 5.0)
+        told = lab.broker(Welcome("c", at=5.0), 5.0).to_keeper
+        told += lab.broker(Heard(9.0), 9.0).to_keeper
+        assert {verb["cluster"] for verb in told} <= {"c"}
+
+
+def test_a_broker_with_a_new_name_gets_a_promise_of_its_own() -> None:
     lab = Lab()
-    effects = lab.keeper({**KNOWS, "lease": 12.0}, 5.0)
-    assert effects.to_keeper == []
-    assert hello_of(effects).at == 5.0
+    lab.connected(5.0)
+    effects = lab.broker(Welcome("d", at=50.0), 50.0)
+    told = {"v": "lease", "cluster": "d", "until": 80.0}
+    assert (effects.to_keeper, effects.to_broker) == ([told], [])
+    confirmed = {"e": "leased", "cluster": "d", "until": 80.0}
+    assert hello_of(lab.keeper(confirmed, 50.0)).lease_s == LEASE_S
 
 
 def test_a_keeper_with_a_longer_lease_gets_a_shorter_one_first() -> None:
-    lab = Lab()
-    effects = lab.keeper({**KNOWS, "lease": 500.0}, 5.0)
+    lab, effects = welcomed({**KNOWS, "leases": {"c": 500.0}})
     assert (effects.to_keeper, effects.to_broker) == ([lease(35.0)], [])
     assert hello_of(lab.keeper(leased(35.0), 5.5)).lease_s == LEASE_S
 
@@ -139,7 +158,7 @@ def test_an_earlier_keeper_knows_no_leases_and_none_is_promised() -> None:
 
 def test_without_a_lease_the_keepers_ends_with_the_welcome_and_not_before() -> None:
     lab = Lab(None)
-    effects = lab.keeper({**KNOWS, "lease": 500.0}, 5.0)
+    effects = lab.keeper({**KNOWS, "leases": {"c": 500.0}}, 5.0)
     assert effects.to_keeper == []
     assert hello_of(effects).lease_s is None
     assert lab.broker(Heard(6.0)).to_keeper == []

@@ -8,7 +8,7 @@ another one can say so.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -34,15 +34,24 @@ from grass.api import (
     verbs,
     workers,
 )
-from grass.api.auth import admit, identify, refused
+from grass.api.auth import (
+    LARGEST_OF_STRANGERS,
+    admit,
+    hang_up_after,
+    identify,
+    is_large,
+    refused,
+    turned_away,
+)
 from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
+from grass.api.former import FormerNames
 from grass.api.guests import Guests
 from grass.api.interrupting import Gone
 from grass.api.openapi import Endpoint, openapi
 from grass.api.problem import problem_response
 from grass.api.tokens import WrongCodes
-from grass.errors import GrassError, NotFound, UsageError
+from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.rights import Right
 
 PREFIX = "/api/v1"
@@ -86,7 +95,7 @@ ENDPOINTS = [
     Endpoint("POST", "/resume", OPERATE, capacity.resume, schemas.ResumeBody, DONE, own=WORK),  # noqa: E501
     Endpoint("GET", "/workers", READ, workers.page, None, replies.WorkersReply, own=WORK),  # noqa: E501
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, schemas.DrainWorkerBody, DONE),  # noqa: E501
-    Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, DONE),
+    Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, replies.ForgottenReply),  # noqa: E501
     Endpoint("GET", "/events", READ, events.page, None, replies.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/config", READ, cluster.config, None, replies.ConfigReply),
@@ -140,14 +149,22 @@ def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
     app.state.closing = asyncio.Event()
     app.state.guests = Guests()
     app.state.wrong_codes = WrongCodes()
+    app.state.naming = asyncio.Lock()
+    app.state.former_names = FormerNames()
     return app
 
 
 def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        await admit(request, endpoint.right, endpoint.own)
+        try:
+            await admit(request, endpoint.right, endpoint.own)
+        except GrassError as refusal:
+            return turned_away(request, refusal)
         if endpoint.body is None:
             result = await endpoint.handler(request)
+        elif endpoint.right is None:
+            body = read_body(await small_body(request), endpoint.body)
+            result = await endpoint.handler(request, body)
         else:
             body = read_body(await limited_body(request), endpoint.body)
             result = await endpoint.handler(request, body)
@@ -162,32 +179,56 @@ async def limited_body(request: Request) -> bytes:
     """Read a request's body, up to a limit."""
     pieces: list[bytes] = []
     size = 0
-    try:
-        async for piece in request.stream():
-            size += len(piece)
-            if size > MOST_READ:
-                break
-            # Who is cut off while sending never hears why: read on, and keep nothing.
-            if size <= LARGEST_BODY:
-                pieces.append(piece)
-            else:
-                pieces.clear()
-    except ClientDisconnect:
-        raise Gone("hung up") from None
+    async for piece in _streamed(request):
+        size += len(piece)
+        if size > MOST_READ:
+            break
+        # Who is cut off while sending never hears why: read on, and keep nothing.
+        if size <= LARGEST_BODY:
+            pieces.append(piece)
+        else:
+            pieces.clear()
     if size > LARGEST_BODY:
-        raise UsageError(f"the request is larger than {LARGEST_BODY} bytes")
+        raise TooLarge(f"the request is larger than {LARGEST_BODY} bytes")
     return b"".join(pieces)
 
 
+async def small_body(request: Request) -> bytes:
+    """Read the body of somebody who has shown no token; no more than is small."""
+    data = bytearray()
+    if not is_large(request):
+        async for piece in _streamed(request):
+            data += piece
+            if len(data) > LARGEST_OF_STRANGERS:
+                break
+        else:
+            return bytes(data)
+    raise TooLarge(f"the request is larger than {LARGEST_OF_STRANGERS} bytes")
+
+
+async def _streamed(request: Request) -> AsyncIterator[bytes]:
+    try:
+        async for piece in request.stream():
+            yield piece
+    except ClientDisconnect:
+        raise Gone("hung up") from None
+
+
 async def _openapi(request: Request) -> Response:
-    await admit(request, READ, None)
+    try:
+        await admit(request, READ, None)
+    except GrassError as refusal:
+        return turned_away(request, refusal)
     document = openapi(ENDPOINTS, PREFIX, request.app.state.context.version)
     return Response(json_bytes(document), media_type="application/json")
 
 
 async def _on_grass_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GrassError)
-    return refused(request, error)
+    response = refused(request, error)
+    if isinstance(error, TooLarge):
+        hang_up_after(response)
+    return response
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -195,7 +236,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         identify(request)
     except GrassError as refusal:
         # A stranger is not told what there is and what not.
-        return refused(request, refusal)
+        return turned_away(request, refusal)
     status = getattr(error, "status_code", 500)
     if status == 404:
         return problem_response(NotFound(f"there is no {request.url.path} here"))

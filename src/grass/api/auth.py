@@ -14,13 +14,15 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from grass.api.context import context_of
-from grass.api.guests import MOST_OF_ONE, Guest
+from grass.api.guests import Guest, Guests
 from grass.api.problem import problem_response
 from grass.broker.calls import TouchToken
-from grass.errors import Busy, Forbidden, GrassError, Unauthorized
+from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
 from grass.model.rights import EVERYTHING, ROLES, Right
 from grass.model.token import Token, actor_of, hash_of, split_token
 
+LARGEST_OF_STRANGERS = 64 * 1024
+"""In bytes: what is read of a body before anybody was identified."""
 USE_NOTED_US = 3_600 * 1_000_000
 """How often the use of a token is written down."""
 _NOBODY = Token("", "", bytes(32), 0, "")
@@ -90,26 +92,65 @@ async def admit(request: Request, right: Right | None, own: Right | None) -> Non
 
 def refused(request: Request, error: GrassError) -> Response:
     """Answer an error; a stranger who was refused too often is shown out."""
-    response = problem_response(error)
+    response = problem_response(_told(request, error))
     guest = guest_of(request)
     if isinstance(error, Unauthorized) and guest is not None and guest.refused():
-        response.headers["Connection"] = "close"
+        hang_up_after(response)
     return response
+
+
+def _told(request: Request, error: GrassError) -> GrassError:
+    """Leave out the hint of what there is, for a caller who may not look."""
+    identity = request.scope.get(_KEY)
+    if not isinstance(error, NotFound) or not isinstance(identity, Identity):
+        return error
+    return error if Right.READ in identity.rights else type(error)(error.message)
+
+
+def turned_away(request: Request, error: GrassError) -> Response:
+    """Answer a request that is refused before its body is read.
+
+    A small body is read and dropped, so that the connection can go on; of a large one
+    nothing is read, and who sends it is hung up on.
+    """
+    response = refused(request, error)
+    if is_large(request) or "transfer-encoding" in request.headers:
+        hang_up_after(response)
+    return response
+
+
+def is_large(request: Request) -> bool:
+    """Tell whether a body is announced that is larger than is read of strangers."""
+    length = request.headers.get("content-length", "0")
+    return not length.isdecimal() or int(length) > LARGEST_OF_STRANGERS
+
+
+def hang_up_after(response: Response) -> None:
+    """Have the connection closed once this has been said."""
+    response.headers["Connection"] = "close"
 
 
 async def note_use(request: HTTPConnection) -> None:
     """Write down now and then that a token is in use."""
     guest = guest_of(request)
     token = guest.token if guest is not None else None
-    if token is None:
+    if guest is None or token is None:
         return
     now = time.time_ns() // 1000
-    if token.used_at is None or now - token.used_at > USE_NOTED_US:
-        try:
-            await context_of(request).broker.call(TouchToken(token.name))
-        except GrassError:
-            # A full disk: whoever only looks is not to be bothered with it.
-            return
+    is_due = token.used_at is None or now - token.used_at > USE_NOTED_US
+    renews = token.ends_former(guest.shown)
+    if not is_due and not renews:
+        return
+    broker = context_of(request).broker
+    try:
+        await broker.call(TouchToken(token.name, guest.shown))
+    except GrassError:
+        # A full disk: whoever only looks is not to be bothered with it.
+        return
+    if renews:
+        guests = request.app.state.guests
+        assert isinstance(guests, Guests)
+        guests.sweep(broker.state.tokens)
 
 
 def _local(request: HTTPConnection) -> Identity:
@@ -119,25 +160,32 @@ def _local(request: HTTPConnection) -> Identity:
     return Identity(f"uid:{uid}", EVERYTHING)
 
 
-def _remote(request: HTTPConnection, guest: Guest) -> Identity:
+def bearer(request: HTTPConnection) -> str | None:
+    """Give the token that a request shows, be it good or not."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not text:
+    return (text.strip() or None) if scheme.lower() == "bearer" else None
+
+
+def _remote(request: HTTPConnection, guest: Guest) -> Identity:
+    text = bearer(request)
+    if text is None:
         raise Unauthorized(
             "this broker answers nobody without a token",
             "join it first: grass join HOST:PORT/PIN/CODE",
         )
-    name, secret = split_token(text.strip())
+    name, secret = split_token(text)
+    hashed = hash_of(secret)
     token = context_of(request).broker.state.tokens.get(name, _NOBODY)
-    fits = token.fits(hash_of(secret))
+    fits = token.fits(hashed)
     now = time.time_ns() // 1000
     if not fits or token is _NOBODY or token.is_code or not token.holds(now):
         raise Unauthorized(
             "this token is unknown here, or was revoked",
             "join again: grass join HOST:PORT/PIN/CODE",
         )
-    if not guest.identified(token):
+    if not guest.identified(token, hashed):
         raise Busy(
-            f"the token `{name}` has {MOST_OF_ONE} connections open already",
+            f"the token `{name}` has too many connections open already",
             "close some, or get another token",
         )
     return Identity(

@@ -3,11 +3,11 @@
 from starlette.requests import Request
 
 from grass.api.auth import actor, require
-from grass.api.context import context_of
+from grass.api.doing import do
 from grass.api.owning import worker_for
 from grass.api.replies import DoneReply
 from grass.api.schemas import AddCapacityBody, ResumeBody, UnitBody
-from grass.broker.calls import AddUnits, Call, Done, RemoveUnit, SetDrained, SetPaused
+from grass.broker.calls import AddUnits, RemoveUnit, SetDrained, SetPaused
 from grass.errors import UsageError
 from grass.model.resources import capacity_from
 from grass.model.rights import Right
@@ -19,14 +19,14 @@ async def add(request: Request, body: AddCapacityBody) -> DoneReply:
     if not any(capacity.values()):
         raise UsageError("no units were given", "write {gpu:{'4':1}}")
     worker = worker_for(request, body.worker)
-    return await _do(request, AddUnits(actor(request), worker, capacity))
+    return await do(request, AddUnits(actor(request), worker, capacity))
 
 
 async def remove(request: Request, body: UnitBody) -> DoneReply:
     """Take a unit away that was added, once nobody holds it."""
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
-    return await _do(request, RemoveUnit(actor(request), worker, kind, unit))
+    return await do(request, RemoveUnit(actor(request), worker, kind, unit))
 
 
 async def drain(request: Request, body: UnitBody) -> DoneReply:
@@ -44,18 +44,13 @@ async def resume(request: Request, body: ResumeBody) -> DoneReply:
     require(request, Right.OPERATE)
     if body.worker is not None:
         raise UsageError("a worker without a unit was given", "name one, as in gpu:2")
-    return await _do(request, SetPaused(actor(request), False, body.queue))
+    return await do(request, SetPaused(actor(request), False, body.queue))
 
 
 async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> DoneReply:
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
-    return await _do(request, SetDrained(actor(request), worker, kind, unit, drained))
-
-
-async def _do(request: Request, call: Call) -> DoneReply:
-    done: Done = await context_of(request).broker.call(call)
-    return DoneReply(done.jobs, done.warnings, done.changed)
+    return await do(request, SetDrained(actor(request), worker, kind, unit, drained))
 
 
 def _unit(text: str) -> tuple[str, str]:

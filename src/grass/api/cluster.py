@@ -7,19 +7,21 @@ from starlette.requests import Request
 
 from grass.api.auth import actor, may
 from grass.api.context import context_of
+from grass.api.doing import do
 from grass.api.editing import create_queue_call, edit_queue_call
 from grass.api.jobs import present
 from grass.api.owning import check_queue_is_own, worker_for
 from grass.api.presenting import (
     Document,
     daemon_document,
+    job_counts,
     queue_document,
     worker_document,
 )
 from grass.api.replies import ConfigReply, DoneReply, QueueReply, SettingReply
 from grass.api.schemas import EditQueueBody, PauseBody, QueueBody, StopBody
 from grass.broker import queues
-from grass.broker.calls import Cancel, DeleteQueue, Done, SetPaused
+from grass.broker.calls import Cancel, DeleteQueue, SetPaused
 from grass.errors import GrassError
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.rights import Right
@@ -41,6 +43,7 @@ async def overview(request: Request) -> Document:
         queues.find(state, queue)
     shown = [queues.find(state, queue)] if queue else list(state.queues.values())
     last_event = await context.broker.read(lambda db: db.last_event())
+    counts = job_counts(state)
     return {
         "daemon": {
             **daemon_document(context.version, context.started_at, state),
@@ -48,7 +51,7 @@ async def overview(request: Request) -> Document:
             "door": None if context.door is None else context.door._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
-        "queues": [queue_document(one, state) for one in shown],
+        "queues": [queue_document(one, state, counts) for one in shown],
         "jobs": await _active_and_recent(request, queue),
     }
 
@@ -69,7 +72,7 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     limits = {one: getattr(call, one) for one in queues.OF_THE_QUEUE}
     given = {one: value for one, value in limits.items() if value is not None}
     check_queue_is_own(request, known, given)
-    return _reply(await context.broker.call(call))
+    return await do(request, call)
 
 
 async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
@@ -80,42 +83,39 @@ async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
     known = context.broker.state.queues.get(name)
     changed = {k: v for k, v in call.changes.items() if k in queues.OF_THE_QUEUE}
     check_queue_is_own(request, known, changed)
-    return _reply(await context.broker.call(call))
+    return await do(request, call)
 
 
 async def delete_queue(request: Request) -> DoneReply:
     """Remove a queue that has no unfinished jobs."""
-    context = context_of(request)
     name = str(request.path_params["name"])
-    call = DeleteQueue(actor(request), name, worker_for(request))
-    return _reply(await context.broker.call(call))
+    return await do(request, DeleteQueue(actor(request), name, worker_for(request)))
 
 
 async def pause(request: Request, body: PauseBody) -> DoneReply:
     """Start no more jobs; running ones run on."""
-    call = SetPaused(actor(request), True, body.queue)
-    return _reply(await context_of(request).broker.call(call))
+    return await do(request, SetPaused(actor(request), True, body.queue))
 
 
 async def stop(request: Request, body: StopBody) -> DoneReply:
     """Stop the daemon; running jobs go on unless they are to be ended too."""
     context, who = context_of(request), actor(request)
-    ended: list[int] = []
+    reached: list[int] = []
     if body.jobs:
         state = context.broker.state
-        ended = list(state.attempts)
+        running = list(state.attempts)
         here = {one.id for one in state.workers.values() if one.connected}
         reached = [job for job, one in state.attempts.items() if one.worker in here]
         context.broker.start_no_more()
         try:
-            await context.broker.call(Cancel(who, ended))
+            await context.broker.call(Cancel(who, running))
         except GrassError:
             context.broker.start_again()
             raise
         # Who is away cannot say that it has ended its jobs: the wish waits for it.
         await context.broker.ended(reached)
     asyncio.get_running_loop().call_soon(context.stop)
-    return DoneReply(ended)
+    return DoneReply(reached)
 
 
 async def config(request: Request) -> ConfigReply:
@@ -147,7 +147,3 @@ async def _active_and_recent(request: Request, queue: str | None) -> list[Docume
 
 def _page(store: Store, wanted: JobFilter, limit: int) -> list[JobDetails]:
     return store.jobs(wanted, limit)
-
-
-def _reply(done: Done) -> DoneReply:
-    return DoneReply(done.jobs, done.warnings, done.changed)

@@ -6,7 +6,8 @@ is added, so that a person sees the whole request.
 
 from collections.abc import Iterator, Mapping
 
-from grass.api.presenting import worker_name
+from grass.api.presenting import Former, worker_name
+from grass.api.reaching import nobody
 from grass.api.replies import Constraint
 from grass.broker.state import State
 from grass.model.amounts import decimal_text
@@ -36,12 +37,13 @@ def waiting_constraints(
 
 
 def queued_constraints(
-    state: State, spec: Spec, told: Explanation
+    state: State, spec: Spec, told: Explanation, former: Former
 ) -> Iterator[Constraint]:
     """Give what a queued job needs: open gates, and units on one worker."""
     yield from _gates(state, told)
     if told.worker is None:
-        yield Constraint("worker", "1", "0", note=_nobody(state, spec, told))
+        note = nobody(state, spec, told, former)
+        yield Constraint("worker", "1", "0", note=note)
         return
     short = {need.kind: need for need in (*told.needs, *told.together)}
     for kind, asked in spec.request:
@@ -52,18 +54,6 @@ def queued_constraints(
     if told.held_for is not None:
         note = f"units of `{worker_name(state, told.worker)}` are kept for it"
         yield Constraint("turn", "next", f"after job {told.held_for}", note=note)
-
-
-def _nobody(state: State, spec: Spec, told: Explanation) -> str:
-    """Say why no worker can run a job at present."""
-    if spec.worker is not None and spec.worker not in state.workers:
-        return f"worker `{spec.worker}`, the only one that may run it, is forgotten"
-    if not told.away:
-        return f"no worker of queue `{told.queue}` can run it at present"
-    resting = [one for one in told.away if state.workers[one].resting]
-    why = "drained" if len(resting) == len(told.away) else "away"
-    names = ", ".join(f"`{worker_name(state, one)}`" for one in told.away)
-    return f"{names} could run it and {'is' if len(told.away) == 1 else 'are'} {why}"
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:

@@ -16,10 +16,13 @@ from grass.api.estimating import (
     line_for,
     rehearse,
 )
+from grass.api.former import former_names
 from grass.api.output import last_lines
-from grass.api.presenting import why_waiting
+from grass.api.presenting import Former, why_waiting
+from grass.api.reaching import absence
 from grass.api.replies import ExplainReply, HolderReply
 from grass.api.selecting import job_of
+from grass.broker import fleet, leases
 from grass.broker.state import State
 from grass.errors import GrassError, NotFound
 from grass.model.job import Attempt, Job, Spec
@@ -46,18 +49,22 @@ async def explain(request: Request) -> ExplainReply:
     job = context.broker.state.jobs.get(details.job.id, details.job)
     if job.state in ENDED:
         return await _ended(context, details)
-    reply = ExplainReply(job.id, job.state, _why(context, job), attempts=job.attempts)
+    former = await former_names(request).of_jobs(context.broker, [details])
+    why = _why(context.broker.state, job, former)
+    reply = ExplainReply(job.id, job.state, why, attempts=job.attempts)
     if job.state is JobState.QUEUED:
-        await _queued(context, job, reply)
+        await _queued(context, job, reply, former)
     elif job.state is not JobState.RUNNING:
         await _waiting(context, job, reply)
     return reply
 
 
-def _why(context: Context, job: Job) -> str:
+def _why(state: State, job: Job, former: Former) -> str:
     if job.state is not JobState.RUNNING:
-        told = why_waiting(job, context.broker.state, time.monotonic())
-        return told or "starts now"
+        return why_waiting(job, state, time.monotonic(), former) or "starts now"
+    attempt = state.attempts.get(job.id)
+    if attempt is not None and not state.workers[attempt.worker].connected:
+        return _out_of_sight(state, job, attempt)
     if job.stopping_since is not None:
         return f"it is being stopped since {rfc3339(job.stopping_since)}"
     if job.suspended_since is not None:
@@ -65,7 +72,22 @@ def _why(context: Context, job: Job) -> str:
     return f"it runs since {rfc3339(job.started_at)}"
 
 
-async def _queued(context: Context, job: Job, reply: ExplainReply) -> None:
+def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
+    """Say that nobody knows how a job is, and what settles that."""
+    name = fleet.name_of(state, attempt.worker)
+    wish = "it is to be stopped, but " if job.stopping_since is not None else ""
+    settled = [f"when `{name}` is back", f"by `grass workers forget {name}`"]
+    over_at = leases.over_at(state, attempt)
+    if over_at is not None:
+        left_s = max(0, round(over_at - time.monotonic()))
+        settled.append(f"in {left_s} s, when its lease is over and it is lost")
+    unreachable = absence(state, attempt.worker)
+    return f"{wish}{unreachable}; that is settled {', or '.join(settled)}"
+
+
+async def _queued(
+    context: Context, job: Job, reply: ExplainReply, former: Former
+) -> None:
     state = context.broker.state
     try:
         told = state.scheduler.explain(job.id, time.monotonic())
@@ -74,7 +96,7 @@ async def _queued(context: Context, job: Job, reply: ExplainReply) -> None:
     except NotFound:
         return
     spec = state.specs[job.spec]
-    reply.constraints = list(queued_constraints(state, spec, told))
+    reply.constraints = list(queued_constraints(state, spec, told, former))
     reply.holders = _holders(state, job, told)
     reply.overtaken = told.overtaken
     line = line_for(state, job, told, reply.position or MOST_COUNTED)

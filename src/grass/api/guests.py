@@ -19,8 +19,11 @@ IDENTIFY_S = 10.0
 """How long a connection may take to show who it is."""
 MOST_STRANGERS = 256
 MOST_CONNECTIONS = 4096
-MOST_OF_ONE = 512
-"""Connections that one token may have: none keeps all others out."""
+SHARE_OF_ONE = 8
+"""One token may have this part of all connections: none keeps all others out."""
+LAST_PLACES = 64
+"""Kept for tokens that have few connections, so that several cannot do so either."""
+FEW = 8
 _IPV4_IN_IPV6 = "::ffff:"
 _HOME_BITS = 64
 """What one subscriber usually has of IPv6."""
@@ -39,6 +42,8 @@ class Guest:
         self.place = _place(self.host)
         """Where it comes from, however many addresses there are."""
         self.token: Token | None = None
+        self.shown = b""
+        """The hash of the secret that it showed last."""
         self._guests = guests
         self._hang_up = hang_up
         self._refusals = 0
@@ -46,13 +51,15 @@ class Guest:
         self._left = False
         self.drop_within(IDENTIFY_S)
 
-    def identified(self, token: Token) -> bool:
+    def identified(self, token: Token, shown: bytes) -> bool:
         """Let the guest stay, with a token that counts; False: it has too many."""
-        if self.token is token or self._left:
+        before = self.token
+        if self._left or (before is token and self.shown == shown):
             return True
-        if self._guests.number_of(token.name) >= MOST_OF_ONE:
+        is_new = before is None or before.name != token.name
+        if is_new and not self._guests.has_room_for(token.name):
             return False
-        self.token = token
+        self.token, self.shown = token, shown
         self._stop_clock()
         if token.expires_at is not None:
             left = token.expires_at - time.time_ns() // 1000
@@ -120,10 +127,14 @@ class Guests:
         self.strangers.pop(guest, None)
         self.known.pop(guest, None)
 
-    def number_of(self, token: str) -> int:
-        """Count the connections of one token."""
+    def has_room_for(self, token: str) -> bool:
+        """Tell whether one more connection of this token leaves room for others."""
         tokens = (guest.token for guest in self.known)
-        return sum(one is not None and one.name == token for one in tokens)
+        number = sum(one is not None and one.name == token for one in tokens)
+        left = self.most_connections - len(self.known)
+        if number >= FEW and left <= LAST_PLACES:
+            return False
+        return number < max(FEW, self.most_connections // SHARE_OF_ONE)
 
     def drop_a_stranger(self) -> None:
         """Drop the oldest stranger from where most of them are."""
@@ -137,7 +148,7 @@ class Guests:
         for guest in list(self.known):
             shown = guest.token
             now = None if shown is None else tokens.get(shown.name)
-            if shown is None or now is None or now.hash != shown.hash:
+            if now is None or not now.fits(guest.shown):
                 guest.drop()
 
     def close(self) -> None:

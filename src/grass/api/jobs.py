@@ -7,8 +7,10 @@ from starlette.requests import Request
 
 from grass.api.auth import actor, may
 from grass.api.context import context_of
+from grass.api.former import former_names
 from grass.api.intake import enqueue_call
 from grass.api.interrupting import unless_interrupted
+from grass.api.owning import check_may_pause
 from grass.api.presenting import (
     Document,
     job_document,
@@ -19,8 +21,11 @@ from grass.api.queries import job_filter, number
 from grass.api.replies import EnqueuedReply
 from grass.api.schemas import EnqueueBody, WaitBody
 from grass.api.selecting import check_known, job_of, select
-from grass.broker.calls import Enqueued
+from grass.broker.calls import Enqueue, Enqueued
+from grass.broker.enqueue import answered
+from grass.broker.service import Broker
 from grass.errors import TimedOut, UsageError
+from grass.model.keys import is_fresh
 from grass.model.rights import Right
 from grass.store.interface import JobDetails
 
@@ -30,11 +35,21 @@ SLICE = 100
 
 async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
     """Add jobs; answered once they are durable."""
+    check_may_pause(request, body)
     broker = context_of(request).broker
     settings = context_of(request).settings
     call = enqueue_call(body, actor(request), broker.state, settings)
-    done: Enqueued = await broker.call(call)
+    done = await _answered_before(broker, call) or await broker.call(call)
     return EnqueuedReply(done.first, done.last, done.hint)
+
+
+async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
+    """Find the answer to a call that was made, by its key, some time ago."""
+    key = call.key
+    if key is None or is_fresh(key, time.time()):
+        return None
+    known = await broker.read(lambda db: db.call(key))
+    return None if known is None else answered(known, call.actor)
 
 
 async def page(request: Request) -> Document:
@@ -77,11 +92,12 @@ async def present(request: Request, found: list[JobDetails]) -> list[Document]:
     """Give jobs as documents, in slices: a long page must not hold up starts."""
     broker = context_of(request).broker
     who, sees_all = actor(request), may(request, Right.OPERATE)
+    former = await former_names(request).of_jobs(broker, found)
     shown: list[Document] = []
     for begin in range(0, len(found), SLICE):
         state, now_s = broker.state, time.monotonic()
         for details in found[begin : begin + SLICE]:
-            document = job_document(details, state, now_s)
+            document = job_document(details, state, now_s, former)
             if not sees_all and details.job.owner != who:
                 document["command"] = without_values(details.job, document["command"])
             shown.append(document)

@@ -20,6 +20,7 @@ from grass.link.messages import VERSION, Hello, ToBroker, ToWorker
 from grass.link.remote import REFUSED, RemoteEnd
 from grass.model.rights import Right
 from grass.model.token import split_token
+from grass.model.worker import check_worker_id
 
 WORKER_HEADER = "Grass-Worker"
 SILENCE_S = 15.0
@@ -29,6 +30,7 @@ LONGEST_REASON = 120
 """In bytes; a WebSocket's close frame has little room."""
 GOING_AWAY = 1001
 NORMAL = 1000
+TOO_BIG = 1009
 
 
 async def link(websocket: WebSocket) -> None:
@@ -52,7 +54,9 @@ async def link(websocket: WebSocket) -> None:
         await end.run()
     finally:
         closing.cancel()
-    await _closed(websocket, checked.refusal)
+    if end.refusal:
+        context_of(websocket).broker.complain_of(worker, end.refusal)
+    await _closed(websocket, end.refusal)
 
 
 class CheckedLink:
@@ -64,8 +68,6 @@ class CheckedLink:
         self._worker = worker
         self._greeted = False
         self._arrived: Callable[[list[ToBroker]], None] | None = None
-        self.refusal: str | None = None
-        """Why the worker was sent away, if it was."""
 
     def listen(
         self, arrived: Callable[[list[ToBroker]], None], ended: Callable[[], None]
@@ -78,15 +80,14 @@ class CheckedLink:
         """Hand a message to the worker; never waits."""
         self._end.send(message)
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         """End the link; may be called twice."""
-        self._end.close()
+        self._end.close(refusal)
 
     def _check(self, messages: list[ToBroker]) -> None:
         problem = self._problem(messages)
         if problem is not None:
-            self.refusal = problem
-            self._end.end(problem)
+            self._end.close(problem)
             return
         assert self._arrived is not None
         self._arrived(messages)
@@ -117,6 +118,7 @@ async def _admitted(websocket: WebSocket) -> str:
         raise ProtocolError(f"the header {WORKER_HEADER} is missing or too long")
     if named == context.worker:
         raise Forbidden("this worker is the broker's own")
+    check_worker_id(named)
     if identity.worker is None:
         name, _ = split_token(identity.actor.partition(":")[2])
         await context.broker.call(BindToken(name, named))
@@ -144,6 +146,8 @@ def _receiver(websocket: WebSocket) -> Callable[[], asyncio.Future[bytes | None]
         async with asyncio.timeout(SILENCE_S):
             message = await websocket.receive()
         if message["type"] != "websocket.receive":
+            if message.get("code") == TOO_BIG:
+                raise ProtocolError("a frame is too large")
             return None
         frame = message.get("bytes")
         if frame is None:
@@ -158,10 +162,10 @@ async def _end_with(closing: asyncio.Event, end: RemoteEnd[ToWorker, ToBroker]) 
     end.close()
 
 
-async def _closed(websocket: WebSocket, refusal: str | None) -> None:
+async def _closed(websocket: WebSocket, refusal: str) -> None:
     """Say goodbye, with the reason where there is one."""
-    reason = (refusal or "").encode()[:LONGEST_REASON].decode(errors="ignore")
-    code = NORMAL if refusal is None else REFUSED
+    said = refusal.encode(errors="replace")[:LONGEST_REASON]
+    code, reason = REFUSED if refusal else NORMAL, said.decode(errors="ignore")
     try:
         await websocket.close(code, reason)
     except (WebSocketDisconnect, RuntimeError):

@@ -4,6 +4,9 @@ Following goes on with the next attempt where one fails and is retried, until th
 has ended. The header `Grass-Begin` names the attempt and the byte a reply begins with;
 as `begin` it makes a later reply begin there too, which is how following survives a
 restart of the daemon.
+
+A worker that is unreachable is an error before the reply begins, and cuts it off after
+that: whoever follows asks again, and is told.
 """
 
 import asyncio
@@ -15,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from grass.api.context import context_of
-from grass.api.interrupting import unless_interrupted, until_closing
+from grass.api.interrupting import CutOff, unless_interrupted, until_closing
 from grass.api.queries import number, switch
+from grass.api.reaching import absence
 from grass.api.selecting import details_of, job_of
 from grass.api.tailing import find_end, find_lines
 from grass.broker.service import Broker
-from grass.errors import NotFound, UsageError
+from grass.errors import GrassError, NotFound, Unreachable, UsageError
 from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState
 from grass.store.interface import JobDetails
@@ -72,11 +76,15 @@ async def output(request: Request) -> Response:
         offset = await _beginning(broker, source, query.get("tail"))
     offset = max(offset, source.begin)
     if not follow:
-        pieces = _pieces(broker, source, offset)
+        data = await _read(broker, source, offset)
+        pieces = _pieces(broker, source, offset, data)
     elif query.get("attempt") is not None:
-        pieces = _followed(broker, source, offset)
+        data = await _read(broker, source, offset)
+        pieces = _followed(broker, source, offset, data)
     else:
-        pieces = _all_followed(broker, source, offset, stream)
+        data = await _first_piece(broker, source, offset)
+        pieces = _all_followed(broker, source, offset, stream, data)
+    pieces = _until_trouble(pieces)
     if follow:
         pieces = until_closing(request.app.state.closing, pieces)
     headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
@@ -172,20 +180,65 @@ async def _read(
     """Read a piece, nothing beyond the attempt's own end."""
     ask = {} if length is None else {"length": length}
     worker = source.attempt.worker
-    data = await broker.output.read(worker, source.path, offset, wait=False, **ask)
+    try:
+        data = await broker.output.read(worker, source.path, offset, wait=False, **ask)
+    except Unreachable:
+        raise _out_of_reach(broker, source.attempt) from None
     return data if source.end is None else data[: max(0, source.end - offset)]
 
 
-async def _pieces(broker: Broker, source: Source, offset: int) -> AsyncIterator[bytes]:
-    while data := await _read(broker, source, offset):
+async def _first_piece(broker: Broker, source: Source, offset: int) -> bytes:
+    """Read what following begins with, or raise what keeps it from going on."""
+    live = broker.state.attempts.get(source.attempt.job)
+    if live is not None and not broker.state.workers[live.worker].connected:
+        raise _out_of_reach(broker, live)
+    try:
+        return await _read(broker, source, offset)
+    except (NotFound, Unreachable):
+        if not _goes_on(broker, source.attempt):
+            raise
+        return b""
+
+
+def _out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
+    """Say where output is that nobody can read now."""
+    if attempt.worker not in broker.state.workers:
+        return NotFound(
+            f"the output of job {attempt.job} is on a worker that was forgotten",
+            f"`grass show {attempt.job}` names it",
+        )
+    return Unreachable(
+        absence(broker.state, attempt.worker),
+        f"the output of job {attempt.job} is there",
+    )
+
+
+async def _until_trouble(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Pass a stream on; cut it off where it cannot go on: it has begun already."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except GrassError:
+        raise CutOff from None
+
+
+async def _pieces(
+    broker: Broker, source: Source, offset: int, data: bytes
+) -> AsyncIterator[bytes]:
+    """Send all there is, the first piece of which has been read."""
+    while data:
         offset += len(data)
         yield data
+        data = await _read(broker, source, offset)
 
 
 async def _followed(
-    broker: Broker, source: Source, offset: int
+    broker: Broker, source: Source, offset: int, data: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """Send what one attempt writes until it has ended."""
+    """Send what one attempt writes until it has ended, after what has been read."""
+    if data:
+        offset += len(data)
+        yield data
     while True:
         running = _runs(broker, source.attempt)
         data = await _read(broker, source, offset)
@@ -199,11 +252,11 @@ async def _followed(
 
 
 async def _all_followed(
-    broker: Broker, source: Source, offset: int, stream: str
+    broker: Broker, source: Source, offset: int, stream: str, data: bytes
 ) -> AsyncIterator[bytes]:
     """Send what one attempt and all later ones write until the job has ended."""
     job, latest = source.attempt.job, source.attempt.number
-    async for piece in _followed(broker, source, offset):
+    async for piece in _as_far_as_it_goes(broker, source, offset, data):
         yield piece
     while True:
         await _until_started(broker, job, latest)
@@ -215,8 +268,26 @@ async def _all_followed(
             latest = attempt.number
             following = _source(attempt, stream)
             if following is not None:
-                async for piece in _followed(broker, following, following.begin):
+                rest = _as_far_as_it_goes(broker, following, following.begin)
+                async for piece in rest:
                     yield piece
+
+
+async def _as_far_as_it_goes(
+    broker: Broker, source: Source, offset: int, data: bytes = b""
+) -> AsyncIterator[bytes]:
+    """Send what one attempt writes; what is out of reach does not hold up the next."""
+    try:
+        async for piece in _followed(broker, source, offset, data):
+            yield piece
+    except (NotFound, Unreachable):
+        if not _goes_on(broker, source.attempt):
+            raise
+
+
+def _goes_on(broker: Broker, attempt: Attempt) -> bool:
+    """Tell whether a job is past an attempt, and has not ended."""
+    return not _runs(broker, attempt) and attempt.job in broker.state.jobs
 
 
 async def _until_started(broker: Broker, job: int, latest: int) -> None:
@@ -230,7 +301,13 @@ async def _until_started(broker: Broker, job: int, latest: int) -> None:
             begun = live.output is not None
         if begun:
             break
-        await broker.moved(job)
+        if live is None:
+            await broker.moved(job)
+        elif broker.state.workers[live.worker].connected:
+            # Its worker may go away first, which moves no job.
+            await broker.next_commit()
+        else:
+            raise _out_of_reach(broker, live)
     await broker.written(job)
 
 

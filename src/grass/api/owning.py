@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from grass.api.auth import actor, identify, may, require
 from grass.api.context import context_of
+from grass.api.schemas import EnqueueBody
 from grass.broker import fleet
 from grass.errors import Forbidden
 from grass.model.job import DEFAULT_QUEUE
@@ -25,13 +26,25 @@ async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[st
     left = len(ids) - len(mine)
     if not mine:
         what = f"job {ids[0]} is" if left == 1 else f"these {left} jobs are"
+        one = str(ids[0]) if left == 1 else "ID"
         raise Forbidden(
             f"{what} not yours: the role `{identify(request).role}` does not have the"
             " right `operate`",
-            "`grass show --owner NAME` tells whose they are",
+            f"`grass show {one}` tells whose it is",
         )
     told = "1 job is" if left == 1 else f"{left} jobs are"
     return mine, [f"{told} not yours and left alone"] if left else []
+
+
+def check_may_pause(request: Request, body: EnqueueBody) -> None:
+    """Refuse an array that would pause its queue, of one who may not pause queues."""
+    asked = any(job.max_fails is not None for job in (body.defaults, *body.jobs))
+    if asked and not may(request, Right.OPERATE):
+        raise Forbidden(
+            "--max-fails pauses the queue for everybody: the role"
+            f" `{identify(request).role}` does not have the right `operate`",
+            "enqueue the array without it",
+        )
 
 
 def worker_for(request: Request, named: str | None = None) -> str:

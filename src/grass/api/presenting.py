@@ -5,8 +5,12 @@ come from memory.
 """
 
 import os
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
+from grass.api import reaching
 from grass.broker import fleet, units, waiting
 from grass.broker.state import State
 from grass.errors import NotFound
@@ -14,7 +18,7 @@ from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue
-from grass.model.resources import request_json, units_json
+from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.store.interface import JobDetails
@@ -24,7 +28,21 @@ Document = dict[str, Any]
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 
 
-def job_document(details: JobDetails, state: State, now_s: float) -> Document:
+Former = Mapping[str, str]
+"""The names of workers that were forgotten, by id."""
+
+
+class Counts(NamedTuple):
+    """How many jobs the queues have, of those that are not in line."""
+
+    running: Counter[str]
+    others: Counter[str]
+    """Those that wait for something else than their turn."""
+
+
+def job_document(
+    details: JobDetails, state: State, now_s: float, former: Former
+) -> Document:
     """Give everything there is to know of a job."""
     job, spec, attempts = details.job, details.spec, details.attempts
     last = attempts[-1] if attempts else None
@@ -38,29 +56,30 @@ def job_document(details: JobDetails, state: State, now_s: float) -> Document:
         "state": job.state,
         "flags": _flags(job, last, state),
         "unreachable": _unreachable(job, last, state),
+        "unreachable_since": _unreachable_since(job, last, state),
         "command": _command(job, spec, state),
         "shell": job.shell,
         "request": request_json(spec.request),
         "allocation": units_json(last.allocation) if last and running else {},
-        "worker": _worker_name(state, last),
+        "worker": last and _name(state, last.worker, former),
         "pid": last.pid if last and running else None,
         "exit_code": job.exit_code,
         "signal": job.signal,
-        "reason": _reason(job, state, now_s),
+        "reason": _reason(job, state, now_s, former),
         "priority": job.priority,
         "cwd": spec.cwd or _queue_directory(job, spec, state),
-        **_wishes(job, spec, state),
+        **_wishes(job, spec, state, former),
         "created_at": rfc3339(job.created_at),
         "started_at": rfc3339(job.started_at),
         "finished_at": rfc3339(job.finished_at),
         "stopping_since": rfc3339(job.stopping_since),
         "suspended_since": rfc3339(job.suspended_since),
-        "attempts": [_attempt(one, state) for one in attempts],
+        "attempts": [_attempt(one, state, former) for one in attempts],
         "output": last.output if last else None,
     }
 
 
-def _wishes(job: Job, spec: Spec, state: State) -> Document:
+def _wishes(job: Job, spec: Spec, state: State, former: Former) -> Document:
     """Give what was asked for beyond command and request."""
     return {
         "index": job.index,
@@ -77,7 +96,7 @@ def _wishes(job: Job, spec: Spec, state: State) -> Document:
         "retry_lost": spec.retry_lost,
         "nice": spec.nice,
         "max_fails": spec.max_fails,
-        "wanted_worker": spec.worker and fleet.name_of(state, spec.worker),
+        "wanted_worker": spec.worker and _name(state, spec.worker, former),
         "labels": list(spec.labels),
     }
 
@@ -97,7 +116,6 @@ def outcome_document(job: Job) -> Document:
 def worker_document(worker: Worker, state: State) -> Document:
     """Give a worker: where it is, what it has, and what is free of that."""
     capacity = units.known_capacity(state, worker)
-    free = state.scheduler.free(worker.id) if worker.connected else {}
     origins = units.origins(worker, capacity)
     return {
         "id": worker.id,
@@ -105,7 +123,7 @@ def worker_document(worker: Worker, state: State) -> Document:
         **_whereabouts(worker, state),
         "running": sum(one.worker == worker.id for one in state.attempts.values()),
         "capacity": units_json(capacity),
-        "free": units_json(free),
+        "free": units_json(_free(worker, state)),
         "origin": origins,
         "drained": {kind: list(names) for kind, names in worker.drained.items()},
         "devices": {
@@ -114,6 +132,14 @@ def worker_document(worker: Worker, state: State) -> Document:
             if any(unit.details for unit in found.values())
         },
     }
+
+
+def _free(worker: Worker, state: State) -> Capacity:
+    """Give what is free; of a worker that is away, as far as is known."""
+    try:
+        return state.scheduler.free(worker.id)
+    except NotFound:
+        return {}
 
 
 def _whereabouts(worker: Worker, state: State) -> Document:
@@ -131,9 +157,18 @@ def _whereabouts(worker: Worker, state: State) -> Document:
     }
 
 
-def queue_document(queue: Queue, state: State) -> Document:
+def job_counts(state: State) -> Counts:
+    """Count the jobs of all queues, in one go."""
+    running = Counter(state.jobs[job].queue for job in state.attempts)
+    elsewhere = (JobState.HELD, JobState.WAITING)
+    if not any(state.counts[one] for one in elsewhere):
+        return Counts(running, Counter())
+    jobs = state.jobs.values()
+    return Counts(running, Counter(job.queue for job in jobs if job.state in elsewhere))
+
+
+def queue_document(queue: Queue, state: State, counts: Counts) -> Document:
     """Give a queue with its views and how many jobs it has."""
-    running = sum(state.jobs[job].queue == queue.name for job in state.attempts)
     default = queue.default_request
     return {
         "name": queue.name,
@@ -143,8 +178,8 @@ def queue_document(queue: Queue, state: State) -> Document:
         "fails": queue.fails,
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
-        "running": running,
-        "waiting": state.scheduler.waiting(queue.name) + _not_in_line(queue, state),
+        "running": counts.running[queue.name],
+        "waiting": state.scheduler.waiting(queue.name) + counts.others[queue.name],
         "views": {
             worker_name(state, worker): {
                 "capacity": units_json(view.capacity),
@@ -156,15 +191,6 @@ def queue_document(queue: Queue, state: State) -> Document:
     }
 
 
-def _not_in_line(queue: Queue, state: State) -> int:
-    """Count jobs that wait for something else than their turn."""
-    others = (JobState.HELD, JobState.WAITING)
-    if not any(state.counts[one] for one in others):
-        return 0
-    jobs = state.jobs.values()
-    return sum(job.state in others and job.queue == queue.name for job in jobs)
-
-
 def daemon_document(version: str, started_at: int, state: State) -> Document:
     """Give the daemon itself, and sums over all jobs."""
     return {
@@ -174,7 +200,7 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
         "cluster": state.cluster,
         "paused": state.paused,
         "jobs": {name.value: count for name, count in state.counts.items()},
-        "output_bytes": state.output_bytes,
+        "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
     }
 
 
@@ -183,7 +209,16 @@ def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
     if last is None or job.state is not JobState.RUNNING:
         return False
     worker = state.workers.get(last.worker)
-    return worker is None or not worker.connected
+    if worker is None or not worker.connected:
+        return True
+    return worker.is_apart(state.attempt_id(last))
+
+
+def _unreachable_since(job: Job, last: Attempt | None, state: State) -> str | None:
+    if last is None or not _unreachable(job, last, state):
+        return None
+    worker = state.workers.get(last.worker)
+    return None if worker is None else rfc3339(worker.heard_at)
 
 
 def _flags(job: Job, last: Attempt | None, state: State) -> list[str]:
@@ -220,7 +255,7 @@ def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
     return spec.queue_cwd if queue is None or job.attempts else queue.cwd
 
 
-def why_waiting(job: Job, state: State, now_s: float) -> str | None:
+def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | None:
     """Say in one line why a job does not start; None where it is past that."""
     known = state.jobs.get(job.id)
     if known is None or known.state not in _WAITING:
@@ -228,20 +263,19 @@ def why_waiting(job: Job, state: State, now_s: float) -> str | None:
     if known.state is not JobState.QUEUED:
         return waiting.why(state, known)
     try:
-        return str(state.scheduler.explain(job.id, now_s))
+        told = state.scheduler.explain(job.id, now_s)
     except NotFound:
         return "just arriving"
+    if told.worker is None and told.gate() is None:
+        return reaching.nobody(state, state.specs[known.spec], told, former)
+    return told.told(partial(fleet.name_of, state))
 
 
-def _reason(job: Job, state: State, now_s: float) -> str | None:
+def _reason(job: Job, state: State, now_s: float, former: Former) -> str | None:
     if job.state not in _WAITING:
         return job.reason
     # Memory may be ahead of what was read: then the job is on its way.
-    return why_waiting(job, state, now_s) or "starts now"
-
-
-def _worker_name(state: State, last: Attempt | None) -> str | None:
-    return None if last is None else worker_name(state, last.worker)
+    return why_waiting(job, state, now_s, former) or "starts now"
 
 
 def worker_name(state: State, worker: str) -> str:
@@ -249,11 +283,16 @@ def worker_name(state: State, worker: str) -> str:
     return fleet.name_of(state, worker)
 
 
-def _attempt(attempt: Attempt, state: State) -> Document:
+def _name(state: State, worker: str, former: Former) -> str:
+    known = state.workers.get(worker)
+    return former.get(worker, worker) if known is None else known.name
+
+
+def _attempt(attempt: Attempt, state: State, former: Former) -> Document:
     return {
         "number": attempt.number,
         "state": attempt.state,
-        "worker": worker_name(state, attempt.worker),
+        "worker": _name(state, attempt.worker, former),
         "allocation": units_json(attempt.allocation),
         "pid": attempt.pid,
         "started_at": rfc3339(attempt.started_at),

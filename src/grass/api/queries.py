@@ -2,7 +2,7 @@
 
 from starlette.datastructures import QueryParams
 
-from grass.api.selecting import MOST_AT_ONCE, read_selectors
+from grass.api.selecting import read_selectors
 from grass.errors import UsageError
 from grass.model import selectors
 from grass.model.lifecycle import ENDED, UNFINISHED, JobState
@@ -42,8 +42,6 @@ def switch(text: str | None) -> bool:
 
 
 def _selections(texts: list[str]) -> tuple[Selection, ...]:
-    if len(texts) > MOST_AT_ONCE:
-        raise UsageError(f"{len(texts)} selectors", f"at most {MOST_AT_ONCE} at a time")
     return tuple(read_selectors(texts)) if texts else ()
 
 

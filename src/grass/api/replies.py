@@ -28,6 +28,13 @@ class DoneReply(msgspec.Struct):
     changed: bool = True
 
 
+class ForgottenReply(DoneReply):
+    """What went with a worker that was forgotten: jobs are lost, views are gone."""
+
+    queues: list[str] = []
+    """The queues that had a view of it."""
+
+
 class PrunedReply(msgspec.Struct, omit_defaults=True):
     """What was forgotten."""
 

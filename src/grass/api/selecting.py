@@ -26,8 +26,6 @@ async def select(request: Request, texts: list[str]) -> list[int]:
     """Resolve selectors into ids, in order."""
     selections = read_selectors(texts)
     broker = context_of(request).broker
-    if sum(one.ids is None for one in selections) > MOST_AT_ONCE:
-        raise UsageError(f"at most {MOST_AT_ONCE} selectors that are no ids")
     ids = await broker.read(partial(_selected, selections=selections))
     for text, selection in zip(texts, selections, strict=True):
         if selection.queue is not None:
@@ -39,19 +37,25 @@ async def select(request: Request, texts: list[str]) -> list[int]:
 
 async def check_known(request: Request, texts: list[str]) -> None:
     """Raise if an id was named that never existed; reads at most one job for each."""
-    broker = context_of(request).broker
-    for text in texts:
-        selection = selectors.read(text)
-        named = selection.ids is not None or selection.last
-        if named and not await broker.read(partial(_any, selection=selection)):
-            raise _unknown(text)
+    read = {text: selectors.read(text) for text in texts}
+    named = {text: one for text, one in read.items() if one.ids is not None or one.last}
+    if named:
+        missing = await context_of(request).broker.read(partial(_missing, named=named))
+        if missing is not None:
+            raise _unknown(missing)
 
 
 def read_selectors(texts: list[str]) -> list[Selection]:
-    """Read selectors, of which there must be one."""
+    """Read selectors, of which there must be one; ids may be many, others not."""
     if not texts:
         raise UsageError("no job was named", "give an id, a range, or `all`")
-    return [selectors.read(text) for text in texts]
+    selections = [selectors.read(text) for text in texts]
+    others = sum(one.ids is None for one in selections)
+    if others > MOST_AT_ONCE:
+        raise UsageError(
+            f"{others} selectors that are no ids", f"at most {MOST_AT_ONCE} at a time"
+        )
+    return selections
 
 
 async def job_of(request: Request) -> JobDetails:
@@ -89,5 +93,9 @@ def _selected(store: Store, selections: list[Selection]) -> list[int]:
     return store.select(selections)
 
 
-def _any(store: Store, selection: Selection) -> bool:
-    return bool(store.jobs(JobFilter(selections=(selection,)), 1))
+def _missing(store: Store, named: dict[str, Selection]) -> str | None:
+    """Find what stands for no job."""
+    for text, selection in named.items():
+        if not store.jobs(JobFilter(selections=(selection,)), 1):
+            return text
+    return None

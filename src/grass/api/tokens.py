@@ -2,16 +2,19 @@
 
 Secrets are made here and told once; the broker learns their hashes. A code that is
 wrong and one that has expired get the same answer, and whoever tries many is made to
-wait.
+wait. A name under which jobs were enqueued is given to nobody else as long as one of
+them is there: one call at a time looks and takes a name.
 """
 
+import asyncio
 import secrets
 import time
 
 from starlette.requests import Request
 
-from grass.api.auth import actor, guest_of
+from grass.api.auth import actor, bearer, guest_of
 from grass.api.context import context_of
+from grass.api.doing import do
 from grass.api.guests import Guests
 from grass.api.presenting import worker_name
 from grass.api.replies import (
@@ -22,13 +25,22 @@ from grass.api.replies import (
     TokensReply,
 )
 from grass.api.schemas import JoinBody, NewTokenBody
-from grass.broker.calls import Done, Enrol, Issued, NewToken, RevokeToken
+from grass.broker.calls import Enrol, Issued, NewToken, RevokeToken
 from grass.broker.service import Broker
 from grass.broker.tokens import WRONG_CODE
 from grass.errors import Refused, Unauthorized
 from grass.model.rights import DEFAULT_ROLE
 from grass.model.times import rfc3339
-from grass.model.token import Token, hash_of, token_text
+from grass.model.token import (
+    Token,
+    actor_of,
+    hash_of,
+    numbered,
+    split_token,
+    token_name,
+    token_text,
+)
+from grass.store.interface import JobFilter
 
 CODE_BYTES = 16
 SECRET_BYTES = 32
@@ -94,7 +106,11 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
         )
     secret = secrets.token_urlsafe(CODE_BYTES if body.code else SECRET_BYTES)
     hours = CODE_HOURS if body.code and body.hours is None else body.hours
-    done: Issued = await broker.call(_call(who, secret, body, hours))
+    call = _call(who, secret, body, hours)
+    async with _naming(request):
+        if not body.code:
+            call.used_names = await _used_names(broker, body.name or body.role)
+        done: Issued = await broker.call(call)
     reply = IssuedReply(done.name, done.role, rfc3339(done.expires_at))
     if body.code:
         reply.code = secret
@@ -120,11 +136,11 @@ async def revoke(request: Request) -> DoneReply:
     """Have a token or code count no more; who uses it is cut off at once."""
     broker, name = context_of(request).broker, str(request.path_params["name"])
     known = broker.state.tokens.get(name)
-    done: Done = await broker.call(RevokeToken(actor(request), name))
+    reply = await do(request, RevokeToken(actor(request), name))
     if known is not None and known.worker is not None:
         broker.hang_up(known.worker)
     sweep(request)
-    return DoneReply(done.jobs, done.warnings, done.changed)
+    return reply
 
 
 async def join(request: Request, body: JoinBody) -> JoinedReply:
@@ -135,8 +151,13 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     if body.worker is not None and body.worker == context.worker:
         raise Refused("this machine is the broker itself", "it need not join")
     secret = secrets.token_urlsafe(SECRET_BYTES)
+    shown = bearer(request)
     call = Enrol(code.name, body.name, body.worker, hash_of(secret))
-    done: Issued = await context.broker.call(call)
+    call.shown = None if shown is None else hash_of(split_token(shown)[1])
+    async with _naming(request):
+        wanted = token_name(body.name)
+        call.used_names = await _used_names(context.broker, wanted)
+        done: Issued = await context.broker.call(call)
     sweep(request)
     token = token_text(done.name, secret)
     return JoinedReply(done.name, done.role, token, context.broker.state.cluster)
@@ -147,6 +168,29 @@ def sweep(request: Request) -> None:
     guests = request.app.state.guests
     assert isinstance(guests, Guests)
     guests.sweep(context_of(request).broker.state.tokens)
+
+
+def _naming(request: Request) -> asyncio.Lock:
+    lock = request.app.state.naming
+    assert isinstance(lock, asyncio.Lock)
+    return lock
+
+
+async def _used_names(broker: Broker, wanted: str) -> frozenset[str]:
+    """Give the names like this one that are nobody's now, and that jobs have."""
+    used: set[str] = set()
+    for name in numbered(wanted):
+        if name in broker.state.tokens:
+            continue
+        if not await _has_jobs(broker, actor_of(name)):
+            break
+        used.add(name)
+    return frozenset(used)
+
+
+async def _has_jobs(broker: Broker, owner: str) -> bool:
+    wanted = JobFilter(owner=owner)
+    return bool(await broker.read(lambda db: db.jobs(wanted, 1)))
 
 
 def _code(request: Request, text: str, place: str) -> Token:

@@ -6,12 +6,13 @@ from starlette.requests import Request
 
 from grass.api.auth import actor
 from grass.api.context import context_of
+from grass.api.doing import do
 from grass.api.editing import edit_call, rerun_call
 from grass.api.owning import own_jobs
 from grass.api.replies import DoneReply, SelectedReply
 from grass.api.schemas import CancelBody, EditBody, RerunBody, SelectBody
 from grass.api.selecting import select
-from grass.broker.calls import Call, Cancel, Continue, Done, Hold, Release, Suspend
+from grass.broker.calls import Call, Cancel, Continue, Hold, Release, Suspend
 from grass.errors import UsageError
 
 _LARGEST_SIGNAL = 64
@@ -28,7 +29,7 @@ async def cancel(request: Request, body: CancelBody) -> DoneReply:
     if not 0 < body.signal <= _LARGEST_SIGNAL:
         raise UsageError(f"there is no signal {body.signal}")
     who = actor(request)
-    return await _do(
+    return await _do_to(
         request,
         body.select,
         lambda ids: Cancel(who, ids, body.grace_s, body.signal),
@@ -38,42 +39,42 @@ async def cancel(request: Request, body: CancelBody) -> DoneReply:
 async def hold(request: Request, body: SelectBody) -> DoneReply:
     """Keep jobs from starting until they are released."""
     who = actor(request)
-    return await _do(request, body.select, lambda ids: Hold(who, ids))
+    return await _do_to(request, body.select, lambda ids: Hold(who, ids))
 
 
 async def release(request: Request, body: SelectBody) -> DoneReply:
     """Let held jobs start when their turn comes."""
     who = actor(request)
-    return await _do(request, body.select, lambda ids: Release(who, ids))
+    return await _do_to(request, body.select, lambda ids: Release(who, ids))
 
 
 async def suspend(request: Request, body: SelectBody) -> DoneReply:
     """Stop running jobs where they are; their units stay held."""
     who = actor(request)
-    return await _do(request, body.select, lambda ids: Suspend(who, ids))
+    return await _do_to(request, body.select, lambda ids: Suspend(who, ids))
 
 
 async def go_on(request: Request, body: SelectBody) -> DoneReply:
     """Let suspended jobs go on."""
     who = actor(request)
-    return await _do(request, body.select, lambda ids: Continue(who, ids))
+    return await _do_to(request, body.select, lambda ids: Continue(who, ids))
 
 
 async def rerun(request: Request, body: RerunBody) -> DoneReply:
     """Give ended jobs a new attempt; older attempts and their output are kept."""
     who = actor(request)
-    return await _do(request, body.select, lambda ids: rerun_call(body, who, ids))
+    return await _do_to(request, body.select, lambda ids: rerun_call(body, who, ids))
 
 
 async def edit(request: Request, body: EditBody) -> DoneReply:
     """Change jobs that have not started."""
     who, state = actor(request), context_of(request).broker.state
-    return await _do(
+    return await _do_to(
         request, body.select, lambda ids: edit_call(body, who, ids, state.last_job)
     )
 
 
-async def _do(
+async def _do_to(
     request: Request, texts: list[str], call_for: Callable[[list[int]], Call]
 ) -> DoneReply:
     """Do something to the selected jobs, as far as they are the caller's to touch."""
@@ -81,5 +82,4 @@ async def _do(
     call = call_for(ids)
     if not ids:
         return DoneReply(changed=False)
-    done: Done = await context_of(request).broker.call(call)
-    return DoneReply(done.jobs, left + done.warnings, done.changed)
+    return await do(request, call, left)

@@ -4,11 +4,13 @@ from starlette.requests import Request
 
 from grass.api.auth import actor, identify
 from grass.api.context import context_of
+from grass.api.doing import do
 from grass.api.presenting import worker_document
-from grass.api.replies import DoneReply, WorkersReply
+from grass.api.replies import DoneReply, ForgottenReply, WorkersReply
 from grass.api.schemas import DrainWorkerBody
 from grass.api.tokens import sweep
-from grass.broker.calls import Call, Done, ForgetWorker, SetResting
+from grass.broker import fleet
+from grass.broker.calls import ForgetWorker, SetResting
 from grass.model.rights import Right
 
 
@@ -26,17 +28,14 @@ async def page(request: Request) -> WorkersReply:
 async def drain(request: Request, body: DrainWorkerBody) -> DoneReply:
     """Start nothing new on a worker, or do so again; running jobs finish."""
     name = str(request.path_params["name"])
-    return await _do(request, SetResting(actor(request), name, body.on))
+    return await do(request, SetResting(actor(request), name, body.on))
 
 
-async def forget(request: Request) -> DoneReply:
+async def forget(request: Request) -> ForgottenReply:
     """Give up a worker that is gone for good; what ran there is lost."""
-    name = str(request.path_params["name"])
-    reply = await _do(request, ForgetWorker(actor(request), name))
+    state = context_of(request).broker.state
+    worker = fleet.find(state, str(request.path_params["name"]))
+    queues = [one.name for one in state.queues.values() if worker.id in one.views]
+    reply = await do(request, ForgetWorker(actor(request), worker.id))
     sweep(request)
-    return reply
-
-
-async def _do(request: Request, call: Call) -> DoneReply:
-    done: Done = await context_of(request).broker.call(call)
-    return DoneReply(done.jobs, done.warnings, done.changed)
+    return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues)

@@ -6,7 +6,7 @@ process: a `Start` goes into the outbox and leaves once the attempt is committed
 
 from msgspec.structs import replace
 
-from grass.broker import arrays, relay, waiting
+from grass.broker import arrays, copies, relay, waiting
 from grass.broker.outcomes import backoff_s, outcome, retried
 from grass.broker.state import State
 from grass.link.messages import (
@@ -144,7 +144,9 @@ def live(state: State, name: str) -> tuple[Job, Attempt] | None:
 def _held_by(state: State, worker: str, name: str) -> tuple[Job, Attempt] | None:
     """Find a live attempt, if it is this worker's: nobody speaks for another."""
     found = live(state, name)
-    return found if found is not None and found[1].worker == worker else None
+    if found is None or found[1].worker != worker:
+        return None
+    return None if copies.is_apart(state, found[1]) else found
 
 
 def started(state: State, worker: str, message: Started) -> None:
@@ -169,9 +171,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
     found = _held_by(state, worker, message.attempt)
     state.send(worker, Forget([message.attempt]))
-    if state.foreign.get(message.attempt) == worker:
-        del state.foreign[message.attempt]
-        state.scheduler.release(message.attempt)
+    state.release_foreign(worker, message.attempt)
     if found is None:
         return
     job, attempt = found

@@ -251,6 +251,8 @@ class NewToken(msgspec.Struct):
     name: str | None = None
     is_code: bool = False
     expires_at: int | None = None
+    used_names: frozenset[str] = frozenset()
+    """Names of tokens that are gone and whose jobs are there still."""
 
 
 class RevokeToken(msgspec.Struct):
@@ -268,6 +270,10 @@ class Enrol(msgspec.Struct):
     name: str
     worker: str | None
     hash: bytes
+    shown: bytes | None = None
+    """The hash of the secret that the machine has already, if it showed one."""
+    used_names: frozenset[str] = frozenset()
+    """Names of tokens that are gone and whose jobs are there still."""
 
 
 class BindToken(msgspec.Struct):
@@ -281,6 +287,8 @@ class TouchToken(msgspec.Struct):
     """Note that a token is in use."""
 
     name: str
+    hash: bytes = b""
+    """Of the secret that was shown; the first use of a new one ends the former."""
 
 
 class Prune(Reading):

@@ -1,7 +1,7 @@
 """Workers as people name them, and whether one of them could ever run a job.
 
 A worker is its random id; its name is what people say. No two share one: who comes
-second under a name has a number behind it.
+second under a name has a number behind it, and so has one whose name reads as an id.
 """
 
 import re
@@ -10,19 +10,22 @@ from grass.broker.state import State
 from grass.errors import NeverFits, NotFound
 from grass.model.job import Spec
 from grass.model.queue import Queue
-from grass.model.worker import Worker
+from grass.model.worker import Worker, is_worker_id
 
 LONGEST_NAME = 64
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def find(state: State, named: str) -> Worker:
-    """Return a worker by its id or its name."""
-    if named in state.workers:
-        return state.workers[named]
+    """Return a worker by its name or its id.
+
+    Names go first: a worker chooses its own id, and must not be taken for another.
+    """
     for worker in state.workers.values():
         if worker.name == named:
             return worker
+    if named in state.workers:
+        return state.workers[named]
     known = ", ".join(sorted(worker.name for worker in state.workers.values()))
     raise NotFound(f"there is no worker `{named}`", f"workers: {known or 'none yet'}")
 
@@ -37,7 +40,7 @@ def name_for(state: State, worker: str, wanted: str) -> str:
     """Give a worker the name it says, or the first like it that nobody else has."""
     wanted = _ODD.sub("-", wanted)[:LONGEST_NAME] or "worker"
     taken = {one.name for one in state.workers.values() if one.id != worker}
-    if wanted not in taken:
+    if wanted not in taken and not is_worker_id(wanted):
         return wanted
     own = state.workers.get(worker)
     if own is not None and re.fullmatch(rf"{re.escape(wanted)}-\d+", own.name):

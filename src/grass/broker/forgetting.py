@@ -34,10 +34,9 @@ def _lose_attempts(state: State, worker: Worker) -> list[int]:
     for attempt in held:
         job = state.jobs[attempt.job]
         attempts.lose(state, job, attempt, "its worker was forgotten")
-    for name, where in list(state.foreign.items()):
+    for where, name in list(state.foreign):
         if where == worker.id:
-            del state.foreign[name]
-            state.scheduler.release(name)
+            state.release_foreign(where, name)
     return [attempt.job for attempt in held]
 
 

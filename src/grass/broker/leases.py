@@ -7,7 +7,7 @@ and a margin later nothing of the attempt is left, and it is lost. Before that n
 happens, and a worker without a lease is waited for without end.
 """
 
-from grass.broker import attempts
+from grass.broker import attempts, copies
 from grass.broker.state import Absence, State
 from grass.model.job import Attempt
 from grass.model.worker import Worker
@@ -45,6 +45,16 @@ def wake_at(state: State) -> float | None:
     return min((at for at in planned if at is not None), default=None)
 
 
+def over_at(state: State, attempt: Attempt) -> float | None:
+    """Tell when an attempt is given up whose worker is gone; None: not by time."""
+    absence = state.absences.get(attempt.worker)
+    if absence is None or absence.since_s is None:
+        return None
+    if copies.is_apart(state, attempt):
+        return None
+    return _over_at(state, absence, attempt)
+
+
 def _lose(state: State, worker: str, absence: Absence, now_s: float) -> None:
     assert absence.since_s is not None
     away_s = round(now_s - absence.since_s)
@@ -60,7 +70,9 @@ def _plan(state: State, worker: str, absence: Absence) -> None:
 
 
 def _held(state: State, worker: str) -> list[Attempt]:
-    return [one for one in state.attempts.values() if one.worker == worker]
+    held = [one for one in state.attempts.values() if one.worker == worker]
+    # What another copy of its home has, it did not promise to end.
+    return [one for one in held if not copies.is_apart(state, one)]
 
 
 def _over_at(state: State, absence: Absence, attempt: Attempt) -> float:

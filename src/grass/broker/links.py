@@ -9,8 +9,22 @@ use the same rules.
 from typing import Protocol
 
 from grass.link.channel import Link
-from grass.link.messages import Heard, Heartbeat, Hello, ToBroker, ToWorker, Welcome
+from grass.link.messages import (
+    Heard,
+    Heartbeat,
+    Hello,
+    Resync,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
 from grass.model.worker import Worker
+
+TWICE = (
+    "another machine uses this worker's identity; remove worker-id there and join again"
+)
+MOST_REMEMBERED = 1000
+"""So many complaints about workers are known, and not written again."""
 
 
 class Owner(Protocol):
@@ -42,6 +56,7 @@ class Links:
         """The worker in the broker's own daemon."""
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
+        self._complaints: dict[tuple[str, str], None] = {}
 
     def open(
         self,
@@ -63,13 +78,29 @@ class Links:
         if caller is not None:
             caller.say(message)
 
-    def hang_up(self, worker: str) -> None:
+    def hang_up(self, worker: str, refusal: str = "") -> None:
         """Close a worker's link now, whatever is still under way on it."""
         self._newest[worker] = self._opened + 1
         caller = self._callers.get(worker)
         if caller is not None:
-            caller.link.close()
+            caller.link.close(refusal)
             self.ended(caller)
+
+    def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
+        """Complain; a worker whose hello is refused is not left waiting."""
+        self.complain(worker, reason)
+        if isinstance(said, Hello):
+            self.hang_up(worker, reason)
+
+    def complain(self, worker: str, reason: str) -> None:
+        """Write down what is wrong with what a worker says, once for each reason."""
+        known = worker, reason
+        if known in self._complaints:
+            return
+        if len(self._complaints) >= MOST_REMEMBERED:
+            del self._complaints[next(iter(self._complaints))]
+        self._complaints[known] = None
+        self.owner.complain(f"worker {worker[:60]!a} is refused: {reason}")
 
     def outdated(self, caller: "Caller") -> bool:
         """Tell whether a worker has said hello on a later link than this one."""
@@ -78,6 +109,13 @@ class Links:
     def may_speak(self, caller: "Caller", worker: str) -> bool:
         """Tell whether a link may be a worker's: nobody calls in for our own."""
         return bool(worker) and (caller.address is None or worker != self._home)
+
+    def is_copy(self, caller: "Caller", worker: str, instance: str) -> bool:
+        """Tell whether a worker is here already, from another home with its id."""
+        here = self._callers.get(worker)
+        if here is None or here is caller or not instance:
+            return False
+        return here.instance not in ("", instance)
 
     def introduced(self, caller: "Caller") -> None:
         """Let a link count on which a worker has said hello."""
@@ -114,6 +152,7 @@ class Caller:
         self.number = number
         self.address = address
         self.worker = ""
+        self.instance = ""
         self._links = links
         self._expected = expected
         self._hello_at = 0.0
@@ -142,18 +181,29 @@ class Caller:
             text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
             self._links.owner.complain(text)
             return False
+        if self._links.is_copy(self, who, hello.instance):
+            self._links.complain(who, TWICE)
+            self.link.close(TWICE)
+            return False
+        self.instance = hello.instance
         self.worker, self._hello_at, self._welcomed = who, hello.at, False
         if not self._links.outdated(self):
             self._links.introduced(self)
         return True
 
     def say(self, message: ToWorker) -> None:
-        """Send a message; a welcome to any but the last hello is out of date."""
+        """Send a message, unless it is out of date.
+
+        A welcome is, to any hello but the last. So is all that was decided before the
+        last hello was read: whatever of it still holds is said again with the welcome,
+        and the answer to the first would undo the second.
+        """
         if isinstance(message, Welcome):
             if message.at != self._hello_at:
                 return
             self._welcomed = True
-        self.link.send(message)
+        if self._welcomed or isinstance(message, Resync):
+            self.link.send(message)
 
     def answer(self, message: Heartbeat, known: Worker | None) -> None:
         """Renew a lease: only of a worker that counts as here, as it now is.

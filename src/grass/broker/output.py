@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from grass.errors import NoDaemon, NotFound
+from grass.errors import NotFound, Unreachable
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
@@ -69,5 +69,5 @@ class OutputStreams:
                 answer.set_exception(_away())
 
 
-def _away() -> NoDaemon:
-    return NoDaemon("the worker that holds this output is not connected")
+def _away() -> Unreachable:
+    return Unreachable("the worker that holds this output is unreachable")

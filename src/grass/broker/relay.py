@@ -12,6 +12,7 @@ restart.
 """
 
 from grass.broker.state import State
+from grass.errors import ProtocolError
 from grass.link.messages import Recall
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
@@ -56,7 +57,12 @@ def let_go(state: State, attempt: Attempt) -> None:
 
 def may_wait(state: State, attempt: str) -> bool:
     """Tell whether an end is no news to its units: enough others follow already."""
-    return state.scheduler.followers(attempt_id(attempt).job) >= ENOUGH
+    try:
+        job = attempt_id(attempt).job
+    except ProtocolError:
+        # Refused, where it is taken in, like any other nonsense.
+        return False
+    return state.scheduler.followers(job) >= ENOUGH
 
 
 def depth(state: State, job: Job) -> int:

@@ -13,6 +13,7 @@ simulation, which waits for nothing, run the very same order.
 
 from collections import deque
 from collections.abc import Callable, Generator
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from grass.broker import arrivals, attempts
@@ -29,6 +30,8 @@ from grass.store.changes import Changes
 from grass.store.interface import Store
 
 MOST_WAITING_CALLS = 10_000
+MOST_READ = 256
+"""For so many calls jobs are read in one round."""
 BATCH_S = 0.010
 SETTLE_S = 0.05
 """How long news that nobody was promised may wait to be written."""
@@ -91,6 +94,9 @@ class Outside(Protocol):
 
     def complain(self, text: str) -> None:
         """Write something into the log."""
+
+    def refuse(self, said: FromWorker, reason: str) -> None:
+        """Note that a worker's words were refused; after a hello, hang up."""
 
     def defect(self, error: Exception) -> None:
         """Write an error that is ours into the log."""
@@ -161,8 +167,7 @@ class Rounds:
 
         No commit is under way here, so what is read stays true until it is applied.
         """
-        while self._unread:
-            call = self._unread[0]
+        for call in list(islice(self._unread, MOST_READ)):
             call.found = yield Read(found(call.wanted))
             self._unread.popleft()
 
@@ -182,8 +187,23 @@ class Rounds:
                 applied[-1] = Applied(call, reply, error)
             else:
                 applied[-1] = Applied(call, reply, outcome)
+        self._read_again()
         self.core.advance()
         self.core.decide(self._outside.now_s())
+
+    def _read_again(self) -> None:
+        """Have jobs read anew for calls that are left for after the commit.
+
+        What was found for them may not be true any more then.
+        """
+        stale = []
+        for call, _ in self._inbox:
+            if isinstance(call, Reading) and unread(call):
+                break
+            if isinstance(call, Reading) and call.wanted:
+                call.found = None
+                stale.append(call)
+        self._unread.extendleft(reversed(stale))
 
     def _overdue(self, applied: list[Applied]) -> bool:
         """Tell whether small news waited long enough; else set a timer for them."""
@@ -218,7 +238,9 @@ class Rounds:
     def _answer(self, applied: list[Applied]) -> None:
         for call, reply, outcome in applied:
             if reply is None:
-                if isinstance(outcome, GrassError):
+                if isinstance(outcome, GrassError) and isinstance(call, FromWorker):
+                    self._outside.refuse(call, str(outcome))
+                elif isinstance(outcome, GrassError):
                     name = type(call).__name__
                     self._outside.complain(f"refused {name}: {outcome}")
             elif isinstance(outcome, Arrival):

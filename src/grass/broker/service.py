@@ -281,6 +281,14 @@ class Broker:
         """Write something into the log."""
         log.warning("%s", text)
 
+    def refuse(self, said: FromWorker, reason: str) -> None:
+        """Note that a worker's words were refused; after a hello, hang up."""
+        self._links.refuse(said.worker, said.message, reason)
+
+    def complain_of(self, worker: str, reason: str) -> None:
+        """Write down why a worker was sent away, once for each reason."""
+        self._links.complain(worker, reason)
+
     def defect(self, error: Exception) -> None:
         """Write an error that is ours into the log."""
         text = "a defect of grass; going on from what was committed"

@@ -10,8 +10,9 @@ it belongs to another database.
 
 from collections.abc import Container
 
-from grass.broker import attempts, fleet, leases, relay, units, verbs
+from grass.broker import attempts, copies, fleet, leases, relay, units, verbs
 from grass.broker.state import State
+from grass.errors import Forbidden
 from grass.link.messages import Hello, Report, Stop, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
@@ -22,8 +23,10 @@ from grass.model.worker import Worker
 
 def hello(state: State, message: Hello, address: str | None = None) -> None:
     """Take a worker in, and bring both sides to one view."""
+    if address is not None:
+        _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
-    rebooted = worker is not None and worker.boot != message.boot
+    rebooted = worker is not None and _rebooted(worker, message)
     worker = _taken_in(state, message)
     worker.address = address
     leases.back(state, worker.id)
@@ -31,6 +34,19 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     units.publish(state, worker)
     state.note("worker-connected", worker=worker.id, name=worker.name)
     _settle(state, message, rebooted)
+
+
+def _check_token(state: State, worker: str) -> None:
+    """Refuse a worker whose token was dropped after it had called."""
+    if all(token.worker != worker for token in state.tokens.values()):
+        raise Forbidden(
+            "no token belongs to this worker any more",
+            "paste a line of `grass token new` on its machine",
+        )
+
+
+def _rebooted(worker: Worker, message: Hello) -> bool:
+    return worker.boot != message.boot and not copies.is_other(worker, message)
 
 
 def _taken_in(state: State, message: Hello) -> Worker:
@@ -41,6 +57,7 @@ def _taken_in(state: State, message: Hello) -> Worker:
     worker.labels = tuple(sorted(set(message.labels)))
     worker.lease_s = message.lease_s
     worker.connected, worker.heard_at = True, state.now_us
+    copies.sort_out(state, worker, message)
     state.changes.workers[worker.id] = worker
     if worker.id in state.changes.removed_workers:
         state.changes.removed_workers.remove(worker.id)
@@ -68,6 +85,8 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
     reported = {report.attempt: report for report in message.running}
     mine = [a for a in state.attempts.values() if a.worker == message.worker]
     for attempt in mine:
+        if copies.is_apart(state, attempt):
+            continue
         report = reported.pop(state.attempt_id(attempt), None)
         job = state.jobs[attempt.job]
         if report is not None:
@@ -120,18 +139,16 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
 
 def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
     """Free what strangers held that the worker does not know of any more."""
-    for name, where in list(state.foreign.items()):
+    for where, name in list(state.foreign):
         if where == worker and name not in reported:
-            del state.foreign[name]
-            state.scheduler.release(name)
+            state.release_foreign(worker, name)
 
 
 def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
-    if report.attempt in state.foreign:
+    if (worker, report.attempt) in state.foreign:
         return
-    state.foreign[report.attempt] = worker
     held = _clipped(report.allocation, state.scheduler.free(worker))
-    state.scheduler.occupy(report.attempt, worker, held)
+    state.hold_foreign(worker, report.attempt, held)
     if attempt_id(report.attempt).cluster == state.cluster:
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
         state.send(worker, stop)

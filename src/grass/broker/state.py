@@ -19,6 +19,7 @@ from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
+from grass.model.resources import Allocation
 from grass.scheduler import Scheduler
 from grass.store.changes import Call, Changes, Event
 from grass.store.interface import Snapshot
@@ -26,6 +27,8 @@ from grass.store.rows import json_text
 
 CALLS_KEPT_US = 3_600 * 1_000_000
 """How long a repeated call is recognised."""
+CALLS_AT_HAND_US = 300 * 1_000_000
+"""How long it is in memory; from then on only the store knows it (`model.keys`)."""
 
 SCHEDULER = "scheduler"
 """The actor of what nobody asked for by name: starts and ends."""
@@ -99,7 +102,8 @@ class State:
         self.attempts = {attempt.job: attempt for attempt in snapshot.attempts}
         self.specs = SpecTable(snapshot.last_spec, snapshot.specs)
         self.envs = EnvTable(snapshot.last_env, snapshot.envs)
-        self.calls: dict[str, Call] = {call.key: call for call in snapshot.calls}
+        since = now_us - CALLS_AT_HAND_US
+        self.calls = {one.key: one for one in snapshot.calls if one.at >= since}
         self.counts = dict.fromkeys(JobState, 0)
         self.counts.update({JobState(k): n for k, n in snapshot.counts.items()})
         self.output_bytes = snapshot.output_bytes
@@ -107,8 +111,8 @@ class State:
         """The worker in the broker's own daemon; callers' environments go there."""
         self.absences: dict[str, Absence] = {}
         """Workers that end their attempts by themselves while they are cut off."""
-        self.foreign: dict[str, str] = {}
-        """Attempts of another database that still hold units here: id to worker."""
+        self.foreign: dict[tuple[str, str], str] = {}
+        """Attempts of another database, by worker and id, and who holds their units."""
         self.arriving: list[Arrival] = []
         """Large calls whose jobs are being made."""
         self.pace: dict[tuple[str, int], float] = {}
@@ -157,11 +161,11 @@ class State:
         return effects
 
     def remember(self, answered: Call) -> None:
-        """Keep what a call was answered with, for as long as it may be repeated."""
+        """Keep what a call was answered with, for as long as it is likely repeated."""
         self.calls[answered.key] = answered
         self.changes.calls.append(answered)
         for key, oldest in self.calls.items():
-            if oldest.at >= self.now_us - CALLS_KEPT_US:
+            if oldest.at >= self.now_us - CALLS_AT_HAND_US:
                 break
             del self.calls[key]
             break
@@ -205,6 +209,17 @@ class State:
     def save_attempt(self, attempt: Attempt) -> None:
         """Have the attempt written with this batch."""
         self.changes.attempts[attempt.job, attempt.number] = attempt
+
+    def hold_foreign(self, worker: str, name: str, units: Allocation) -> None:
+        """Keep a worker's units for an attempt that is not ours."""
+        holder = self.foreign[worker, name] = f"{worker}/{name}"
+        self.scheduler.occupy(holder, worker, units)
+
+    def release_foreign(self, worker: str, name: str) -> None:
+        """Free what a worker's attempt that is not ours held, if it held anything."""
+        holder = self.foreign.pop((worker, name), None)
+        if holder is not None:
+            self.scheduler.release(holder)
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Have a message sent once this batch is committed."""

@@ -2,8 +2,10 @@
 
 Secrets are made and read outside; here there are only their hashes. A code enrols as
 many machines as use it in time, each with a token of its own under a name of its own. A
-machine that enrols again keeps its name, so its jobs stay its own, and its former token
-counts no more. What has expired is forgotten when tokens are next changed.
+machine that enrols again shows its former token and keeps its name, so its jobs stay
+its own; the former secret counts until the new one is used. Nobody else gets the token
+of a worker, nor a name under which jobs are there. What has expired is forgotten when
+tokens are next changed.
 """
 
 from typing import Any
@@ -21,12 +23,14 @@ from grass.broker.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
 from grass.model.rights import ROLES, Right
 from grass.model.token import (
-    LONGEST_NAME,
+    HASH_BYTES,
     Token,
     actor_of,
     check_token_name,
+    numbered,
     token_name,
 )
+from grass.model.worker import check_worker_id
 
 MOST_TOKENS = 10_000
 
@@ -36,11 +40,14 @@ def new(state: State, call: NewToken) -> Issued:
     if call.role not in ROLES:
         known = ", ".join(ROLES)
         raise UsageError(f"there is no role `{call.role}`", f"roles: {known}")
+    # A code acts in nobody's name.
+    taken = set() if call.is_code else _owners(state, call.used_names)
     if call.name is not None:
-        _check_free(state, check_token_name(call.name))
+        _check_free(state, check_token_name(call.name), taken)
     _check_room(state)
     _forget_expired(state)
-    name = call.name or _free_name(state, "code" if call.is_code else call.role)
+    wanted = "code" if call.is_code else call.role
+    name = call.name or _free_name(state, wanted, taken)
     made = Token(name, call.role, call.hash, state.now_us, call.actor)
     made.is_code, made.expires_at = call.is_code, call.expires_at
     _save(state, made)
@@ -69,20 +76,49 @@ def enrol(state: State, call: Enrol) -> Issued:
         raise Unauthorized(*WRONG_CODE)
     # A code is only worth a worker if its role is: nobody else can displace one.
     worker = call.worker if Right.WORK in ROLES.get(code.role, frozenset()) else None
+    if worker is not None:
+        check_worker_id(worker)
     former = _bound_to(state, worker)
+    if former is not None:
+        _check_same(former, call.shown)
     _check_room(state)
     _forget_expired(state)
     code.used_at = state.now_us
     _save(state, code)
-    if former is not None:
-        forget(state, former.name)
-    name = former.name if former else _free_name(state, token_name(call.name))
-    made = Token(name, code.role, call.hash, state.now_us, code.created_by)
-    made.worker = worker
+    made = _enrolled(state, call, code, former)
+    made.worker, name = worker, made.name
     _save(state, made)
     facts: dict[str, Any] = {"worker": worker, "role": code.role, "code": code.name}
     state.note_by(actor_of(name), "machine-joined", name=name, **facts)
     return Issued(name, code.role, None)
+
+
+def _check_same(former: Token, shown: bytes | None) -> None:
+    """Refuse whoever does not prove to be the machine that enrolled before.
+
+    A token that nobody has used may be one whose reply was lost; nobody but the machine
+    itself knows the worker's id then.
+    """
+    if former.used_at is None or (shown is not None and former.fits(shown)):
+        return
+    raise Refused(
+        "this worker has a token already",
+        f"`grass token revoke {former.name}` first, at the broker",
+    )
+
+
+def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> Token:
+    """Make a token, or renew the one that there is."""
+    hashes, now = call.hash, state.now_us
+    if former is None:
+        taken = _owners(state, call.used_names)
+        name = _free_name(state, token_name(call.name), taken)
+        return Token(name, code.role, hashes, now, code.created_by)
+    if call.shown is not None and former.fits(call.shown):
+        hashes += call.shown
+    made = Token(former.name, code.role, hashes, now, code.created_by)
+    made.used_at = former.used_at
+    return made
 
 
 def bind(state: State, call: BindToken) -> Done:
@@ -92,7 +128,7 @@ def bind(state: State, call: BindToken) -> Done:
         raise Unauthorized("this token counts no more", "join again")
     if token.worker == call.worker:
         return Done(changed=False)
-    other = _bound_to(state, call.worker)
+    other = _bound_to(state, check_worker_id(call.worker))
     if token.worker is not None or other is not None:
         raise Forbidden(
             "this token is not the worker's own",
@@ -108,6 +144,8 @@ def touch(state: State, call: TouchToken) -> None:
     token = state.tokens.get(call.name)
     if token is not None:
         token.used_at = state.now_us
+        if token.ends_former(call.hash):
+            token.hash = token.hash[:HASH_BYTES]
         _save(state, token)
 
 
@@ -140,12 +178,16 @@ def _save(state: State, token: Token) -> None:
     state.urgent = True
 
 
-def _check_free(state: State, name: str) -> None:
+def _check_free(state: State, name: str, taken: set[str]) -> None:
     known = state.tokens.get(name)
     if known is not None and known.holds(state.now_us):
         raise Refused(
             f"there is a token `{name}` already",
             f"`grass token revoke {name}`, or choose another name",
+        )
+    if actor_of(name) in taken:
+        raise Refused(
+            f"a former token `{name}` has jobs here", "choose another name for this one"
         )
 
 
@@ -165,14 +207,23 @@ def _forget_expired(state: State) -> None:
 def _bound_to(state: State, worker: str | None) -> Token | None:
     if worker is None:
         return None
-    return next((one for one in state.tokens.values() if one.worker == worker), None)
+    bound = (one for one in state.tokens.values() if one.worker == worker)
+    return next((one for one in bound if one.holds(state.now_us)), None)
 
 
-def _free_name(state: State, wanted: str) -> str:
+def _free_name(state: State, wanted: str, taken: set[str]) -> str:
     """Give the name, or with a number if it is taken: `laptop`, `laptop-2`."""
-    name, number = wanted, 1
-    while name in state.tokens:
-        number += 1
-        ending = f"-{number}"
-        name = wanted[: LONGEST_NAME - len(ending)] + ending
-    return name
+    free = (
+        name
+        for name in numbered(wanted)
+        if name not in state.tokens and actor_of(name) not in taken
+    )
+    return next(free)
+
+
+def _owners(state: State, used_names: frozenset[str]) -> set[str]:
+    """Give everybody whose jobs are there: who has the name has the jobs."""
+    owners = {actor_of(name) for name in used_names}
+    owners.update(job.owner for job in state.jobs.values())
+    owners.update(arrival.call.actor for arrival in state.arriving)
+    return owners

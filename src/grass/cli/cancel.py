@@ -6,9 +6,10 @@ from grass.cli import confirming
 from grass.cli.confirming import UNFINISHED, Verb, choose, report
 from grass.cli.job_options import duration
 from grass.cli.options import Command, Option, Values, read
+from grass.cli.printing import counted, warn
 from grass.client.client import Client
 from grass.client.ids import as_ranges
-from grass.errors import UsageError
+from grass.errors import TimedOut, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ OPTIONS = (
 VERB = Verb("cancel", "cancelled", UNFINISHED, "no such job is unfinished")
 _TERMINATE, _KILL = 15, 9
 _LAST_SIGNAL = 64
+_FIRST_LOOK_S = 0.2
+_NEXT_LOOK_S = 5.0
+"""How long to wait before looking whether a worker went away."""
 
 
 def run(words: list[str]) -> int:
@@ -35,10 +39,39 @@ def run(words: list[str]) -> int:
         if choice is None:
             return 0
         done = client.cancel(choice.select, **how)
-        if done["jobs"] and not values.has("no_wait"):
-            client.wait(as_ranges(done["jobs"]))
+        if not values.has("no_wait"):
+            _await_end(client, done["jobs"])
     report(VERB, values, done)
     return 0
+
+
+def _await_end(client: Client, jobs: list[int]) -> None:
+    """Wait for the jobs that can be reached; of the others say what becomes of them."""
+    patience_s = _FIRST_LOOK_S
+    while jobs:
+        try:
+            client.wait(as_ranges(jobs), patience_s)
+        except TimedOut:
+            wanted, running = set(jobs), client.jobs(states=["running"])
+            unreachable = [job for job in running if job.get("unreachable")]
+            away = [job for job in unreachable if job["id"] in wanted]
+            _say_away(away)
+            wanted -= {job["id"] for job in away}
+            jobs = sorted(wanted)
+            patience_s = _NEXT_LOOK_S
+        else:
+            return
+
+
+def _say_away(jobs: list[Document]) -> None:
+    by_worker: dict[str, list[Document]] = {}
+    for job in jobs:
+        by_worker.setdefault(job["worker"], []).append(job)
+    for worker, there in by_worker.items():
+        which = f"job {there[0]['id']} ends"
+        if len(there) > 1:
+            which = f"{counted(len(there), 'job')} end"
+        warn(f"worker `{worker}` is unreachable; {which} when it is back")
 
 
 def signal_number(text: str) -> int:
@@ -72,7 +105,8 @@ COMMAND = Command(
     about=(
         "End jobs: those that wait never start; those that run get SIGTERM, and "
         "SIGKILL if they are still there after their grace. Returns when every process "
-        "of theirs is gone."
+        "of theirs is gone; a job whose worker is unreachable ends when that is back, "
+        "and is not waited for."
     ),
     options=OPTIONS,
     examples=(

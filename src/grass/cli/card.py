@@ -9,7 +9,7 @@ from grass.cli.columns import (
     between,
     ending,
     local,
-    state,
+    telling,
     units,
     utc_now,
 )
@@ -44,17 +44,19 @@ def text(job: Document, screen: Screen) -> str:
 
 
 def _standing(job: Document, now: datetime) -> list[tuple[str, str]]:
-    shown, since = state(job), ""
-    for flag in ("stopping", "suspended"):
-        if shown == flag and job.get(f"{flag}_since"):
-            since = f" for {brief(age(job[f'{flag}_since'], now))}"
-    ended = ending(job)
+    flags = [_lasting(job, flag, now) for flag in telling(job)]
+    shown = [*(flags or [job["state"]]), ending(job)]
     return [
-        ("state", f"{shown}{since}" + (f", {ended}" if ended else "")),
+        ("state", ", ".join(filter(None, shown))),
         ("reason", job["reason"] or ""),
         ("command", " ".join(job["command"])),
         ("directory", job["cwd"] or ""),
     ]
+
+
+def _lasting(job: Document, flag: str, now: datetime) -> str:
+    since = job.get(f"{flag}_since")
+    return f"{flag} for {brief(age(since, now))}" if since else flag
 
 
 def _place(job: Document) -> list[tuple[str, str]]:
@@ -66,6 +68,8 @@ def _place(job: Document) -> list[tuple[str, str]]:
         ("priority", str(job["priority"])),
         ("array", "" if index is None else f"{array}, index {index}"),
         ("needs", asked(job["request"]) or "nothing"),
+        ("only on", job.get("wanted_worker") or ""),
+        ("labels", ", ".join(job.get("labels") or ())),
         ("units", units(job["allocation"])),
         ("worker", job["worker"] or ""),
         ("pid", str(job["pid"] or "")),

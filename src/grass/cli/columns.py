@@ -34,7 +34,7 @@ TINTS = {
     "succeeded": "grey",
     "declared": "cyan",
 }
-_FLAGS = ("unreachable", "stopping", "suspended")
+_FLAGS = ("stopping", "suspended")
 """Those that say more than the state, the most telling first."""
 
 
@@ -95,9 +95,15 @@ def about_all() -> str:
 
 
 def state(job: Document) -> str:
-    """Return a job's state, or the flag that says more."""
-    flags = job["flags"]
-    return next((one for one in _FLAGS if one in flags), job["state"])
+    """Return a job's state, or the flags that say more."""
+    return ", ".join(telling(job)) or str(job["state"])
+
+
+def telling(job: Document) -> list[str]:
+    """Return the flags that say more than the state."""
+    wishes = [one for one in _FLAGS if one in job["flags"]]
+    unreachable = ["unreachable"] if "unreachable" in job["flags"] else []
+    return unreachable + wishes[:1]
 
 
 def label(job: Document) -> str:

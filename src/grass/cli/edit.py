@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from grass.cli import confirming, job_options
 from grass.cli.confirming import UNSTARTED, Verb, choose, report
-from grass.cli.job_options import check_here, settings
+from grass.cli.job_options import check_paths, settings
 from grass.cli.options import Command, Option, Values, read
 from grass.client.client import Client
 from grass.errors import UsageError
@@ -90,9 +90,8 @@ def changes(values: Values, command: list[str] | None) -> Document:
 
 
 def check_changes(client: Client, wanted: Document) -> None:
-    """Refuse paths that are not there, where the jobs run on this machine."""
-    if not client.remote:
-        check_here(wanted)
+    """Refuse paths that are not there, where the jobs can only run here."""
+    check_paths(client, wanted)
 
 
 def _split(values: Values) -> tuple[Values, Document]:

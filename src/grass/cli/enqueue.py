@@ -6,7 +6,7 @@ import sys
 
 from grass.cli import job_options
 from grass.cli.grammar import Line, broker_of, read_line
-from grass.cli.job_options import check_here, settings
+from grass.cli.job_options import check_paths, settings
 from grass.cli.options import BROKER, Command, Option, Values
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
@@ -53,8 +53,7 @@ def enqueue_line(client: Client, line: Line) -> Document:
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
     defaults = settings(line.values, line.queue)
-    if not client.remote:
-        check_here(defaults)
+    check_paths(client, defaults)
     return client.enqueue_jobs([{"command": line.command}], defaults)
 
 
@@ -91,9 +90,8 @@ def _enqueue_file(client: Client, line: Line, source: str) -> Document:
         raise UsageError("--array and --from both say how many jobs", "give one")
     defaults = settings(line.values, line.queue)
     lines = jobs_file.read(source)
-    if not client.remote:
-        check_here(defaults)
-        jobs_file.check_here(source, lines)
+    check_paths(client, defaults)
+    jobs_file.check(client, source, lines, defaults)
     with jobs_file.errors_by_line(source, lines):
         return client.enqueue_jobs([job for _, job in lines], defaults)
 

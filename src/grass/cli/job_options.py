@@ -14,6 +14,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from grass.client.client import Client
     from grass.client.wire import Document
 
 REQUIRE = Option("--require", "JSON5", "what the job needs, as {gpu:0.5,ram:'8G'}")
@@ -112,13 +113,12 @@ def check_directory(path: str | None) -> None:
         raise UsageError(f"there is no directory {path}")
 
 
-def check_here(fields: Document) -> None:
-    """Refuse paths that would fail a job when it starts, if it runs on this machine."""
-    check_directory(fields.get("cwd"))
-    for name in ("output", "stderr"):
-        path = fields.get(name)
-        if path is not None and os.path.isdir(path):
-            raise UsageError(f"--{name} {path} is a folder", "name a file in it")
+def check_paths(client: Client, fields: Document) -> None:
+    """Refuse paths that would fail a job when it starts, if it can only run here."""
+    if any(name in fields for name in ("cwd", "output", "stderr")):
+        from grass.cli.ground import Ground
+
+        Ground(client).check(fields)
 
 
 def absolute(path: str | None) -> str | None:

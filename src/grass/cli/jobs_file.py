@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grass.cli.job_options import check_directory
+from grass.cli.ground import Ground
+from grass.client.client import Client
 from grass.errors import GrassError, UsageError
 
 Lines = list[tuple[int, dict[str, Any]]]
 """Each job with the number of its line."""
 
+_WHERE = ("queue", "worker", "labels")
+"""What says which workers may run a job."""
 _PLACE = re.compile(r"\$\.jobs\[(\d+)\]|job (\d+) of \d+: ")
 
 
@@ -37,12 +40,13 @@ def read(source: str) -> Lines:
     return [(number, _job(f"{where}, line {number}", line)) for number, line in lines]
 
 
-def check_here(source: str, lines: Lines) -> None:
-    """Refuse a directory that is not there; for jobs that run on this machine."""
+def check(client: Client, source: str, lines: Lines, defaults: dict[str, Any]) -> None:
+    """Refuse a directory that is not there; for jobs that can only run here."""
+    ground = Ground(client)
     for number, job in lines:
-        cwd = job.get("cwd")
+        asked = {name: job.get(name) or defaults.get(name) for name in _WHERE}
         try:
-            check_directory(cwd if isinstance(cwd, str) else None)
+            ground.check({**asked, "cwd": job.get("cwd")})
         except UsageError as error:
             where = f"{_label(source)}, line {number}"
             raise UsageError(f"{where}: {error.message}") from None

@@ -44,17 +44,18 @@ def run(words: list[str]) -> int:
     invitation = read_invitation(" ".join(rest) or _line())
     place = home()
     make(place)
+    may_start = not values.has("no_start")
+    # Whatever goes wrong here must do so before the broker gives a token.
+    obstacle = _obstacle(place, invitation.pin) if may_start else ""
     with Client.invited(place, invitation) as client:
         told = client.join(
             invitation.code, values.text("name") or _own_name(), _identity(place)
         )
-    known = _known(invitation, told)
-    may_work = Right.WORK in ROLES.get(known.role, frozenset())
-    shall_work = may_work and not values.has("no_start")
-    obstacle = _obstacle(place, known) if shall_work else ""
-    known = Credentials.load(place).add(known)
+    known = Credentials.load(place).add(_known(invitation, told))
     forget_employer(place, remembered(place))
-    pid = _hire() if shall_work and not obstacle else None
+    if Right.WORK not in ROLES.get(known.role, frozenset()):
+        may_start, obstacle = False, ""
+    pid = _hire() if may_start and not obstacle else None
     _report(as_json=values.has("json"), known=known, pid=pid, obstacle=obstacle)
     return 0
 
@@ -102,14 +103,14 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _obstacle(place: Home, known: Known) -> str:
+def _obstacle(place: Home, pin: str) -> str:
     """Say why this machine's daemon cannot become a worker now, if it cannot.
 
     Asked before the broker is noted down, because a daemon that is started after that
     is a worker already.
     """
     before = Credentials.load(place).current()
-    if before is not None and before.pin == known.pin:
+    if before is not None and before.pin == pin:
         return ""
     daemon = _daemon(place)
     if daemon is None:

@@ -10,11 +10,12 @@ from grass.cli.printing import counted, warn
 from grass.cli.selectors import names_one
 from grass.client.client import Client
 from grass.client.connection import Broken
-from grass.errors import GrassError, NotFound, UsageError
+from grass.errors import GrassError, NoDaemon, NotFound, Unreachable, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.options import Values
+    from grass.client.wire import Document
 
     Writer = Plain | Prefixed | JsonLines
 
@@ -57,9 +58,20 @@ def _one(client: Client, values: Values, selector: str) -> int:
     try:
         _copy(client, values, job, writer)
     except Broken:
+        _check_worker(client, values, job)
         warn(_cut_off(client))
         return 1
     return 0
+
+
+def _check_worker(client: Client, values: Values, job: int | str) -> None:
+    """Raise if it is the worker that is gone, of which the daemon can tell."""
+    attempt, stderr = values.whole_number("attempt"), values.has("stderr")
+    try:
+        with client.beside(may_start=False) as aside:
+            list(aside.output(job, attempt=attempt, stderr=stderr, tail=0))
+    except (NoDaemon, Broken):
+        return
 
 
 def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> None:
@@ -69,10 +81,23 @@ def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> Non
         attempt=values.whole_number("attempt"),
         stderr=values.has("stderr"),
         tail=values.whole_number("tail"),
+        on_away=lambda job: warn(away(job)),
     )
     for piece in pieces:
         writer.write(piece)
     writer.end()
+
+
+def away(job: Document) -> str:
+    """Say for whom following waits."""
+    from grass.cli.columns import local
+
+    since = job.get("unreachable_since")
+    lasts = f" since {local(since)}" if since else ""
+    return (
+        f"worker `{job['worker']}` is unreachable{lasts}; job {job['id']} is followed"
+        " on when it is back"
+    )
 
 
 def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
@@ -89,15 +114,17 @@ def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
 
 
 def _copy_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
-    silent = []
+    silent, code = [], 0
     for job, writer in writers.items():
         try:
             _copy(client, values, job, writer)
         except NotFound:
             silent.append(job)
+        except Unreachable as error:
+            code = _judged(error)
     if silent:
         warn(f"{counted(len(silent), 'job')} had nothing to print yet")
-    return 0
+    return code
 
 
 def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
@@ -138,7 +165,7 @@ def _judged(error: BaseException | None) -> int:
     if not isinstance(error, GrassError):
         raise error
     warn(str(error))
-    return 1
+    return Unreachable.exit_code if isinstance(error, Unreachable) else 1
 
 
 COMMAND = Command(

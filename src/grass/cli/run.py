@@ -17,12 +17,13 @@ from grass.cli import job_options
 from grass.cli.confirming import ENDED, UNSTARTED
 from grass.cli.enqueue import QUIET, enqueue_line, give_hint, read_call
 from grass.cli.grammar import broker_of
+from grass.cli.logs import away
 from grass.cli.options import BROKER, Command
 from grass.cli.printing import warn
 from grass.cli.wait import GRASS_FAILED, exit_code
 from grass.client.client import Client
 from grass.client.connection import Broken
-from grass.errors import GrassError, NotFound, UsageError
+from grass.errors import GrassError, NotFound, Unreachable, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
     number = 1
     while True:
         with Notices(client, id, talk):
-            copied = _copy(client, id, number)
+            copied = _copy(client, id, number, talk)
         job = client.patiently(lambda: client.job(id), time.monotonic())
         over = job["state"] in ENDED
         last = job["attempts"][-1]["number"] if job["attempts"] else 0
@@ -174,14 +175,20 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
             number += 1
 
 
-def _copy(client: Client, id: int, attempt: int) -> bool:
+def _copy(client: Client, id: int, attempt: int, talk: Callable[[str], None]) -> bool:
     """Copy what an attempt writes until it has ended; tell whether it has output."""
     try:
-        for piece in client.output(id, follow=True, attempt=attempt):
+        following = client.output(
+            id, follow=True, attempt=attempt, on_away=lambda job: talk(away(job))
+        )
+        for piece in following:
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
     except (NotFound, UsageError):
         return False
+    except Unreachable as error:
+        # The attempt is over; the job may have gone on elsewhere.
+        talk(str(error))
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grass.cli.columns import number
 from grass.cli.durations import size_text
+from grass.cli.printing import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
 QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")
 DRAINED = "drained"
+MOST_NAMED = 3
+"""Workers that are named one by one."""
 
 
 def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
     """Give a row to each worker, kind and origin."""
     rows = []
     for worker in workers:
-        name = worker["name"] if worker["connected"] else f"{worker['name']} (gone)"
+        name = f"{worker['name']}{'' if worker['connected'] else ' (unreachable)'}"
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
             shares = _shares(worker, kind)
@@ -71,6 +74,19 @@ def notes(queues: Iterable[Document]) -> list[str]:
     ]
 
 
+def elsewhere(daemon: Document) -> str | None:
+    """Say for whom a daemon works that has no queue itself; None: it has."""
+    broker = daemon.get("broker")
+    if broker is None:
+        return None
+    running = daemon["jobs"].get("running") or 0
+    here = f"; {counted(running, 'job')} run{'s' if running == 1 else ''} here"
+    return (
+        f"this daemon works for the broker at {broker['address']}: {broker['link']}"
+        + (here if running else "")
+    )
+
+
 def summary(daemon: Document) -> str:
     """Give all jobs by state, and what their output takes, in one line."""
     counts = [f"{count} {state}" for state, count in daemon["jobs"].items() if count]
@@ -99,9 +115,20 @@ def _limits(queue: Document) -> str:
         limits.append(f"max {queue['max_running']}")
     if queue.get("max_fails") is not None:
         limits.append(f"fails {queue.get('fails', 0)}/{queue['max_fails']}")
-    for view in queue["views"].values():
-        limits += [
+    return ", ".join([*limits, *_views(queue["views"])])
+
+
+def _views(views: Mapping[str, Document]) -> list[str]:
+    """Write what views allow; where there are several, on which worker."""
+    amounts = {
+        worker: [
             f"{kind} {number(sum(units.values()))}"
             for kind, units in view["capacity"].items()
         ]
-    return ", ".join(limits)
+        for worker, view in views.items()
+    }
+    if len(views) == 1:
+        return [one for known in amounts.values() for one in known]
+    named = [f"{', '.join(has)} on {at}" for at, has in amounts.items() if has]
+    left = len(named) - MOST_NAMED
+    return [*named[:MOST_NAMED], *([f"and {left} more"] if left > 0 else [])]

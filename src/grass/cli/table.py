@@ -120,7 +120,8 @@ def _padded(cell: str, width: int, left: int | None) -> str:
 
 
 def _painted(cell: str, screen: Screen, tints: Mapping[str, str]) -> str:
-    colour = tints.get(cell.strip())
+    # Of several words, the first one tells.
+    colour = tints.get(cell.strip().partition(",")[0])
     if not screen.colours or colour is None:
         return cell
     return f"\x1b[{_COLOURS[colour]}m{cell}\x1b[0m"

@@ -34,6 +34,7 @@ OPTIONS = (
     BROKER,
     JSON,
 )
+MOST_HOURS = 100_000
 HEADER = ("NAME", "ROLE", "KIND", "WORKER", "MADE", "USED", "EXPIRES")
 
 
@@ -81,9 +82,14 @@ def _hours(values: Values) -> float | None:
     if text is None:
         return None
     try:
-        return float(text)
+        hours = float(text)
     except ValueError:
         raise UsageError(f"--hours must be a number, not `{text}`") from None
+    if not 0 < hours <= MOST_HOURS:
+        raise UsageError(
+            f"--hours is {text}", f"give more than 0 and at most {MOST_HOURS}"
+        )
+    return hours
 
 
 def _list(values: Values, rest: list[str]) -> int:

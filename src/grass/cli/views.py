@@ -65,6 +65,9 @@ class Overview:
 
     def text(self, document: Document, screen: Screen) -> str:
         """Write the tables, and the summary below."""
+        elsewhere = summary.elsewhere(document["daemon"])
+        if elsewhere is not None:
+            return f"{elsewhere}\n"
         parts = []
         if "workers" in document:
             shown = summary.worker_rows(document["workers"])

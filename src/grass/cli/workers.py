@@ -87,9 +87,13 @@ def _forget(values: Values, name: str) -> int:
         return 0
     for warning in done.get("warnings", ()):
         warn(warning)
-    lost = done.get("jobs") or ()
-    ended = f"; {counted(len(lost), 'job')} lost" if lost else ""
-    say(f"forgot worker {name}{ended}")
+    lost = len(done.get("jobs") or ())
+    went = [f"{counted(lost, 'job')} lost" if lost else "no job lost"]
+    queues = done.get("queues") or ()
+    if queues:
+        views = "its view" if len(queues) == 1 else "its views"
+        went.append(f"{views} of {', '.join(queues)} gone")
+    say(f"forgot worker {name}: {', '.join(went)}")
     return 0
 
 

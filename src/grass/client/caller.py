@@ -74,11 +74,11 @@ class Caller:
 
     @classmethod
     def invited(cls, place: Home, invitation: Invitation) -> Self:
-        """Return a client of a broker that is to be joined; it has no token yet."""
+        """Return a client of a broker that is to be joined, maybe once more."""
         from grass.client.remote import invited
 
         client = cls(place, broker=LOCAL)
-        client._route = invited(invitation)
+        client._route = invited(place, invitation)
         return client
 
     def beside(self, *, may_start: bool = True) -> Self:

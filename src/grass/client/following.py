@@ -47,7 +47,6 @@ def follow_output(
         except Broken:
             caller.close()
             cut_off_at = time.monotonic()
-            _await_worker(caller, path, on_away)
         else:
             return
 

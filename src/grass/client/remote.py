@@ -54,10 +54,16 @@ def route(home: Home, asked: str | None, origin: str) -> Route | None:
     return Route(place, lambda: _first_of(addresses, Credentials.load(home)))
 
 
-def invited(invitation: Invitation) -> Route:
-    """Give the way to the broker of an invitation, where no token is known yet."""
+def invited(home: Home, invitation: Invitation) -> Route:
+    """Give the way to the broker of an invitation.
+
+    A machine that has joined it before shows the token that it has: nobody else gets
+    another for its worker.
+    """
     address, pin = invitation.address, invitation.pin
-    return Route(str(address), lambda: _open(address, pin, None))
+    before = Credentials.load(home).by_pin(pin)
+    token = None if before is None else before.token
+    return Route(str(address), lambda: _open(address, pin, token))
 
 
 def open_broker(address: Address, credentials: Credentials) -> Connection:

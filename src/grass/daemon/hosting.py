@@ -5,6 +5,7 @@ state directory, so that `grass restart`, and a command that has to start the da
 again, bring back what was there.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -103,11 +104,12 @@ def named(hosting: Hosting, works_for: Employer) -> Hosting:
 
 
 def remember(home: Home, words: Sequence[str]) -> None:
-    """Keep the options for the next daemon here."""
+    """Keep the options for the next daemon here, if the disk has room for them."""
     draft = home.options + ".new"
-    with open(draft, "w", encoding="utf-8") as file:
-        json.dump(list(words), file)
-    os.rename(draft, home.options)
+    with contextlib.suppress(OSError):
+        with open(draft, "w", encoding="utf-8") as file:
+            json.dump(list(words), file)
+        os.rename(draft, home.options)
 
 
 def forget_employer(home: Home, words: Sequence[str]) -> None:

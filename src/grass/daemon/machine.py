@@ -14,6 +14,7 @@ from grass.link.messages import ToBroker, ToWorker
 from grass.model.environment import outside_a_job
 from grass.worker.agent import Worker
 from grass.worker.core import WorkerCore
+from grass.worker.instance import instance_of
 from grass.worker.prepare import Surroundings
 
 
@@ -35,6 +36,7 @@ def worker(
         around,
         labels=hosting.labels,
         lease_s=hosting.lease_s,
+        instance=instance_of(home.keeper),
     )
     return Worker(core, link, home.keeper, home.output)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
 from grass.keeper.custody import SIGTERM, Custody
-from grass.keeper.lease import CUT_OFF, Lease
+from grass.keeper.lease import CUT_OFF, Lease, Leases, cluster_of, entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class KeeperCore:
         self._pid = pid
         self._boot = boot
         self._custody = Custody()
-        self.lease = Lease()
+        self.leases = Leases()
         self._connections: set[int] = set()
         self._may_leave = False
         self._asked_to_leave = False
@@ -62,8 +62,9 @@ class KeeperCore:
         """Take one event and return what is to be done about it."""
         # Before anything else: nothing starts because a timer came late. Only a word
         # of the broker that waited while this process had no time to run goes first.
-        if not isinstance(event, events.Lease) and self.lease.runs_out(now):
-            self._cut_off(now)
+        if not isinstance(event, events.Lease):
+            for lease in self.leases.run_out(now):
+                self._cut_off(lease, now)
         self._handlers[type(event)](event, now)
         if self._asked_to_leave or not self._connections:
             self._consider_leaving(now)
@@ -76,8 +77,8 @@ class KeeperCore:
     def snapshot(self) -> list[events.Entry]:
         """Return the shortest records from which a successor learns all of this."""
         kept = self.attempts.values()
-        entries = [entry for attempt in kept for entry in attempt.entries()]
-        return self.lease.entries() + entries
+        entries = [one for attempt in kept for one in attempt.entries()]
+        return self.leases.entries() + entries
 
     @property
     def attempts(self) -> dict[str, Attempt]:
@@ -107,21 +108,21 @@ class KeeperCore:
         self._connections.discard(event.connection)
 
     def _hello(self, event: events.Hello, now: float) -> None:
-        entry = {
+        greeting = {
             "e": "hello",
             "version": VERSION,
             "pid": self._pid,
             "boot": self._boot,
-            "lease": self.lease.until,
+            "leases": self.leases.untils(),
             "attempts": [each.full_entry() for each in self.attempts.values()],
         }
-        self._want(effects.Greet(event.connection, entry))
+        self._want(effects.Greet(event.connection, greeting))
 
     def _start(self, event: events.Start, now: float) -> None:
         known = self.attempts.get(event.spec.id)
         if known is not None:
             self._answer_with_state(event.connection, known)
-        elif self.lease.over:
+        elif self.leases.is_over(event.spec.id):
             self._custody.refuse(event.spec, CUT_OFF)
         else:
             self._custody.take(event.spec, event.after)
@@ -161,27 +162,24 @@ class KeeperCore:
             self._want(effects.Record({"e": "forgotten", "ids": gone}))
 
     def _set_lease(self, event: events.Lease, now: float) -> None:
-        self.lease.set(event.until)
-        entry = self.lease.entry()
-        self._want(effects.Record(entry))
-        self._want(effects.Reply(event.connection, {**entry, "e": "leased"}))
-        self._watch_lease()
-
-    def _watch_lease(self) -> None:
-        if self.lease.until is None:
-            self.timers.cancel("lease", "")
+        self.leases.set(event.cluster, event.until)
+        known = entry(event.cluster, event.until)
+        self._want(effects.Record(known))
+        self._want(effects.Reply(event.connection, {**known, "e": "leased"}))
+        if event.until is None:
+            self.timers.cancel("lease", event.cluster)
         else:
-            self.timers.set("lease", "", self.lease.until)
+            self.timers.set("lease", event.cluster, event.until)
 
-    def _cut_off(self, now: float) -> None:
-        """End every attempt by its own grace; what has ended is left to end.
+    def _cut_off(self, lease: Lease, now: float) -> None:
+        """End a cluster's attempts by their own grace; what has ended is left to end.
 
         The grace counts from the lease's end: who slept through it has had it.
         """
-        assert self.lease.until is not None
-        late_s = now - self.lease.until
+        late_s = now - lease.until
         for attempt in list(self.attempts.values()):
-            if attempt.state not in ("ended", "exited"):
+            ours = cluster_of(attempt.id) == lease.cluster
+            if ours and attempt.state not in ("ended", "exited"):
                 grace = max(0.0, attempt.grace - late_s)
                 wish = events.Stop(0, attempt.id, SIGTERM, grace, CUT_OFF)
                 self._custody.stop(attempt, wish, now)
@@ -192,20 +190,21 @@ class KeeperCore:
     def _attempt_or_error(self, connection: int, id: str) -> Attempt | None:
         attempt = self.attempts.get(id)
         if attempt is None:
-            entry = {"e": "error", "id": id, "message": f"no attempt `{id}`"}
-            self._want(effects.Reply(connection, entry))
+            problem = {"e": "error", "id": id, "message": f"no attempt `{id}`"}
+            self._want(effects.Reply(connection, problem))
         return attempt
 
     def _answer_with_state(self, connection: int, attempt: Attempt) -> None:
-        entry = attempt.full_entry()
-        entry["e"] = "started" if entry["state"] == "running" else entry["state"]
-        self._want(effects.Reply(connection, entry))
+        known = attempt.full_entry()
+        known["e"] = "started" if known["state"] == "running" else known["state"]
+        self._want(effects.Reply(connection, known))
 
     def _restored(self, event: events.Restored, now: float) -> None:
         self.timers.set("first daemon", "", now + FIRST_DAEMON_S)
         self._custody.restore(event.entries)
-        self.lease.restore(event.entries)
-        self._watch_lease()
+        self.leases.restore(event.entries)
+        for cluster, until in self.leases.untils().items():
+            self.timers.set("lease", cluster, until)
 
     def _tick(self, event: events.Tick, now: float) -> None:
         for purpose, id in self.timers.take_due(now):

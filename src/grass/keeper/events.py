@@ -106,9 +106,10 @@ class Forget(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """End every attempt at this time unless told otherwise; None: never."""
+    """End a cluster's attempts at this time unless told otherwise; None: never."""
 
     connection: int
+    cluster: str
     until: float | None
 
 

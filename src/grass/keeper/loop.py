@@ -124,7 +124,7 @@ class Loop:
             due = self._hold_until if due is None else min(due, self._hold_until)
         if due is None:
             return None
-        leased = self._core.lease.until is not None
+        leased = self._core.leases.watched and not self._core.empty
         longest = LONGEST_SLEEP_S if leased else _LONGEST_SLEEP_S
         return min(longest, max(0.0, due - boot_s()))
 

@@ -127,7 +127,8 @@ def _forget(message: events.Entry, connection: int) -> events.Forget:
 
 def _lease(message: events.Entry, connection: int) -> events.Lease:
     until = message["until"]
-    return events.Lease(connection, None if until is None else _seconds(until))
+    time = None if until is None else _seconds(until)
+    return events.Lease(connection, _text(message["cluster"]), time)
 
 
 def _hello(message: events.Entry, connection: int) -> events.Hello:

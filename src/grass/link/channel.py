@@ -23,5 +23,8 @@ class Link(Protocol[Out_contra, In]):
     def send(self, message: Out_contra) -> None:
         """Hand a message to the other side; never waits."""
 
-    def close(self) -> None:
-        """End the link for both sides; may be called twice."""
+    def close(self, refusal: str = "") -> None:
+        """End the link for both sides; may be called twice.
+
+        Where the other side is refused, it is told why if there is a way to.
+        """

@@ -44,7 +44,7 @@ LONGEST_PAUSE_S = 30.0
 LASTED_S = 10.0
 """After a connection that lasted so long, the pauses begin anew."""
 
-_POLICY_VIOLATION = 1008
+_POLICY_VIOLATION, _TOO_BIG = 1008, 1009
 _NEXT_STEP = "join it again: grass join HOST:PORT/PIN/CODE"
 
 
@@ -102,7 +102,7 @@ class Dialer:
         if self._greeted:
             self._end.send(message)
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         """Hang up and dial no more; may be called twice."""
         self._closed = True
         if self._dialling is not None:
@@ -175,7 +175,7 @@ class Dialer:
             beating.cancel()
             await _hang_up(websocket)
             self._pauses.connected(time.monotonic() - began)
-        if websocket.close_code in (REFUSED, _POLICY_VIOLATION):
+        if websocket.close_code in (REFUSED, _POLICY_VIOLATION, _TOO_BIG):
             said = one_line(websocket.close_reason)
             raise Refused(f"the broker at {place.address} refuses: {said}")
         return end.reason

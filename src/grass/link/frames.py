@@ -108,15 +108,18 @@ def pack(message: Message) -> bytes:
     return packed
 
 
-def join(packed: Iterable[bytes]) -> list[bytes]:
-    """Make frames of packed messages, in order, none of them too large."""
+def join(packed: Iterable[bytes], most: int = LARGEST_FRAME) -> list[bytes]:
+    """Make frames of packed messages, in order.
+
+    None is larger than `most`, unless a message alone is.
+    """
     frames: list[bytes] = []
     batch: list[bytes] = []
-    room = LARGEST_FRAME - _HEADER
+    room = most - _HEADER
     for one in packed:
-        if len(one) > room:
+        if batch and len(one) > room:
             frames.append(_frame(batch))
-            batch, room = [], LARGEST_FRAME - _HEADER
+            batch, room = [], most - _HEADER
         batch.append(one)
         room -= len(one)
     if batch:

@@ -88,6 +88,8 @@ class Hello(Message, tag="hello"):
     """Cut off for so long, the worker's keeper ends its attempts; None: never."""
     at: float = 0.0
     """When this was said, by the worker's own clock; `Welcome` repeats it."""
+    instance: str = ""
+    """Which of the homes this is that have the worker's id: a home may be copied."""
 
 
 class Returned(Message, tag="returned"):

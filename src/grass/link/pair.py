@@ -24,6 +24,8 @@ class LinkEnd(Generic[Out, In]):
         self._arrived: Callable[[list[In]], None] | None = None
         self._ended: Callable[[], None] | None = None
         self.closed = False
+        self.refusal = ""
+        """Why this side refused the other, if it did."""
 
     def listen(
         self, arrived: Callable[[list[In]], None], ended: Callable[[], None]
@@ -42,8 +44,9 @@ class LinkEnd(Generic[Out, In]):
         self._waiting.append(message)
         self._schedule()
 
-    def close(self) -> None:
+    def close(self, refusal: str = "") -> None:
         """End the link for both sides; may be called twice."""
+        self.refusal = refusal
         for end in (self, self._peer):
             if end is not None and not end.closed:
                 end.closed = True

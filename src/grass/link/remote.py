@@ -5,8 +5,9 @@ while a frame is on its way. Output waits in a lane of its own: a piece leaves o
 nothing else does, and the next only when the one before is on its way, so that neither
 a heartbeat nor a start ever stands behind more than one piece.
 
-What is unsent is bounded: a peer that does not read loses the link. (Output is not
-counted: there is no more of it than the other side asked for.) It is the owner of the
+A peer that does not read loses the link: when much is unsent and nothing of it leaves
+for a while. (Output is not counted: there is no more of it than the other side asked
+for.) It is the owner of the
 transport who closes that, once `run` is over, and who notices a silent peer.
 """
 
@@ -18,12 +19,16 @@ from typing import Any, Generic, TypeVar
 
 from grass.errors import ProtocolError
 from grass.link.frames import Decoder, join, pack
-from grass.link.messages import Message, OutputData
+from grass.link.messages import Exited, Message, OutputData, Start
 
 log = logging.getLogger(__name__)
 
 MOST_UNSENT = 32 * 1024 * 1024
-"""How many bytes may wait for a peer before it counts as too slow."""
+"""How many bytes may wait for a peer that takes none."""
+SLOW_S = 15.0
+"""With so many waiting, a peer must take a frame within this time."""
+USUAL_FRAME = 256 * 1024
+"""A frame of several messages is no larger, so that even a slow peer takes it soon."""
 REFUSED = 4003
 """The WebSocket's close code of a side that will not speak to this peer at all."""
 
@@ -51,6 +56,9 @@ class RemoteEnd(Generic[Out, In]):
         self._unsent: list[bytes] = []
         self._output: deque[bytes] = deque()
         self._unsent_bytes = 0
+        self._took_at = asyncio.get_running_loop().time()
+        """When the peer last took a frame, or had none to take."""
+        self._looking: asyncio.TimerHandle | None = None
         self._something = asyncio.Event()
         self._over = asyncio.Event()
         self._kept: list[In] = []
@@ -59,6 +67,8 @@ class RemoteEnd(Generic[Out, In]):
         self._told = False
         self.reason = ""
         """Why it ended, once it has."""
+        self.refusal = ""
+        """Why the other side is not spoken to, if it is not."""
         self.heard_at = asyncio.get_running_loop().time()
         """When the last frame came, by the event loop's clock."""
 
@@ -84,19 +94,30 @@ class RemoteEnd(Generic[Out, In]):
         except ProtocolError as error:
             # Ending the link would not help: the same message would end the next one.
             log.error("%s; it is left out", error)  # noqa: TRY400
+            if isinstance(message, Start):
+                asyncio.get_running_loop().call_soon(self._not_started, message, error)
             return
         if isinstance(message, OutputData):
             self._output.append(packed)
         else:
             self._unsent.append(packed)
             self._unsent_bytes += len(packed)
-            if self._unsent_bytes > MOST_UNSENT:
-                self.end(TOO_SLOW)
+            if self._unsent_bytes > MOST_UNSENT and self._looking is None:
+                self._look_again(SLOW_S)
         self._something.set()
 
-    def close(self) -> None:
+    def _not_started(self, message: Start, error: ProtocolError) -> None:
+        """Answer for the worker: an attempt that it never hears of has failed."""
+        reason = f"could not start: {error}"
+        answer: Any = Exited(message.attempt, 0, reason=reason)
+        if not self.closed:
+            self.hand_over([answer])
+
+    def close(self, refusal: str = "") -> None:
         """End the link; may be called twice."""
-        self.end(HERE)
+        if refusal and not self.closed:
+            self.refusal = refusal
+        self.end(refusal or HERE)
 
     def end(self, reason: str) -> None:
         """End the link and say why; the first reason counts."""
@@ -105,6 +126,23 @@ class RemoteEnd(Generic[Out, In]):
             self._unsent.clear()
             self._output.clear()
             self._over.set()
+            if self._looking is not None:
+                self._looking.cancel()
+
+    def _look_again(self, delay_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._looking = loop.call_later(delay_s, self._look)
+
+    def _look(self) -> None:
+        """End the link if the peer has taken nothing of too much for too long."""
+        self._looking = None
+        if self.closed or self._unsent_bytes <= MOST_UNSENT:
+            return
+        left_s = self._took_at + SLOW_S - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            self.end(TOO_SLOW)
+        else:
+            self._look_again(left_s)
 
     async def run(self) -> None:
         """Read and write until the link ends, then tell the owner."""
@@ -133,13 +171,14 @@ class RemoteEnd(Generic[Out, In]):
         except OSError as error:
             self.end(f"the connection broke: {error}")
         except ProtocolError as error:
-            self.end(str(error))
+            self.close(str(error))
 
     async def _write(self) -> None:
         try:
             while True:
                 await self._something.wait()
                 self._something.clear()
+                self._took_at = asyncio.get_running_loop().time()
                 await self._write_all()
         except OSError as error:
             self.end(f"the connection broke: {error}")
@@ -148,12 +187,16 @@ class RemoteEnd(Generic[Out, In]):
         while self._unsent or self._output:
             if self._unsent:
                 batch, self._unsent = self._unsent, []
-                for frame in join(batch):
-                    await self._transport_send(frame)
+                for frame in join(batch, USUAL_FRAME):
+                    await self._give(frame)
                 self._unsent_bytes -= sum(map(len, batch))
             else:
                 (piece,) = join([self._output.popleft()])
-                await self._transport_send(piece)
+                await self._give(piece)
+
+    async def _give(self, frame: bytes) -> None:
+        await self._transport_send(frame)
+        self._took_at = asyncio.get_running_loop().time()
 
     def hand_over(self, batch: list[In]) -> None:
         """Give the owner messages, as those that came are given."""
@@ -167,7 +210,7 @@ class RemoteEnd(Generic[Out, In]):
         try:
             self._arrived(batch)
         except ProtocolError as error:
-            self.end(str(error))
+            self.close(str(error))
         except Exception:
             # The next connection settles what this batch left undone.
             log.exception("a defect of grass; ending this link")

@@ -8,12 +8,15 @@ good for nothing else; it is written without its name.
 import hashlib
 import hmac
 import re
+from collections.abc import Iterator
+from itertools import count
 
 import msgspec
 
 from grass.errors import UsageError
 
 LONGEST_NAME = 63
+HASH_BYTES = 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -24,7 +27,11 @@ class Token(msgspec.Struct):
     name: str
     role: str
     hash: bytes
-    """SHA-256 of the secret; the secret is random and long, so no salt is needed."""
+    """SHA-256 of the secret; the secret is random and long, so no salt is needed.
+
+    Behind it stands that of the former secret, until the renewed one is used: a reply
+    that is lost must not lock its machine out.
+    """
     created_at: int
     created_by: str
     expires_at: int | None = None
@@ -39,7 +46,13 @@ class Token(msgspec.Struct):
 
     def fits(self, hashed: bytes) -> bool:
         """Compare with a secret's hash, in a time that tells nothing."""
-        return hmac.compare_digest(self.hash, hashed)
+        newest = hmac.compare_digest(self.hash[:HASH_BYTES], hashed)
+        return newest | hmac.compare_digest(self.hash[HASH_BYTES:], hashed)
+
+    def ends_former(self, hashed: bytes) -> bool:
+        """Tell whether a former secret counts no more once this one was used."""
+        newest, former = self.hash[:HASH_BYTES], self.hash[HASH_BYTES:]
+        return bool(former) and hmac.compare_digest(newest, hashed)
 
 
 def hash_of(secret: str) -> bytes:
@@ -71,6 +84,14 @@ def check_token_name(name: str) -> str:
             f"use letters, digits, `_` and `-`, at most {LONGEST_NAME}",
         )
     return name
+
+
+def numbered(wanted: str) -> Iterator[str]:
+    """Give a name and those like it: `laptop`, `laptop-2`, `laptop-3`."""
+    yield wanted
+    for number in count(2):
+        ending = f"-{number}"
+        yield wanted[: LONGEST_NAME - len(ending)] + ending
 
 
 def token_name(machine: str) -> str:

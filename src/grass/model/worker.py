@@ -8,6 +8,7 @@ from grass.errors import UsageError
 from grass.model.resources import Capacity
 
 LONGEST_LABEL = 64
+_ID = re.compile(r"[0-9a-f]{16}")
 _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 
@@ -44,10 +45,33 @@ class Worker(msgspec.Struct):
     """Where it called from; None: it lives in the broker's own daemon."""
     heard_at: int | None = None
     """When it was last heard of."""
+    instance: str = ""
+    """Which home it called from: several have its id where one was copied."""
+    apart: dict[str, list[str]] = {}
+    """Attempts that another such home has, by its instance."""
+
+    def is_apart(self, attempt: str) -> bool:
+        """Tell whether another home than the one that called last has an attempt."""
+        return bool(self.apart) and any(attempt in one for one in self.apart.values())
 
     def found_capacity(self) -> Capacity:
         """Give the found units as plain amounts."""
         return capacity_of(self.found)
+
+
+def is_worker_id(text: str) -> bool:
+    """Tell whether this is a worker's id; no worker's name looks like one."""
+    return _ID.fullmatch(text) is not None
+
+
+def check_worker_id(text: str) -> str:
+    """Refuse what cannot be the id of a worker on another machine."""
+    if not is_worker_id(text):
+        raise UsageError(
+            "a worker's id is 16 hexadecimal digits",
+            "remove `worker-id` from that machine's state directory",
+        )
+    return text
 
 
 def capacity_of(found: Found) -> Capacity:

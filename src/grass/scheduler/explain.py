@@ -4,6 +4,7 @@ Reads, never changes. The answer is about the worker that is nearest to meeting 
 request: what the job needs of each kind it lacks, what is free, who holds the rest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from grass.model.amounts import decimal_text
@@ -46,6 +47,8 @@ class Explanation:
     limiter_full: tuple[int, int] | None
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
+    choices: int
+    """How many workers are eligible."""
     impossible: str | None
     """Why no worker that is here could run it, even when empty."""
     away: tuple[str, ...]
@@ -66,6 +69,17 @@ class Explanation:
 
     def __str__(self) -> str:
         """Say in one short line why the job waits."""
+        return self.told(str)
+
+    def told(self, name: Callable[[str], str]) -> str:
+        """Say it with the names that people give workers."""
+        shut = self.gate()
+        if shut is not None:
+            return shut
+        return self._nobody() if self.worker is None else self._shortage(name)
+
+    def gate(self) -> str | None:
+        """Say what is paused or full; None: nothing that concerns the job."""
         if self.paused:
             return "everything is paused"
         if self.queue_paused:
@@ -76,7 +90,7 @@ class Explanation:
             )
         if self.limiter_full is not None:
             return "{} of at most {} of its array run".format(*self.limiter_full)
-        return self._shortage() if self.worker is not None else self._nobody()
+        return None
 
     def _nobody(self) -> str:
         if self.away:
@@ -84,13 +98,16 @@ class Explanation:
         nobody = f"no worker of queue `{self.queue}` can run it at present"
         return f"{nobody}: {self.impossible}" if self.impossible else nobody
 
-    def _shortage(self) -> str:
+    def _shortage(self, name: Callable[[str], str]) -> str:
         text = "; ".join(map(str, self.needs))
         if self.together:
             asked = [f"{n.kind} {decimal_text(n.asked)}" for n in self.together]
             text = f"needs {' and '.join(asked)} on the same unit"
+        if text and self.choices > 1 and self.worker is not None:
+            # The others are further from it, and each has numbers of its own.
+            text += f" on `{name(self.worker)}`"
         if self.claimed_on is not None:
-            return f"{text}; units of `{self.claimed_on}` are kept for it"
+            return f"{text}; units of `{name(self.claimed_on)}` are kept for it"
         if self.held_for is not None:
             return f"{text or 'would fit'}; units are kept for job {self.held_for}"
         return text or "starts with the next decision"
@@ -117,6 +134,7 @@ def explain(
         queue_full=shape.queue.fullness(),
         limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
         worker=None if nearest is None else nearest.name,
+        choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
         away=() if nearest is not None else _away(dispatch, shape),
         needs=needs,
@@ -203,9 +221,10 @@ def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
 def _nearest(workers: list[Worker], shape: Shape, order: Order) -> Worker | None:
     asked = dict(shape.request)
 
-    def missing(worker: Worker) -> float:
+    def missing(worker: Worker) -> tuple[float, str]:
         short = shortage(worker, shape.key.queue, shape.request, order)
-        return sum(amount / asked[kind] for kind, amount in short.items())
+        # Of two that are as near it is always the same one.
+        return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
 
     return min(workers, key=missing, default=None)
 

@@ -108,6 +108,9 @@ class Store(Protocol):
     def finished_before(self, at: int, limit: int) -> list[int]:
         """Give jobs that ended before a time, the oldest first."""
 
+    def call(self, key: str) -> Call | None:
+        """Tell what an idempotency key was answered with, if it is known."""
+
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
 

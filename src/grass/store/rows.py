@@ -19,6 +19,8 @@ from grass.model.worker import Found, Unit, Worker
 Row = tuple[Any, ...]
 
 _encode = msgspec.json.Encoder().encode
+_decode = json.JSONDecoder().raw_decode
+_STATES = {state.value: state for state in JobState}
 
 
 def json_text(value: object) -> str:
@@ -62,8 +64,10 @@ def job_row(job: Job) -> Row:
 
 def job_from(row: Row) -> Job:
     """Read a job as `save_job` wrote it."""
-    words = tuple(json.loads(row[2]))
-    state = JobState(row[9])
+    # A long queue is read back whole: what `loads` and `JobState` do beside the work
+    # would be half of it.
+    words = tuple(_decode(row[2])[0])
+    state = _STATES[row[9]]
     shell, met = bool(row[3]), bool(row[-1])
     fields = (*row[:2], words, shell, *row[4:9], state, *row[10:-1], met)
     return Job(*fields)
@@ -152,6 +156,8 @@ def worker_row(worker: Worker) -> Row:
         worker.resting,
         worker.address,
         worker.heard_at,
+        worker.instance,
+        json_text(worker.apart),
     )
 
 
@@ -161,7 +167,7 @@ def worker_from(row: Row) -> Worker:
     added = msgspec.json.decode(row[4], type=dict[str, dict[str, int]])
     drained = msgspec.json.decode(row[5], type=dict[str, list[str]])
     id, name, boot = row[:3]
-    labels, lease_s, resting, address, heard_at = row[6:]
+    labels, lease_s, resting, address, heard_at, instance, apart = row[6:]
     return Worker(
         id,
         name,
@@ -175,6 +181,8 @@ def worker_from(row: Row) -> Worker:
         resting=bool(resting),
         address=address,
         heard_at=heard_at,
+        instance=instance,
+        apart=json.loads(apart),
     )
 
 

@@ -97,6 +97,12 @@ class SqliteStore:
             lambda db: [row[0] for row in db.execute(statement, (at, limit))]
         )
 
+    def call(self, key: str) -> Call | None:
+        """Tell what an idempotency key was answered with, if it is known."""
+        statement = self._sql["find_call"]
+        row = self._read(lambda db: db.execute(statement, (key,)).fetchone())
+        return None if row is None else Call(*row)
+
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
         statement = self._sql["read_envs"]

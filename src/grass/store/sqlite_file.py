@@ -10,7 +10,7 @@ from grass.store import queries
 from grass.store.statements import migrations
 
 SCHEMA_VERSION = 3
-CACHE_KIB = 4096
+CACHE_KIB = 1024
 LOG_BYTES = 1100 * 4096
 """A little more than the 1,000 pages after which SQLite starts the log anew."""
 
@@ -76,7 +76,7 @@ def opened_for_reading(path: Path) -> sqlite3.Connection:
         address, uri=True, isolation_level=None, check_same_thread=False
     )
     db.execute("PRAGMA query_only = ON")
-    db.execute("PRAGMA cache_size = -2048")
+    db.execute("PRAGMA cache_size = -512")
     queries.add_functions(db)
     return db
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from grass.errors import Untrusted
 
+_INTEGER = 0x02
 _SEQUENCE = 0x30
 _VERSION = 0xA0
 _UTC_TIME = 0x17
@@ -50,7 +51,12 @@ def _fields(certificate_der: bytes) -> list[_Element]:
     if certificate.tag != _SEQUENCE or body.tag != _SEQUENCE:
         raise _unreadable()
     first = _element(body.content, 0)
-    return _elements(body.content, 6, len(first.whole) * (first.tag == _VERSION))
+    begin = len(first.whole) if first.tag == _VERSION else 0
+    fields = _elements(body.content, 6, begin)
+    tags = fields[0].tag, fields[3].tag, fields[5].tag
+    if tags != (_INTEGER, _SEQUENCE, _SEQUENCE):
+        raise _unreadable()
+    return fields
 
 
 def _elements(data: bytes, count: int, offset: int = 0) -> list[_Element]:
@@ -71,6 +77,10 @@ def _element(data: bytes, offset: int) -> _Element:
     begin = offset + 2
     if length & 0x80:
         octets = length & 0x7F
+        if not octets:
+            # A length that is left open is not DER: where the piece ends would be a
+            # matter of opinion.
+            raise _unreadable()
         length = int.from_bytes(data[begin : begin + octets], "big")
         begin += octets
     end = begin + length

@@ -63,11 +63,14 @@ class WorkerCore:
         *,
         labels: tuple[str, ...] = (),
         lease_s: float | None = None,
+        instance: str = "",
     ) -> None:
         """Begin without a keeper.
 
         With a lease the keeper ends every attempt after so long without the broker.
+        `instance` tells this home from copies of it.
         """
+        self._instance = instance
         self.worker = worker
         self.now_s = 0.0
         """The time since boot, as the shell last told it."""
@@ -82,6 +85,8 @@ class WorkerCore:
         self._heirs: dict[str, str] = {}
         """Who takes over whose units."""
         self._keeper_ready = False
+        self._promise: tuple[str, float] | None = None
+        """What the last hello promised, and whom."""
         self._hello_waits = False
         """Whether a hello is due as soon as the keeper has confirmed its lease."""
         self._effects = Effects()
@@ -116,10 +121,16 @@ class WorkerCore:
             case Resync():
                 self._say_hello()
             case Welcome() | Heard():
-                verbs = self._lease.answered(message)
-                self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
+                self._answered(message)
             case _:
                 pass
+
+    def _answered(self, message: Welcome | Heard) -> None:
+        verbs = self._lease.answered(message)
+        self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
+        if self._lease.promise != self._promise:
+            # Only now it is known whom a lease can be promised to.
+            self._say_hello()
 
     def keeper_lost(self) -> None:
         """The keeper is gone; its successor will tell what became of the attempts."""
@@ -345,6 +356,7 @@ class WorkerCore:
             self._effects.to_keeper.extend(verbs)
             return
         held = self._attempts.items()
+        self._promise = self._lease.promise
         self._effects.to_broker.append(
             Hello(
                 worker=self.worker,
@@ -355,7 +367,8 @@ class WorkerCore:
                 exited=[one.exited for _, one in held if one.exited],
                 started=[one.started for _, one in held if one.exited and one.started],
                 labels=self._labels,
-                lease_s=self._lease.promised_s,
+                lease_s=None if self._promise is None else self._promise[1],
                 at=self.now_s,
+                instance=self._instance,
             )
         )

@@ -7,6 +7,7 @@ and never on the event loop. Removing is limited to the worker's own output fold
 import asyncio
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutpu
 from grass.worker.inotify import FileWatcher
 
 LARGEST_PIECE = 1 << 20
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 Begin = Callable[[Coroutine[Any, Any, None]], object]
 """Starts a task that somebody waits for: a task group's `create_task`."""
@@ -98,14 +100,18 @@ class OutputFiles:
 
 def _piece(question: ReadOutput) -> bytes | None:
     try:
-        descriptor = os.open(question.path, os.O_RDONLY | os.O_CLOEXEC)
+        # A pipe or a device is not even opened: that may wait, or do something.
+        if not stat.S_ISREG(os.stat(question.path).st_mode):
+            return b""
+        descriptor = os.open(question.path, _READING)
     except OSError:
         return None
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return b""
         length = min(question.length, LARGEST_PIECE)
         return os.pread(descriptor, length, question.offset)
     except OSError:
-        # A pipe or terminal cannot be read again from an offset: nothing to show.
         return b""
     finally:
         os.close(descriptor)

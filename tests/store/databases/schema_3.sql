@@ -99,7 +99,7 @@ INSERT INTO "events" VALUES(39,1037000000,'uid:1000','enqueued',15,NULL,'{"last"
 INSERT INTO "events" VALUES(40,1038000000,'uid:1000','enqueued',16,NULL,'{"last":16}');
 INSERT INTO "events" VALUES(41,1039000000,'uid:1000','enqueued',17,NULL,'{"last":19}');
 INSERT INTO "events" VALUES(42,1040000000,'uid:1000','token-created',NULL,NULL,'{"name":"code","role":"machine","code":true}');
-INSERT INTO "events" VALUES(43,1041000000,'token:laptop','machine-joined',NULL,NULL,'{"name":"laptop","worker":"worker-2","role":"machine","code":"code"}');
+INSERT INTO "events" VALUES(43,1041000000,'token:laptop','machine-joined',NULL,NULL,'{"name":"laptop","worker":"00000000000000b2","role":"machine","code":"code"}');
 INSERT INTO "events" VALUES(44,1042000000,'uid:1000','token-created',NULL,NULL,'{"name":"page","role":"read","code":false}');
 CREATE TABLE jobs (
     id INTEGER PRIMARY KEY,
@@ -151,7 +151,7 @@ CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO "meta" VALUES('cluster','41fe27ebd90e4fbf');
+INSERT INTO "meta" VALUES('cluster','dd4f479ef6da9480');
 INSERT INTO "meta" VALUES('last_job','19');
 INSERT INTO "meta" VALUES('paused','0');
 CREATE TABLE queues (
@@ -192,7 +192,7 @@ CREATE TABLE tokens (
     used_at INTEGER
 ) WITHOUT ROWID;
 INSERT INTO "tokens" VALUES('code','machine',X'CA978112CA1BBDCAFAC231B39A23DC4DA786EFF8147C4E72B9807785AFEE48BB',1040000000,'uid:1000',4639000000,1,NULL,1041000000);
-INSERT INTO "tokens" VALUES('laptop','machine',X'3E23E8160039594A33894F6564E1B1348BBD7A0088D42C4ACB73EEAED59C009D',1041000000,'uid:1000',NULL,0,'worker-2',NULL);
+INSERT INTO "tokens" VALUES('laptop','machine',X'3E23E8160039594A33894F6564E1B1348BBD7A0088D42C4ACB73EEAED59C009D',1041000000,'uid:1000',NULL,0,'00000000000000b2',NULL);
 INSERT INTO "tokens" VALUES('page','read',X'2E7D2C03A9507AE265ECF5B5356885A53393A2029D241394997265A1A25AEFC6',1042000000,'uid:1000',NULL,0,NULL,NULL);
 CREATE TABLE views (
     queue TEXT NOT NULL REFERENCES queues (name),
@@ -208,8 +208,8 @@ CREATE TABLE workers (
     boot TEXT NOT NULL,
     found TEXT NOT NULL,
     added TEXT NOT NULL
-, drained TEXT NOT NULL DEFAULT '{}', labels TEXT NOT NULL DEFAULT '[]', lease_s REAL, resting INTEGER NOT NULL DEFAULT 0, address TEXT, heard_at INTEGER) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('worker-1','desk','boot-1','{"cpu":{"0":{"amount":10000},"1":{"amount":10000},"2":{"amount":10000},"3":{"amount":10000}},"ram":{"0":{"amount":160000}},"gpu":{"0":{"amount":10000},"1":{"amount":10000}}}','{"printer":{"0":10000}}','{"cpu":["3"]}','[]',NULL,0,NULL,1001000000);
+, drained TEXT NOT NULL DEFAULT '{}', labels TEXT NOT NULL DEFAULT '[]', lease_s REAL, resting INTEGER NOT NULL DEFAULT 0, address TEXT, heard_at INTEGER, instance TEXT NOT NULL DEFAULT '', apart TEXT NOT NULL DEFAULT '{}') WITHOUT ROWID;
+INSERT INTO "workers" VALUES('worker-1','desk','boot-1','{"cpu":{"0":{"amount":10000},"1":{"amount":10000},"2":{"amount":10000},"3":{"amount":10000}},"ram":{"0":{"amount":160000}},"gpu":{"0":{"amount":10000},"1":{"amount":10000}}}','{"printer":{"0":10000}}','{"cpu":["3"]}','[]',NULL,0,NULL,1001000000,'','{}');
 CREATE INDEX jobs_unfinished ON jobs (state, priority DESC, id)
 WHERE state IN ('held', 'waiting', 'queued', 'running');
 CREATE INDEX jobs_finished ON jobs (finished_at) WHERE finished_at IS NOT NULL;

@@ -38,8 +38,9 @@ DELETE FROM views WHERE queue = ? AND worker = ?;
 
 -- name: save_worker
 INSERT INTO workers (
-    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
+    instance, apart
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot = excluded.boot,
@@ -50,7 +51,9 @@ ON CONFLICT (id) DO UPDATE SET
     lease_s = excluded.lease_s,
     resting = excluded.resting,
     address = excluded.address,
-    heard_at = excluded.heard_at;
+    heard_at = excluded.heard_at,
+    instance = excluded.instance,
+    apart = excluded.apart;
 
 -- name: remove_worker
 DELETE FROM workers WHERE id = ?;
@@ -139,6 +142,9 @@ ON CONFLICT (key) DO UPDATE SET
 -- name: expire_calls
 DELETE FROM calls WHERE at < ?;
 
+-- name: find_call
+SELECT key, actor, first_job, last_job, at FROM calls WHERE key = ?;
+
 -- name: load_calls
 SELECT key, actor, first_job, last_job, at FROM calls WHERE at >= ? ORDER BY at;
 
@@ -153,7 +159,8 @@ SELECT queue, worker, body FROM views;
 
 -- name: load_workers
 SELECT
-    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at
+    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
+    instance, apart
 FROM workers;
 
 -- name: load_unfinished_jobs
@@ -252,8 +259,10 @@ SELECT state, COUNT(*) FROM jobs AS j WHERE NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) GROUP BY state;
 
+-- SUM fails where a wrong number makes it too large; TOTAL never does.
+
 -- name: output_usage
-SELECT COALESCE(SUM(output_bytes), 0) FROM attempts;
+SELECT CAST(TOTAL(output_bytes) AS INTEGER) FROM attempts;
 
 -- name: read_jobs
 SELECT
@@ -281,7 +290,7 @@ SELECT j.id FROM jobs AS j WHERE ({where}) AND NOT EXISTS (
 ) ORDER BY j.id;
 
 -- name: usage_before
-SELECT COUNT(DISTINCT j.id), COALESCE(SUM(a.output_bytes), 0)
+SELECT COUNT(DISTINCT j.id), CAST(TOTAL(a.output_bytes) AS INTEGER)
 FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id
 WHERE j.finished_at < ? AND j.state NOT IN ('held', 'waiting', 'queued', 'running');
 

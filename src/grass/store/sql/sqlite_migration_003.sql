@@ -5,6 +5,8 @@ ALTER TABLE workers ADD COLUMN lease_s REAL;
 ALTER TABLE workers ADD COLUMN resting INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE workers ADD COLUMN address TEXT;
 ALTER TABLE workers ADD COLUMN heard_at INTEGER;
+ALTER TABLE workers ADD COLUMN instance TEXT NOT NULL DEFAULT '';
+ALTER TABLE workers ADD COLUMN apart TEXT NOT NULL DEFAULT '{}';
 
 -- Tokens, and codes that are exchanged for one. The secret itself is nowhere.
 CREATE TABLE tokens (

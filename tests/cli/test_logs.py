@@ -1,0 +1,113 @@
+"""`grass logs` of a job whose worker is unreachable."""
+
+from typing import Any
+
+import pytest
+
+from grass.cli.main import dispatch
+from grass.client import following
+
+from .conftest import Call, Called
+from .far_end import FarEnd, problem
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nGrass-Begin: 1:0\r\n\r\n"
+AWAY = problem(
+    "unreachable",
+    "worker `rack` is unreachable since 2026-01-02T03:04:05Z",
+    "the output of job 7 is there",
+)
+OUT_OF_SIGHT: dict[str, Any] = {
+    "id": 7,
+    "state": "running",
+    "worker": "rack",
+    "unreachable": True,
+    "unreachable_since": "2026-01-02T03:04:05Z",
+}
+IN_SIGHT = {**OUT_OF_SIGHT, "unreachable": False}
+FIRST = "GET /jobs/7/output?follow=1"
+AGAIN = "GET /jobs/7/output?follow=1&begin=1%3A0"
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is looked for more often, so that a test need not wait."""
+    monkeypatch.setattr(following, "LOOK_S", 0.01)
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    """Run a command within the test; output is written past Python's own stdout."""
+
+    def run(*words: str) -> Called:
+        return Called(dispatch(list(words)), *capfd.readouterr())
+
+    return run
+
+
+def test_one_line_says_which_worker_is_unreachable(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["GET /jobs/7/output"] = AWAY
+    assert call("logs", "7") == (
+        3,
+        "",
+        f"grass: {AWAY['detail']} (the output of job 7 is there)\n",
+    )
+
+
+def test_a_worker_that_goes_away_meanwhile_is_named_too(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /jobs/7/output"] = CHUNKED + b"2\r\nab\r\n"
+    far_end.answers["GET /jobs/7/output?tail=0"] = AWAY
+    far_end.cut_after = 1
+    code, out, err = call("logs", "7")
+    assert (code, out) == (3, "ab")
+    assert err.startswith("grass: worker `rack` is unreachable since ")
+
+
+def test_output_that_is_not_there_keeps_its_own_words(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /jobs/7/output"] = problem("not-found", "the file is gone")
+    assert call("logs", "7") == (4, "", "grass: the file is gone\n")
+
+
+def test_of_several_jobs_those_that_can_be_read_are(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
+    far_end.answers["GET /jobs/7/output"] = AWAY
+    far_end.answers["GET /jobs/8/output"] = CHUNKED + b"2\r\na\n\r\n0\r\n\r\n"
+    code, out, err = call("logs", "7", "8")
+    assert (code, out) == (3, "8 | a\n")
+    assert err.count("\n") == 1
+
+
+def test_following_says_for_whom_it_waits_and_goes_on(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /jobs/7"] = [
+        IN_SIGHT,  # The id is looked up first.
+        *(OUT_OF_SIGHT, OUT_OF_SIGHT, IN_SIGHT),
+    ]
+    far_end.answers[AGAIN] = [AWAY, CHUNKED + b"4\r\nabcd\r\n0\r\n\r\n"]
+
+    def cut_once(_body: object) -> bytes:
+        far_end.cut_after = 1
+        return CHUNKED + b"2\r\nab\r\n"
+
+    far_end.answers[FIRST] = cut_once
+    code, out, err = call("logs", "-f", "7")
+    assert (code, out) == (0, "abcd")
+    assert err.startswith("grass: worker `rack` is unreachable since 2026-01-02 ")
+    assert err.endswith("; job 7 is followed on when it is back\n")
+    assert err.count("\n") == 1
+
+
+def test_a_job_that_has_ended_out_of_reach_is_not_waited_for(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /jobs/7"] = {**IN_SIGHT, "state": "lost"}
+    far_end.answers[FIRST] = AWAY
+    code, out, err = call("logs", "-f", "7")
+    assert (code, out) == (3, "")
+    assert err.startswith("grass: worker `rack` is unreachable since ")
