@@ -40,8 +40,9 @@ def fleet(sizes: Sizes) -> Benchmark:
         [
             f"mean of {sizes.placement_turns:,} turns a round: an end and what follows",
             (
-                "with many shapes the cost grows with the workers: what one of them starts"
-                " moves a shape's head, and each of the others notices when it next looks"
+                "with many shapes the cost grows with the workers: what one of them"
+                " starts moves a shape's head, and each of the others notices when it"
+                " next looks"
             ),
         ],
     )
