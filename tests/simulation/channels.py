@@ -15,15 +15,18 @@ from tests.simulation.world import Host, Life
 
 T = TypeVar("T")
 
-FASTEST_US, SLOWEST_US = 20, 300
+SLOWEST_US = 300
 
 
 class Channel(Generic[T]):
     """One direction; what arrives, arrives on the reader's host."""
 
-    def __init__(self, host: Host, name: str, reader: Life) -> None:
+    def __init__(
+        self, host: Host, name: str, reader: Life, slowest_us: int = SLOWEST_US
+    ) -> None:
         """Carry messages to a reader; `listen` says how it takes them."""
         self.alive = True
+        self._slowest_us = slowest_us
         self._host = host
         self._name = name
         self._reader = reader
@@ -73,7 +76,7 @@ class Channel(Generic[T]):
         if not self.alive or (self._scheduled and (quiet or not self._quietly)):
             return
         self._scheduled, self._quietly = True, quiet
-        delay = self._host.between(FASTEST_US, SLOWEST_US)
+        delay = self._host.between(self._slowest_us // 15, self._slowest_us)
         if self._not_before:
             delay = max(delay, self._not_before - self._host.now)
         self._host.after(delay, self._name, self._deliver, self, quiet=quiet)
@@ -103,12 +106,17 @@ class Link:
     """Both directions between a worker and a broker."""
 
     def __init__(
-        self, broker: Life, broker_host: Host, worker: Life, worker_host: Host
+        self,
+        broker: Life,
+        broker_host: Host,
+        worker: Life,
+        worker_host: Host,
+        slowest_us: int,
     ) -> None:
         """Connect two ends that live."""
-        name = worker_host.name
-        to_broker = Channel[ToBroker](broker_host, f"link {name}>broker", broker)
-        to_worker = Channel[ToWorker](worker_host, "link>worker", worker)
+        name = f"link {worker_host.name}>broker"
+        to_broker = Channel[ToBroker](broker_host, name, broker, slowest_us)
+        to_worker = Channel[ToWorker](worker_host, "link>worker", worker, slowest_us)
         self.to_broker, self.to_worker = to_broker, to_worker
         self.on_given_up: Callable[[], None] = _nothing
         """Told when the broker gives it up by itself."""

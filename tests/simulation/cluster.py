@@ -74,7 +74,7 @@ class Cluster:
         broker = self.broker
         if broker is None or self.home.host.asleep:
             return None
-        link = Link(broker, self.home.host, worker, machine.host)
+        link = Link(broker, self.home.host, worker, machine.host, machine.slowest_us)
         address = None if machine is self.home else f"10.0.0.{machine.number}"
         if address is not None:
             self._enrol(broker, machine.id)

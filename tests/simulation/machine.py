@@ -22,6 +22,7 @@ UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
 LABELS: tuple[tuple[str, ...], ...] = ((), ("fast",), ("big", "fast"))
 NAMES = ("desk", "node", "node")
 """Two say the same of themselves."""
+LATENCIES_US = (300, 3 * MILLISECOND, 30 * MILLISECOND)
 LEASES_S = (6.0, 12.0)
 NO_STALL_US = 20 * SECOND
 
@@ -49,6 +50,8 @@ class Machine:
         self.labels = rng.choice(LABELS) if number > 1 else ()
         leased = number > 1 and rng.random() < 0.5
         self.lease_s = rng.choice(LEASES_S) if leased else None
+        self.slowest_us = rng.choice(LATENCIES_US) if number > 1 else LATENCIES_US[0]
+        """How long a message to the broker or back takes at most."""
         self.boots = 1
         self.records = RecordsFile()
         self.processes = Processes(self.host, auditor, world.chance(0.5))
@@ -136,11 +139,11 @@ class Machine:
             self.link = link
             if self.cuts_next_us:
                 lasts, self.cuts_next_us = self.cuts_next_us, 0
-                delay = self.world.between(100, 3 * MILLISECOND)
+                delay = self.world.between(0, 3 * self.slowest_us + 3 * MILLISECOND)
                 self.host.after(delay, "cut", lambda: self.cut_off(lasts))
             if self.flaps and self.world.chance(0.4):
                 # Cut again at once, while the worker's hello is under way.
-                delay = self.world.between(0, 400)
+                delay = self.world.between(0, 2 * self.slowest_us)
                 self.host.after(delay, "flaps", self.cut_link)
         return link
 

@@ -59,6 +59,11 @@ def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a worker promises a lease that its keeper does not have yet")
 def _promised_early(patch: pytest.MonkeyPatch) -> None:
+    def promise(self: worker_lease.Lease) -> tuple[str, float] | None:
+        length_s = self._length_s if self._can else None
+        return None if length_s is None else (self._cluster or "", length_s)
+
+    patch.setattr(worker_lease.Lease, "promise", property(promise))
     patch.setattr(worker_lease.Lease, "before_hello", lambda self, now_s: None)
 
 
