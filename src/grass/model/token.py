@@ -47,7 +47,9 @@ class Token(msgspec.Struct):
     def fits(self, hashed: bytes) -> bool:
         """Compare with a secret's hash, in a time that tells nothing."""
         newest = hmac.compare_digest(self.hash[:HASH_BYTES], hashed)
-        return newest | hmac.compare_digest(self.hash[HASH_BYTES:], hashed)
+        former = hmac.compare_digest(self.hash[HASH_BYTES:], hashed)
+        # Where there is no former secret, nothing must not fit nothing.
+        return len(hashed) == HASH_BYTES and (newest | former)
 
     def ends_former(self, hashed: bytes) -> bool:
         """Tell whether a former secret counts no more once this one was used."""
