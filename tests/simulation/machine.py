@@ -166,10 +166,7 @@ class Machine:
 
     def stall_keeper(self, lasts_us: int) -> None:
         """Let the keeper do nothing for a while, but not twice in a row."""
-        slept = self.world.now <= self.host.excused_until
-        if slept or self.host.asleep or self.host.now < self._stalls_again_at:
-            return
-        if self.keeper is not None:
+        if self.keeper is not None and self.host.now >= self._stalls_again_at:
             self.host.note("STALL keeper")
             # What it hears too late it may not have heard at all.
             self._auditor.apart(self.host)
