@@ -159,6 +159,15 @@ def test_an_attempt_of_ours_that_we_do_not_know_is_stopped_and_holds_its_units(
     assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == WHOLE
 
 
+def test_an_attempt_that_we_do_not_know_is_stopped_with_every_hello(
+    broker: Brokerage,
+) -> None:
+    stray = Report(broker.name(99, 1), {"cpu": {"0": WHOLE}}, running=True)
+    for _ in range(2):
+        broker.hello([stray])
+        assert [stop.attempt for stop in broker.said(Stop)] == [stray.attempt]
+
+
 def test_an_attempt_of_another_database_is_left_alone_and_holds_its_units(
     broker: Brokerage,
 ) -> None:

@@ -47,6 +47,22 @@ def test_events_go_to_every_connection_that_said_hello(
     assert daemon.expect("exited")["id"] == other.expect("exited")["id"] == "a"
 
 
+def test_what_a_dead_daemon_still_asked_for_is_in_the_hello_of_the_next(
+    daemon: Daemon,
+) -> None:
+    os.kill(daemon.keeper, signal.SIGSTOP)
+    for number in range(5):
+        daemon.start(f"a{number}", "true")
+    daemon.close()
+    successor = connect(str(daemon.directory))
+    successor.sendall(b'{"v":"hello"}\n')
+    os.kill(daemon.keeper, signal.SIGCONT)
+    with successor, successor.makefile("rb") as lines:
+        hello = json.loads(lines.readline())
+    known = {short_id(each["id"]) for each in hello["attempts"]}
+    assert known == {f"a{number}" for number in range(5)}
+
+
 def test_known_id_is_answered_and_never_started_twice(daemon: Daemon) -> None:
     daemon.start("a", "sh", "-c", "echo once; sleep 100")
     first = daemon.expect("started")

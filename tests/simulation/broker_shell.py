@@ -77,6 +77,11 @@ class SimBroker:
         return self.rounds.core.state
 
     @property
+    def turning(self) -> bool:
+        """Whether a round is under way or due."""
+        return self._turning
+
+    @property
     def settled(self) -> bool:
         """Whether everything it knows is committed."""
         return not self._turning and self.rounds.idle and not self.state.changes

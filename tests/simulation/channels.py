@@ -88,12 +88,16 @@ class Channel(Generic[T]):
         if self._not_before > self._host.now:
             self._schedule()
             return
+        self.arrive()
+        if self._closing:
+            self._tell_end()
+
+    def arrive(self) -> None:
+        """Let all arrive that was sent, before anything that comes another way."""
         batch = list(self._waiting)
         self._waiting.clear()
         if batch:
             self._arrived(batch)
-        if self._closing:
-            self._tell_end()
 
     def _tell_end(self) -> None:
         # Taking the last messages may have been the reader's own end.

@@ -76,17 +76,22 @@ class Cluster:
             return None
         link = Link(broker, self.home.host, worker, machine.host, machine.slowest_us)
         address = None if machine is self.home else f"10.0.0.{machine.number}"
-        if address is not None:
-            self._enrol(broker, machine.id)
+        if address is not None and not self._enrolled(broker, machine.id):
+            return None
         broker.serve(link, machine.id, address)
         return link
 
-    def _enrol(self, broker: SimBroker, worker: str) -> None:
+    def _enrolled(self, broker: SimBroker, worker: str) -> bool:
         """Have a machine join, if it has not or was forgotten since."""
-        if all(token.worker != worker for token in broker.state.tokens.values()):
-            token = Token(worker, "worker", b"", 0, "me", worker=worker)
-            self.disk.tokens[worker] = token
-            broker.state.tokens[worker] = copy(token)
+        if any(token.worker == worker for token in broker.state.tokens.values()):
+            return True
+        if broker.turning:
+            # That it was forgotten may not be on the disk yet.
+            return False
+        token = Token(worker, "worker", b"", 0, "me", worker=worker)
+        self.disk.tokens[worker] = token
+        broker.state.tokens[worker] = copy(token)
+        return True
 
     def kill_daemon(self) -> None:
         """Kill broker and home worker at once; another daemon comes up."""

@@ -36,6 +36,10 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     # nothing more.
     for machine in cluster.machines:
         machine.rest()
+    # A renewal may be under way to a keeper still.
+    world.run(world.now + SECOND)
+    for machine in cluster.machines:
+        machine.drop_leases()
     _wake_suspended(cluster, clients)
     if world.chance(0.5):
         held = [job.id for job in unfinished(cluster) if job.state is JobState.HELD]

@@ -107,7 +107,9 @@ class SimKeeper:
     # Who calls.
 
     def connect(self, line: Line) -> None:
-        """Take a connection in."""
+        """Take a connection in, after all that was said on the others before."""
+        for earlier in self._lines.values():
+            earlier.to_keeper.arrive()
         self._lines[line.number] = line
         line.to_keeper.listen(
             lambda batch: self._received(line, batch), lambda: self._hung_up(line)

@@ -28,6 +28,7 @@ class LinkFaults:
             "cut, keeper stalls": self._cut_off_and_stall,
             "cut, broker killed": self._cut_off_and_kill,
             "slept for long": self._sleep,
+            "slept with a start": self._sleep_with_start,
             "keeper stalls": self._stall,
             "policy changed": self._change_policy,
             "policy, then cut": self._change_policy_and_cut,
@@ -41,6 +42,7 @@ class LinkFaults:
             "cut for long",
             "cut, keeper stalls",
             "slept for long",
+            "slept with a start",
             "policy, then cut",
         ]
 
@@ -56,6 +58,11 @@ class LinkFaults:
     def _sleep(self) -> None:
         lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
         self._cluster.suspend(self._some(), lasts)
+
+    def _sleep_with_start(self) -> None:
+        """Let the keeper hear of the next start when nobody waits for it any more."""
+        lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
+        self._some().sleeps_next_us = lasts
 
     def _cut_off_and_kill(self) -> None:
         self._cut_off()

@@ -33,6 +33,9 @@ class Network(Protocol):
     def find_broker(self, machine: "Machine", worker: SimWorker) -> Link | None:
         """Connect a worker to the broker, if one can be reached."""
 
+    def suspend(self, machine: "Machine", lasts_us: int) -> None:
+        """Put a machine to sleep for a while."""
+
 
 class Machine:
     """One machine with all that lives on it, but for the broker."""
@@ -64,6 +67,8 @@ class Machine:
         """Until when nobody can be reached from here."""
         self.cuts_next_us = 0
         """For how long the next link is cut while the worker's hello is under way."""
+        self.sleeps_next_us = 0
+        """For how long it sleeps when the next start is under way to its keeper."""
         self._network = network
         self._auditor = auditor
         self._lines = 0
@@ -147,6 +152,13 @@ class Machine:
                 self.host.after(delay, "flaps", self.cut_link)
         return link
 
+    def start_sent(self) -> None:
+        """Fall asleep, if that was drawn, before the keeper hears of the start."""
+        if self.sleeps_next_us:
+            lasts, self.sleeps_next_us = self.sleeps_next_us, 0
+            asleep = lambda: self._network.suspend(self, lasts)  # noqa: E731
+            self.world.elsewhere.after(0, "sleeps", asleep)
+
     # Going down.
 
     def kill_worker(self) -> None:
@@ -166,7 +178,10 @@ class Machine:
 
     def stall_keeper(self, lasts_us: int) -> None:
         """Let the keeper do nothing for a while, but not twice in a row."""
-        if self.keeper is not None and self.host.now >= self._stalls_again_at:
+        slept = self.world.now <= self.host.excused_until
+        if slept or self.host.asleep or self.host.now < self._stalls_again_at:
+            return
+        if self.keeper is not None:
             self.host.note("STALL keeper")
             # What it hears too late it may not have heard at all.
             self._auditor.apart(self.host)
@@ -230,16 +245,19 @@ class Machine:
     def heal(self) -> None:
         """Let nothing go wrong here any more."""
         self.flaps = self.records.full = False
-        self.cut_off_until = self.cuts_next_us = 0
+        self.cut_off_until = self.cuts_next_us = self.sleeps_next_us = 0
         for one in (self.worker, self.keeper):
             if one is not None:
                 one.dies_in = 0
 
     def rest(self) -> None:
-        """Beat no more, and have no lease: nobody is cut off from here on."""
+        """Beat no more, and ask for no lease."""
         if self.worker is not None:
             self.worker.beats = False
             self.worker.core._lease._length_s = None
+
+    def drop_leases(self) -> None:
+        """Have no lease: nobody is cut off from here on."""
         if self.keeper is not None:
             for cluster in self.keeper.core.leases.untils():
                 self.keeper.core.leases.set(cluster, None)

@@ -40,7 +40,7 @@ def _print(seeds: int, events: int, faults: Counter[str], took_s: float) -> None
     _say(f"events a second  {events / took_s:,.0f}")
     _say(f"faults           {faults.total():,}")
     for kind, count in sorted(faults.items()):
-        _say(f"  {kind:<15}{count:,}")
+        _say(f"  {kind:<22} {count:,}")
 
 
 def _say(text: str) -> None:

@@ -55,6 +55,9 @@ class Surrounding(Protocol):
     def start_keeper(self) -> None:
         """Start a keeper, unless one runs."""
 
+    def start_sent(self) -> None:
+        """Hear that a start is under way to the keeper."""
+
 
 class SimWorker:
     """One worker's life."""
@@ -182,6 +185,8 @@ class SimWorker:
         if self._keeper is not None:
             for verb in effects.to_keeper:
                 self._keeper.to_keeper.send(verb)
+            if any(verb["v"] == "start" for verb in effects.to_keeper):
+                self._around.start_sent()
         self.crash_point()
         for message in effects.to_broker:
             self.say(message)

@@ -145,10 +145,10 @@ def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
 
 
 def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
-    if (worker, report.attempt) in state.foreign:
-        return
-    held = _clipped(report.allocation, state.scheduler.free(worker))
-    state.hold_foreign(worker, report.attempt, held)
+    if (worker, report.attempt) not in state.foreign:
+        held = _clipped(report.allocation, state.scheduler.free(worker))
+        state.hold_foreign(worker, report.attempt, held)
+    # Said with every hello: the stop that came before may never have arrived.
     if attempt_id(report.attempt).cluster == state.cluster:
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
         state.send(worker, stop)

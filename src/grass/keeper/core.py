@@ -60,11 +60,10 @@ class KeeperCore:
 
     def step(self, event: events.Event, now: float) -> list[effects.Effect]:
         """Take one event and return what is to be done about it."""
-        # Before anything else: nothing starts because a timer came late. Only a word
-        # of the broker that waited while this process had no time to run goes first.
-        if not isinstance(event, events.Lease):
-            for lease in self.leases.run_out(now):
-                self._cut_off(lease, now)
+        # Before anything else: nothing starts because a timer came late, and a lease
+        # that is renewed too late does not save what the broker has given up by then.
+        for lease in self.leases.run_out(now):
+            self._cut_off(lease, now)
         self._handlers[type(event)](event, now)
         if self._asked_to_leave or not self._connections:
             self._consider_leaving(now)
