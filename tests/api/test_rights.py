@@ -253,6 +253,7 @@ def test_a_machine_changes_its_own_views_and_units(tmp_path: Path, role: str) ->
 OTHERS: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/capacity/add", {"capacity": "{printer:1}", "worker": "other"}),
     ("POST", "/drain", {"unit": "cpu:0", "worker": "other"}),
+    ("POST", "/drain", {"unit": "cpu:0", "worker": "nobody"}),
     ("POST", "/resume", {"unit": "cpu:0", "worker": "other"}),
     ("POST", "/capacity/remove", {"unit": "cpu:0", "worker": "other"}),
     ("POST", "/resume", {}),

@@ -1,19 +1,17 @@
 """Commands that look, beside a real daemon."""
 
-import fcntl
 import json
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.screen import Screen
 
 from .conftest import Grass
 
@@ -25,49 +23,6 @@ GRASS = [sys.executable, "-m", "grass"]
 def document(ran: subprocess.CompletedProcess[str]) -> Any:
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
-
-
-class Screen:
-    """A command on a terminal of 80 by 24, read until something shows."""
-
-    def __init__(self, words: list[str], surroundings: dict[str, str]) -> None:
-        self._end, far_end = pty.openpty()
-        size = struct.pack("HHHH", 24, 80, 0, 0)
-        fcntl.ioctl(far_end, termios.TIOCSWINSZ, size)
-        self.process = subprocess.Popen(
-            [*GRASS, *words],
-            env={**surroundings, "TERM": "xterm"},
-            stdin=far_end,
-            stdout=far_end,
-            stderr=far_end,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
-        )
-        os.close(far_end)
-        self.seen = ""
-
-    def until(self, text: str) -> None:
-        """Read on until a text has shown."""
-        while text not in self.seen:
-            self.seen += os.read(self._end, 65536).decode(errors="replace")
-
-    def interrupt(self) -> int:
-        """Press Ctrl-C, and return the exit code."""
-        os.write(self._end, b"\x03")
-        return self.ended()
-
-    def ended(self) -> int:
-        """Read to the end, and return the exit code."""
-        while True:
-            try:
-                piece = os.read(self._end, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            self.seen += piece.decode(errors="replace")
-        os.close(self._end)
-        return self.process.wait()
 
 
 @pytest.fixture
@@ -254,7 +209,7 @@ def test_a_watched_view_is_printed_anew_in_a_pipe(
 def test_a_watched_view_is_redrawn_on_a_terminal_and_leaves_it_as_it_was(
     running: Grass, surroundings: dict[str, str]
 ) -> None:
-    screen = Screen(["show", "--watch"], surroundings)
+    screen = Screen([*GRASS, "show", "--watch"], surroundings)
     screen.until("no jobs yet")
     running("enqueue", "--name", "shows-up", "--", "true")
     screen.until("1 succeeded")
@@ -270,7 +225,7 @@ def test_wait_shows_how_far_things_are_on_a_terminal_alone(
     running("enqueue", "--require", "{}", f"read x < {gate}")
     running("enqueue", "--require", "{}", "--", "true")
     running("wait", "2")
-    screen = Screen(["wait", "1-2"], surroundings)
+    screen = Screen([*GRASS, "wait", "1-2"], surroundings)
     screen.until("1 of 2 jobs done, 1 running, 0 waiting")
     gate.write_text("\n")
     assert screen.ended() == 0

@@ -7,6 +7,7 @@ import pytest
 
 from grass.cli.events import line
 from grass.cli.prefixing import JsonLines, Prefixed, prefix
+from grass.cli.progress import UNREACHABLE
 from grass.cli.progress import line as progress_line
 
 LOCK = threading.Lock()
@@ -79,3 +80,10 @@ def test_the_line_of_wait_counts() -> None:
     expected = "2 of 5 jobs done (1 failed), 1 running, 2 waiting"
     assert progress_line(states) == expected
     assert progress_line({7: "queued"}) == "job 7 is queued"
+
+
+def test_the_line_of_wait_tells_whose_worker_is_unreachable() -> None:
+    states = {1: "running", 2: UNREACHABLE, 3: "succeeded"}
+    expected = "1 of 3 jobs done, 2 running (1 unreachable), 0 waiting"
+    assert progress_line(states) == expected
+    assert progress_line({2: UNREACHABLE}) == f"job 2 is {UNREACHABLE}"

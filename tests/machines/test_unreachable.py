@@ -10,6 +10,7 @@ from tests.machines.cluster import Cluster
 from tests.support.fifo import Fifo
 from tests.support.homes import PATIENCE_S
 from tests.support.lan import Host
+from tests.support.screen import Screen
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
 
@@ -56,6 +57,23 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
     finally:
         following.kill()
         following.communicate()
+
+
+def test_a_wait_says_that_the_worker_cannot_be_reached(
+    cluster: Cluster, gate: Fifo, news: Fifo
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    line = f"echo $$ > {news}; read x < {gate}; exit 3"
+    id = broker.enqueue("--", "sh", "-c", line)
+    broker.await_start(id, news)
+    screen = Screen([*broker.grass, "wait", str(id)], broker.environment)
+    screen.until(f"job {id} is running")
+    host.cut()
+    screen.until(f"job {id} is running, its worker unreachable")
+    gate.tell()
+    host.heal()
+    assert screen.ended() == 3
 
 
 def test_a_cancel_does_not_wait_and_counts_when_the_worker_is_back(

@@ -22,7 +22,7 @@ from grass.api.presenting import Former, why_waiting
 from grass.api.reaching import absence
 from grass.api.replies import ExplainReply, HolderReply
 from grass.api.selecting import job_of
-from grass.broker import fleet, leases
+from grass.broker import copies, fleet, leases
 from grass.broker.state import State
 from grass.errors import GrassError, NotFound
 from grass.model.job import Attempt, Job, Spec
@@ -65,6 +65,8 @@ def _why(state: State, job: Job, former: Former) -> str:
     attempt = state.attempts.get(job.id)
     if attempt is not None and not state.workers[attempt.worker].connected:
         return _out_of_sight(state, job, attempt)
+    if attempt is not None and copies.is_apart(state, attempt):
+        return _with_a_copy(state, attempt)
     if job.stopping_since is not None:
         return f"it is being stopped since {rfc3339(job.stopping_since)}"
     if job.suspended_since is not None:
@@ -83,6 +85,16 @@ def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
         settled.append(f"in {left_s} s, when its lease is over and it is lost")
     unreachable = absence(state, attempt.worker)
     return f"{wish}{unreachable}; that is settled {', or '.join(settled)}"
+
+
+def _with_a_copy(state: State, attempt: Attempt) -> str:
+    """Say that another machine has a job than the one that answers to the name."""
+    name = fleet.name_of(state, attempt.worker)
+    return (
+        f"it runs on another machine that calls itself worker `{name}`, whose home was"
+        " copied, and which is unreachable; that is settled when that machine is back"
+        f" in place of this one, or by `grass workers forget {name}`"
+    )
 
 
 async def _queued(

@@ -50,15 +50,17 @@ def check_may_pause(request: Request, body: EnqueueBody) -> None:
 def worker_for(request: Request, named: str | None = None) -> str:
     """Find the worker that a call is about; without a name it is the caller's own."""
     context, identity = context_of(request), identify(request)
-    wanted = None if named is None else fleet.find(context.broker.state, named).id
+    state = context.broker.state
     if Right.OPERATE in identity.rights:
+        wanted = None if named is None else fleet.find(state, named).id
         return wanted or identity.worker or context.worker
     require(request, Right.WORK)
     if identity.worker is None:
         raise Forbidden(
             "this token belongs to no worker yet", "start the daemon of that machine"
         )
-    if wanted not in (None, identity.worker):
+    # Refused in the same words whether or not there is such a worker.
+    if named not in (None, identity.worker, fleet.name_of(state, identity.worker)):
         raise Forbidden(
             f"worker `{named}` is not yours: the role `{identity.role}` does not have"
             " the right `operate`"

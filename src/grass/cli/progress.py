@@ -1,8 +1,8 @@
 """The line that `wait` shows on a terminal: how many are done, running and waiting.
 
 It is drawn by a thread with a connection of its own. It asks for all jobs once, and
-from then on only for those that something happened to. It is decoration: whatever goes
-wrong here ends the line, never the waiting.
+from then on only for those that something happened to: to a job, or to its worker. It
+is decoration: whatever goes wrong here ends the line, never the waiting.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _CLEAR = "\r\x1b[K"
 _STDERR = 2
 _CHUNK = 50
 _UNFINISHED = ("held", "waiting", "queued", "running")
+_OF_WORKERS = frozenset({"worker-connected", "worker-disconnected"})
+UNREACHABLE = "running, its worker unreachable"
 
 
 class Progress:
@@ -68,6 +70,9 @@ class Progress:
 
     def _read_all(self, client: Client) -> None:
         self._states = dict.fromkeys(client.select(self._select)["jobs"], "done")
+        self._read_unfinished(client)
+
+    def _read_unfinished(self, client: Client) -> None:
         self._note(client.jobs(states=_UNFINISHED, select=self._select))
 
     def _keep_up(self, client: Client) -> None:
@@ -78,6 +83,8 @@ class Progress:
             if self._ended.wait(_PAUSE_S):
                 return
             heard += self._news.take(0)
+            if any(event["kind"] in _OF_WORKERS for event in heard):
+                self._read_unfinished(client)
             touched = {event["job"] for event in heard} & self._states.keys()
             ids = as_ranges(touched)
             for at in range(0, len(ids), _CHUNK):
@@ -88,21 +95,26 @@ class Progress:
             if self._ended.is_set():
                 return
             if job["id"] in self._states:
-                self._states[job["id"]] = job["state"]
+                away = job.get("unreachable")
+                self._states[job["id"]] = UNREACHABLE if away else job["state"]
 
 
 def line(states: Mapping[int, str]) -> str:
     """Say how far jobs are."""
     found = list(states.values())
-    running = found.count("running")
-    done = sum(state not in _UNFINISHED for state in found)
+    away = found.count(UNREACHABLE)
+    running = found.count("running") + away
+    done = sum(state not in (*_UNFINISHED, UNREACHABLE) for state in found)
     if len(found) == 1:
         return f"job {next(iter(states))} is {found[0]}"
     bad = found.count("failed") + found.count("lost")
     failed = f" ({bad} failed)" if bad else ""
     waiting = len(found) - running - done
     of = counted(len(found), "job")
-    return f"{done} of {of} done{failed}, {running} running, {waiting} waiting"
+    lost_sight = f" ({away} unreachable)" if away else ""
+    return (
+        f"{done} of {of} done{failed}, {running} running{lost_sight}, {waiting} waiting"
+    )
 
 
 def _draw(text: str) -> None:
