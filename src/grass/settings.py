@@ -30,7 +30,6 @@ Command = str | tuple[str, ...]
 """A line for the shell, or the words of a program."""
 
 DEFAULT_ORIGIN = "default"
-LARGEST_PRIORITY = 1_000_000
 LONGEST_S = 1e9
 
 
@@ -241,6 +240,8 @@ def _age(value: object, name: str) -> float:
 def _number(value: object, _name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
+    from grass.model.sizes import LARGEST_PRIORITY
+
     if abs(value) > LARGEST_PRIORITY:
         raise UsageError(f"{value} is out of range", f"at most {LARGEST_PRIORITY}")
     return value

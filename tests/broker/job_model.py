@@ -70,13 +70,12 @@ class JobModel:
 
     def settle(self, now: int) -> list[int]:
         """Let everything follow from what has happened; return who starts."""
-        while self._one_goes_on(now):
-            pass
+        self.catch_up(now)
         return self._start()
 
-    def settle_ends(self) -> None:
-        """Cancel who can never start now."""
-        while self._one_goes_on(0):
+    def catch_up(self, now: int) -> None:
+        """Let go on who may start by now, and cancel who never can."""
+        while self._one_goes_on(now):
             pass
 
     def _one_goes_on(self, now: int) -> bool:

@@ -107,6 +107,7 @@ class Verbs(Twins):
             changes["after"] = self.some_after(luck)
             asked["after"] = tuple(f"{job}:{need}" for job, need in changes["after"])
             named = [job for job, _ in changes["after"]]
+        self.model.catch_up(self.broker.now_us + SECOND)
         errors = self.model.edit(jobs, changes)
         self.ask(Edit(ME, jobs, asked, wanted=named), errors)
 
@@ -123,6 +124,7 @@ class Verbs(Twins):
         hold = luck.random() < 0.3
         if luck.random() < 0.3:
             self.end_in_this_batch(luck)
+        self.model.catch_up(self.broker.now_us + SECOND)
         expected, errors = self.model.rerun(jobs, changes, hold=hold)
         done = self.ask(Rerun(ME, jobs, changes, hold, wanted=jobs), errors)
         assert done is None or done.jobs == expected

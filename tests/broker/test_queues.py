@@ -35,6 +35,13 @@ def test_the_same_queue_again_is_fine_and_a_different_one_is_not(
         broker.create_queue("q1", "{cpu:2}", "python", max_running=3)
 
 
+def test_a_command_that_no_kernel_would_start_is_refused(broker: Brokerage) -> None:
+    for prefix, env in (("x" * 140_000, ()), ("x", (("BIG", "y" * 140_000),))):
+        with pytest.raises(UsageError, match="is too long"):
+            broker.create_queue("q1", "{cpu:1}", prefix, env=env)
+    assert "q1" not in broker.state.queues
+
+
 @pytest.mark.parametrize("name", ["", "a b", "../x", "1q"])
 def test_a_bad_name_is_refused(broker: Brokerage, name: str) -> None:
     with pytest.raises(UsageError):

@@ -144,7 +144,6 @@ class Twins(RuleBasedStateMachine):
             name, at = self.broker.name(job), self.broker.now_us
             self.broker.step(FromWorker(WORKER, Exited(name, at, **CAUSES[cause])))
             self.model.exited(job, cause, self.broker.now_us)
-            self.model.settle_ends()
 
     def connect(self) -> None:
         """Have the worker report all it knows."""

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from grass.broker.enqueue import LARGEST_PRIORITY
 from grass.config import Home, config_file
 from grass.config_file import line_of
 from grass.errors import UsageError
 from grass.model.job import DEFAULT_GRACE_S, DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.resources import request_from
-from grass.settings import LARGEST_PRIORITY as LARGEST_SETTING
 from grass.settings import SETTINGS, default_settings, read_settings
 
 EVERYTHING = """
@@ -48,7 +46,6 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert settings[:5] == (DEFAULT_QUEUE, None, DEFAULT_PROJECT, DEFAULT_GRACE_S, 0)
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
-    assert LARGEST_SETTING == LARGEST_PRIORITY
 
 
 def test_every_setting_can_be_written_in_the_file(file: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec import structs
 from grass.broker import arrays, attempts, fleet, queues, waiting
 from grass.broker.arrivals import Prepared
 from grass.broker.calls import Done, Edit, Found, Rerun
-from grass.broker.enqueue import LARGEST_PRIORITY, check_words, ends_of, known_kinds
+from grass.broker.enqueue import check_words, ends_of, known_kinds
 from grass.broker.state import State
 from grass.broker.verbs import MOST_WARNINGS
 from grass.errors import Busy, NotFound, Refused, UsageError
@@ -24,6 +24,7 @@ from grass.model.dependencies import After
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import Queue
+from grass.model.sizes import LARGEST_PRIORITY
 
 _NOT_STARTED = (JobState.HELD, JobState.WAITING, JobState.QUEUED)
 _OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
@@ -61,7 +62,7 @@ class Edited(NamedTuple):
 
 def edit(state: State, call: Edit) -> Done:
     """Change jobs that have not started: all of them, or none."""
-    _settle_ends(state)
+    _catch_up(state)
     numbers = list(dict.fromkeys(call.jobs))
     jobs = [_not_started(state, number) for number in numbers]
     ends = ends_of(call.found)
@@ -81,7 +82,7 @@ def edit(state: State, call: Edit) -> Done:
 
 def rerun(state: State, call: Rerun) -> Done:
     """Give ended jobs a new attempt; those that have not ended are left alone."""
-    _settle_ends(state)
+    _catch_up(state)
     found = call.found or Found()
     left, edited = list[str](), list[Edited]()
     change = _Change(state, call.changes)
@@ -123,8 +124,12 @@ def _revive(state: State, one: Edited, call: Rerun, change: "_Change") -> None:
     state.note_by(call.actor, "rerun", job.id, changed=sorted(call.changes))
 
 
-def _settle_ends(state: State) -> None:
-    """Finish with those who waited for jobs that have ended."""
+def _catch_up(state: State) -> None:
+    """Finish with those who waited for ends or for a time that has come.
+
+    Whoever may start by now does so, also if a job that it waited for is run again.
+    """
+    waiting.due(state)
     while state.waits.resolving:
         for job, reason in waiting.advance(state):
             attempts.give_up(state, job, reason)

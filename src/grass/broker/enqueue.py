@@ -4,8 +4,6 @@ Everything is checked before anything is changed: a call with one bad job among 
 thousand adds none. Jobs that share settings share one checked spec.
 """
 
-from collections.abc import Iterable, Iterator
-
 from msgspec.structs import replace
 
 from grass.broker import arrivals, fleet, queues, waiting
@@ -13,7 +11,7 @@ from grass.broker.arrivals import Arrival, Prepared
 from grass.broker.calls import Enqueue, Enqueued, Found, NewJob, Settings
 from grass.broker.state import State
 from grass.errors import GrassError, Refused, UsageError
-from grass.model import dependencies, placeholders
+from grass.model import dependencies, placeholders, sizes
 from grass.model.commands import split_assignments
 from grass.model.job import (
     DEFAULT_GRACE_S,
@@ -25,16 +23,6 @@ from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU, Request, check_name
 from grass.store.changes import Call
-
-LARGEST_PRIORITY = 1_000_000
-LONGEST_WORD = 131_071
-"""In bytes: the kernel takes no longer argument, nor a longer `NAME=value`."""
-LARGEST_COMMAND = 2 * 1024 * 1024 - 16 * 1024
-"""In bytes, with the environment; a program also has what its worker gives it."""
-POINTER = 9
-"""In bytes: what a word takes besides its text."""
-UNCHECKED_LENGTH = LONGEST_WORD // 4
-"""In characters: no word of so few has too many bytes."""
 
 
 def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
@@ -54,7 +42,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         except UsageError as error:
             raise _naming(job, call, error) from None
     if call.base_env is not None:
-        _check_sizes((), tuple(call.base_env.items()))
+        sizes.check((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = arrivals.begin(state, call, prepared, ends)
     if arrivals.done(arrival):
@@ -127,9 +115,9 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
     """Check settings against queues, units and the jobs they wait for."""
     queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
     check_name(settings.project, "project")
-    if abs(settings.priority) > LARGEST_PRIORITY:
+    if abs(settings.priority) > sizes.LARGEST_PRIORITY:
         raise UsageError(f"priority {settings.priority} is out of range")
-    _check_sizes(queue.prefix, settings.env)
+    sizes.check(queue.prefix, settings.env)
     request = _request(queue, settings)
     spec = _spec(state, queue, settings, request)
     fleet.check_fit(state, queue, spec)
@@ -196,39 +184,10 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     text = "".join(words)
     if "\0" in text:
         raise UsageError("a command cannot hold a NUL byte")
-    if len(text) > UNCHECKED_LENGTH:
-        _check_sizes((*prepared.prefix, *words), prepared.spec.env)
+    if len(text) > sizes.UNCHECKED_LENGTH:
+        sizes.check((*prepared.prefix, *words), prepared.spec.env)
     if not prepared.spec.raw:
         placeholders.check(words, prepared.request, prepared.known_kinds)
-
-
-def _check_sizes(words: Iterable[str], env: Iterable[tuple[str, str]]) -> None:
-    """Refuse what no kernel would start."""
-    total = 0
-    for what, text in _parts(words, env):
-        size = len(text.encode("utf-8", "surrogatepass"))
-        total += size + POINTER
-        if size > LONGEST_WORD:
-            raise UsageError(
-                f"{what} of {size} bytes is too long, at most {LONGEST_WORD} are taken",
-                "put it into a file, and give the file's name",
-            )
-    if total > LARGEST_COMMAND:
-        raise UsageError(
-            f"a command and its environment of {total} bytes are too large, at most"
-            f" {LARGEST_COMMAND} are taken",
-            "put what is long into a file, and give the file's name",
-        )
-
-
-def _parts(
-    words: Iterable[str], env: Iterable[tuple[str, str]]
-) -> Iterator[tuple[str, str]]:
-    """Give all that a program is started with, and what it is."""
-    for word in words:
-        yield "a word", word
-    for name, value in env:
-        yield f"the variable `{name[:60]}`", f"{name}={value}"
 
 
 def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:

@@ -6,6 +6,7 @@ from grass.broker import arrays, fleet, relay, units
 from grass.broker.calls import CreateQueue, DeleteQueue, Done, EditQueue, SetPaused
 from grass.broker.state import State
 from grass.errors import NeverFits, NotFound, Refused, UsageError
+from grass.model import sizes
 from grass.model.amounts import decimal_text
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
@@ -45,6 +46,7 @@ def create(state: State, call: CreateQueue) -> Done:
         raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
     view = View(call.capacity, call.prefix, call.cwd if call.prefix else None, call.env)
+    sizes.check(view.prefix, view.env)
     queue = state.queues.get(call.name)
     if queue is not None and worker.id in queue.views:
         _check_same(queue, queue.views[worker.id], view, call)
@@ -68,6 +70,7 @@ def edit(state: State, call: EditQueue) -> Done:
         raise Refused("the queue `default` sees every unit and has no command")
     old = queue.views.get(worker.id, View({}))
     view = structs.replace(old, **changes)
+    sizes.check(view.prefix, view.env)
     if view == old and all(getattr(queue, name) == ours[name] for name in ours):
         return Done(changed=False)
     known = units.known_capacity(state, worker, without=queue.name)
