@@ -11,6 +11,7 @@ from grass.broker import attempts
 from grass.broker.calls import Cancel, Enqueue, NewJob, Prune, Settings
 from grass.errors import ProtocolError
 from grass.link.messages import (
+    RECALLED,
     Exited,
     Forget,
     Hello,
@@ -236,4 +237,23 @@ def test_a_start_that_is_cancelled_within_its_batch_is_asked_back(
         for _, message in broker.core.take().outbox
     ]
     assert not any(isinstance(message, Start) for message in sent)
-    assert Recall([broker.name(job)]) in sent
+    placed_at = broker.state.attempts[job].started_at
+    assert Recall([broker.name(job)], [placed_at]) in sent
+
+
+def test_a_late_answer_about_a_number_that_is_used_again_changes_nothing(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    name = broker.name(job)
+    (first,) = broker.said(Start)
+    broker.hear(Returned(name, RECALLED, first.placed_at))
+    (second,) = broker.said(Start)
+    assert (second.attempt, second.placed_at > first.placed_at) == (name, True)
+    broker.hear(Returned(name, RECALLED, first.placed_at))
+    assert broker.job_state(job) is JobState.RUNNING
+    assert broker.state.attempts[job].started_at == second.placed_at
+    broker.hear(Started(name, 7, broker.now_us))
+    # Whoever runs cannot be given back, whatever an older worker leaves out.
+    broker.hear(Returned(name, RECALLED))
+    assert broker.job_state(job) is JobState.RUNNING

@@ -195,7 +195,9 @@ def test_a_worker_that_rests_gives_back_what_was_handed_ahead(
     broker.join("short", "{cpu:1}")
     _, follower = broker.handed_ahead("short")
     broker.rest("short")
-    assert broker.said(Recall) == [Recall([broker.name(follower)])]
+    (recall,) = broker.said(Recall)
+    assert recall.attempts == [broker.name(follower)]
+    assert recall.placed_at == [broker.state.attempts[follower].started_at]
 
 
 # Who may speak for an attempt.

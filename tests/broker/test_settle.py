@@ -159,6 +159,16 @@ def test_an_attempt_of_ours_that_we_do_not_know_is_stopped_and_holds_its_units(
     assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == WHOLE
 
 
+def test_an_attempt_that_we_do_not_know_and_that_never_started_frees_its_units(
+    broker: Brokerage,
+) -> None:
+    unknown = f"{broker.state.cluster}.99.1"
+    broker.hello(running=[Report(unknown, {"cpu": {"0": WHOLE}}, running=False)])
+    broker.hear(Returned(unknown, "recalled"))
+    assert broker.state.scheduler.free(WORKER)["cpu"]["0"] == WHOLE
+    assert not broker.state.foreign
+
+
 def test_an_attempt_that_we_do_not_know_is_stopped_with_every_hello(
     broker: Brokerage,
 ) -> None:

@@ -40,12 +40,10 @@ class Lab:
         self.core.from_keeper({"e": event, **fields})
         return self.core.take()
 
-    def start(
-        self, name: str = FIRST, allocation: Any = None, after: str | None = None
-    ) -> Effects:
+    def start(self, name: str = FIRST, allocation: Any = None, **more: Any) -> Effects:
         held = ONE_CORE if allocation is None else allocation
         job = int(name.split(".")[1])
-        start = Start(name, job, 1, "n", "p", ("true",), False, held, after=after)
+        start = Start(name, job, 1, "n", "p", ("true",), False, held, **more)
         return self.broker(start)
 
     def reported(self) -> Hello:
@@ -302,6 +300,25 @@ def test_a_process_the_keeper_is_not_sure_of_is_not_watched() -> None:
 def test_a_recall_of_an_attempt_that_never_came_is_answered() -> None:
     lab = ready()
     assert lab.broker(Recall([FIRST])).to_broker == [Returned(FIRST, "recalled")]
+    recall = Recall([FIRST, SECOND], [5, 6])
+    assert lab.broker(recall).to_broker == [
+        Returned(FIRST, "recalled", 5),
+        Returned(SECOND, "recalled", 6),
+    ]
+
+
+def test_whatever_is_returned_tells_when_it_was_placed() -> None:
+    lab = ready()
+    lab.start(FIRST, placed_at=5)
+    lab.start(SECOND, after=FIRST, placed_at=6)
+    lab.broker(Recall([SECOND], [6]))
+    behind = lab.start(THIRD, after=SECOND, placed_at=7)
+    assert behind.to_broker == [Returned(THIRD, "recalled", 7)]
+    recalled = lab.keeper("recalled", id=SECOND)
+    assert recalled.to_broker == [Returned(SECOND, "recalled", 6)]
+    (refused,) = lab.start(SECOND, placed_at=8).to_broker
+    assert isinstance(refused, Returned)
+    assert refused.placed_at == 8
 
 
 def test_a_worker_learns_whom_an_attempt_follows_now() -> None:

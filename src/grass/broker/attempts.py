@@ -107,6 +107,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             nice=spec.nice,
             index=job.index,
             after=None if leader is None else state.attempt_id(leader),
+            placed_at=attempt.started_at,
         ),
     )
 
@@ -127,7 +128,7 @@ def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
         return message
     found = live(state, message.attempt)
     wanted = found is not None and found[0].stopping_since is None
-    return message if wanted else Recall([message.attempt])
+    return message if wanted else Recall([message.attempt], [message.placed_at])
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:
@@ -190,7 +191,8 @@ def exited(state: State, worker: str, message: Exited) -> None:
 def returned(state: State, worker: str, message: Returned) -> None:
     """Queue a job again whose attempt the worker never started."""
     found = _held_by(state, worker, message.attempt)
-    if found is None:
+    state.release_foreign(worker, message.attempt)
+    if found is None or not _is_about(message, found[1]):
         return
     job, attempt = found
     if job.stopping_since is not None:
@@ -202,6 +204,16 @@ def returned(state: State, worker: str, message: Returned) -> None:
         # told all it knows.
         state.scheduler.remove_worker(attempt.worker)
         state.send(attempt.worker, Resync())
+
+
+def _is_about(message: Returned, attempt: Attempt) -> bool:
+    """Tell an attempt from one that had its number before and was given back.
+
+    A worker that was asked twice answers twice, the second time maybe after the number
+    was given out again. What has not started carries the time of its placement.
+    """
+    starting = attempt.state is AttemptState.STARTING
+    return starting and message.placed_at in (0, attempt.started_at)
 
 
 def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:

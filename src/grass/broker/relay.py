@@ -127,12 +127,14 @@ def recall(state: State, jobs: list[int]) -> None:
 
 def ask_back(state: State, jobs: list[int]) -> None:
     """Ask for attempts back that the worker may never have seen."""
-    names: dict[str, list[str]] = {}
+    recalls: dict[str, Recall] = {}
     for job in jobs:
         attempt = state.attempts[job]
-        names.setdefault(attempt.worker, []).append(state.attempt_id(attempt))
-    for worker, attempts in names.items():
-        state.send(worker, Recall(attempts))
+        recall = recalls.setdefault(attempt.worker, Recall([], []))
+        recall.attempts.append(state.attempt_id(attempt))
+        recall.placed_at.append(attempt.started_at)
+    for worker, recall in recalls.items():
+        state.send(worker, recall)
 
 
 def _waits_for_its_turn(state: State, job: int) -> bool:

@@ -97,6 +97,8 @@ class Returned(Message, tag="returned"):
 
     attempt: str
     reason: str
+    placed_at: int = 0
+    """As the start or the recall said that this answers; 0: it did not say."""
 
 
 class Heartbeat(Message, tag="heartbeat"):
@@ -162,6 +164,8 @@ class Start(Message, tag="start"):
     index: int | None = None
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""
+    placed_at: int = 0
+    """Tells it from an earlier one of its number, which was given back."""
 
 
 class Stop(Message, tag="stop"):
@@ -189,6 +193,8 @@ class Recall(Message, tag="recall"):
     """Give these attempts back if they have not started: answered by `Returned`."""
 
     attempts: list[str]
+    placed_at: list[int] = []
+    """When each was placed; empty: unknown."""
 
 
 class Forget(Message, tag="forget"):

@@ -7,6 +7,7 @@ in one of three states: asked for (the keeper may not have it yet), running, or 
 and not yet forgotten.
 """
 
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -115,7 +116,7 @@ class WorkerCore:
             case Forget():
                 self._forget(message.attempts)
             case Recall():
-                self._recall(message.attempts)
+                self._recall(message)
             case Units():
                 self._ledger.set_capacity(message.capacity)
             case Resync():
@@ -163,21 +164,22 @@ class WorkerCore:
         if leader is not None and leader.exited is None:
             if leader.recalled and leader.after is not None:
                 # The keeper may have dropped it by now, and would not wait for it.
-                self._effects.to_broker.append(Returned(message.attempt, RECALLED))
+                self._return(message.attempt, RECALLED, message.placed_at)
                 return
             self._take_in(message, message.after)
             return
         excess = self._ledger.excess(message.allocation)
         if excess is not None:
             reason = f"{excess} is given out already"
-            self._effects.to_broker.append(Returned(message.attempt, reason))
+            self._return(message.attempt, reason, message.placed_at)
             return
         self._ledger.hold(message.allocation)
         self._take_in(message, None)
 
     def _take_in(self, message: Start, after: str | None) -> None:
         verb = start_verb(message, self._around)
-        self._attempts[message.attempt] = Held(message.allocation, after, verb)
+        held = Held(message.allocation, after, verb, placed_at=message.placed_at)
+        self._attempts[message.attempt] = held
         if after is not None:
             self._heirs[after] = message.attempt
         if self._keeper_ready:
@@ -212,15 +214,19 @@ class WorkerCore:
             self._attempts.pop(attempt, None)
         self._effects.to_keeper.append({"v": "forget", "ids": attempts})
 
-    def _recall(self, attempts: list[str]) -> None:
-        for attempt in attempts:
+    def _recall(self, message: Recall) -> None:
+        placed_at = chain(message.placed_at, repeat(0))
+        for attempt, at in zip(message.attempts, placed_at, strict=False):
             held = self._attempts.get(attempt)
             if held is None:
                 # A start that was sent before this was read before this: none came.
-                self._effects.to_broker.append(Returned(attempt, RECALLED))
+                self._return(attempt, RECALLED, at)
             else:
                 held.recalled = True
-        self._effects.to_keeper.append({"v": "recall", "ids": attempts})
+        self._effects.to_keeper.append({"v": "recall", "ids": message.attempts})
+
+    def _return(self, attempt: str, reason: str, placed_at: int) -> None:
+        self._effects.to_broker.append(Returned(attempt, reason, placed_at))
 
     def _keeper_hello(self, listed: list[Verb]) -> None:
         """Bring the worker's books in line with what the keeper really has."""
@@ -252,7 +258,8 @@ class WorkerCore:
         if line["state"] == "waiting":
             # Whom it follows now; the one it was started behind may have left.
             after = line.get("after") or line["meta"].get("after")
-            self._attempts[attempt] = Held(allocation, after)
+            placed_at = line["meta"].get("placed_at") or 0
+            self._attempts[attempt] = Held(allocation, after, placed_at=placed_at)
             self._heirs[after] = attempt
         else:
             self._ledger.hold(allocation)
@@ -331,7 +338,7 @@ class WorkerCore:
         if held is not None and held.exited is None:
             del self._attempts[attempt]
             self._let_go(attempt, held)
-            self._effects.to_broker.append(Returned(attempt, RECALLED))
+            self._return(attempt, RECALLED, held.placed_at)
 
     def _let_go(self, attempt: str, held: Held) -> None:
         """Take an attempt's units back, and give them to who follows it."""

@@ -22,6 +22,8 @@ class Held(msgspec.Struct):
     stopping: bool = False
     suspended: bool = False
     recalled: bool = False
+    placed_at: int = 0
+    """As its start said, for the answer should it be given back."""
     exited: Exited | None = None
 
 

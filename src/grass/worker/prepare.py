@@ -56,6 +56,7 @@ def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
             "output": output,
             "stderr": stderr,
             "after": start.after,
+            "placed_at": start.placed_at,
         },
     }
 
