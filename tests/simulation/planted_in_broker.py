@@ -21,7 +21,7 @@ from grass.broker import (
 from grass.broker import enqueue as enqueueing
 from grass.broker.rounds import Commit, Rounds
 from grass.broker.state import State
-from grass.link.messages import Exited, Hello, Start
+from grass.link.messages import Exited, Hello, Recall, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
@@ -204,8 +204,8 @@ def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WorkerCore, "_recall", _recall_carelessly)
 
 
-def _recall_carelessly(worker: WorkerCore, ids: list[str]) -> None:
-    worker._effects.to_keeper.append({"v": "recall", "ids": ids})
+def _recall_carelessly(worker: WorkerCore, message: Recall) -> None:
+    worker._effects.to_keeper.append({"v": "recall", "ids": message.attempts})
 
 
 @bug("dependencies are ignored after a restart")
