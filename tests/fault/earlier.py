@@ -13,12 +13,14 @@ from tests.support.homes import GrassHome, Ran
 
 VERSION = "0.0.9"
 _NEWER_FIELDS = ("own_output", "suspended", "stderr_offset", "found")
-_NEWER_VERBS = ("suspend", "continue")
+_NEWER_VERBS = ("suspend", "continue", "lease")
+_PROTOCOL = 1
 
 _FORGET = f"""
 
 # What a keeper of the version before did not know.
 import grass.keeper.attempt as _attempt
+import grass.keeper.core as _core
 import grass.keeper.wire as _wire
 
 
@@ -32,6 +34,7 @@ def _less(entry_of):
 
 for _name in ("spawning_entry", "started_entry", "full_entry"):
     setattr(_attempt.Attempt, _name, _less(getattr(_attempt.Attempt, _name)))
+_core.VERSION = {_PROTOCOL}
 for _name in {_NEWER_VERBS!r}:
     del _wire._READERS[_name]
 """

@@ -86,6 +86,13 @@ class Timeline:
         watched = not any(_overlap(gap, ending) for gap in killed)
         return watched or self._was_held(life.started_at, life.ended_at, one)
 
+    def outlived_keeper(self, life: Life) -> bool:
+        """Tell whether a process ran on when its keeper was killed."""
+        if life.started_at is None or life.ended_at is None:
+            return False
+        begun, ended = life.started_at, life.ended_at
+        return any(begun < gap.begin < ended for gap in self.gaps)
+
     def _was_held(self, started: float, ended: float, one: Attempt) -> bool:
         return any(
             max(started, daemon.begin) + HELD_AFTER_S <= ended

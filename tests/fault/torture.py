@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
@@ -28,18 +28,30 @@ IN_FLIGHT = 50
 MOST_WAITING = 25
 CALLERS = 2
 QUEUE = "torture"
-LONGEST_LIFE_S = 0.35
 LONG_LIFE_S, LONG_LIVES = 4.0, 0.04
 """A few live long enough to take hold of processes besides the keeper."""
 LONGEST_STOP_S = 0.3
 STOPPED_FIRST = 0.2
 """The share of kills before which something is stopped for a while."""
-READY_FIRST = 0.5
-"""The share of kills that wait for a daemon that answers."""
 DRAIN_S = 120.0
 BURST = 5
 """How many jobs a caller enqueues before it looks how many wait."""
 UNFINISHED = ("held", "waiting", "queued", "running")
+
+
+class Pace(NamedTuple):
+    """How long daemon and keeper live before the next kill."""
+
+    shortest_s: float
+    longest_s: float
+    ready_first: float
+    """The share of kills that wait for a daemon that answers."""
+
+
+HASTY = Pace(0.0, 0.35, 0.5)
+"""Much is caught on its way up."""
+CALM = Pace(2.0, 3.0, 1.0)
+"""Most processes are held by the daemon before their keeper dies."""
 
 
 class Caller(threading.Thread):
@@ -121,8 +133,9 @@ class Victim:
 class Torture:
     """One run: a home, those who enqueue, and the one who kills."""
 
-    def __init__(self, home: GrassHome, seed: int) -> None:
+    def __init__(self, home: GrassHome, seed: int, pace: Pace = HASTY) -> None:
         self.home = home
+        self._pace = pace
         self.ledger = home.desk / "ledger"
         self.enough = threading.Event()
         self.timeline = Timeline()
@@ -174,12 +187,13 @@ class Torture:
 
     def _live_for_a_while(self) -> None:
         """Let daemon and keeper come up, or be caught on their way."""
-        if self._chance.random() < READY_FIRST:
+        if self._chance.random() < self._pace.ready_first:
             while not self._sees_both():
                 time.sleep(0.005)
         long = self._chance.random() < LONG_LIVES
-        longest_s = LONG_LIFE_S if long else LONGEST_LIFE_S
-        until = time.monotonic() + self._chance.random() * longest_s
+        longest_s = LONG_LIFE_S if long else self._pace.longest_s
+        life_s = self._chance.uniform(self._pace.shortest_s, longest_s)
+        until = time.monotonic() + life_s
         while time.monotonic() < until:
             self._sees_both()
             time.sleep(0.005)

@@ -1,8 +1,9 @@
 """A whole run of torture, from its seed to its table.
 
-`python -m tests.fault.torturing --kills 5000` kills the daemon that often, and then, in
-a second run, daemon and keeper in turn, each a tenth as often. It prints the seed
-first, then how far it is, and a table for each run.
+`python -m tests.fault.torturing --kills 5000` kills the daemon that often; then, in a
+second run, daemon and keeper in turn, each a tenth as often; and in a third one the
+keeper alone, a hundredth as often and with time in between, so that nearly every end
+must be known. It prints the seed first, then how far it is, and a table for each run.
 """
 
 import argparse
@@ -17,13 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fault.timeline import KERNEL_TELLS
-from tests.fault.torture import Torture
+from tests.fault.timeline import KERNEL_TELLS, Timeline
+from tests.fault.torture import CALM, HASTY, Pace, Torture
 from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_once
 from tests.support.homes import GrassHome
 
 KEEPER_SHARE = 10
 """For so many kills of the daemon alone, the keeper is killed once."""
+CALM_SHARE = 10
+"""For so many kills of the keeper in a hurry, it is killed once with time to spare."""
 REPORT_EVERY = 50
 CLOCK_S = 0.05
 
@@ -38,6 +41,8 @@ class Result(NamedTuple):
     """Called lost although somebody knew how they ended."""
     given_up: list[int]
     """Called lost while they were alive."""
+    outlived: int
+    """How many ran on without their keeper, and are known to have ended, and how."""
     most_alive: int
     errors: Counter[tuple[str, str]]
     collected_after_s: float
@@ -53,11 +58,12 @@ def torture(
     seed: int,
     kills: tuple[int, int],
     progress: Callable[[int], None] = lambda _done: None,
+    pace: Pace = HASTY,
 ) -> Result:
     """Kill the daemon and the keeper so many times, and judge what is left."""
     victims = ["daemon"] * kills[0] + ["keeper"] * kills[1]
     random.Random(seed).shuffle(victims)
-    run = Torture(home, seed)
+    run = Torture(home, seed, pace)
     run.run(victims, progress)
     run.drain()
     told = lives(run.ledger)
@@ -70,6 +76,7 @@ def torture(
         verdict,
         [one.number for one, life in lost if timeline.could_be_told(one, life)],
         [one.number for one, life in lost if _outlived(one, life)],
+        _count_outlived(told, timeline, {one.number for one, _ in lost}),
         most_at_once(run.ledger),
         run.errors,
         timeline.collected_after_s,
@@ -84,6 +91,13 @@ def _outlived(one: Attempt, life: Life | None) -> bool:
     if life is None or life.ended_at is None:
         return False
     return life.ended_at > one.finished_at + CLOCK_S
+
+
+def _count_outlived(
+    told: dict[int, list[Life]], timeline: Timeline, lost: set[int]
+) -> int:
+    known = [runs for number, runs in told.items() if number not in lost]
+    return sum(any(timeline.outlived_keeper(life) for life in runs) for runs in known)
 
 
 def table(result: Result) -> str:
@@ -101,6 +115,7 @@ def table(result: Result) -> str:
         ("run twice", len(verdict.twice)),
         ("wrong exit codes", len(verdict.wrong)),
         ("output not as written", len(verdict.unlike)),
+        ("outlived their keeper, end known", result.outlived),
         ("attempts called lost", len(verdict.called_lost)),
         ("  of these somebody knew the end", len(result.could_be_told)),
         ("  of these still alive then", len(result.given_up)),
@@ -125,7 +140,7 @@ def broken(result: Result) -> str:
     return "".join(f"{kind}: {jobs[:10]}\n" for kind, jobs in kinds.items() if jobs)
 
 
-def run(seed: int, kills: tuple[int, int]) -> bool:
+def run(seed: int, kills: tuple[int, int], pace: Pace = HASTY) -> bool:
     """Torture a home of its own and print what came of it."""
     folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
     say(f"seed {seed}: {kills[0]} kills of the daemon, {kills[1]} of the keeper")
@@ -137,7 +152,7 @@ def run(seed: int, kills: tuple[int, int]) -> bool:
             say(f"{done} of {sum(kills)} kills, {time.monotonic() - began:.0f} s")
 
     try:
-        result = torture(home, seed, kills, progress)
+        result = torture(home, seed, kills, progress, pace)
     finally:
         home.end()
     say(table(result))
@@ -167,6 +182,8 @@ def main() -> int:
     fine = not asked.kills or run(asked.seed, (asked.kills, 0))
     if keeper:
         fine = run(asked.seed + 1, (keeper, keeper)) and fine
+        calmly = max(1, keeper // CALM_SHARE)
+        fine = run(asked.seed + 2, (0, calmly), CALM) and fine
     return 0 if fine else 1
 
 
