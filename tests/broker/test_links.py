@@ -4,6 +4,7 @@ import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.links import MOST_REMEMBERED, TWICE, Caller, Links
+from grass.broker.state import Absence, State
 from grass.link.messages import (
     Exited,
     Forget,
@@ -16,9 +17,8 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.worker import Worker
+from grass.store.interface import Snapshot
 
-HERE = Worker("w", "desk", connected=True)
-AWAY = Worker("w", "desk")
 NEWS = Exited(f"{'a' * 16}.1.1", 5, 0)
 
 
@@ -39,6 +39,16 @@ class Wire:
     def close(self, refusal: str = "") -> None:
         self.closed = True
         self.refusal = self.refusal or refusal
+
+
+def knowing(*workers: Worker) -> State:
+    """Make the memory of a broker that knows these workers, and nothing else."""
+    nobody = Snapshot("c", 0, 0, 0, False, [], [], [], [], {}, [], [], {}, 0)
+    nobody.workers = list(workers)
+    return State(nobody, 1)
+
+
+HERE = knowing(Worker("w", "desk", connected=True))
 
 
 class Owner:
@@ -195,12 +205,26 @@ def test_a_heartbeat_is_answered_once_the_hello_was_taken_in(owner: Owner) -> No
     assert wire.sent[1:] == [Heard(5.0)]
 
 
-def test_a_worker_that_counts_as_gone_gets_no_answer(owner: Owner) -> None:
+def test_while_the_core_is_built_anew_a_lease_is_renewed_and_counted_anew(
+    owner: Owner,
+) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello(at=1.0)])
+    owner.links.send("w", Welcome("c", at=1.0))
+    anew = knowing(Worker("w", "desk", lease_s=30.0))
+    anew.absences["w"] = Absence(30.0, since_s=5.0, next_s=50.0)
+    # It reports again, and that is not taken in either: the disk is full.
+    caller.arrived([hello(at=4.0)])
+    caller.answer(Heartbeat(5.0), anew)
+    assert wire.sent[1:] == [Heard(5.0)]
+    assert anew.absences["w"] == Absence(30.0)
+
+
+def test_a_worker_that_is_not_known_gets_no_answer(owner: Owner) -> None:
     caller, wire = opened(owner)
     caller.arrived([hello()])
     owner.links.send("w", Welcome("c"))
-    caller.answer(Heartbeat(5.0), AWAY)
-    caller.answer(Heartbeat(5.0), None)
+    caller.answer(Heartbeat(5.0), knowing())
     assert wire.sent == [Welcome("c")]
 
 

@@ -117,7 +117,7 @@ def test_a_call_that_is_left_for_the_next_round_sees_what_this_one_did(
     slow: Slow,
 ) -> None:
     job = finished(slow)
-    slow.rounds.core.state.scheduler.set_paused(True)
+    slow.rounds.start_no_more()
     answers = slow.play(rerun(job), Cancel("me", [job]), rerun(job))
     assert [done.jobs for done in answers] == [[job], [job], [job]]
     counts = slow.rounds.core.state.counts

@@ -3,14 +3,16 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.broker.test_service import Story, play
 from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Enqueue, NewJob, Settings
+from grass.broker.calls import Enqueue, NewJob, SetPaused, Settings
 from grass.broker.service import Broker
+from grass.broker.state import Absence
 from grass.errors import StorageError, Unreachable
 from grass.link.messages import (
     Exited,
@@ -105,19 +107,27 @@ def test_the_brokers_own_worker_is_known_also_after_a_dropped_batch(
     play(tmp_path, story, StorageError("the disk is full"))
 
 
-def test_after_a_dropped_batch_a_heartbeat_waits_for_the_next_hello(
+def test_while_batches_are_dropped_heartbeats_are_answered_and_counted_from(
     tmp_path: Path,
 ) -> None:
-    async def story(broker: Broker, own: FarEnd) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
-        with pytest.raises(StorageError):
-            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
-        await own.hears(Resync)
-        own.link.send(Heartbeat(1.0))
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
-        assert not any(isinstance(one, Heard) for one in own.heard)
+        worker = call_in(broker)
+        bind = Enqueue("me", [NewJob(("true",), Settings(worker=FARM))])
+        hello = Hello(FARM, FARM, BOOT, units("{cpu:4}"), [], [], at=1.0, lease_s=30.0)
+        worker.link.send(hello)
+        await worker.hears(Welcome)
+        broker._store.errors = [StorageError("the disk is full")] * 4  # type: ignore[attr-defined]
+        for beat in (2.0, 3.0):
+            with pytest.raises(StorageError):
+                await broker.call(bind)
+            await worker.hears(Resync)
+            worker.link.send(msgspec.structs.replace(hello, at=beat))
+            worker.link.send(Heartbeat(beat))
+            assert await worker.hears(Heard) == Heard(beat)
+            assert broker.state.absences.get(FARM, Absence(0)).since_s is None
 
-    play(tmp_path, story, StorageError("the disk is full"))
+    play(tmp_path, story)
 
 
 def test_a_new_worker_whose_first_hello_was_dropped_is_asked_again(
@@ -182,3 +192,25 @@ def test_the_time_of_an_absent_worker_runs_from_the_start(tmp_path: Path) -> Non
     stories: list[Story] = [first, second]
     for story in stories:
         play(tmp_path, story)
+
+
+def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, own: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        broker.start_no_more()
+        with pytest.raises(StorageError):
+            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await own.hears(Resync)
+        own.hello()
+        await own.hears(Welcome)
+        # Somebody else resumes what was never paused.
+        await broker.call(SetPaused("me", False, None))
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        assert not broker.state.attempts
+        broker.start_again()
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await own.hears(Start)
+
+    play(tmp_path, story, StorageError("the disk is full"))

@@ -29,6 +29,7 @@ def core_with_job(**fields: Any) -> KeeperCore:
     core.step(events.Restored([]), 0.0)
     core.step(events.Opened(7), 0.0)
     core.step(events.Start(7, spec(**fields)), 0.0)
+    core.spawning("a")
     core.step(spawned(), 0.0)
     return core
 
@@ -56,9 +57,60 @@ def test_each_attempt_is_put_on_record_when_its_own_turn_has_come() -> None:
 def test_what_was_wished_of_an_attempt_in_line_is_put_on_record_with_it() -> None:
     core = core_with_two_in_line()
     assert not of(core.step(events.Suspend(7, "b"), 0.0), effects.Record)
-    core.step(events.Stop(7, "b", 15, 3.0, "cancelled"), 0.0)
     entries = core.spawning("b")
-    assert [entry["e"] for entry in entries] == ["spawning", "suspended", "stopping"]
+    assert [entry["e"] for entry in entries] == ["spawning", "suspended"]
+
+
+def test_an_attempt_in_line_that_is_stopped_never_runs() -> None:
+    core = core_with_two_in_line()
+    recorded, given_up = core.step(events.Stop(7, "b", 15, 3.0, "cancelled"), 0.0)
+    assert recorded == effects.Record(core.attempts["b"].spawning_entry())
+    assert given_up == effects.GiveUp("b", "cancelled")
+    assert not core._custody._in_line.keys() & {"b"}
+
+
+def test_an_attempt_in_line_that_was_recalled_is_started_as_it_is_asked_for_again() -> (
+    None
+):
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    first, again = spec("b"), spec("b")
+    core.step(events.Start(7, first), 0.0)
+    told = core.step(events.Recall(["b"]), 0.0)
+    assert told == [effects.Tell({"e": "recalled", "id": "b"})]
+    core.step(events.Start(7, again), 0.0)
+    assert (core.is_due(first), core.is_due(again)) == (False, True)
+
+
+def test_an_attempt_whose_start_is_not_on_record_stays_in_line() -> None:
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    asked = spec("b")
+    core.step(events.Start(7, asked), 0.0)
+    core.spawning("b")
+    core.put_off(asked)
+    assert core.is_due(asked)
+    assert core.snapshot() == []
+    assert core.step(events.Recall(["b"]), 0.0) == [
+        effects.Tell({"e": "recalled", "id": "b"})
+    ]
+
+
+def test_records_that_cannot_be_written_are_tried_again_and_again() -> None:
+    core = KeeperCore(1, "boot")
+    pauses = []
+    for _ in range(10):
+        core.not_written(100.0)
+        due = core.timers.next_due()
+        assert due is not None
+        pauses.append(due - 100.0)
+        core.step(events.Tick(), due)
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 0.1
+    assert pauses[-1] == 5.0
+    core.not_written(100.0)
+    core.written()
+    assert ("records", "") not in core.timers
 
 
 def test_exit_is_published_only_when_the_tree_is_empty() -> None:

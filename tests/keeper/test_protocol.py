@@ -227,23 +227,30 @@ def test_signals_of_a_logout_do_not_end_the_keeper(daemon: Daemon) -> None:
     assert os.getsid(daemon.keeper) == daemon.keeper
 
 
-def test_full_disk_refuses_starts_and_keeps_exits(daemon: Daemon) -> None:
-    """A limit on file size fails writes the way a full disk does."""
+def test_full_disk_puts_starts_off_and_keeps_exits(daemon: Daemon) -> None:
+    """A limit on file size fails writes the way a full disk does.
+
+    It fails those to the log as well, and nobody speaks to the keeper afterwards.
+    """
     daemon.start("before", "sleep", "100")
     daemon.expect("started")
     before = resource.prlimit(daemon.keeper, resource.RLIMIT_FSIZE)
     size = (daemon.directory / "records").stat().st_size
     resource.prlimit(daemon.keeper, resource.RLIMIT_FSIZE, (size + 5, before[1]))
-    refused = daemon.run("refused", "true")
-    assert refused["reason"].startswith("could not start: no space left on device")
+    for id in ("late", "stopped", "recalled"):
+        daemon.start(id, "true")
     daemon.send(v="stop", id="before", grace=0)
-    assert daemon.expect("exited")["signal"] == 9
+    assert daemon.expect("exited", "before")["signal"] == 9
+    daemon.send(v="stop", id="stopped", grace=0, reason="cancelled")
+    assert daemon.expect("exited", "stopped")["reason"] == "cancelled"
+    daemon.send(v="recall", ids=["recalled"])
+    daemon.expect("recalled", "recalled")
     resource.prlimit(daemon.keeper, resource.RLIMIT_FSIZE, before)
-    assert daemon.run("after", "true")["code"] == 0
+    assert daemon.expect("exited", "late")["code"] == 0
     lines = (daemon.directory / "records").read_text().splitlines()
     entries = [json.loads(line) for line in lines]
     exited = [short_id(entry["id"]) for entry in entries if entry["e"] == "exited"]
-    assert exited == ["before", "refused", "after"]
+    assert exited == ["before", "stopped", "late"]
 
 
 def cpu_of(pid: int) -> int:

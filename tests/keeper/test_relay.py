@@ -114,6 +114,7 @@ def test_recall_drops_only_what_still_waits() -> None:
     assert wanted == [effects.Tell({"e": "recalled", "id": "b"})]
     assert "b" not in core.attempts
     assert started(finish(core)) == ["c"]
+    core.spawning("c")
     assert core.step(events.Recall(["c", "a"]), 2.0) == []
 
 

@@ -9,7 +9,9 @@ import pytest
 from grass.keeper import effects, events, pidfd
 from grass.keeper.cgroups import Cgroups
 from grass.keeper.jobs import Jobs
+from grass.keeper.limits import OpenFiles
 from grass.keeper.mounts import Mounts
+from grass.keeper.waiting import Waiting
 
 ID = "5ea2c4000000aaaa.1.1"
 
@@ -27,8 +29,8 @@ def carrier() -> Iterator[int]:
 
 @pytest.fixture
 def jobs() -> Jobs:
-    jobs = Jobs(Mounts(), Cgroups("", os.getpid()))
-    jobs.connect(lambda *_: None, lambda *_: None, lambda _: None, lambda _: None)
+    jobs = Jobs(Mounts(), Cgroups("", os.getpid()), OpenFiles())
+    jobs.connect(Waiting(), lambda _: None)
     jobs.know(effects.Know(ID, 0, 0, None, []))
     return jobs
 
@@ -41,8 +43,10 @@ def test_a_process_that_cannot_be_opened_at_first_is_found_again(
 
     with monkeypatch.context() as patched:
         patched.setattr(pidfd, "open_checked", too_many)
-        assert isinstance(jobs.search(effects.Search(ID)), events.AdoptedUnclear)
-    adopted = jobs.inspect(effects.Inspect(ID))
+        assert isinstance(
+            jobs.adopting.search(effects.Search(ID)), events.AdoptedUnclear
+        )
+    adopted = jobs.adopting.inspect(effects.Inspect(ID))
     assert isinstance(adopted, events.Adopted)
     assert adopted.pid == carrier
     jobs.release(effects.Release(ID))

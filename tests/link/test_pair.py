@@ -3,6 +3,7 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from grass.link.messages import (
     Exited,
@@ -46,6 +47,65 @@ def test_closing_tells_both_sides_once_after_what_was_sent_before() -> None:
         await asyncio.sleep(0)
         assert sorted(map(str, seen)) == ["1", "far ended", "near ended"]
         assert seen.index(1) < seen.index("far ended")
+
+    asyncio.run(story())
+
+
+class Clumsy:
+    """An owner that fails to take the first messages."""
+
+    def __init__(self) -> None:
+        self.taken: list[object] = []
+        self.fails = True
+        self.news = asyncio.Event()
+
+    def take(self, batch: list[int]) -> None:
+        if self.fails:
+            self.fails = False
+            raise RuntimeError("a defect")
+        self.taken += batch
+        self.news.set()
+
+    def end(self) -> None:
+        self.taken.append("ended")
+        self.news.set()
+
+
+@pytest.mark.parametrize("clumsy", ["near", "far"])
+def test_after_a_defect_of_either_owner_the_far_one_is_asked_to_settle(
+    clumsy: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("grass.link.pair.SETTLE_S", 0.01)
+
+    async def story() -> None:
+        ends: tuple[LinkEnd[int, int], LinkEnd[int, int]] = pair(-1)
+        near, far = ends
+        here, there = Clumsy(), Clumsy()
+        here.fails, there.fails = clumsy == "near", clumsy == "far"
+        near.listen(here.take, here.end)
+        far.listen(there.take, there.end)
+        (far if clumsy == "near" else near).send(7)
+        async with asyncio.timeout(10):
+            await there.news.wait()
+        assert (here.taken, there.taken) == ([], [-1])
+        assert not near.closed
+
+    asyncio.run(story())
+    assert "a defect of grass" in caplog.text
+
+
+def test_where_nothing_can_be_settled_a_defect_ends_the_link() -> None:
+    async def story() -> None:
+        ends: tuple[LinkEnd[int, int], LinkEnd[int, int]] = pair()
+        near, far = ends
+        here, there = Clumsy(), Clumsy()
+        near.listen(here.take, here.end)
+        far.listen(there.take, there.end)
+        near.send(7)
+        async with asyncio.timeout(10):
+            await here.news.wait()
+            await there.news.wait()
+        assert (here.taken, there.taken) == (["ended"], ["ended"])
 
     asyncio.run(story())
 

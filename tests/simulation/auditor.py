@@ -5,7 +5,7 @@ every answer to a caller. So a start that was not committed, an end that nobody 
 a promise that is not in the store is found at once, not at the end.
 """
 
-from grass.link.messages import Forget, Start, ToWorker
+from grass.link.messages import Forget, Start, Stop, ToWorker
 from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
 from grass.model.job import Attempt, Job, Spec
@@ -18,6 +18,7 @@ from tests.simulation.world import SECOND, Host, Violation, World
 
 OVER = (AttemptState.EXITED, AttemptState.LOST)
 FORGOTTEN = "its worker was forgotten"
+TIME_LIMIT = "time limit"
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
 
@@ -42,6 +43,8 @@ class Auditor:
         """Jobs that the last batch ran again."""
         self._never_ran: dict[str, int] = {}
         """How children ended that had not run their program yet."""
+        self._stops: dict[str, set[str]] = {}
+        """Why the broker had attempts stopped."""
         self._ends: dict[int, set[JobState]] = {}
         self._placed_at: dict[tuple[int, int], int] = {}
         self._base: dict[int, int] = {}
@@ -93,6 +96,8 @@ class Auditor:
                 raise Violation(f"start of {message.attempt} with other units")
             if message.job in self.cancelled:
                 raise Violation(f"start of {message.attempt}, which was cancelled")
+        elif isinstance(message, Stop):
+            self._stops.setdefault(message.attempt, set()).add(message.reason)
         elif isinstance(message, Forget):
             for name in message.attempts:
                 self._check_forgotten(worker, name)
@@ -202,6 +207,7 @@ class Auditor:
             run.doomed = True
         elif attempt.state is AttemptState.EXITED:
             self._check_status(attempt, name, run.main.status)
+            self._check_reason(attempt, name, run)
 
     def _check_cause(self, attempt: Attempt, name: str) -> None:
         """Nothing is lost but where its machine was in trouble while it ran."""
@@ -219,6 +225,14 @@ class Auditor:
         if (attempt.exit_code, attempt.signal) != (code, signal):
             recorded = (attempt.exit_code, attempt.signal)
             raise Violation(f"{name} ended with {(code, signal)}, recorded {recorded}")
+
+    def _check_reason(self, attempt: Attempt, name: str, run: Run) -> None:
+        """Whoever was stopped says why: by its time limit, or as the broker wished."""
+        causes = set(self._stops.get(name, ()))
+        if run.main.spec.time_limit is not None:
+            causes.add(TIME_LIMIT)
+        if attempt.reason not in causes and (run.was_stopped or attempt.reason):
+            raise Violation(f"{name} was stopped, recorded reason: {attempt.reason}")
 
     # The disk.
 

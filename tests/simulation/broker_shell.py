@@ -118,7 +118,7 @@ class SimBroker:
     def connected(self, caller: Caller) -> None:
         """Note that a worker speaks on another link than before."""
         if caller.address is None:
-            self.state.home_worker = caller.worker
+            self.rounds.has_worker(caller.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
@@ -130,7 +130,7 @@ class SimBroker:
         self.rounds.core.heard(worker, self.now_us())
         for message in messages:
             if isinstance(message, Heartbeat):
-                caller.answer(message, self.state.workers.get(worker))
+                caller.answer(message, self.state)
             elif isinstance(message, Started):
                 self.rounds.post(FromWorker(worker, message))
                 self.wake_within(CURIOUS_S)
@@ -179,7 +179,7 @@ class SimBroker:
                 self._host.after(delay, "commit", lambda: self._commit(changes), self)
             case Read(query):
                 delay = self._host.between(20, 500)
-                act = lambda: self._answer_step(lambda: query(self._store))  # noqa: E731
+                act = lambda: self._answer_step(lambda: self._store.read(query))  # noqa: E731
                 self._host.after(delay, "read", act, self)
             case Pause(seconds):
                 act = lambda: self._answer_step(lambda: None)  # noqa: E731

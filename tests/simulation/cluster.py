@@ -117,12 +117,6 @@ class Cluster:
         self._end_broker()
         home.host.after(home.pause(), "broker up", self.start_broker)
 
-    def set_full(self, full: bool) -> None:
-        """Let the broker's disk be full, or have room again."""
-        self.store.full = full
-        for machine in self.machines:
-            self.auditor.apart(machine.host)
-
     def reboot(self, machine: Machine, *, power_lost: bool) -> None:
         """Take a machine down with everything on it."""
         if machine is self.home:

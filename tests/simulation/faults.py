@@ -14,6 +14,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.world import MILLISECOND, SECOND
 
 DEEPEST_CRASH_POINT = 12
+LONGEST_FULL_US = 20 * SECOND
 SHORTEST_SLEEP_US, LONGEST_SLEEP_US = SECOND, 20 * SECOND
 
 
@@ -33,6 +34,7 @@ class Faults:
             "rebooted": lambda: cluster.reboot(self._some(), power_lost=False),
             "power lost": lambda: cluster.reboot(self._some(), power_lost=True),
             "disk full": self._fill_disk,
+            "disk unreadable": self._hide_disk,
             "I/O error": self._fail_commit,
             "clock jumped": lambda: cluster.jump_clock(self._some()),
             "suspended": self._suspend,
@@ -64,7 +66,7 @@ class Faults:
     def heal(self) -> None:
         """Let nothing go wrong any more."""
         cluster = self._cluster
-        cluster.set_full(False)
+        cluster.store.heal()
         cluster.store.fails_in = 0
         if cluster.broker is not None:
             cluster.broker.dies_in = 0
@@ -117,14 +119,21 @@ class Faults:
 
     def _fill_disk(self) -> None:
         cluster = self._cluster
-        cluster.set_full(True)
+        cluster.store.full = True
         cluster.home.records.full = self._world.chance(0.7)
-        lasts = self._world.spread(10 * MILLISECOND, 5 * SECOND)
+        lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
         self._world.elsewhere.after(lasts, "disk has room", self._empty_disk)
 
     def _empty_disk(self) -> None:
-        self._cluster.set_full(False)
+        self._cluster.store.heal()
         self._cluster.home.records.full = False
+
+    def _hide_disk(self) -> None:
+        """Let nothing be read, and mostly nothing be written either."""
+        store = self._cluster.store
+        store.unreadable, store.full = True, self._world.chance(0.7)
+        lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
+        self._world.elsewhere.after(lasts, "disk can be read", store.heal)
 
     def _fail_commit(self) -> None:
         self._cluster.store.fails_in = self._world.rng.randint(1, 4)

@@ -1,9 +1,11 @@
 """The memory store on a disk that fails when it is told to."""
 
 from collections.abc import Callable
+from typing import Any
 
 from grass.errors import StorageError
 from grass.store.changes import Changes
+from grass.store.interface import Store
 from tests.simulation.memory_store import MemoryDisk, MemoryStore
 from tests.simulation.world import World
 
@@ -18,7 +20,7 @@ def is_fatal(error: StorageError) -> bool:
 
 
 class FaultyStore(MemoryStore):
-    """A store whose commits may fail; whatever is written is shown to an observer."""
+    """A store that may fail; whatever is written is shown to an observer."""
 
     def __init__(
         self, disk: MemoryDisk, world: World, written: Callable[[Changes], None]
@@ -28,6 +30,7 @@ class FaultyStore(MemoryStore):
         self._world = world
         self._written = written
         self.full = False
+        self.unreadable = False
         self.fails_in = 0
         """How many commits from now the disk fails; 0: it does not."""
 
@@ -42,6 +45,16 @@ class FaultyStore(MemoryStore):
                     self.write_anyway(changes)
                 raise InputOutputError("an input/output error")
         self.write_anyway(changes)
+
+    def read(self, query: Callable[[Store], Any]) -> Any:
+        """Read for a broker that runs; none is started while that is impossible."""
+        if self.unreadable:
+            raise StorageError("the disk cannot be read")
+        return query(self)
+
+    def heal(self) -> None:
+        """Let it be read and written again."""
+        self.full = self.unreadable = False
 
     def write_anyway(self, changes: Changes) -> None:
         """Write it, whoever learns of that."""

@@ -2,8 +2,9 @@
 
 The order of a turn is that of `grass.keeper.loop`: all that is ready is read first,
 records are written before any spawn and before anything is sent. The records are a list
-that outlives the keeper; writing to them fails while the disk is full, and then they
-are behind until they can be written anew from a snapshot.
+that outlives the keeper; writing to them fails while the disk is full, and on any
+machine once in a while, and then they are behind until they can be written anew from a
+snapshot. A keeper begins so, with what its predecessor left.
 """
 
 from collections import deque
@@ -24,6 +25,7 @@ TURN_US = 30
 LONGEST_SLEEP_US = 60 * SECOND
 LEASED_SLEEP_US = int(LONGEST_SLEEP_S * SECOND)
 HOLD_US = 2_000
+FAILED_WRITES = 0.002
 
 
 class RecordsFile:
@@ -38,6 +40,10 @@ class RecordsFile:
     def load(self, boot: str) -> list[Entry]:
         """Give what a keeper of the same boot left."""
         return list(self.entries) if self.boot == boot else []
+
+    def rewrite(self, boot: str, entries: list[Entry]) -> None:
+        """Replace all that is there."""
+        self.boot, self.entries = boot, entries
 
 
 class Line:
@@ -71,9 +77,10 @@ class SimKeeper:
         self.on_killed: Callable[[], None] = lambda: None
         self.core = KeeperCore(1, boot)
         self._host = host
+        self._boot = boot
         self._records = records
         self._pending: list[Entry] = []
-        self._behind = False
+        self._behind = True
         self._lines: dict[int, Line] = {}
         self._inbox: deque[events.Event] = deque()
         self._starts: deque[events.Spec] = deque()
@@ -97,10 +104,7 @@ class SimKeeper:
             effects.Exit: self._exit,
             **self._jobs.actions(),
         }
-        entries = records.load(boot)
-        self._feed(events.Restored(entries))
-        records.boot = boot
-        records.entries = self.core.snapshot()
+        self._feed(events.Restored(records.load(boot)))
         self._finish_turn()
         self._arm()
 
@@ -197,23 +201,38 @@ class SimKeeper:
 
     def _finish_turn(self) -> None:
         if self._starts:
-            self._flush_records()
+            written = self._flush_records()
             self.crash_point()
             self._flush_lines()
-        while self._starts:
-            self._start(self._starts.popleft())
+            if written:
+                self._start_all()
         self._flush_records()
+        if self._starts:
+            self.core.not_written(self._now())
         self.crash_point()
         held = self._hold_until is not None and self._host.now < self._hold_until
         if self._urgent or not held:
             self._flush_lines()
 
-    def _start(self, spec: events.Spec) -> None:
+    def _start_all(self) -> None:
+        while self._starts:
+            spec = self._starts[0]
+            due = self.core.is_due(spec)
+            if due and not self._recorded(spec):
+                return
+            self._starts.popleft()
+            if due:
+                self.crash_point()
+                event = self._jobs.spawn(spec)
+                self.crash_point()
+                self._feed(event)
+
+    def _recorded(self, spec: events.Spec) -> bool:
         self._pending.extend(self.core.spawning(spec.id))
-        on_record = self._flush_records()
-        self.crash_point()
-        self._feed(self._jobs.spawn(spec) if on_record else self._full(spec))
-        self.crash_point()
+        if self._flush_records():
+            return True
+        self.core.put_off(spec)
+        return False
 
     def _feed(self, event: events.Event) -> None:
         waiting = deque([event])
@@ -237,19 +256,20 @@ class SimKeeper:
 
     def _flush_records(self) -> bool:
         pending, self._pending = self._pending, []
-        if self._records.full and (pending or self._behind):
+        if (pending or self._behind) and self._write_fails():
             self._behind = True
+            self.core.not_written(self._now())
             return False
         if self._behind:
-            self._records.entries = self.core.snapshot()
-            self._behind = False
+            self._records.rewrite(self._boot, self.core.snapshot())
         else:
             self._records.entries.extend(pending)
+        self._behind = False
+        self.core.written()
         return True
 
-    def _full(self, spec: events.Spec) -> events.SpawnFailed:
-        reason = "could not start: no space left on device for the keeper's records"
-        return events.SpawnFailed(spec.id, reason, self._host.wall_us)
+    def _write_fails(self) -> bool:
+        return self._records.full or self._host.chance(FAILED_WRITES)
 
     # What is said.
 
@@ -295,7 +315,7 @@ class SimKeeper:
         if any(isinstance(event, events.Opened) for event in self._inbox):
             return
         if self.core.empty and not self._records.full:
-            self._records.entries = []
+            self._records.rewrite(self._boot, [])
         self.end()
         self.on_left()
 

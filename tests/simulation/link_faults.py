@@ -44,6 +44,7 @@ class LinkFaults:
             "slept for long",
             "slept with a start",
             "policy, then cut",
+            "disk long full",
         ]
 
     def _some(self) -> Machine:
@@ -101,10 +102,9 @@ class LinkFaults:
 
     def _fill_disk(self) -> None:
         """Fill the broker's disk for so long that it seldom asks for reports."""
-        self._cluster.set_full(True)
+        self._cluster.store.full = True
         lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
-        room = lambda: self._cluster.set_full(False)  # noqa: E731
-        self._world.elsewhere.after(lasts, "disk has room", room)
+        self._world.elsewhere.after(lasts, "disk has room", self._cluster.store.heal)
 
     def _lie(self) -> None:
         """Have a worker say something of an attempt that another one holds."""

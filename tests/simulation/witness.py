@@ -11,8 +11,11 @@ replaced once its lease is over, but then it must be ended before it does anythi
 
 from grass.model.ids import attempt_id
 from grass.model.resources import Allocation, Capacity
-from tests.simulation.processes import Process
+from tests.simulation.processes import SIGKILL, SIGTERM, Process
 from tests.simulation.world import Host, Violation, World
+
+CLEANED_UP = 143 << 8
+"""How a program ends that cleans up when it is told to end."""
 
 
 class Run:
@@ -32,6 +35,14 @@ class Run:
     def over(self) -> bool:
         """Whether nothing of it lives."""
         return self.living == 0
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether its program ended as none does by itself: somebody ended it."""
+        status, planned = self.main.status, self.main.end_status
+        return status in (SIGTERM, CLEANED_UP) or (
+            status == SIGKILL and planned != SIGKILL
+        )
 
 
 class Witness:

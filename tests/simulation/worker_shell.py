@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from grass.link.messages import Heartbeat, Hello, Resync, ToBroker, ToWorker
 from grass.model.worker import Found
 from grass.worker.core import WorkerCore
+from grass.worker.lines import tell_exits
 from grass.worker.prepare import Surroundings
 from tests.simulation.channels import Link
 from tests.simulation.keeper_shell import Line
@@ -139,10 +140,7 @@ class SimWorker:
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
         self.core.now_s = self.now_s()
         for line in lines:
-            entries = line["attempts"] if line.get("e") == "hello" else [line]
-            for entry in entries:
-                if entry.get("lost"):
-                    self._watch.ask_kernel(entry)
+            tell_exits(line, self._watch.status)
             self.core.from_keeper(line)
         self._flush()
 
@@ -246,11 +244,7 @@ class Watch:
         self._young.pop(attempt, None)
         self._held.pop(attempt, None)
 
-    def ask_kernel(self, entry: dict[str, Any]) -> None:
-        """Fill in an exit that a killed keeper took along, if the kernel tells."""
-        process = self._held.get(entry["id"])
-        status = None if process is None else self._processes.exit_status(process)
-        if status is not None:
-            entry["code"] = status >> 8 if status >= 256 or not status else None
-            entry["signal"] = None if entry["code"] is not None else status
-            entry["lost"], entry["reason"] = False, None
+    def status(self, attempt: str) -> int | None:
+        """Return the wait status of a process that has ended, if the kernel tells."""
+        process = self._held.get(attempt)
+        return None if process is None else self._processes.exit_status(process)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tests.support.building import units
-
 from grass.link.messages import Heard, Hello, Resync, Start, Units, Welcome
 from grass.model.amounts import WHOLE
-from grass.worker.core import Effects, WorkerCore
+from grass.worker.core import WorkerCore
+from grass.worker.effects import Effects
 from grass.worker.prepare import Surroundings
+from tests.support.building import units
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 FIRST = f"{'a' * 16}.1.1"

@@ -5,6 +5,10 @@ runs out the keeper ends each attempt by its own grace. The broker cannot see th
 counts from the moment the worker was gone, on a clock that cannot jump: lease, grace
 and a margin later nothing of the attempt is left, and it is lost. Before that nothing
 happens, and a worker without a lease is waited for without end.
+
+A worker also counts as gone while the core was built anew and it has not reported yet.
+Where its link lives, its lease is renewed all the same, and the count begins anew each
+time: so the broker always waits longer than the keeper.
 """
 
 from grass.broker import attempts, copies
@@ -26,6 +30,13 @@ def gone(state: State, worker: Worker) -> None:
 def back(state: State, worker: str) -> None:
     """Stop counting: whatever the worker still has, it tells."""
     state.absences.pop(worker, None)
+
+
+def renewed(state: State, worker: str) -> None:
+    """Count anew, with the next decision: a worker that is gone has a lease again."""
+    absence = state.absences.get(worker)
+    if absence is not None:
+        absence.since_s = absence.next_s = None
 
 
 def run_out(state: State, now_s: float) -> None:

@@ -8,6 +8,8 @@ use the same rules.
 
 from typing import Protocol
 
+from grass.broker import leases
+from grass.broker.state import State
 from grass.link.channel import Link
 from grass.link.messages import (
     Heard,
@@ -18,7 +20,6 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.model.worker import Worker
 
 TWICE = (
     "another machine uses this worker's identity; remove worker-id there and join again"
@@ -158,6 +159,8 @@ class Caller:
         self._hello_at = 0.0
         self._welcomed = False
         """Whether what the worker last said of itself has been taken in."""
+        self._promised = False
+        """Whether anything it said on this link has: its lease is known since."""
 
     def arrived(self, messages: list[ToBroker]) -> None:
         """Take what came on this link."""
@@ -201,16 +204,19 @@ class Caller:
         if isinstance(message, Welcome):
             if message.at != self._hello_at:
                 return
-            self._welcomed = True
+            self._welcomed = self._promised = True
         if self._welcomed or isinstance(message, Resync):
             self.link.send(message)
 
-    def answer(self, message: Heartbeat, known: Worker | None) -> None:
-        """Renew a lease: only of a worker that counts as here, as it now is.
+    def answer(self, message: Heartbeat, state: State) -> None:
+        """Renew a lease: of a worker that was taken in on this link, and is known.
 
-        While the broker counts a worker as gone, its lease must run out.
+        Where a batch was dropped, the broker counts the worker as gone until it has
+        reported again, for as long as the disk is full. The link lives on, so nothing
+        there may end: the lease is renewed, and the broker begins to count anew.
         """
-        if self._welcomed and known is not None and known.connected:
+        if self._promised and self.worker in state.workers:
+            leases.renewed(state, self.worker)
             self.link.send(Heard(message.at))
 
     def ended(self) -> None:

@@ -21,7 +21,7 @@ from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Reading, Tick
 from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
-from grass.broker.state import CALLS_KEPT_US, Effects
+from grass.broker.state import CALLS_KEPT_US, Effects, State
 from grass.errors import Busy, GrassError, StorageError
 from grass.keeper.crash import crash_point
 from grass.link.messages import Resync, ToWorker
@@ -110,12 +110,30 @@ class Applied(NamedTuple):
     outcome: Any
 
 
+class ThisLife:
+    """What belongs to this daemon's life and is in no store.
+
+    It holds for every core that is built while the daemon runs.
+    """
+
+    def __init__(self) -> None:
+        """Know of no worker in this daemon, and start jobs."""
+        self.home_worker: str | None = None
+        self.starts_jobs = True
+
+    def tell(self, state: State) -> None:
+        """Let a core's memory know."""
+        state.home_worker = self.home_worker
+        state.scheduler.set_paused(state.paused or not self.starts_jobs)
+
+
 class Rounds:
     """The broker's inbox, and what is done with it round by round."""
 
     def __init__(self, core: BrokerCore, outside: Outside) -> None:
         """Begin with an empty inbox."""
         self.core = core
+        self._life = ThisLife()
         self.committing: set[int] = set()
         """Jobs that memory knows more of than the disk does yet."""
         self._outside = outside
@@ -130,6 +148,21 @@ class Rounds:
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
         return not self._inbox and not self.core.busy
+
+    def has_worker(self, worker: str) -> None:
+        """Note which worker is in the broker's own daemon."""
+        self._life.home_worker = worker
+        self._life.tell(self.core.state)
+
+    def start_no_more(self) -> None:
+        """Place no job until `start_again`, or the end of this daemon."""
+        self._life.starts_jobs = False
+        self._life.tell(self.core.state)
+
+    def start_again(self) -> None:
+        """Take `start_no_more` back."""
+        self._life.starts_jobs = True
+        self._life.tell(self.core.state)
 
     def post(self, call: Call, reply: Reply = None) -> None:
         """Let a call wait; somebody may wait for its reply."""
@@ -189,6 +222,8 @@ class Rounds:
                 applied[-1] = Applied(call, reply, outcome)
         self._read_again()
         self.core.advance()
+        # A resume among the calls is for the daemon after this one.
+        self._life.tell(self.core.state)
         self.core.decide(self._outside.now_s())
 
     def _read_again(self) -> None:
@@ -262,16 +297,17 @@ class Rounds:
         for reply in waiting:
             if reply is not None:
                 self._outside.answer(reply, error)
-        home_worker = self.core.state.home_worker
         self._unheard.update(
             (one.call.worker, None)
             for one in applied
             if isinstance(one.call, FromWorker)
         )
         self.core = yield from self._rebuilt()
-        self.core.state.home_worker = home_worker
+        self._life.tell(self.core.state)
         self.committing = set()
         self._outside.later(self._pause_s, self._ask_for_reports)
+        # The clocks of those who are away begin to run, and times are looked at.
+        self._outside.wake_within(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:

@@ -112,11 +112,11 @@ class Broker:
 
     def start_no_more(self) -> None:
         """Place no job until the daemon is started again; nothing is written down."""
-        self.state.scheduler.set_paused(True)
+        self._rounds.start_no_more()
 
     def start_again(self) -> None:
         """Take `start_no_more` back."""
-        self.state.scheduler.set_paused(self.state.paused)
+        self._rounds.start_again()
 
     # What workers say.
 
@@ -145,7 +145,7 @@ class Broker:
         self._rounds.core.heard(worker, _now_us())
         for message in messages:
             if isinstance(message, Heartbeat):
-                caller.answer(message, self.state.workers.get(worker))
+                caller.answer(message, self.state)
             elif isinstance(message, OutputData):
                 self.output.arrived(worker, message)
             elif isinstance(message, Started):
@@ -163,7 +163,7 @@ class Broker:
         """Note that a worker speaks on another link than before."""
         self.output.gone(caller.worker)
         if caller.address is None:
-            self.state.home_worker = caller.worker
+            self._rounds.has_worker(caller.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""

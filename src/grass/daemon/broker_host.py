@@ -26,7 +26,7 @@ from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
 from grass.errors import GrassError
-from grass.link.messages import ToBroker, ToWorker
+from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
 from grass.model.addresses import Address, Invitation, read_address
 from grass.model.rights import DEFAULT_ROLE
@@ -89,8 +89,9 @@ async def host_broker(
 
 async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
     """Be this machine's worker, in the broker's own process."""
-    near: LinkEnd[ToWorker, ToBroker]
-    near, far = pair()
+    ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]]
+    ends = pair(Resync())
+    near, far = ends
     broker.serve(near, worker=own)
     await worker(home, hosting, own, far).run()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from grass.keeper.tree import cgroup_of
+from grass.keeper.tree import NO_MEANS, cgroup_of
 
 
 def find_cgroup2(mountinfo_text: str) -> str | None:
@@ -84,11 +84,13 @@ def kill(path: str) -> None:
 
 
 def pids(path: str) -> list[int]:
-    """Return the processes within."""
+    """Return the processes within; raises OSError when there is no means to look."""
     try:
         with open(os.path.join(path, "cgroup.procs"), "rb") as file:
             return [int(word) for word in file.read().split()]
-    except OSError:
+    except OSError as error:
+        if error.errno in NO_MEANS:
+            raise
         return []
 
 

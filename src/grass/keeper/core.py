@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
 from grass.keeper.custody import SIGTERM, Custody
+from grass.keeper.endings import pause
 from grass.keeper.lease import CUT_OFF, Lease, Leases, cluster_of, entry
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class KeeperCore:
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
+        self._failed_writes = 0
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             events.Opened: self._opened,
             events.Closed: self._closed,
@@ -69,9 +71,37 @@ class KeeperCore:
             self._consider_leaving(now)
         return self._custody.take_effects()
 
+    def is_due(self, spec: events.Spec) -> bool:
+        """Tell whether the attempt is still to be spawned, neither stopped nor back."""
+        return self._custody.is_due(spec)
+
     def spawning(self, id: str) -> list[events.Entry]:
         """Return what must be on record before this attempt, the next, is spawned."""
         return self._custody.spawning(id)
+
+    def put_off(self, spec: events.Spec) -> None:
+        """Have the attempt wait in line: that it starts cannot be put on record.
+
+        Nothing ran and nothing is on record, so it is neither failed nor lost: it may
+        still be stopped or recalled, and a successor is asked for it again. Handed back
+        it would be placed again at once, and come round and round.
+        """
+        self._custody.put_off(spec)
+
+    def not_written(self, now: float) -> None:
+        """Note that the records are behind, and plan a turn that tries them again.
+
+        Every turn tries; this is the one that comes without anything else happening.
+        """
+        if ("records", "") not in self.timers:
+            self.timers.set("records", "", now + pause(self._failed_writes))
+            self._failed_writes += 1
+
+    def written(self) -> None:
+        """Note that the records tell all that is known."""
+        if self._failed_writes:
+            self._failed_writes = 0
+            self.timers.cancel("records", "")
 
     def snapshot(self) -> list[events.Entry]:
         """Return the shortest records from which a successor learns all of this."""
@@ -211,7 +241,7 @@ class KeeperCore:
                 self._may_leave = True
             elif purpose == "socket":
                 self._want(effects.CheckSocket())
-            else:
+            elif purpose != "records":
                 self._custody.due(purpose, id, now)
 
     def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:

@@ -1,10 +1,8 @@
 """The attempts in the keeper's care, from the wish to start until the exit.
 
-What always holds: an exit is published only when nothing of the attempt's tree is left,
-and whoever waits for it starts after that; a stop that has begun ends with SIGKILL,
-repeated until the tree is empty; of several causes to stop, the first is the reason.
-Like the rest of the core it does no I/O: it says what it wants done, and is told what
-came of it.
+This module deals with how they begin, or are taken over from a dead predecessor;
+`endings` with how they end. Like the rest of the core it does no I/O: it says what it
+wants done, and is told what came of it.
 """
 
 from __future__ import annotations
@@ -14,35 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
 from grass.keeper.attempt import Attempt, Ladder, attempt_of, attempts_of
-from grass.keeper.relay import Relay
-from grass.keeper.timers import Timers
+from grass.keeper.endings import LOOK_AGAIN_S, SIGCONT, SIGTERM, Endings, pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGTERM, SIGCONT, SIGSTOP = 15, 18, 19
+__all__ = ["SIGTERM", "Custody"]
+
+SIGSTOP = 19
 # A job younger than this gets neither cgroup nor output checks: most never need them.
 SETTLE_S = 0.1
-LEFTOVER_GRACE_S = 2.0
-LOOK_AGAIN_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 UNREAPED_TRIES = 20
-OUTPUT_BYTES_PER_S = 1 << 30
-_PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
 
 
-class Custody:
+class Custody(Endings):
     """Every attempt that is not forgotten, and its deadlines."""
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.attempts: dict[str, Attempt] = {}
-        self.timers = Timers()
-        self.live = 0
-        self._relay = Relay()
-        self._by_pid: dict[int, Attempt] = {}
-        self._ended: dict[str, Attempt] = {}
+        super().__init__()
         self._settling: deque[tuple[float, str]] = deque()
-        self._wanted: list[effects.Effect] = []
 
     def handlers(self) -> dict[type, Callable[[Any, float], None]]:
         """Return who deals with which event about processes."""
@@ -59,15 +48,6 @@ class Custody:
             events.Enclosed: self._enclosed,
             events.Measured: self._measured,
         }
-
-    def want(self, effect: effects.Effect) -> None:
-        """Ask for something to be done at the end of this step."""
-        self._wanted.append(effect)
-
-    def take_effects(self) -> list[effects.Effect]:
-        """Return what is wanted, in order, and begin anew."""
-        wanted, self._wanted = self._wanted, []
-        return wanted
 
     def take(self, spec: events.Spec, after: str | None) -> None:
         """Take a new attempt into care; it starts when `after` is gone."""
@@ -86,30 +66,44 @@ class Custody:
         self.live += 1
         self._give_up(attempt, reason)
 
-    def _line_up(self, attempt: Attempt, spec: events.Spec) -> None:
-        attempt.state, attempt.after = "due", None
-        self.want(effects.Spawn(spec))
-
     def spawning(self, id: str) -> list[events.Entry]:
         """Return what must be on record before the attempt is spawned, which is next.
 
         Each is recorded at its own turn: of those still in line a successor knows
         nothing, and they can be asked for again.
         """
+        del self._in_line[id]
         attempt = self.attempts[id]
         attempt.state = "starting"
         return attempt.entries()
 
+    def is_due(self, spec: events.Spec) -> bool:
+        """Tell whether an attempt is still to be spawned as this says."""
+        return self._in_line.get(spec.id) is spec
+
+    def put_off(self, spec: events.Spec) -> None:
+        """Put an attempt back in line: `spawning` did not get on record."""
+        self.attempts[spec.id].state = "due"
+        self._in_line[spec.id] = spec
+
     def recall(self, id: str) -> bool:
-        """Drop an attempt that still waits; anything else stays."""
+        """Drop an attempt that has not begun; anything else stays."""
         if not self._leave_line(id):
             return False
         del self.attempts[id]
         self.live -= 1
+        self._let_followers_go(id)
         return True
 
     def _leave_line(self, id: str) -> bool:
-        """Take out an attempt if it waits; who waited for it moves up."""
+        """Take out an attempt that has not begun.
+
+        Who waited for one that waits itself moves up.
+        """
+        attempt = self.attempts.get(id)
+        if attempt is not None and attempt.state == "due":
+            del self._in_line[id]
+            return True
         if not self._relay.drop(id):
             return False
         for other in self.attempts.values():
@@ -223,83 +217,6 @@ class Custody:
         attempt.exited_at = event.at
         self._finish(attempt)
 
-    def _child_ended(self, event: events.ChildEnded, now: float) -> None:
-        attempt = self._by_pid.pop(event.pid, None)
-        if attempt is None:
-            # An orphan's end may be the end of a tree that is waited for.
-            for id in self._ended:
-                self.want(effects.Survey(id))
-            return
-        if attempt.state == "starting":
-            attempt.reason = "could not start: ended before its program ran"
-        attempt.ended(event)
-        self._main_is_gone(attempt)
-
-    def _main_is_gone(self, attempt: Attempt) -> None:
-        self._ended[attempt.id] = attempt
-        # Its end is known: to ask once more would be answered by "no such process".
-        self.timers.cancel("unclear", attempt.id)
-        self.want(effects.Survey(attempt.id))
-
-    def _surveyed(self, event: events.Surveyed, now: float) -> None:
-        attempt = self._ended.get(event.id)
-        if attempt is None:
-            return
-        attempt.output_bytes = event.output_bytes
-        if event.empty:
-            self._check_output(attempt)
-            self._finish(attempt)
-        elif ("leftovers", event.id) not in self.timers:
-            self._begin_on_leftovers(attempt, now)
-
-    def _begin_on_leftovers(self, attempt: Attempt, now: float) -> None:
-        self.want(effects.Record(attempt.exited_entry("ended")))
-        self._begin(Ladder(now + LEFTOVER_GRACE_S, SIGTERM, None), attempt, now)
-        self.timers.set("leftovers", attempt.id, now + LOOK_AGAIN_S[0])
-
-    def _look_for_leftovers(self, attempt: Attempt, now: float) -> None:
-        # Orphans of an adopted attempt are not our children: only looking tells.
-        attempt.looks += 1
-        self.timers.set("leftovers", attempt.id, now + _pause(attempt.looks))
-        self.want(effects.Survey(attempt.id))
-
-    def _finish(self, attempt: Attempt) -> None:
-        if attempt.ladder is not None and attempt.ladder.reason is not None:
-            attempt.reason = attempt.ladder.reason
-        attempt.state = "exited"
-        self._ended.pop(attempt.id, None)
-        self.live -= 1
-        for purpose in _PURPOSES:
-            self.timers.cancel(purpose, attempt.id)
-        self.want(effects.Release(attempt.id))
-        self.want(effects.Publish(attempt.exited_entry("exited")))
-        for spec in self._relay.let_go(attempt.id):
-            self._line_up(self.attempts[spec.id], spec)
-
-    def _begin(self, ladder: Ladder, attempt: Attempt, now: float) -> None:
-        if attempt.ladder is not None:
-            if ladder.kill_at >= attempt.ladder.kill_at:
-                return
-            attempt.ladder.kill_at = ladder.kill_at
-        else:
-            attempt.ladder = ladder
-            if ladder.kill_at > now:
-                signals = (ladder.signal, SIGCONT)
-                self.want(effects.SignalTree(attempt.id, signals))
-        entry = attempt.stopping_entry(attempt.ladder)
-        note = effects.Record if attempt.state == "ended" else effects.Publish
-        self.want(note(entry))
-        if ladder.kill_at > now:
-            self.timers.set("kill", attempt.id, ladder.kill_at)
-        else:
-            self._kill(attempt, now)
-
-    def _kill(self, attempt: Attempt, now: float) -> None:
-        if attempt.ladder is not None:
-            self.want(effects.KillTree(attempt.id))
-            self.timers.set("kill", attempt.id, now + _pause(attempt.ladder.rounds))
-            attempt.ladder.rounds += 1
-
     def _settle(self, now: float) -> None:
         settling = self._settling
         while settling and settling[0][0] <= now:
@@ -309,40 +226,6 @@ class Custody:
                 self._watch_limits(attempt, now)
         if settling:
             self.timers.set("settle", "", settling[0][0])
-
-    def _watch_limits(self, attempt: Attempt, now: float) -> None:
-        if attempt.time_limit is not None:
-            due = attempt.since + attempt.time_limit
-            self.timers.set("time limit", attempt.id, due)
-        if attempt.max_output is not None:
-            self._watch_output(attempt, attempt.max_output, now)
-
-    def _watch_output(self, attempt: Attempt, remaining: int, now: float) -> None:
-        pause = max(0.25, min(10.0, remaining / OUTPUT_BYTES_PER_S))
-        self.timers.set("output", attempt.id, now + pause)
-
-    def _measured(self, event: events.Measured, now: float) -> None:
-        attempt = self.attempts.get(event.id)
-        if attempt is None or attempt.state != "running" or attempt.max_output is None:
-            return
-        if event.written > attempt.max_output:
-            self._limit_reached(attempt, now, "output limit")
-        else:
-            self._watch_output(attempt, attempt.max_output - event.written, now)
-
-    def _check_output(self, attempt: Attempt) -> None:
-        """Hold a job to its limit that wrote faster than was looked."""
-        limit = attempt.max_output
-        if limit is None or attempt.output_bytes <= limit:
-            return
-        attempt.reason = attempt.reason or "output limit"
-        if attempt.own_output:
-            self.want(effects.Truncate(attempt.output, attempt.offset + limit))
-            attempt.output_bytes = limit
-
-    def _limit_reached(self, attempt: Attempt, now: float, reason: str) -> None:
-        if attempt.state == "running":
-            self._begin(Ladder(now + attempt.grace, SIGTERM, reason), attempt, now)
 
     def _enclosed(self, event: events.Enclosed, now: float) -> None:
         self.attempts[event.id].cgroup = event.cgroup
@@ -388,11 +271,7 @@ class Custody:
             attempt.ended_adopted(None, event.at)
             self._main_is_gone(attempt)
         else:
-            self.timers.set("unclear", attempt.id, now + _pause(attempt.looks))
-
-
-def _pause(round: int) -> float:
-    return LOOK_AGAIN_S[min(round, len(LOOK_AGAIN_S) - 1)]
+            self.timers.set("unclear", attempt.id, now + pause(attempt.looks))
 
 
 def _known_facts(attempt: Attempt) -> effects.Know:

@@ -1,42 +1,40 @@
 """The real processes of attempts: carries out what the core wants done to them.
 
-Each method answers with the event that tells the core what came of it. This is the
-only place that signals, reaps or watches processes; it decides nothing.
+Each method answers with the event that tells the core what came of it. With
+`adopting` this is the only place that signals, reaps or watches processes; it decides
+nothing. Without the means to look at processes, as when there are no descriptors left,
+a tree counts as not empty, and what is to be done to it is tried again by the core.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grass.keeper import cgroups, effects, events, pidfd
+from grass.keeper.adopting import Adopting
+from grass.keeper.clocks import utc_us
 from grass.keeper.spawn import (
     CannotStart,
     Outputs,
     Spawner,
     WouldBlock,
     read_reports,
+    report_pipe,
     search_path,
 )
-from grass.keeper.tree import (
-    Forest,
-    all_stats,
-    boot_ticks,
-    marker_of,
-    start_ticks,
-)
+from grass.keeper.tree import Forest, boot_ticks, start_ticks
 from grass.keeper.usage import Written, peak_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
+    from grass.keeper.adopting import Feed
+    from grass.keeper.limits import OpenFiles
     from grass.keeper.mounts import Mounts
-
-    Watch = Callable[[int, Callable[[], None]], None]
-    Feed = Callable[[events.Event], None]
+    from grass.keeper.waiting import Waiting
 
 
 class Careful:
@@ -44,10 +42,10 @@ class Careful:
 
     __slots__ = ("pid", "reader", "report", "spec")
 
-    def __init__(self, spec: events.Spec, pid: int, reader: int) -> None:
-        """Begin without a report."""
+    def __init__(self, spec: events.Spec, reader: int) -> None:
+        """Begin without a child and a report."""
         self.spec = spec
-        self.pid = pid
+        self.pid = 0
         self.reader = reader
         self.report: dict[str, object] = {}
 
@@ -55,31 +53,29 @@ class Careful:
 class Jobs:
     """Everything the keeper holds of running attempts."""
 
-    def __init__(self, mounts: Mounts, own_cgroups: cgroups.Cgroups) -> None:
+    def __init__(
+        self, mounts: Mounts, own_cgroups: cgroups.Cgroups, files: OpenFiles
+    ) -> None:
         """Begin with none; `connect` must follow."""
         self._mounts = mounts
         self._cgroups = own_cgroups
-        self._spawner = Spawner()
+        self._spawner = Spawner(files)
         self._forest = Forest(os.getpid())
         self._written: dict[str, Written] = {}
         self._careful: dict[int, Careful] = {}
-        self._adopted: dict[str, int] = {}
+        self.adopting = Adopting(self._forest)
 
-    def connect(
-        self,
-        watch: Watch,
-        watch_for_end: Watch,
-        unwatch: Callable[[int], None],
-        feed: Feed,
-    ) -> None:
+    def connect(self, waiting: Waiting, feed: Feed) -> None:
         """Say how to wait for a descriptor and whom to tell what came of it."""
-        self._watch = watch
-        self._watch_for_end = watch_for_end
-        self._unwatch = unwatch
+        self._waiting = waiting
         self._feed = feed
+        self.adopting.connect(waiting, feed)
 
     def spawn(self, spec: events.Spec, *, careful: bool = False) -> events.Event:
-        """Start the program, the careful way where the fast one might hang."""
+        """Start the program, the careful way where the fast one might hang.
+
+        What raises has started nothing; from the spawn on nothing does.
+        """
         try:
             if careful or self._needs_care(spec):
                 return self._fork(spec)
@@ -94,7 +90,7 @@ class Jobs:
             return events.SpawnFailed(spec.id, reason, utc_us())
         # A process that began within one tick began at that tick: reading /proc for
         # it would cost a third as much as the spawn itself.
-        ticks = began if boot_ticks() == began else start_ticks(pid) or 0
+        ticks = began if boot_ticks() == began else _ticks_of_child(pid, began)
         self._forest.plant(spec.id, pid, ticks, adopted=False)
         return self._spawned(spec, pid, outputs)
 
@@ -124,16 +120,29 @@ class Jobs:
         )
 
     def _note_files(self, id: str, files: list[tuple[str, int]]) -> None:
-        local = not self._mounts.touches_network([path for path, _ in files])
+        try:
+            local = not self._mounts.touches_network([path for path, _ in files])
+        except (OSError, ValueError):
+            local = False
         self._written[id] = Written(files, local)
 
     def _fork(self, spec: events.Spec) -> events.Forked:
-        pid, reader = self._spawner.fork(spec)
-        ticks = start_ticks(pid) or 0
+        reader, writer = report_pipe()
+        careful = Careful(spec, reader)
+        try:
+            # Before the fork, as it may fail.
+            self._waiting.watch(reader, lambda: self._heard(careful))
+            began = boot_ticks()
+            careful.pid = pid = self._spawner.fork(spec, writer)
+        except OSError:
+            self._waiting.unwatch(reader)
+            os.close(reader)
+            raise
+        finally:
+            os.close(writer)
+        ticks = _ticks_of_child(pid, began)
         self._forest.plant(spec.id, pid, ticks, adopted=False)
-        careful = Careful(spec, pid, reader)
         self._careful[pid] = careful
-        self._watch(reader, lambda: self._heard(careful))
         return events.Forked(spec.id, pid, ticks)
 
     def _heard(self, careful: Careful) -> None:
@@ -141,7 +150,7 @@ class Jobs:
         careful.report.update(news)
         if not ended:
             return
-        self._unwatch(careful.reader)
+        self._waiting.unwatch(careful.reader)
         os.close(careful.reader)
         del self._careful[careful.pid]
         report = careful.report
@@ -174,26 +183,32 @@ class Jobs:
 
     def survey(self, effect: effects.Survey) -> events.Surveyed:
         """Look whether anything of the attempt is left."""
-        main = self._forest.mains.get(effect.id)
-        left = self._forest.anything_left(effect.id)
-        if not left and main is not None and main.cgroup is not None:
-            left = bool(cgroups.pids(main.cgroup))
+        try:
+            left = self._anything_left(effect.id)
+        except OSError:
+            left = True
         written = self._written.get(effect.id)
         size = written.sizes()[0] if written is not None and not left else 0
         return events.Surveyed(effect.id, not left, max(0, size))
 
+    def _anything_left(self, id: str) -> bool:
+        main = self._forest.mains.get(id)
+        if self._forest.anything_left(id):
+            return True
+        return main is not None and bool(main.cgroup and cgroups.pids(main.cgroup))
+
     def signal_tree(self, effect: effects.SignalTree) -> None:
         """Send signals to every process of the attempt."""
-        for pid, ticks in self._members(effect.id):
-            pidfd.send_signals(pid, ticks, effect.signals)
+        with suppress(OSError):
+            for pid, ticks in self._members(effect.id):
+                pidfd.send_signals(pid, ticks, effect.signals)
 
     def kill_tree(self, effect: effects.KillTree) -> None:
         """Kill every process of the attempt."""
         main = self._forest.mains.get(effect.id)
         if main is not None and main.cgroup is not None:
             cgroups.kill(main.cgroup)
-        for pid, ticks in self._members(effect.id):
-            pidfd.send_signals(pid, ticks, (signal.SIGKILL,))
+        self.signal_tree(effects.SignalTree(effect.id, (signal.SIGKILL,)))
 
     def _members(self, id: str) -> list[tuple[int, int]]:
         found = {stat.pid: stat.ticks for stat in self._forest.members(id)}
@@ -212,9 +227,10 @@ class Jobs:
         """Count a process to no attempt, and let it out of an attempt's cgroup."""
         self._forest.daemons.add(daemon)
         self._forest.look_away()
-        for main in self._forest.mains.values():
-            if main.cgroup is not None and daemon in cgroups.pids(main.cgroup):
-                self._cgroups.let_out(daemon)
+        with suppress(OSError):
+            for main in self._forest.mains.values():
+                if main.cgroup is not None and daemon in cgroups.pids(main.cgroup):
+                    self._cgroups.let_out(daemon)
 
     def spare_no_more(self, daemon: int) -> None:
         """Forget a daemon that hung up."""
@@ -230,14 +246,18 @@ class Jobs:
             self._cgroups.remove(path)
             return None
         main.cgroup = path
+        with suppress(OSError):
+            self._move_all_into(path, main.id)
+        return events.Enclosed(main.id, path)
+
+    def _move_all_into(self, path: str, id: str) -> None:
         # What a process not yet moved forks stays outside with it: go on until none.
         inside: set[int] = set()
-        while outside := {pid for pid, _ in self._members(main.id)} - inside:
+        while outside := {pid for pid, _ in self._members(id)} - inside:
             for pid in outside:
                 cgroups.enter(path, pid)
             inside |= outside
             self._forest.look_away()
-        return events.Enclosed(main.id, path)
 
     def truncate(self, effect: effects.Truncate) -> None:
         """Cut a file that became too long."""
@@ -258,50 +278,6 @@ class Jobs:
         main.cgroup = effect.cgroup
         self._note_files(effect.id, effect.files)
 
-    def adopt(self, effect: effects.Adopt) -> events.Event:
-        """Watch a process that was another keeper's child."""
-        try:
-            descriptor = pidfd.open_checked(effect.pid, effect.ticks)
-        except OSError:
-            return events.AdoptedUnclear(effect.id, False, utc_us())
-        if descriptor is None:
-            return events.Missing(effect.id, utc_us())
-        main = self._forest.mains[effect.id]
-        main.pid, main.ticks, main.alive = effect.pid, effect.ticks, True
-        self._adopted[effect.id] = descriptor
-        self._watch(descriptor, lambda: self._feed(self._ask(effect.id)))
-        return events.Adopted(effect.id, effect.pid, effect.ticks, utc_us())
-
-    def search(self, effect: effects.Search) -> events.Event:
-        """Find a process whose start was recorded but not its pid."""
-        carriers = [s for s in all_stats().values() if marker_of(s.pid) == effect.id]
-        if not carriers:
-            return events.Missing(effect.id, utc_us())
-        carriers.sort(key=lambda stat: (stat.session != stat.pid, stat.ticks))
-        return self.adopt(effects.Adopt(effect.id, carriers[0].pid, carriers[0].ticks))
-
-    def inspect(self, effect: effects.Inspect) -> events.Event:
-        """Ask again about a process that was unclear."""
-        if effect.id in self._adopted:
-            return self._ask(effect.id)
-        main = self._forest.mains[effect.id]
-        if not main.pid:
-            return self.search(effects.Search(effect.id))
-        return self.adopt(effects.Adopt(effect.id, main.pid, main.ticks))
-
-    def _ask(self, id: str) -> events.Event:
-        descriptor = self._adopted[id]
-        self._unwatch(descriptor)
-        try:
-            status = pidfd.exit_status(descriptor)
-        except pidfd.NotReaped:
-            # The kernel hangs up when its parent collects it, be that soon or late.
-            self._watch_for_end(descriptor, lambda: self._feed(self._ask(id)))
-            return events.AdoptedUnclear(id, True, utc_us())
-        self._forest.mains[id].alive = False
-        os.close(self._adopted.pop(id))
-        return events.AdoptedEnded(id, status, utc_us())
-
     def release(self, effect: effects.Release) -> None:
         """Drop all that is held for an attempt."""
         main = self._forest.mains.get(effect.id)
@@ -309,16 +285,16 @@ class Jobs:
             self._cgroups.remove(main.cgroup)
         self._forest.fell(effect.id)
         self._written.pop(effect.id, None)
-        if effect.id in self._adopted:
-            descriptor = self._adopted.pop(effect.id)
-            self._unwatch(descriptor)
-            os.close(descriptor)
+        self.adopting.release(effect.id)
 
     def leave(self) -> None:
         """Remove what the keeper made for its jobs."""
         self._cgroups.leave()
 
 
-def utc_us() -> int:
-    """Return the present time in microseconds UTC."""
-    return time.time_ns() // 1000
+def _ticks_of_child(pid: int, began: int) -> int:
+    """Return when a child started; it was not collected yet, so it is there."""
+    try:
+        return start_ticks(pid) or began
+    except OSError:
+        return began

@@ -27,6 +27,10 @@ _NAMES = {
 }
 _SOFT = {resource.RLIMIT_NOFILE: 1024, resource.RLIMIT_CORE: 0}
 
+# For the keeper itself: it may hold one for every job. More than any machine runs, and
+# few enough to close one by one after a fork.
+_OWN_FILES = 1 << 16
+
 Pair = tuple[int, int]
 
 
@@ -40,6 +44,24 @@ def set_login_limits() -> None:
     for which in {*wanted, *_SOFT}:
         present = resource.getrlimit(which)
         _set(which, wanted.get(which, present), present)
+
+
+class OpenFiles:
+    """How many descriptors the keeper may have, and how many a job."""
+
+    def __init__(self) -> None:
+        """Note what a job gets: what this process has now."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._of_jobs = (soft, hard)
+        self._own = (_larger(soft, _smaller(_OWN_FILES, hard)), hard)
+
+    def raise_own(self) -> None:
+        """Let this process have as many as the keeper may."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._own)
+
+    def lower(self) -> None:
+        """Let this process, or who it starts next, have as many as a job may."""
+        resource.setrlimit(resource.RLIMIT_NOFILE, self._of_jobs)
 
 
 def parse_limits(text: str) -> dict[int, Pair]:

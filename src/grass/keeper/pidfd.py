@@ -33,10 +33,13 @@ def open_checked(pid: int, ticks: int) -> int | None:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
-    if start_ticks(pid) == ticks:
-        return descriptor
-    os.close(descriptor)
-    return None
+    same = False
+    try:
+        same = start_ticks(pid) == ticks
+    finally:
+        if not same:
+            os.close(descriptor)
+    return descriptor if same else None
 
 
 def send_signals(pid: int, ticks: int, signals: tuple[int, ...]) -> None:

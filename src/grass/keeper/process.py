@@ -20,7 +20,8 @@ from grass.keeper.cgroups import Cgroups
 from grass.keeper.core import VERSION, KeeperCore
 from grass.keeper.events import Restored
 from grass.keeper.jobs import Jobs
-from grass.keeper.limits import set_login_limits
+from grass.keeper.limits import OpenFiles, set_login_limits
+from grass.keeper.log import open_log
 from grass.keeper.loop import Loop
 from grass.keeper.mounts import Mounts, read_mountinfo
 from grass.keeper.records import Records
@@ -33,6 +34,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def main(arguments: list[str]) -> int:
     """Run a keeper on the directory until it is not needed any more."""
+    open_log()
     if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--detach"]):
         sys.stderr.write("usage: keeper DIRECTORY [--detach]\n")
         return 2
@@ -62,8 +64,10 @@ def _take_lock(directory: str) -> bool:
         holder = os.pread(lock, 20, 0).decode() or "unknown"
         sys.stderr.write(f"keeper {holder} holds {path}\n")
         return False
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, b"%d" % os.getpid(), 0)
+    # It only tells people who holds the lock. Over what is there before that is cut, as
+    # a full disk has no room for more.
+    with suppress(OSError):
+        os.ftruncate(lock, os.pwrite(lock, b"%d" % os.getpid(), 0))
     return True
 
 
@@ -89,14 +93,14 @@ def _make_loop(directory: str) -> Loop:
     ticks = start_ticks(pid)
     header = {"e": "keeper", "version": VERSION, "pid": pid, "ticks": ticks}
     records = Records(directory, {**header, "boot": boot})
-    jobs = Jobs(Mounts(), Cgroups(read_mountinfo(), pid))
+    files = OpenFiles()
+    files.raise_own()
+    jobs = Jobs(Mounts(), Cgroups(read_mountinfo(), pid), files)
     path = os.path.join(directory, SOCKET_NAME)
     listener = _listen(directory)
     loop = Loop(core, records, jobs, listener, path)
     _wake_on_child(loop)
-    entries = records.load()
-    loop.feed(Restored(entries))
-    records.rewrite(core.snapshot())
+    loop.feed(Restored(records.load()))
     loop.finish_turn()
     return loop
 
@@ -131,7 +135,7 @@ def _wake_on_child(loop: Loop) -> None:
         os.read(reader, 4096)
         loop.children_ended()
 
-    loop.watch(reader, woken)
+    loop.waiting.watch(reader, woken)
 
 
 def _tell_starter(word: bytes) -> None:

@@ -2,7 +2,8 @@
 
 A line is whole or not there: a write that fails is cut off again. After a failure the
 file is behind the truth, and the next flush writes it anew from a snapshot; until that
-works no attempt may start. Nothing is fsynced, as records matter within one boot only.
+works no attempt may start. A keeper begins so, with its predecessor's file. Nothing is
+fsynced, as records matter within one boot only.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ class Records:
     """The records file of one keeper."""
 
     def __init__(self, directory: str, header: Entry) -> None:
-        """Name the file; nothing is opened before `rewrite`."""
+        """Name the file; nothing is opened before the first flush."""
         self._path = os.path.join(directory, "records")
         self._header = header
         self._descriptor = -1
         self._size = 0
         self._pending: list[bytes] = []
-        self._behind = False
+        self._behind = True
         self._compact_at = COMPACT_BYTES
 
     def load(self) -> list[Entry]:
@@ -90,6 +91,8 @@ class Records:
             os.rename(self._path + ".new", self._path)
         except OSError:
             os.close(descriptor)
+            # Half of it only takes room that others could use.
+            os.unlink(self._path + ".new")
             raise
         if self._descriptor >= 0:
             os.close(self._descriptor)

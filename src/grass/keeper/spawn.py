@@ -13,9 +13,13 @@ import json
 import os
 import signal
 import stat
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from grass.keeper.events import Spec
+
+if TYPE_CHECKING:
+    from grass.keeper.limits import OpenFiles
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
 _EXEC_FAILURES = {
@@ -50,10 +54,14 @@ def ignored_signals() -> list[int]:
 
 
 class Spawner:
-    """Starts programs; the caller must be single-threaded with `/` as directory."""
+    """Starts programs; the caller must be single-threaded with `/` as directory.
 
-    def __init__(self) -> None:
+    What raises has started nothing: once there is a process, its pid is returned.
+    """
+
+    def __init__(self, files: OpenFiles) -> None:
         """Prepare what every start needs."""
+        self._files = files
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._defaults = ignored_signals()
 
@@ -73,6 +81,8 @@ class Spawner:
             os.umask(umask)
 
     def _run(self, spec: Spec, program: str, outputs: Outputs) -> int:
+        # Only now: the output was opened with what the keeper may have.
+        self._files.lower()
         try:
             return os.posix_spawn(
                 program,
@@ -89,29 +99,31 @@ class Spawner:
             )
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
+        finally:
+            self._files.raise_own()
 
-    def fork(self, spec: Spec) -> tuple[int, int]:
-        """Begin a careful start: return the child's pid and the pipe it reports on."""
-        reader, writer = os.pipe()
-        try:
-            pid = os.fork()
-        except OSError:
-            os.close(reader)
-            os.close(writer)
-            raise
+    def fork(self, spec: Spec, writer: int) -> int:
+        """Begin a careful start: return the pid of the child, which reports there."""
+        pid = os.fork()
         if pid == 0:
-            _become(spec, writer)
-        os.close(writer)
-        os.set_blocking(reader, False)
-        return pid, reader
+            _become(spec, writer, self._files)
+        return pid
 
 
-def _become(spec: Spec, writer: int) -> None:
+def report_pipe() -> tuple[int, int]:
+    """Make a pipe for the reports of a careful start: reader and writer."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    return reader, writer
+
+
+def _become(spec: Spec, writer: int, files: OpenFiles) -> None:
     """Turn this forked child into the job; never returns."""
     try:
         # Above all the lock: a child that hangs must not hold it for a dead keeper.
         os.closerange(3, writer)
         os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
+        files.lower()
         _reset_signals()
         os.setsid()
         os.umask(_kind_umask(spec))
@@ -222,9 +234,10 @@ def _open_output(path: str, flags: int) -> tuple[int, int]:
 
 
 def _close(outputs: Outputs) -> None:
-    os.close(outputs.stdout)
-    if outputs.stderr != outputs.stdout:
-        os.close(outputs.stderr)
+    # A disk may complain when a file is closed, but the job has its own by now.
+    for descriptor in {outputs.stdout, outputs.stderr}:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def find_program(spec: Spec) -> str:

@@ -9,11 +9,15 @@ that a job started.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 MARKER = b"GRASS_ATTEMPT_ID="
+NO_MEANS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors that say nothing about a process, only that one cannot look at it now."""
 _SHORT_READ = 2048
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -44,14 +48,17 @@ class Main:
 
 
 def read_stat(pid: int) -> Stat | None:
-    """Read one process; None when it does not exist."""
+    """Read one process; None when it does not exist.
+
+    Raises OSError when that cannot be told, as when there are no descriptors left.
+    """
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return None
     try:
         text = os.read(descriptor, 1024)
-    except OSError:
+    except ProcessLookupError:
         return None
     finally:
         os.close(descriptor)
@@ -62,7 +69,7 @@ def read_stat(pid: int) -> Stat | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when the process started, in clock ticks since boot."""
+    """Return when the process started, in clock ticks since boot; as `read_stat`."""
     stat = read_stat(pid)
     return None if stat is None else stat.ticks
 
@@ -73,20 +80,27 @@ def boot_ticks() -> int:
 
 
 def all_stats() -> dict[int, Stat]:
-    """Read every process there is."""
+    """Read every process there is, or raise OSError; hidden ones are not a job's."""
     stats = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (stat := read_stat(int(name))) is not None:
-            stats[stat.pid] = stat
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(PermissionError):
+            stat = read_stat(int(name))
+            if stat is not None:
+                stats[stat.pid] = stat
     return stats
 
 
 def marker_of(pid: int) -> str | None:
-    """Return the attempt id a process carries in its environment, if readable."""
+    """Return the attempt id a process carries in its environment, if readable.
+
+    Raises OSError when there is no means to look.
+    """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read()
-    except OSError:
+    except OSError as error:
+        if error.errno in NO_MEANS:
+            raise
         return None
     for variable in environment.split(b"\0"):
         if variable.startswith(MARKER):

@@ -3,11 +3,20 @@
 Sending never waits and never calls the other side from within: messages that are sent
 together arrive together, in order, on the next turn of the event loop. Closing either
 end tells both owners, once, after what was sent before has arrived.
+
+An owner that fails while it takes messages may have lost them. Then the far one is told
+to settle what that left undone, as it does on every new connection to another machine.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+SETTLE_S = 1.0
+"""How long after a failure: one that comes back each time must not fill the log."""
 
 Out = TypeVar("Out")
 In = TypeVar("In")
@@ -23,6 +32,8 @@ class LinkEnd(Generic[Out, In]):
         self._scheduled = False
         self._arrived: Callable[[list[In]], None] | None = None
         self._ended: Callable[[], None] | None = None
+        self.on_defect: Callable[[], None] = self.close
+        """What is done when the owner failed to take what arrived."""
         self.closed = False
         self.refusal = ""
         """Why this side refused the other, if it did."""
@@ -69,16 +80,33 @@ class LinkEnd(Generic[Out, In]):
         self._scheduled = False
         batch, self._waiting = self._waiting, []
         if batch and self._arrived is not None:
-            self._arrived(batch)
+            self._hand_over(batch, self._arrived)
         if self.closed and self._ended is not None:
             ended, self._ended = self._ended, None
             ended()
 
+    def _hand_over(self, batch: list[In], arrived: Callable[[list[In]], None]) -> None:
+        try:
+            arrived(batch)
+        except Exception:
+            log.exception("a defect of grass; what it left undone is settled")
+            self.on_defect()
 
-def pair() -> tuple[LinkEnd[Out, In], LinkEnd[In, Out]]:
-    """Make the two ends of one link."""
+
+def pair(settle: Out | None = None) -> tuple[LinkEnd[Out, In], LinkEnd[In, Out]]:
+    """Make the two ends of one link.
+
+    `settle` is what the far end hears after either owner failed; it has to answer with
+    all that it knows. Without it the link ends then.
+    """
     near: LinkEnd[Out, In] = LinkEnd()
     far: LinkEnd[In, Out] = LinkEnd()
     near.join(far)
     far.join(near)
+    if settle is not None:
+        near.on_defect = far.on_defect = lambda: _later(far, settle)
     return near, far
+
+
+def _later(end: LinkEnd[In, Out], message: Out) -> None:
+    asyncio.get_running_loop().call_later(SETTLE_S, end.take, message)

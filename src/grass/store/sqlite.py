@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from grass.errors import StorageError
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
@@ -21,16 +22,20 @@ from grass.store.changes import Call, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite_file import (
     grow_log,
+    is_fatal,
+    is_full,
     migrate,
     opened,
     opened_for_reading,
     storage_error,
+    undone,
 )
+from grass.store.sqlite_log import Log, copy_log
 from grass.store.statements import statements
 
 T = TypeVar("T")
 
-_FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
+_FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError)
 """The last two are what binding a value raises that SQLite cannot hold."""
 
 
@@ -43,27 +48,35 @@ class SqliteStore:
         self._sql = statements("sqlite")
         self._writer = opened(path)
         migrate(self._writer, path)
-        grow_log(self._writer)
+        grow_log(self._writer, path)
+        self._log = Log(self._writer, path)
+        self._trusted = True
         self._reader = opened_for_reading(path)
         self._reading = threading.Lock()
 
     def commit(self, changes: Changes) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
         try:
+            if self._log.is_long:
+                # Before and not after a commit: whoever is told that it failed is
+                # told the truth.
+                copy_log(self._writer)
             self._writer.execute("BEGIN IMMEDIATE")
             self._write(changes)
             self._writer.execute("COMMIT")
         except _FAILURES as error:
-            self._roll_back()
-            raise storage_error(error, self.path) from error
+            told = self._failed(error)
+            raise told from told.__cause__
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
         try:
             self._tidy(calls_since)
-        except sqlite3.Error:
-            # A full disk: what should be gone is passed over when it is read.
-            self._roll_back()
+        except sqlite3.Error as error:
+            told = self._failed(error)
+            # On a full disk what should be gone is passed over when it is read.
+            if not is_full(error) or is_fatal(told):
+                raise told from told.__cause__
         try:
             return self._loaded(calls_since)
         except sqlite3.Error as error:
@@ -132,8 +145,12 @@ class SqliteStore:
 
     def close(self) -> None:
         """Let go of the database; may be called twice."""
-        self._reader.close()
-        self._writer.close()
+        # Whoever is the last, and may write, copies the log and syncs the database.
+        # After a failed sync nobody does: the next to open it believes what it reads.
+        ends = self._reader, self._writer
+        for end in ends if self._trusted else reversed(ends):
+            end.close()
+        self._log.close()
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         with self._reading:
@@ -159,9 +176,10 @@ class SqliteStore:
         self._writer.execute(self._sql["remove_unused_specs"])
         self._writer.execute(self._sql["remove_unused_envs"])
 
-    def _roll_back(self) -> None:
-        if self._writer.in_transaction:
-            self._writer.execute("ROLLBACK")
+    def _failed(self, error: Exception) -> StorageError:
+        told = undone(self._writer, error, self.path)
+        self._trusted = self._trusted and not is_fatal(told)
+        return told
 
     def _tidy(self, calls_since: int) -> None:
         """Undo what a broker was in the middle of writing, and drop old answers."""

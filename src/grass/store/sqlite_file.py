@@ -7,22 +7,26 @@ from secrets import token_hex
 from grass.errors import GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store import queries
+from grass.store.sqlite_log import LOG_BYTES
 from grass.store.statements import migrations
 
 SCHEMA_VERSION = 3
 CACHE_KIB = 1024
-LOG_BYTES = 1100 * 4096
-"""A little more than the 1,000 pages after which SQLite starts the log anew."""
 
 
 def storage_error(error: Exception, path: Path) -> StorageError:
     """Say in one line what the database could not do, and what to do about it."""
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+    if is_full(error):
         return StorageError(
             f"the disk that holds {path} is full; nothing was changed",
             "free some space, for example with `grass prune`, and try again",
         )
     return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether nothing is wrong but that the disk has no room."""
+    return getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 def is_fatal(error: StorageError) -> bool:
@@ -35,6 +39,20 @@ def is_fatal(error: StorageError) -> bool:
     return name.startswith(("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
+def undone(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
+    """Undo what was begun when an error came, and give what is to be raised."""
+    told = storage_error(error, path)
+    told.__cause__ = error
+    try:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    except sqlite3.Error as second:
+        if not is_fatal(told):
+            told = storage_error(second, path)
+            told.__cause__ = second
+    return told
+
+
 def opened(path: Path) -> sqlite3.Connection:
     """Open the connection that writes."""
     try:
@@ -43,13 +61,15 @@ def opened(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA busy_timeout = 2000")
+        # It would hide that a sync failed: see `sqlite_log`.
+        db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     except sqlite3.Error as error:
         raise storage_error(error, path) from error
     return db
 
 
-def grow_log(db: sqlite3.Connection) -> None:
+def grow_log(db: sqlite3.Connection, path: Path) -> None:
     """Give the write-ahead log its full size at once.
 
     SQLite reuses it from then on. While it still grows, every sync has to write the
@@ -60,13 +80,13 @@ def grow_log(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         db.execute("CREATE TABLE filler (content BLOB)")
         db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
-    except sqlite3.Error:
-        # A full disk: whoever commits next is told.
-        pass
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        db.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        told = undone(db, error, path)
+        if not is_full(error) or is_fatal(told):
+            raise told from told.__cause__
+        # Whoever commits next is told.
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
 def opened_for_reading(path: Path) -> sqlite3.Connection:
@@ -100,9 +120,8 @@ def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
     try:
         db.executescript(script)
     except sqlite3.Error as error:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise storage_error(error, path) from error
+        told = undone(db, error, path)
+        raise told from told.__cause__
 
 
 def _first_rows(number: int) -> str:

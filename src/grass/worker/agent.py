@@ -7,7 +7,6 @@ predecessor left.
 
 import asyncio
 import logging
-import os
 import time
 from typing import Any
 
@@ -24,6 +23,7 @@ from grass.link.messages import (
 from grass.worker.core import WorkerCore
 from grass.worker.files import OutputFiles
 from grass.worker.keeper_link import KeeperLink, open_keeper
+from grass.worker.lines import tell_exits
 from grass.worker.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -116,21 +116,9 @@ class Worker:
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
         self._core.now_s = _boot_s()
         for line in lines:
-            entries = line["attempts"] if line.get("e") == "hello" else [line]
-            for entry in entries:
-                if entry.get("lost"):
-                    self._ask_kernel(entry)
+            tell_exits(line, self._watch.status)
             self._core.from_keeper(line)
         self._flush()
-
-    def _ask_kernel(self, entry: dict[str, Any]) -> None:
-        """Fill in an exit code that a killed keeper took along, if the kernel knows."""
-        status = self._watch.status(entry["id"])
-        if status is not None:
-            code = os.waitstatus_to_exitcode(status)
-            entry["code"] = code if code >= 0 else None
-            entry["signal"] = -code if code < 0 else None
-            entry["lost"], entry["reason"] = False, None
 
     def _flush(self) -> None:
         effects = self._core.take()

@@ -8,9 +8,6 @@ and not yet forgotten.
 """
 
 from itertools import chain, repeat
-from typing import Any
-
-import msgspec
 
 from grass.link.messages import (
     RECALLED,
@@ -18,7 +15,6 @@ from grass.link.messages import (
     Exited,
     Forget,
     Heard,
-    Hello,
     Recall,
     Resync,
     Returned,
@@ -26,29 +22,18 @@ from grass.link.messages import (
     Started,
     Stop,
     Suspend,
-    ToBroker,
     ToWorker,
     Units,
     Welcome,
 )
-from grass.model.resources import Allocation
 from grass.model.worker import Found
-from grass.worker.held import Held, clean, cpu_s, meta_of, report_of, stop_verb
+from grass.worker.books import Books
+from grass.worker.effects import Effects, Verb
+from grass.worker.greeting import Greeting, Identity
+from grass.worker.held import Held, asked_again, stop_verb
 from grass.worker.lease import Lease
-from grass.worker.ledger import Ledger
+from grass.worker.lines import exited_of, held_of, refusal_of, started_of
 from grass.worker.prepare import Surroundings, start_verb
-
-Verb = dict[str, Any]
-
-
-class Effects(msgspec.Struct):
-    """What is to be sent, in order."""
-
-    to_broker: list[ToBroker] = []
-    to_keeper: list[Verb] = []
-    watch: dict[str, tuple[int, int]] = {}
-    """Processes to hold on to besides the keeper: attempt to pid and start ticks."""
-    unwatch: list[str] = []
 
 
 class WorkerCore:
@@ -71,25 +56,17 @@ class WorkerCore:
         With a lease the keeper ends every attempt after so long without the broker.
         `instance` tells this home from copies of it.
         """
-        self._instance = instance
         self.worker = worker
         self.now_s = 0.0
         """The time since boot, as the shell last told it."""
-        self._labels = labels
         self._lease = Lease(lease_s)
-        self._name = name
-        self._boot = boot
-        self._found = found
+        who = Identity(worker, name, boot, found, labels, instance)
+        self._greeting = Greeting(who, self._lease)
         self._around = around
-        self._ledger = Ledger()
-        self._attempts: dict[str, Held] = {}
-        self._heirs: dict[str, str] = {}
-        """Who takes over whose units."""
+        self._books = books = Books()
+        self._attempts, self._ledger = books.attempts, books.ledger
+        self._heirs = books.heirs
         self._keeper_ready = False
-        self._promise: tuple[str, float] | None = None
-        """What the last hello promised, and whom."""
-        self._hello_waits = False
-        """Whether a hello is due as soon as the keeper has confirmed its lease."""
         self._effects = Effects()
 
     @property
@@ -129,7 +106,7 @@ class WorkerCore:
     def _answered(self, message: Welcome | Heard) -> None:
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
-        if self._lease.promise != self._promise:
+        if self._greeting.outdated:
             # Only now it is known whom a lease can be promised to.
             self._say_hello()
 
@@ -150,9 +127,11 @@ class WorkerCore:
                 self._exited(line)
             case "recalled":
                 self._recalled(line["id"])
+            case "error":
+                self._error(line)
             case "leased":
                 self._lease.confirmed(line)
-                if self._hello_waits:
+                if self._greeting.waits:
                     self._say_hello()
             case _:
                 pass
@@ -173,17 +152,23 @@ class WorkerCore:
             reason = f"{excess} is given out already"
             self._return(message.attempt, reason, message.placed_at)
             return
-        self._ledger.hold(message.allocation)
         self._take_in(message, None)
 
     def _take_in(self, message: Start, after: str | None) -> None:
         verb = start_verb(message, self._around)
         held = Held(message.allocation, after, verb, placed_at=message.placed_at)
-        self._attempts[message.attempt] = held
-        if after is not None:
-            self._heirs[after] = message.attempt
-        if self._keeper_ready:
+        self._books.take_in(message.attempt, held)
+        if not verb["argv"]:
+            # The keeper would refuse it, and then start who follows it too early.
+            self._cannot_start(message.attempt, held, "its command names no program")
+        elif self._keeper_ready:
             self._effects.to_keeper.append(verb)
+
+    def _cannot_start(self, attempt: str, held: Held, why: str) -> None:
+        line = {"id": attempt, "at": 0, "reason": f"could not start: {why}"}
+        ended = self._note_exit(held, line)
+        if self._keeper_ready:
+            self._effects.to_broker.append(ended)
 
     def _stop(self, message: Stop) -> None:
         held = self._attempts.get(message.attempt)
@@ -191,15 +176,7 @@ class WorkerCore:
             return
         held.stopping = True
         if self._keeper_ready:
-            self._effects.to_keeper.append(
-                {
-                    "v": "stop",
-                    "id": message.attempt,
-                    "signal": message.signal,
-                    "grace": message.grace_s,
-                    "reason": message.reason,
-                }
-            )
+            self._effects.to_keeper.append(stop_verb(message))
 
     def _suspend(self, verb: str, attempt: str, *, on: bool) -> None:
         held = self._attempts.get(attempt)
@@ -242,7 +219,8 @@ class WorkerCore:
     def _listed(self, line: Verb) -> None:
         attempt = line["id"]
         if attempt not in self._attempts:
-            self._take_over(attempt, line)
+            # A daemon before this one started it.
+            self._books.take_in(attempt, held_of(line))
         held = self._attempts[attempt]
         held.stopping = bool(line.get("stopping"))
         held.suspended = bool(line.get("suspended"))
@@ -252,32 +230,20 @@ class WorkerCore:
         if line["state"] == "exited" and held.exited is None:
             self._note_exit(held, line)
 
-    def _take_over(self, attempt: str, line: Verb) -> None:
-        """Learn of an attempt that a daemon before this one started."""
-        allocation: Allocation = line["meta"]["allocation"]
-        if line["state"] == "waiting":
-            # Whom it follows now; the one it was started behind may have left.
-            after = line.get("after") or line["meta"].get("after")
-            placed_at = line["meta"].get("placed_at") or 0
-            self._attempts[attempt] = Held(allocation, after, placed_at=placed_at)
-            self._heirs[after] = attempt
-        else:
-            self._ledger.hold(allocation)
-            self._attempts[attempt] = Held(allocation)
-
     def _missing(self, attempt: str, held: Held) -> None:
-        if held.verb is not None:
+        if held.verb is None:
+            reason = "its keeper was killed and left no trace of it"
+            at = held.started.at if held.started else 0
+            line = {"id": attempt, "at": at, "lost": True, "reason": reason}
+            self._note_exit(held, line)
+        elif held.recalled:
+            # Nothing was run, as below: this answers the recall that nobody heard.
+            self._recalled(attempt)
+        else:
             # The keeper died before it read this; it records before it spawns, so
-            # nothing was run and it is safe to ask again: behind whom it follows now.
-            held.verb["after"] = held.verb["meta"]["after"] = held.after
-            self._effects.to_keeper.append(held.verb)
-            if held.stopping:
-                self._effects.to_keeper.append(stop_verb(attempt))
-            return
-        reason = "its keeper was killed and left no trace of it"
-        at = held.started.at if held.started else 0
-        line = {"id": attempt, "at": at, "lost": True, "reason": reason}
-        self._note_exit(held, line)
+            # nothing was run and it is safe to ask again.
+            verbs = asked_again(attempt, held, held.verb)
+            self._effects.to_keeper.extend(verbs)
 
     def _started(self, line: Verb) -> None:
         held = self._attempts.get(line["id"])
@@ -297,39 +263,20 @@ class WorkerCore:
             return
         self._effects.to_broker.append(self._note_exit(held, line))
 
+    def _error(self, line: Verb) -> None:
+        """Take a start for over that the keeper will not make."""
+        id, why = line.get("id"), refusal_of(line)
+        held = self._attempts.get(id) if isinstance(id, str) else None
+        if held is not None and held.verb is not None and why is not None:
+            self._cannot_start(line["id"], held, why)
+
     def _note_start(self, held: Held, line: Verb) -> Started:
-        meta = meta_of(held, line)
-        held.verb = None
-        held.started = Started(
-            line["id"],
-            line["pid"],
-            line["at"],
-            meta.get("output"),
-            line.get("offset") or 0,
-            meta.get("stderr"),
-            line.get("stderr_offset") or 0,
-        )
+        held.started, held.verb = started_of(held, line), None
         return held.started
 
     def _note_exit(self, held: Held, line: Verb) -> Exited:
-        usage = line.get("rusage") or {}
-        unseen = line.get("lost") and held.started is None
-        meta = meta_of(held, line) if unseen else {}
-        held.verb = None
-        self._let_go(line["id"], held)
-        held.exited = Exited(
-            line["id"],
-            line["at"],
-            line.get("code"),
-            line.get("signal"),
-            clean(line.get("reason")),
-            bool(line.get("lost")),
-            line.get("output_bytes") or 0,
-            usage.get("max_rss"),
-            cpu_s(usage),
-            meta.get("output"),
-            meta.get("stderr"),
-        )
+        held.exited, held.verb = exited_of(held, line), None
+        self._books.let_go(line["id"], held)
         self._effects.unwatch.append(line["id"])
         return held.exited
 
@@ -337,45 +284,15 @@ class WorkerCore:
         held = self._attempts.get(attempt)
         if held is not None and held.exited is None:
             del self._attempts[attempt]
-            self._let_go(attempt, held)
+            self._books.let_go(attempt, held)
             self._return(attempt, RECALLED, held.placed_at)
-
-    def _let_go(self, attempt: str, held: Held) -> None:
-        """Take an attempt's units back, and give them to who follows it."""
-        heir = self._heirs.pop(attempt, None)
-        if held.after is not None:
-            self._heirs.pop(held.after, None)
-        else:
-            self._ledger.release(held.allocation)
-        if heir is not None and heir in self._attempts:
-            self._attempts[heir].after = held.after
-            if held.after is None:
-                self._ledger.hold(self._attempts[heir].allocation)
-            else:
-                self._heirs[held.after] = heir
 
     def _say_hello(self) -> None:
         if not self._keeper_ready:
             return
-        verbs = self._lease.before_hello(self.now_s)
-        self._hello_waits = verbs is not None
-        if verbs is not None:
+        verbs = self._greeting.first(self.now_s)
+        if verbs is None:
+            hello = self._greeting.hello(self._attempts, self.now_s)
+            self._effects.to_broker.append(hello)
+        else:
             self._effects.to_keeper.extend(verbs)
-            return
-        held = self._attempts.items()
-        self._promise = self._lease.promise
-        self._effects.to_broker.append(
-            Hello(
-                worker=self.worker,
-                name=self._name,
-                boot=self._boot,
-                found=self._found,
-                running=[report_of(name, one) for name, one in held if not one.exited],
-                exited=[one.exited for _, one in held if one.exited],
-                started=[one.started for _, one in held if one.exited and one.started],
-                labels=self._labels,
-                lease_s=None if self._promise is None else self._promise[1],
-                at=self.now_s,
-                instance=self._instance,
-            )
-        )

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from grass.link.messages import Exited, Report, Started
+from grass.link.messages import Exited, Report, Started, Stop
 from grass.model.resources import Allocation
 
 Verb = dict[str, Any]
@@ -27,29 +27,29 @@ class Held(msgspec.Struct):
     exited: Exited | None = None
 
 
-def meta_of(held: Held, line: Verb) -> Verb:
-    """Find what was to be remembered of an attempt: here, or as the keeper tells."""
-    meta: Verb = held.verb["meta"] if held.verb is not None else line.get("meta") or {}
-    return meta
+def asked_again(attempt: str, held: Held, start: Verb) -> list[Verb]:
+    """Ask a new keeper for what its predecessor did not live to do.
+
+    Behind whom it follows now, and with all that was wished of it since.
+    """
+    start["after"] = start["meta"]["after"] = held.after
+    verbs = [start]
+    if held.suspended:
+        verbs.append({"v": "suspend", "id": attempt})
+    if held.stopping:
+        verbs.append(stop_verb(Stop(attempt, 0.0)))
+    return verbs
 
 
-def cpu_s(usage: Verb) -> float | None:
-    """Give how long an attempt computed, where that was measured."""
-    if not usage:
-        return None
-    total: float = usage.get("user_s", 0.0) + usage.get("system_s", 0.0)
-    return round(total, 6)
-
-
-def clean(reason: str | None) -> str | None:
-    """Make a reason real text; it may quote a program's name, which need not be."""
-    return None if reason is None else reason.encode("utf-8", "replace").decode()
-
-
-def stop_verb(attempt: str) -> Verb:
-    """Ask the keeper to end an attempt at once."""
-    reason = "cancelled"
-    return {"v": "stop", "id": attempt, "signal": 15, "grace": 0.0, "reason": reason}
+def stop_verb(wish: Stop) -> Verb:
+    """Ask the keeper to end an attempt."""
+    return {
+        "v": "stop",
+        "id": wish.attempt,
+        "signal": wish.signal,
+        "grace": wish.grace_s,
+        "reason": wish.reason,
+    }
 
 
 def report_of(attempt: str, held: Held) -> Report:

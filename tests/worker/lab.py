@@ -1,0 +1,60 @@
+"""A worker's core between a broker and a keeper that are played by hand."""
+
+from typing import Any
+
+from grass.link.messages import Hello, Resync, Start, Units
+from grass.model.amounts import WHOLE
+from grass.worker.core import WorkerCore
+from grass.worker.effects import Effects
+from grass.worker.prepare import Surroundings
+from tests.support.building import units
+
+AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
+FIRST, SECOND, THIRD = (f"{'a' * 16}.{job}.1" for job in (1, 2, 3))
+ONE_CORE = {"cpu": {"0": WHOLE}}
+
+
+class Lab:
+    """A worker core, and what it wants to say."""
+
+    def __init__(self, cores: int = 1) -> None:
+        self.core = WorkerCore("w", "desk", "boot", units(f"{{cpu:{cores}}}"), AROUND)
+        self.core.from_broker(Units({"cpu": {str(n): WHOLE for n in range(cores)}}))
+
+    def broker(self, message: Any) -> Effects:
+        self.core.from_broker(message)
+        return self.core.take()
+
+    def keeper(self, event: str, **fields: Any) -> Effects:
+        self.core.from_keeper({"e": event, **fields})
+        return self.core.take()
+
+    def start(self, name: str = FIRST, allocation: Any = None, **more: Any) -> Effects:
+        held = ONE_CORE if allocation is None else allocation
+        job = int(name.split(".")[1])
+        start = Start(name, job, 1, "n", "p", ("true",), False, held, **more)
+        return self.broker(start)
+
+    def reported(self) -> Hello:
+        (hello,) = self.broker(Resync()).to_broker
+        assert isinstance(hello, Hello)
+        return hello
+
+
+def ready(cores: int = 1) -> Lab:
+    lab = Lab(cores)
+    lab.keeper("hello", attempts=[])
+    return lab
+
+
+def listed(name: str, state: str, **fields: Any) -> dict[str, Any]:
+    """Give an attempt as a keeper lists it."""
+    line = {
+        "id": name,
+        "state": state,
+        "meta": {"allocation": ONE_CORE, "output": "/o", "stderr": None},
+        "started_at": 5,
+        "pid": 7,
+        "ticks": 9,
+    }
+    return {**line, **fields}
