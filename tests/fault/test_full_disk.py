@@ -104,3 +104,29 @@ def test_a_bulk_enqueue_onto_a_full_disk_is_refused_whole(
     assert small.wait(after)["state"] == "succeeded"
     assert [job["id"] for job in small.document()["jobs"]] == [after]
     assert small.daemon_pid() == before
+
+
+def test_what_cannot_start_on_a_full_disk_starts_when_there_is_room(
+    small: GrassHome, disk: Path
+) -> None:
+    small.ok("pause")
+    small.ok("enqueue", "--output", "/dev/null", "--from", "-", input="true\n" * 60)
+    fill(disk)
+    small.ok("resume")
+    small.await_event("started", 1)
+    (disk / "filler").unlink()
+    assert {small.wait(id)["state"] for id in range(1, 61)} == {"succeeded"}
+
+
+def test_a_keeper_comes_up_on_a_full_disk_and_keeps_time_limits(
+    small: GrassHome, disk: Path, news: Fifo
+) -> None:
+    line = f"echo $$ > {news}; exec sleep 1000"
+    id = small.enqueue("--time-limit", "3s", "--output", "/dev/null", line)
+    pid = int(news.hear())
+    fill(disk)
+    small.kill_keeper()
+    await_end(pid)
+    (disk / "filler").unlink()
+    job = small.wait(id)
+    assert (job["state"], job["reason"]) == ("failed", "time limit")

@@ -34,6 +34,7 @@ def _start_twice(patch: pytest.MonkeyPatch) -> None:
 @bug("the keeper spawns before it records")
 def _spawn_first(patch: pytest.MonkeyPatch) -> None:
     def spawning(self: Custody, id: str) -> list[Entry]:
+        del self._in_line[id]
         self.attempts[id].state = "starting"
         return []
 

@@ -159,7 +159,9 @@ class Endings:
         limit = attempt.max_output
         if limit is None or attempt.output_bytes <= limit:
             return
-        attempt.reason = attempt.reason or "output limit"
+        if attempt.lost or attempt.reason is None:
+            # Also in place of that nobody knows its exit: a daemon may know it yet.
+            attempt.reason = "output limit"
         if attempt.own_output:
             self.want(effects.Truncate(attempt.output, attempt.offset + limit))
             attempt.output_bytes = limit
