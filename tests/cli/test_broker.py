@@ -125,6 +125,23 @@ def test_what_concerns_this_machine_goes_to_its_own_daemon(
     assert far_broker.connections == 0
 
 
+@pytest.mark.parametrize("role", ["submit", "read"])
+def test_a_queue_that_commands_do_not_reach_is_said_to_be_local(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, role: str
+) -> None:
+    far_end.answers.update(ANSWERS)
+    assert call("create-queue", "q").err == ""
+    far_broker.joined_by(home(), role=role)
+    place = far_broker.address
+    told = f"q is on this machine only; commands go to the broker at {place}"
+    said = (0, "created queue q\n", f"grass: queue {told}\n")
+    assert call("create-queue", "q") == said
+    works = {"address": str(place), "link": "connected", "settled": True}
+    daemon = {"daemon": {"pid": 1, "jobs": {}, "broker": works}}
+    far_end.answers["GET /overview"] = daemon
+    assert call("create-queue", "q").err == ""
+
+
 def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
     local = {
         *("config", "create-queue", "edit-queue", "delete-queue", "capacity", "start"),

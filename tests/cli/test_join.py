@@ -211,8 +211,10 @@ def test_the_joined_broker_is_left(
     other = far_broker.known()._replace(pin="other")
     Credentials.load(home()).add(other)
     far_broker.joined_by(home())
-    left = call("leave")
     place = far_broker.address
+    broker = {"address": str(place), "link": "connected", "settled": True}
+    far_end.answers["GET /overview"] = overview(broker=broker)
+    left = call("leave")
     assert left.out == (
         f"left the broker at {place}; `grass token revoke laptop` there ends the "
         f"token\ncommands go to {place} from now on\n"
@@ -223,7 +225,15 @@ def test_the_joined_broker_is_left(
     assert told == {"left": str(place), "pin": "other", "current": None}
     assert Credentials.load(home()).all == []
     assert far_broker.connections == 0
-    assert far_end.asked == []
+
+
+@pytest.mark.parametrize("works_for", [None, {"address": "other.host:7500"}])
+def test_a_daemon_that_works_for_nobody_or_another_is_not_mentioned(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, works_for: Any
+) -> None:
+    far_broker.joined_by(home())
+    far_end.answers["GET /overview"] = overview(broker=works_for)
+    assert "works for it" not in call("leave").out
 
 
 def test_what_was_not_joined_cannot_be_left(far_broker: FarBroker, call: Call) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from grass import config
 from grass.api import schemas
 from grass.api.app import ENDPOINTS
-from grass.daemon import broker_host
+from grass.daemon import entrance
 from grass.errors import error_classes
 from grass.tls import own_key
 from grass.worker import prepare
@@ -71,5 +71,5 @@ def test_every_variable_is_documented() -> None:
     source = inspect.getsource(prepare)
     own = set(re.findall(r'"((?:GRASS|CUDA|PYTHON)_?[A-Z_]+)"', source))
     read = {config.HOME_VARIABLE, config.AUTOSTART_VARIABLE, config.BROKER_VARIABLE}
-    read.add(broker_host.PASS_VARIABLE)
+    read.add(entrance.PASS_VARIABLE)
     assert {name for name in own | read if f"`{name}`" not in page} == set()

@@ -68,8 +68,12 @@ def test_stopped_process_can_be_ended(daemon: Daemon) -> None:
 
 
 def test_signal_reaches_the_whole_tree(daemon: Daemon) -> None:
-    # The shell waits for its child before it goes, so both must get the signal.
-    script = "trap 'wait $pid; exit 6' USR1; sleep 1000 & pid=$!; echo up; wait; wait"
+    # The shell waits for its child before it goes, so both must get the signal; and
+    # until the child is `sleep`, it may still have the shell's own trap.
+    script = (
+        "trap 'wait $pid; exit 6' USR1; sleep 1000 & pid=$!;"
+        " until grep -q sleep /proc/$pid/comm; do :; done; echo up; wait; wait"
+    )
     daemon.start("a", "/bin/sh", "-c", script)
     daemon.wait_for_output("a", "up")
     daemon.send(v="signal", id="a", signal=signal.SIGUSR1)

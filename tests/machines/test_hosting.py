@@ -85,6 +85,7 @@ def test_a_start_that_fails_is_not_remembered(machine: Machine) -> None:
         ran = broker.run("start", "--bind", f"127.0.0.1:{port}")
     assert ran.returncode == 1
     assert "in use" in ran.stderr
+    assert f"such as 127.0.0.1:{port + 1}" in ran.stderr
     assert broker.ok("show", "--json")
     assert door(broker) is None
 
@@ -119,7 +120,7 @@ def test_a_certificate_beside_the_caller_and_a_pass_phrase_that_no_job_sees(
     del broker.environment["GRASS_CERT_PASS"]
     refused = broker.run("restart", *LOOPBACK, "--cert", "store.p12")
     assert "--cert-pass-file" in refused.stderr
-    broker.ok("start", *LOOPBACK, "--cert", "store.p12", "--cert-pass-file", "phrase")
+    broker.ok("restart", "--cert-pass-file", "phrase")
 
 
 def test_a_worker_cannot_end_the_brokers_jobs_and_says_so(machine: Machine) -> None:

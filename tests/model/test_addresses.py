@@ -51,6 +51,8 @@ def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) ->
         "[host]:1",
         "::g",
         "host:1:2",
+        "7500",
+        "7500:7500",
         "-x:1",
         "https://host:1",
         "host:1/x",

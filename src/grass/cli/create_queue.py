@@ -15,7 +15,7 @@ from grass.client.client import Client
 from grass.client.surroundings import caller_directory
 from grass.client.wire import Document
 from grass.config import LOCAL
-from grass.errors import UsageError
+from grass.errors import GrassError, UsageError
 
 OPTIONS = (
     Option("--json, --capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),
@@ -34,15 +34,30 @@ def run(words: list[str]) -> int:
     style = output_format(values)
     with Client(broker=LOCAL) as client:
         done = client.create_queue(name, _body(values, prefix))
+        elsewhere = _elsewhere(client)
     if style == "json":
         print_document({"queue": name, **done})
         return 0
     for warning in done["warnings"]:
         warn(warning)
+    if elsewhere is not None:
+        warn(f"queue {name} is on this machine only; commands go to {elsewhere}")
     say(
         f"created queue {name}" if done["changed"] else f"queue {name} is there already"
     )
     return 0
+
+
+def _elsewhere(client: Client) -> str | None:
+    """Name the broker that commands go to, if this machine's queues are not its own."""
+    try:
+        usual = Client()
+    except GrassError:
+        # A broker that was never joined is for the commands to complain of.
+        return None
+    if not usual.remote or client.overview()["daemon"].get("broker"):
+        return None
+    return usual.far_end
 
 
 def read_words(

@@ -7,8 +7,8 @@ had: descriptors, directory, umask, parent.
 import os
 
 from grass.cli.hosting_options import HOSTING, given, hosting_of
-from grass.cli.options import Command, Option, at_most, read
-from grass.client.autostart import forget_stop
+from grass.cli.options import Command, Option, Values, at_most, read
+from grass.client.autostart import forget_stop, remembered
 from grass.config import home
 from grass.errors import UsageError
 
@@ -25,7 +25,7 @@ def run(words: list[str]) -> int:
     """Serve until told to stop."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
-    hosting = hosting_of(values, given(values))
+    hosting = hosting_of(values, _words(values))
     ready = values.whole_number("ready_fd")
     detached = values.has("detached")
     if detached:
@@ -37,6 +37,11 @@ def run(words: list[str]) -> int:
     from grass.daemon.main import main
 
     return main(home(), hosting, ready=ready, foreground=not detached)
+
+
+def _words(values: Values) -> list[str]:
+    """Give the options that the next daemon gets: a makeshift one leaves none."""
+    return remembered(home()) if values.has("no_starts") else given(values)
 
 
 def _detach(ready: int) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from grass.cli.options import Option, read
+from grass.cli.printing import warn
 from grass.client.autostart import remembered
 from grass.config import home
 from grass.errors import UsageError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     from grass.cli.options import Values
     from grass.daemon.hosting import Hosting
+    from grass.model.addresses import Address
 
 HOSTING = (
     Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
@@ -29,8 +32,15 @@ HOSTING = (
     Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
     Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
 )
-FRESH = Option("--fresh", about="without the options that the last daemon here had")
+FRESH = Option("--fresh", about="forget the options that the last daemon here had")
 _ENDURES = ("keep", "stop")
+_RULED_OUT = {
+    "bind": ("no_broker", "connect", "on_disconnect", "lease"),
+    "no_worker": ("no_broker", "connect", "on_disconnect", "lease"),
+    "connect": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+    "no_broker": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+}
+"""What an option makes senseless that the daemon before was given."""
 
 
 def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
@@ -82,11 +92,11 @@ def _lease_s(values: Values) -> float | None:
 
 def given(values: Values) -> list[str]:
     """Write the options down again, to hand them on to a daemon."""
-    return [
-        _written(option, value)
-        for option in HOSTING
-        for value in values.all(option.key)
-    ]
+    return [word for option in HOSTING for word in _words(option, values)]
+
+
+def _words(option: Option, values: Values) -> list[str]:
+    return [_written(option, value) for value in values.all(option.key)]
 
 
 def _written(option: Option, value: str) -> str:
@@ -97,17 +107,68 @@ def _written(option: Option, value: str) -> str:
     return f"{option.names[-1]}={value}"
 
 
-def wanted(values: Values) -> list[str]:
-    """Give the options of the next daemon: those given, else those it had before."""
-    words = given(values)
-    if words or values.has("fresh"):
-        return words
-    return remembered(home())
+class Wanted(NamedTuple):
+    """The options of the next daemon."""
+
+    words: list[str]
+    replaced: list[str]
+    """Which options of the daemon before count no more, and why: one line each."""
+
+    def tell(self) -> None:
+        """Say what was remembered and counts no more."""
+        for line in self.replaced:
+            warn(line)
+
+
+def wanted(values: Values) -> Wanted:
+    """Merge the options that were given over those that the daemon before had."""
+    if values.has("fresh"):
+        return Wanted(given(values), [])
+    before, _ = read(HOSTING, remembered(home()))
+    words, replaced = list[str](), dict[str, list[str]]()
+    for option in HOSTING:
+        if values.has(option.key):
+            words += _words(option, values)
+        elif (by := _ruled_out_by(option, values)) is None:
+            words += _words(option, before)
+        elif before.has(option.key):
+            replaced.setdefault(by, []).append(option.names[-1])
+    lines = [f"{by} replaces {', '.join(names)}" for by, names in replaced.items()]
+    return Wanted(words, lines)
+
+
+def _ruled_out_by(option: Option, values: Values) -> str | None:
+    """Name the option that was given and does not go with one of before."""
+    if option.key == "lease" and values.text("on_disconnect") == "keep":
+        return "--on-disconnect"
+    for one in HOSTING:
+        if values.has(one.key) and option.key in _RULED_OUT.get(one.key, ()):
+            return one.names[-1]
+    return None
 
 
 def check(words: Sequence[str]) -> None:
     """Refuse options with which a daemon could not start, as far as is known now."""
     from grass.daemon.hosting import employer
 
-    values, _ = read(HOSTING, words)
-    employer(home(), hosting_of(values))
+    employer(home(), _hosting(words))
+
+
+def check_successor(words: Sequence[str]) -> None:
+    """Refuse the same, and whatever else would take a daemon down that runs."""
+    from grass.daemon.entrance import check_entrance
+
+    check(words)
+    check_entrance(home(), _hosting(words), _held())
+
+
+def _held() -> Address | None:
+    """Tell where the daemon listens that runs now, by the options that it had."""
+    try:
+        return _hosting(remembered(home())).bind
+    except UsageError:
+        return None
+
+
+def _hosting(words: Sequence[str]) -> Hosting:
+    return hosting_of(read(HOSTING, words)[0])

@@ -3,12 +3,20 @@
 The stop is not remembered meanwhile, so commands of others carry on.
 """
 
-from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
+from grass.cli.hosting_options import (
+    FRESH,
+    HOSTING,
+    check,
+    check_successor,
+    given,
+    wanted,
+)
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
-from grass.cli.start import report, start_daemon
+from grass.cli.start import is_running, report, start_daemon
 from grass.cli.stop import stop_daemon
 from grass.config import home
+from grass.errors import GrassError
 from grass.settings import settings_of
 
 OPTIONS = (*HOSTING, FRESH, JSON)
@@ -21,9 +29,10 @@ def run(words: list[str]) -> int:
     # A mistake in settings or options must not cost the daemon that runs.
     settings_of(home())
     options = wanted(values)
-    check(options)
+    _check(options.words)
+    options.tell()
     stop_daemon(jobs=False)
-    pid, started = start_daemon(options)
+    pid, started = start_daemon(options.words)
     if given(values):
         report(pid, started=started, as_json=values.has("json"))
     elif values.has("json"):
@@ -33,13 +42,28 @@ def run(words: list[str]) -> int:
     return 0
 
 
+def _check(options: list[str]) -> None:
+    """Find what is wrong while there is a daemon to lose."""
+    if not is_running():
+        check(options)
+        return
+    try:
+        check_successor(options)
+    except GrassError as error:
+        error.message += "; the daemon runs on as before"
+        raise
+
+
 COMMAND = Command(
     usage="[OPTIONS] [--json]",
     about=(
         "Stop the daemon and start it again, after an upgrade. Running jobs go on. "
-        "Without options, which are those of `grass daemon`, it gets those it had."
+        "It gets the options it had; those given here, which are those of `grass "
+        "daemon`, replace the ones of the same name. --bind and --connect replace each "
+        "other, with all that belongs to them. An option that could not work is "
+        "refused before the daemon is stopped."
     ),
     options=OPTIONS,
-    examples=("grass restart",),
+    examples=("grass restart", "grass restart --label a100"),
     run=run,
 )

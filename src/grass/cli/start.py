@@ -6,9 +6,10 @@ import time
 
 from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
 from grass.cli.options import JSON, Command, at_most, read
-from grass.cli.printing import print_document, say
-from grass.client.autostart import start
+from grass.cli.printing import print_document, say, warn
+from grass.client.autostart import remembered, start
 from grass.client.client import Client
+from grass.client.connection import open_connection
 from grass.config import LOCAL, home
 from grass.errors import Refused
 
@@ -28,13 +29,15 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     options = wanted(values)
-    check(options)
-    pid, started = start_daemon(options)
+    check(options.words)
+    pid, started = start_daemon(options.words)
     if given(values) and not started:
         raise Refused(
             f"grass is running already (pid {pid}), with other options maybe",
-            f"`grass restart {' '.join(options)}` starts it anew with these",
+            f"`grass restart {' '.join(given(values))}` starts it anew with these",
         )
+    if started:
+        options.tell()
     report(pid, started=started, as_json=values.has("json"))
     return 0
 
@@ -50,12 +53,23 @@ def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:
     return pid, started
 
 
+def is_running() -> bool:
+    """Tell whether a daemon answers on this machine."""
+    connection = open_connection(home().socket)
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
 def report(pid: int, *, started: bool, as_json: bool) -> None:
     """Say that a daemon runs, for whom it works, and how others join it."""
     with Client(may_start=False, broker=LOCAL) as client:
         daemon = settled(client) if started else client.overview()["daemon"]
         line = _invitation(client, daemon) if started else None
     broker = daemon.get("broker")
+    if line is not None:
+        _warn_of_loopback(daemon["door"]["address"])
     if as_json:
         document: Document = {"pid": pid, "started": started}
         document |= {"join": line} if line else {}
@@ -88,11 +102,24 @@ def _invitation(client: Client, daemon: Document) -> str | None:
     return f"grass join {door['address']}/{door['pin']}/{code}"
 
 
+def _warn_of_loopback(place: str) -> None:
+    """Say that nobody else can reach this broker, unless it was named on purpose."""
+    from grass.daemon.entrance import only_here
+    from grass.model.addresses import is_loopback, read_address
+
+    address = read_address(place)
+    named = any(word.startswith("--advertise=") for word in remembered(home()))
+    if is_loopback(address.host) and not named:
+        warn(only_here(address))
+
+
 COMMAND = Command(
     usage="[OPTIONS] [--json]",
     about=(
         "Start the daemon in the background, unless one runs. The options are those of "
-        "`grass daemon`; without any, it gets those that the last daemon here had."
+        "`grass daemon`. It also gets those that the last daemon here had, unless one "
+        "of the same name is given; --bind and --connect replace each other, with all "
+        "that belongs to them."
     ),
     options=OPTIONS,
     examples=("grass start", "grass start --bind 0.0.0.0:7500"),

@@ -6,12 +6,8 @@ door to other machines opens last, when everything it leads to is there.
 
 import asyncio
 import contextlib
-import getpass
 import logging
 import os
-import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import grass
 from grass.api.app import application
@@ -21,11 +17,11 @@ from grass.api.server import ApiServer, listen
 from grass.api.tokens import new_code
 from grass.broker.service import Broker
 from grass.config import Home
+from grass.daemon.entrance import PASS_VARIABLE, pass_phrase
 from grass.daemon.hosting import Hosting, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
-from grass.errors import GrassError
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
 from grass.model.addresses import Address, Invitation, read_address
@@ -39,7 +35,6 @@ LAST_NOTIFICATIONS_S = 5.0
 """How long a daemon that stops lets notifications finish."""
 STARTED = "daemon"
 """The actor of what a daemon does because it was started."""
-PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
 
 
 async def host_broker(
@@ -102,8 +97,10 @@ class _Entrance:
     def __init__(self, home: Home, hosting: Hosting) -> None:
         assert hosting.bind is not None
         self.identity: ServerIdentity = identity(
-            home.folder, hosting.cert, _pass_phrase(hosting.cert_pass_file)
+            home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file)
         )
+        # Whatever a job inherits, it is not this.
+        os.environ.pop(PASS_VARIABLE, None)
         self.sockets = bound(hosting.bind)
         self.address = _advertised(hosting, self.sockets[0].getsockname()[1])
         self.info = DoorInfo(str(self.address), self.identity.pin)
@@ -113,29 +110,6 @@ def _advertised(hosting: Hosting, port: int) -> Address:
     """Name the broker as others may reach it."""
     told = hosting.advertise or hosting.machine
     return read_address(told) if ":" in told else Address(told, port)
-
-
-def _pass_phrase(file: str | None) -> Callable[[], bytes | None]:
-    """Say where the pass phrase of a certificate comes from, should one be needed."""
-
-    def ask() -> bytes | None:
-        if file is not None:
-            return _read(file)
-        told = os.environ.pop(PASS_VARIABLE, None)
-        if told is not None:
-            return os.fsencode(told)
-        if not sys.stdin.isatty():
-            return None
-        return getpass.getpass("Pass phrase of the certificate: ").encode()
-
-    return ask
-
-
-def _read(file: str) -> bytes:
-    try:
-        return Path(file).read_bytes().rstrip(b"\r\n")
-    except OSError as error:
-        raise GrassError(f"--cert-pass-file {file}: {error.strerror}") from error
 
 
 async def _invitation(broker: Broker, entrance: _Entrance) -> str:

@@ -20,6 +20,8 @@ from grass.model.rights import ROLES, Right
 
 DEFAULT_LEASE_S = 60.0
 SHORTEST_LEASE_S = 4.0
+_EMPLOYER = ("--connect=", "--no-broker")
+"""The options that say for which broker to work, as they are written down."""
 
 
 class Hosting(NamedTuple):
@@ -114,5 +116,15 @@ def remember(home: Home, words: Sequence[str]) -> None:
 
 def forget_employer(home: Home, words: Sequence[str]) -> None:
     """Keep the options, but not for which broker to work: that has changed."""
-    about_it = ("--connect=", "--no-broker")
-    remember(home, [word for word in words if not word.startswith(about_it)])
+    _remember_without(home, words, _EMPLOYER)
+
+
+def forget_employment(home: Home, words: Sequence[str]) -> None:
+    """Keep the options, but none that only a worker of another's broker may have."""
+    _remember_without(home, words, (*_EMPLOYER, "--on-disconnect=", "--lease="))
+
+
+def _remember_without(
+    home: Home, words: Sequence[str], dropped: tuple[str, ...]
+) -> None:
+    remember(home, [word for word in words if not word.startswith(dropped)])

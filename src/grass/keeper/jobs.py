@@ -199,8 +199,11 @@ class Jobs:
 
     def signal_tree(self, effect: effects.SignalTree) -> None:
         """Send signals to every process of the attempt."""
+        members: list[tuple[int, int]] = []
         with suppress(OSError):
-            for pid, ticks in self._members(effect.id):
+            members = self._members(effect.id)
+        for pid, ticks in members:
+            with suppress(OSError):
                 pidfd.send_signals(pid, ticks, effect.signals)
 
     def kill_tree(self, effect: effects.KillTree) -> None:

@@ -16,6 +16,7 @@ PIN_LENGTH = 43
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?", re.ASCII)
 _IPV6 = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?", re.ASCII)
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _HINT = "write HOST:PORT, such as my.server.com:7500 or [2001:db8::1]:7500"
 _LINE_HINT = (
@@ -47,6 +48,11 @@ class Invitation(NamedTuple):
         return f"{self.address}/{self.pin}/{self.code}"
 
 
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is the one that asks, whoever asks."""
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+
+
 def read_address(text: str) -> Address:
     """Read `HOST`, `HOST:PORT`, `[V6]:PORT` or a bare IPv6 number."""
     text = text.strip()
@@ -60,7 +66,8 @@ def read_address(text: str) -> Address:
             raise UsageError(f"{text!r} is not an address", _HINT)
         return Address(text, DEFAULT_PORT)
     host, colon, port = text.partition(":")
-    if not _NAME.fullmatch(host):
+    # A lone number would be taken for a host, and is meant for a port.
+    if not _NAME.fullmatch(host) or host.isdigit():
         raise UsageError(f"{text!r} is not an address", _HINT)
     return Address(host, _port(text, port if colon else None))
 

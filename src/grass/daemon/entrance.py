@@ -1,0 +1,145 @@
+"""What a broker needs to let other machines in, looked at before it starts.
+
+A daemon that cannot start is worse than one that was not restarted. So the certificate,
+its pass phrase and the address are tried while another daemon may still run. What is
+found here is not kept: the broker opens all of it again.
+"""
+
+import contextlib
+import errno
+import getpass
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from grass.config import Home
+from grass.daemon.hosting import Hosting
+from grass.errors import GrassError, Refused
+from grass.model.addresses import DEFAULT_PORT, Address, is_loopback
+
+log = logging.getLogger("grass.daemon")
+
+PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
+HIGHEST_PORT = 65535
+
+
+def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
+    """Refuse a key that cannot be used, or an address that cannot be listened on.
+
+    `held` is where the daemon listens that is to be replaced: its port gets free.
+    """
+    if hosting.bind is None:
+        return
+    from grass.tls.server import identity
+
+    identity(home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file))
+    check_place(hosting.bind, held)
+
+
+def check_place(bind: Address, held: Address | None = None) -> None:
+    """Refuse an address that is not this machine's, or a port that is taken."""
+    try:
+        found = socket.getaddrinfo(
+            *bind, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, place in found:
+            _try(family, place)
+    except OSError as error:
+        is_taken = error.errno == errno.EADDRINUSE
+        if is_taken and held is not None and held.port == bind.port:
+            return
+        raise Refused(
+            f"the broker cannot listen on {bind}: {error.strerror or error}",
+            f"give another --bind, such as {_other(bind, is_taken=is_taken)}",
+        ) from error
+
+
+def _try(family: int, place: tuple[object, ...]) -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            trial.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        trial.bind(place)
+
+
+def _other(bind: Address, *, is_taken: bool) -> Address:
+    """Give an address that may do where this one does not."""
+    if is_taken and bind.port < HIGHEST_PORT:
+        return bind._replace(port=bind.port + 1)
+    return Address("0.0.0.0", DEFAULT_PORT)  # noqa: S104 -- what a user may want
+
+
+def called(hosting: Hosting) -> Hosting:
+    """Have a broker that only this machine can reach say so, and call it by that."""
+    bind = hosting.bind
+    if bind is None or hosting.advertise or not is_loopback(bind.host):
+        return hosting
+    log.warning("%s", only_here(bind))
+    # A number with colons would need the port, which may not be chosen yet.
+    return hosting._replace(advertise="localhost" if ":" in bind.host else bind.host)
+
+
+def only_here(address: Address) -> str:
+    """Say that an address leads nowhere on other machines."""
+    open_to_all = Address("0.0.0.0", address.port or DEFAULT_PORT)  # noqa: S104
+    return (
+        f"only this machine can reach {address.host}: "
+        f"--bind {open_to_all} lets others in"
+    )
+
+
+def ask_ahead(hosting: Hosting) -> None:
+    """Ask for the pass phrase of a certificate, if somebody has to be asked.
+
+    The broker starts in an event loop, which takes signals as its own. Nobody could
+    leave a prompt there.
+    """
+    is_told = hosting.cert_pass_file is not None or PASS_VARIABLE in os.environ
+    if hosting.cert is None or is_told or not sys.stdin.isatty():
+        return
+    from grass.tls.keystore import read
+
+    read(hosting.cert, _asked)
+
+
+def _asked() -> bytes | None:
+    with _ended_by_sigterm():
+        try:
+            phrase = getpass.getpass("Pass phrase of the certificate: ")
+        except EOFError:
+            return None
+    # Where the broker looks for it, and takes it away.
+    os.environ[PASS_VARIABLE] = phrase
+    return os.fsencode(phrase)
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the process as an exception, so that the terminal is put right.
+
+    A prompt for a pass phrase has turned its echo off.
+    """
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def pass_phrase(file: str | None) -> bytes | None:
+    """Return the pass phrase of a certificate, if it was said where to find it."""
+    if file is None:
+        phrase = os.environ.get(PASS_VARIABLE)
+        return None if phrase is None else os.fsencode(phrase)
+    try:
+        return Path(file).read_bytes().rstrip(b"\r\n")
+    except OSError as error:
+        raise GrassError(f"--cert-pass-file {file}: {error.strerror}") from error
