@@ -3,7 +3,15 @@
 import pytest
 
 from grass.cli import card, columns
-from grass.cli.columns import COLUMNS, TINTS, chosen, order, rows, utc_now
+from grass.cli.columns import (
+    COLUMNS,
+    TINTS,
+    chosen,
+    order,
+    rows,
+    utc_now,
+    without_lone_worker,
+)
 from grass.cli.explain import explained
 from grass.cli.summary import notes, queue_rows, worker_rows
 from grass.cli.table import Screen, cells, render
@@ -298,3 +306,13 @@ def test_an_explanation_of_a_failed_job_has_its_last_lines() -> None:
     assert "most memory: 1.0 GiB\n" in text
     assert "attempts: 2\n" in text
     assert text.endswith("last lines of its output:\n  Traceback\n  oh \\x1b[31mno\n")
+
+
+def test_the_worker_is_shown_once_there_are_several() -> None:
+    usual = chosen(None)
+    one = list(rows([job(worker="desk"), job(worker=None)], usual, utc_now()))
+    columns, lines = without_lone_worker(usual, one)
+    assert "worker" not in [column.name for column in columns]
+    assert {len(line) for line in lines} == {len(columns)}
+    two = list(rows([job(worker="desk"), job(worker="rack")], usual, utc_now()))
+    assert without_lone_worker(usual, two) == (usual, two)

@@ -31,6 +31,8 @@ def nobody(
             f"worker `{name}`, the only one that may run it, is forgotten"
             f" (`grass edit {told.job} --worker NAME` chooses another)"
         )
+    if not state.workers:
+        return "no worker has joined yet; `grass token new` gives a line for one"
     if not told.away:
         return str(told)
     names = [f"`{fleet.name_of(state, one)}`" for one in told.away]

@@ -54,6 +54,7 @@ class Wanted:
         self.sort = values.text("sort") or ""
         self.put = columns.order(self.sort) if self.sort else None
         self.columns = columns.chosen(values.text("columns"))
+        self.has_usual_columns = not values.has("columns")
         self.is_plain = not self.select and not any(map(values.has, _NARROWING))
         """Everything was asked for, or everything about one queue."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Key = Callable[[Document], Any]
 
 ENDED = ("succeeded", "failed", "cancelled", "lost")
-DEFAULT = ("id", "state", "queue", "name", "units", "time", "detail")
+DEFAULT = ("id", "state", "queue", "name", "worker", "units", "time", "detail")
 TINTS = {
     "running": "green",
     "unreachable": "yellow",
@@ -87,6 +87,17 @@ def rows(
     """Give a row to each job."""
     for job in jobs:
         yield [column.cell(job, now) for column in columns]
+
+
+def without_lone_worker(
+    columns: list[Column], lines: list[list[str]]
+) -> tuple[list[Column], list[list[str]]]:
+    """Leave the worker out where all that runs or ran did so on one."""
+    at = [column.name for column in columns].index("worker")
+    if len({line[at] for line in lines if line[at]}) > 1:
+        return columns, lines
+    lines = [line[:at] + line[at + 1 :] for line in lines]
+    return columns[:at] + columns[at + 1 :], lines
 
 
 def about_all() -> str:

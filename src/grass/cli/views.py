@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from grass.cli import card, summary
-from grass.cli.columns import TINTS, rows, utc_now
+from grass.cli.columns import TINTS, rows, utc_now, without_lone_worker
 from grass.cli.printing import printable
 from grass.cli.table import render
 from grass.client.wire import encoded
@@ -178,8 +178,11 @@ class AsJson:
 
 def job_table(wanted: Wanted, jobs: Iterable[Document], screen: Screen) -> str:
     """Write jobs as a table; nothing at all when there are none."""
-    header = [column.header for column in wanted.columns]
-    lines = list(rows(jobs, wanted.columns, utc_now()))
+    columns = wanted.columns
+    lines = list(rows(jobs, columns, utc_now()))
+    if wanted.has_usual_columns:
+        columns, lines = without_lone_worker(columns, lines)
+    header = [column.header for column in columns]
     return render(header, lines, screen, TINTS) if lines else ""
 
 
