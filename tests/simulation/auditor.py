@@ -5,6 +5,8 @@ every answer to a caller. So a start that was not committed, an end that nobody 
 a promise that is not in the store is found at once, not at the end.
 """
 
+import json
+
 from grass.link.messages import Forget, Start, Stop, ToWorker
 from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
@@ -126,6 +128,11 @@ class Auditor:
         self._world.note(f"writes {len(changes.jobs)} jobs {len(changes.events)} lines")
         reruns = {line.job for line in changes.events if line.kind == "rerun"}
         self._run_again = reruns
+        for line in changes.events:
+            if line.kind == "finished" and line.job is not None:
+                # One that is run again in the same batch has ended none the less.
+                end = JobState(json.loads(line.data)["state"])
+                self._ends.setdefault(line.job, set()).add(end)
         self.cancelled -= reruns
         for number, job in changes.jobs.items():
             self._check_job(number, job, again=number in reruns)

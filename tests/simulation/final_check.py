@@ -7,6 +7,7 @@ every job ended.
 
 from grass.broker import waiting
 from grass.broker.calls import Continue, Release, SetPaused, SetResting
+from grass.broker.rounds import LONGEST_PAUSE_S
 from grass.keeper.attempt import attempts_of
 from grass.model.lifecycle import JobState
 from tests.simulation import replay
@@ -26,7 +27,7 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     for machine in cluster.machines:
         machine.start_worker()
     # First whoever still asks gets an answer: the last word is ours.
-    world.run(world.now + A_WHILE)
+    world.run(world.now + int(LONGEST_PAUSE_S * SECOND) + A_WHILE)
     clients.ask(lambda name: SetPaused(name, False, None))
     clients.ask(lambda name: SetPaused(name, False, "default"))
     for machine in cluster.others:

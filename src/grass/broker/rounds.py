@@ -141,13 +141,16 @@ class Rounds:
         self._unread: deque[Reading] = deque()
         self._arriving: list[tuple[Arrival, Reply]] = []
         self._pause_s = FIRST_PAUSE_S
+        self._will_ask = False
+        self._waits = False
+        """Whether what memory has to do would only be dropped again right now."""
         self._unheard: dict[str, None] = {}
         """Workers whose words were dropped, and that memory may not know."""
 
     @property
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
-        return not self._inbox and not self.core.busy
+        return not self._inbox and (self._waits or not self.core.busy)
 
     def has_worker(self, worker: str) -> None:
         """Note which worker is in the broker's own daemon."""
@@ -175,6 +178,7 @@ class Rounds:
     def round(self) -> Round:
         """Do what waits; yields what is to be read or committed."""
         applied: list[Applied] = []
+        self._waits = False
         try:
             yield from self._look_up()
             self._apply(applied)
@@ -305,8 +309,13 @@ class Rounds:
         self.core = yield from self._rebuilt()
         self._life.tell(self.core.state)
         self.committing = set()
-        self._outside.later(self._pause_s, self._ask_for_reports)
+        if not self._will_ask:
+            # Once for all that is dropped until then: each answer may be dropped, too,
+            # and with several workers the questions would multiply.
+            self._will_ask = True
+            self._outside.later(self._pause_s, self._ask_for_reports)
         # The clocks of those who are away begin to run, and times are looked at.
+        self._waits = True
         self._outside.wake_within(self._pause_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
@@ -324,6 +333,7 @@ class Rounds:
                 return core
 
     def _ask_for_reports(self) -> None:
+        self._will_ask = False
         for worker in {**self._unheard, **self.core.state.workers}:
             self._outside.send(worker, Resync())
         self._unheard.clear()

@@ -59,8 +59,11 @@ class Leases:
 
     @property
     def watched(self) -> bool:
-        """Tell whether one may still run out."""
-        return any(not lease.over for lease in self._kept.values())
+        """Tell whether there is one: it may run out, or what it ended is still dying.
+
+        Both go on while the machine sleeps.
+        """
+        return bool(self._kept)
 
     def untils(self) -> dict[str, float]:
         """Give the time of each cluster that has one."""
