@@ -139,7 +139,7 @@ def _check_machine(cluster: Cluster, machine: Machine) -> None:
     assert keeper is not None
     if machine.processes.living():
         raise Violation(f"something lives at rest: {cluster.witness.alive()}")
-    if worker.core._attempts or worker.core._ledger._held or worker.core._heirs:
+    if worker.core._attempts or worker.core._ledger._held or worker.core._books.heirs:
         raise Violation(f"{machine.id} keeps {list(worker.core._attempts)}")
     if keeper.core.attempts:
         raise Violation(f"the keeper keeps {list(keeper.core.attempts)}")

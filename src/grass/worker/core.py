@@ -65,7 +65,6 @@ class WorkerCore:
         self._around = around
         self._books = books = Books()
         self._attempts, self._ledger = books.attempts, books.ledger
-        self._heirs = books.heirs
         self._keeper_ready = False
         self._effects = Effects()
 

@@ -41,11 +41,10 @@ def _lasting(reason: str | None) -> str | None:
 
 def held_of(line: Line) -> Held:
     """Make an attempt of which only the keeper knows."""
-    meta = line["meta"]
-    if line["state"] != "waiting":
-        return Held(meta["allocation"])
-    # Whom it follows now; the one it was started behind may have left.
-    after = line.get("after") or meta.get("after")
+    meta, after = line["meta"], None
+    if line["state"] == "waiting":
+        # Whom it follows now; the one it was started behind may have left.
+        after = line.get("after") or meta.get("after")
     return Held(meta["allocation"], after, placed_at=meta.get("placed_at") or 0)
 
 
