@@ -9,6 +9,7 @@ that both stop together.
 
 import asyncio
 import contextlib
+import errno
 import logging
 import resource
 import socket
@@ -24,7 +25,7 @@ from grass.api.peer import PeerProtocol
 from grass.api.server import ApiServer
 from grass.errors import Refused
 from grass.link.frames import LARGEST_FRAME
-from grass.model.addresses import Address
+from grass.model.addresses import DEFAULT_PORT, HIGHEST_PORT, Address
 
 log = logging.getLogger(__name__)
 
@@ -251,8 +252,15 @@ def _listening(family: int, place: tuple[object, ...], host: str) -> socket.sock
 def _cannot_listen(address: Address, error: OSError) -> Refused:
     return Refused(
         f"the broker cannot listen on {address}: {error.strerror or error}",
-        "give another --bind, such as 0.0.0.0:7500",
+        f"give another --bind, such as {_other(address, error)}",
     )
+
+
+def _other(address: Address, error: OSError) -> Address:
+    """Give an address that may do where this one does not."""
+    if error.errno == errno.EADDRINUSE and address.port < HIGHEST_PORT:
+        return address._replace(port=address.port + 1)
+    return Address("0.0.0.0", DEFAULT_PORT)  # noqa: S104 -- what a user may want
 
 
 def _hang_up(channel: socket.socket) -> None:

@@ -11,7 +11,6 @@ import getpass
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,6 @@ from grass.model.addresses import DEFAULT_PORT, Address, is_loopback
 log = logging.getLogger("grass.daemon")
 
 PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
-HIGHEST_PORT = 65535
 
 
 def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
@@ -37,40 +35,22 @@ def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
     from grass.tls.server import identity
 
     identity(home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file))
-    check_place(hosting.bind, held)
+    _check_place(hosting.bind, held)
 
 
-def check_place(bind: Address, held: Address | None = None) -> None:
+def _check_place(bind: Address, held: Address | None) -> None:
     """Refuse an address that is not this machine's, or a port that is taken."""
+    from grass.api.door import bound
+
     try:
-        found = socket.getaddrinfo(
-            *bind, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, _, _, _, place in found:
-            _try(family, place)
-    except OSError as error:
-        is_taken = error.errno == errno.EADDRINUSE
+        trial = bound(bind)
+    except Refused as error:
+        is_taken = getattr(error.__cause__, "errno", None) == errno.EADDRINUSE
         if is_taken and held is not None and held.port == bind.port:
             return
-        raise Refused(
-            f"the broker cannot listen on {bind}: {error.strerror or error}",
-            f"give another --bind, such as {_other(bind, is_taken=is_taken)}",
-        ) from error
-
-
-def _try(family: int, place: tuple[object, ...]) -> None:
-    with socket.socket(family, socket.SOCK_STREAM) as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            trial.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        trial.bind(place)
-
-
-def _other(bind: Address, *, is_taken: bool) -> Address:
-    """Give an address that may do where this one does not."""
-    if is_taken and bind.port < HIGHEST_PORT:
-        return bind._replace(port=bind.port + 1)
-    return Address("0.0.0.0", DEFAULT_PORT)  # noqa: S104 -- what a user may want
+        raise
+    for listener in trial:
+        listener.close()
 
 
 def called(hosting: Hosting) -> Hosting:

@@ -15,7 +15,7 @@ import uvloop
 from grass.broker.service import Broker
 from grass.config import Home
 from grass.daemon.broker_host import host_broker
-from grass.daemon.entrance import ask_ahead, called, check_place
+from grass.daemon.entrance import ask_ahead, called
 from grass.daemon.hosting import Employer, Hosting, employer
 from grass.daemon.life import Life
 from grass.daemon.ownership import taken
@@ -41,8 +41,6 @@ def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -
         hosting = called(hosting)
         ask_ahead(hosting)
         with taken(home):
-            if hosting.bind is not None:
-                check_place(hosting.bind)
             _host(home, hosting, settings, works_for, life)
     except* GrassError as errors:
         failure = _first(errors)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from grass.errors import UsageError
 
 DEFAULT_PORT = 7500
+HIGHEST_PORT = 65535
 PIN_LENGTH = 43
 """SHA-256 in base64url without padding."""
 
@@ -77,8 +78,8 @@ def _port(text: str, port: str | None) -> int:
         return DEFAULT_PORT
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise UsageError(f"{text!r} has no port that is a number", _HINT)
-    if int(port) > 65535:
-        raise UsageError(f"{text!r}: ports go up to 65535", _HINT)
+    if int(port) > HIGHEST_PORT:
+        raise UsageError(f"{text!r}: ports go up to {HIGHEST_PORT}", _HINT)
     return int(port)
 
 
