@@ -11,13 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from benchmarks.figures import Benchmark, Claim, Figures
 from benchmarks.fresh_home import FreshHome, environment_of
 from benchmarks.sizes import Sizes
 from benchmarks.small_cluster import small_cluster
+from grass.broker.pace import BYTES_PER_S
 
 _ALONE, _FOLLOWED = "nobody follows", "a follower"
 _WARM_UP = 200
+_LEAST_FOLLOWED = 1 << 20
 
 
 def following(sizes: Sizes) -> Benchmark:
@@ -36,7 +40,10 @@ def following(sizes: Sizes) -> Benchmark:
             )
         ],
         "jobs/s",
-        [f"twice {jobs:,} jobs `true` each, in the order A B B A, over TLS"],
+        [
+            f"twice {jobs:,} jobs `true` each, in the order A B B A, over TLS",
+            f"the follower gets {BYTES_PER_S / 1e6:.1f} MB/s while they run",
+        ],
     )
 
 
@@ -85,9 +92,11 @@ def _follower(fresh: FreshHome, id: int, wanted: bool) -> Iterator[None]:
         stdout=subprocess.PIPE,
         env={**environment_of(fresh), "GRASS_BROKER": address},
     )
-    drain = subprocess.Popen(["sh", "-c", "cat > /dev/null"], stdin=follower.stdout)
+    drain = subprocess.Popen(["cat"], stdin=follower.stdout, stdout=subprocess.DEVNULL)
     try:
         yield
+        if psutil.Process(drain.pid).io_counters().write_chars < _LEAST_FOLLOWED:
+            raise RuntimeError("nobody followed the output")
     finally:
         for one in (follower, drain):
             one.kill()

@@ -1,13 +1,14 @@
 """Output on demand: it stays on the worker's disk and comes through the broker.
 
 A reader asks for one piece at a time and gets the next only after the last, so a slow
-reader holds nothing but its own piece.
+reader holds nothing but its own piece. While jobs come and go readers have to rest.
 """
 
 import asyncio
 from collections.abc import Callable
 from itertools import count
 
+from grass.broker.pace import Pace
 from grass.errors import NotFound, Unreachable
 from grass.link.channel import Link
 from grass.link.messages import (
@@ -18,7 +19,9 @@ from grass.link.messages import (
     ToWorker,
 )
 
-PIECE = 64 * 1024
+PIECE = 256 * 1024
+"""Large, as most of what a piece costs does not depend on its size; but on a slow link
+a heartbeat may have to wait for one."""
 
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
@@ -29,6 +32,7 @@ class OutputStreams:
     def __init__(self, link_of: LinkOf) -> None:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
+        self._pace = Pace()
         self._numbers = count(1)
         self._waiting: dict[int, tuple[str, asyncio.Future[OutputData]]] = {}
 
@@ -39,11 +43,13 @@ class OutputStreams:
 
         An empty answer to a waiting read means: look again, the attempt may have ended.
         """
+        await self._rested()
         link = self._link_of(worker)
         if link is None:
             raise _away()
         stream = next(self._numbers)
-        answer = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
         self._waiting[stream] = worker, answer
         link.send(ReadOutput(stream, path, offset, length, wait))
         try:
@@ -54,7 +60,18 @@ class OutputStreams:
                 link.send(CloseOutput(stream))
         if data.missing:
             raise NotFound(f"the output file {path} is gone")
+        self._pace.took(len(data.data), loop.time())
         return data.data
+
+    async def _rested(self) -> None:
+        loop = asyncio.get_running_loop()
+        # There is no event to wait for: that no more jobs move is told by time alone.
+        while (rest_s := self._pace.rest_s(loop.time())) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(rest_s)
+
+    def jobs_moved(self) -> None:
+        """Note that jobs come and go, behind which readers stand back."""
+        self._pace.changed(asyncio.get_running_loop().time())
 
     def arrived(self, worker: str, data: OutputData) -> None:
         """Take a worker's answer; one that nobody waits for any more is dropped."""

@@ -257,6 +257,7 @@ class Broker:
     def committed(self, ended: list[Job]) -> None:
         """Tell that something was committed, and which jobs ended with it."""
         self._waiters.committed()
+        self.output.jobs_moved()
         if self.on_ended is not None and ended:
             self.on_ended(ended)
 
