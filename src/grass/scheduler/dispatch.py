@@ -14,7 +14,7 @@ from grass.model.resources import Allocation
 from grass.scheduler.claims import Claims, claimed_units
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate
-from grass.scheduler.index import BlockedIndex, Entry
+from grass.scheduler.index import BlockedIndex
 from grass.scheduler.placement import TIED, allocate, lacking, slack
 from grass.scheduler.shapes import Order, Shape, ShapeKey, Standing
 from grass.scheduler.worker import Worker
@@ -34,7 +34,7 @@ class Offer(NamedTuple):
     order: Order
     worker_name: str
     moves: int
-    entry: Entry
+    shape: Shape
     worker: Worker
 
 
@@ -165,16 +165,17 @@ class Dispatch:
         return None
 
     def _offer(self, worker: Worker) -> None:
-        entry = self.index.best_startable(worker, self._touched[worker])
-        if entry is not None:
-            offer = Offer(entry.order, worker.name, self._moves, entry, worker)
+        best = self.index.best_startable(worker, self._touched[worker])
+        if best is not None:
+            order, entry = best
+            offer = Offer(order, worker.name, self._moves, entry.shape, worker)
             heappush(self._offers, offer)
 
     def _serve_offer(self, offer: Offer, now: float) -> None:
-        worker, entry = offer.worker, offer.entry
+        worker = offer.worker
         if offer.moves == self._moves:
             self._moves += 1
-            self._serve_blocked(entry.shape, worker, now)
+            self._serve_blocked(offer.shape, worker, now)
         self._offer(worker)
 
     def _serve_blocked(self, shape: Shape, woken_by: Worker, now: float) -> None:

@@ -2,14 +2,13 @@
 
 A blocked shape has one entry per eligible worker, in the pool of a kind that this
 worker lacks for it. So no wake-up is lost, and a release asks only the pools of the
-kinds it freed for the best shape whose amount is now within reach. Entries carry the
-head's order of the time they were made: it can only have become worse since (a better
-head makes the shape ready again), so a stale entry surfaces early and is then renewed.
+kinds it freed for the best shape whose amount is now within reach. Entries are ranked
+by the head's order of that time: it can only have become worse since (a better head
+makes the shape ready again), so a stale rank surfaces early and is then renewed.
 """
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import NamedTuple
 
 from grass.model.resources import Units
 from grass.scheduler.ladder import Ladder
@@ -20,13 +19,26 @@ from grass.scheduler.worker import Worker
 TIED_KINDS = frozenset({"gpu", "vram"})
 
 
-class Entry(NamedTuple):
+class Entry:
     """One blocked shape in one worker's pool."""
 
-    order: Order
-    shape: Shape
-    amount: int
-    pool: "Pool"
+    __slots__ = ("amount", "live", "pool", "shape")
+
+    def __init__(self, shape: Shape, amount: int, pool: "Pool") -> None:
+        """Stand for a shape until it is taken out."""
+        self.shape = shape
+        self.amount = amount
+        self.pool = pool
+        # Asked of every entry that surfaces, so it is not looked up in the shape.
+        self.live = True
+
+    def __lt__(self, other: "Entry") -> bool:
+        """Let heaps break ties with entries that are dead."""
+        return self.shape.number < other.shape.number
+
+
+Ranked = tuple[Order, Entry]
+"""An entry, and the order of its shape's head when it was last looked at."""
 
 
 class Pool:
@@ -41,54 +53,51 @@ class Pool:
         self.queue = queue
         self._live = 0
         self._dead = 0
-        self._buckets: dict[int, list[Entry]] = {}
+        self._buckets: dict[int, list[Ranked]] = {}
         self._ladder = Ladder()
-
-    def __lt__(self, other: "Pool") -> bool:
-        """Order nothing: entries differ before their pools are compared."""
-        return False
 
     def push(self, shape: Shape, amount: int) -> None:
         """Add a blocked shape that asks for this amount of the kind."""
         assert shape.head is not None
-        entry = Entry(shape.head, shape, amount, self)
-        shape.entries[self.worker.name] = entry
+        entry = shape.entries[self.worker.name] = Entry(shape, amount, self)
         self._live += 1
         bucket = self._buckets.setdefault(amount, [])
-        heappush(bucket, entry)
-        if bucket[0] is entry:
-            self._ladder.put(amount, entry)
+        ranked = shape.head, entry
+        heappush(bucket, ranked)
+        if bucket[0] is ranked:
+            self._ladder.put(amount, ranked)
 
-    def forget(self) -> None:
+    def forget(self, entry: Entry) -> None:
         """Count one entry as dead; its shape no longer names it."""
+        entry.live = False
         self._live -= 1
         self._dead += 1
         if self._dead > self._live + 64:
             self._compact()
 
-    def best_startable(self) -> Entry | None:
+    def best_startable(self) -> Ranked | None:
         """Return the best live entry whose amount is within reach on the worker."""
-        entry = self._best_within(None)
+        best = self._best_within(None)
         claim = self.worker.claim
-        if entry is None or claim is None or entry.order <= claim.order:
-            return entry
-        return self._best_within(entry.order)
+        if best is None or claim is None or best[0] <= claim.order:
+            return best
+        return self._best_within(best[0])
 
     def best_live(self, better_than: Order) -> Entry | None:
         """Return the best live entry of all, if it beats this order."""
         while True:
-            entry = self._ladder.top()
-            if entry is None or entry.order >= better_than:
+            best = self._ladder.top()
+            if best is None or best[0] >= better_than:
                 return None
-            if self._is_current(entry):
-                return entry
-            self._renew(entry.amount)
+            if _is_current(best):
+                return best[1]
+            self._renew(best[1].amount)
 
     def entries(self) -> Iterator[Entry]:
         """Yield the live entries, in no order."""
         for bucket in self._buckets.values():
-            for entry in bucket:
-                if entry.shape.entries.get(self.worker.name) is entry:
+            for _, entry in bucket:
+                if entry.live:
                     yield entry
 
     def check(self) -> None:
@@ -100,19 +109,19 @@ class Pool:
         for amount, bucket in self._buckets.items():
             assert self._ladder.best(amount - 1, amount) is bucket[0], "ladder"
 
-    def _best_within(self, order: Order | None) -> Entry | None:
+    def _best_within(self, order: Order | None) -> Ranked | None:
         if not self._buckets:
             return None
         one, largest, several = self._reach(order)
         while True:
-            entry = self._ladder.best(0, one) if one else None
+            best = self._ladder.best(0, one) if one else None
             if several > largest:
                 larger = self._ladder.best(largest, several)
-                if larger is not None and (entry is None or larger < entry):
-                    entry = larger
-            if entry is None or self._is_current(entry):
-                return entry
-            self._renew(entry.amount)
+                if larger is not None and (best is None or larger < best):
+                    best = larger
+            if best is None or _is_current(best):
+                return best
+            self._renew(best[1].amount)
 
     def _reach(self, order: Order | None) -> tuple[int, int, int]:
         """Return the reach on one unit, the largest unit, and the reach on several."""
@@ -130,42 +139,33 @@ class Pool:
             several = reach_several(units, stock.sizes)
         return min(reach_one(units), stock.largest), stock.largest, several
 
-    def _is_current(self, entry: Entry) -> bool:
-        shape = entry.shape
-        live = shape.entries.get(self.worker.name) is entry
-        return live and entry.order is shape.head
-
     def _renew(self, amount: int) -> None:
         """Bring a current entry to a bucket's top: renew stale ones, drop dead ones.
 
         What other workers started since the last look made many of them stale at once.
         """
-        bucket, name = self._buckets[amount], self.worker.name
+        bucket = self._buckets[amount]
         while bucket:
-            entry = bucket[0]
-            shape = entry.shape
-            head = shape.head
-            if head is None or shape.entries.get(name) is not entry:
+            order, entry = bucket[0]
+            head = entry.shape.head
+            if head is None or not entry.live:
                 heappop(bucket)
                 self._dead -= 1
-            elif entry.order is head:
-                break
+            elif order is head:
+                self._ladder.put(amount, bucket[0])
+                return
             else:
-                renewed = shape.entries[name] = Entry(head, shape, amount, self)
-                heapreplace(bucket, renewed)
-        if bucket:
-            self._ladder.put(amount, bucket[0])
-        else:
-            del self._buckets[amount]
-            self._ladder.remove(amount)
+                heapreplace(bucket, (head, entry))
+        del self._buckets[amount]
+        self._ladder.remove(amount)
 
     def _compact(self) -> None:
-        live = list(self.entries())
+        for amount, bucket in list(self._buckets.items()):
+            bucket[:] = [ranked for ranked in bucket if ranked[1].live]
+            if not bucket:
+                del self._buckets[amount]
         self._dead = 0
-        self._buckets = {}
         self._ladder = Ladder()
-        for entry in live:
-            self._buckets.setdefault(entry.amount, []).append(entry)
         for amount, bucket in self._buckets.items():
             heapify(bucket)
             self._ladder.put(amount, bucket[0])
@@ -195,22 +195,22 @@ class BlockedIndex:
         """Take out a shape's entry for one worker."""
         entry = shape.entries.pop(worker, None)
         if entry is not None:
-            entry.pool.forget()
+            entry.pool.forget(entry)
 
     def forget(self, shape: Shape) -> None:
         """Take out all entries of a shape."""
         entries = list(shape.entries.values())
         shape.entries.clear()
         for entry in entries:
-            entry.pool.forget()
+            entry.pool.forget(entry)
 
-    def best_startable(self, worker: Worker, kinds: Iterable[str]) -> Entry | None:
+    def best_startable(self, worker: Worker, kinds: Iterable[str]) -> Ranked | None:
         """Return the best shape that a release of these kinds may have unblocked."""
-        found: Entry | None = None
+        found: Ranked | None = None
         for pool in self.pools(worker, kinds):
-            entry = pool.best_startable()
-            if entry is not None and (found is None or entry.order < found.order):
-                found = entry
+            best = pool.best_startable()
+            if best is not None and (found is None or best[0] < found[0]):
+                found = best
         return found
 
     def pools(self, worker: Worker, kinds: Iterable[str]) -> list[Pool]:
@@ -235,6 +235,11 @@ class BlockedIndex:
     def clear(self) -> None:
         """Forget everything; the shapes' own entries are the caller's to clear."""
         self._pools.clear()
+
+
+def _is_current(ranked: Ranked) -> bool:
+    order, entry = ranked
+    return entry.live and order is entry.shape.head
 
 
 def _limits(limits: dict[str, Units], kind: str) -> bool:

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grass.scheduler.index import Entry
+    from grass.scheduler.index import Ranked
 
 BLOCK = 48
 
@@ -17,12 +17,12 @@ BLOCK = 48
 class _Block:
     __slots__ = ("amounts", "best", "entries")
 
-    def __init__(self, amounts: list[int], entries: "list[Entry]") -> None:
+    def __init__(self, amounts: list[int], entries: "list[Ranked]") -> None:
         self.amounts = amounts
         self.entries = entries
         self.best = min(entries)
 
-    def put(self, amount: int, entry: "Entry") -> None:
+    def put(self, amount: int, entry: "Ranked") -> None:
         at = bisect_left(self.amounts, amount)
         if at < len(self.amounts) and self.amounts[at] == amount:
             former = self.entries[at]
@@ -40,7 +40,7 @@ class _Block:
         if self.entries.pop(at) is self.best and self.entries:
             self.best = min(self.entries)
 
-    def best_within(self, above: int, up_to: int) -> "Entry | None":
+    def best_within(self, above: int, up_to: int) -> "Ranked | None":
         amounts = self.amounts
         if amounts[0] > above and amounts[-1] <= up_to:
             return self.best
@@ -58,7 +58,7 @@ class Ladder:
         self._blocks: list[_Block] = []
         self._lasts: list[int] = []
 
-    def put(self, amount: int, entry: "Entry") -> None:
+    def put(self, amount: int, entry: "Ranked") -> None:
         """Set the best entry of an amount."""
         if not self._blocks:
             self._blocks.append(_Block([amount], [entry]))
@@ -82,7 +82,7 @@ class Ladder:
             del self._blocks[at]
             del self._lasts[at]
 
-    def best(self, above: int, up_to: int) -> "Entry | None":
+    def best(self, above: int, up_to: int) -> "Ranked | None":
         """Return the best entry with an amount above one bound and up to another."""
         found = None
         for at in range(bisect_right(self._lasts, above), len(self._blocks)):
@@ -95,7 +95,7 @@ class Ladder:
                     found = entry
         return found
 
-    def top(self) -> "Entry | None":
+    def top(self) -> "Ranked | None":
         """Return the best entry of all."""
         return min((block.best for block in self._blocks), default=None)
 
