@@ -71,6 +71,7 @@ def test_a_queue_is_changed_where_a_field_is_given(tmp_path: Path) -> None:
         ({"capacity": "{cpu:[9]}"}, 400, "queue `q1` wants 9 of cpu 0, which has 1"),
         ({"default_require": "{"}, 400, "request, line 1"),
         ({"env": {"": "1"}}, 400, "cannot be an environment variable"),
+        ({"directory": "here"}, 400, "--cwd `here` is not an absolute path"),
         ({"paused": True}, 400, "unknown field `paused`"),
     ],
 )
@@ -85,6 +86,26 @@ def test_a_bad_change_leaves_a_queue_alone(
         assert await shown(api, "q1") == before
         missing = await patch(api, "/queues/q2", {"max_fails": 1})
         assert missing.status == 404
+
+    play(tmp_path, story)
+
+
+def test_a_change_of_a_queue_says_what_creating_it_says(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        body = {"capacity": "{gpu:2}", "directory": "/data"}
+        said = [
+            "queue `q1` has no command, so the directory /data is left out",
+            "declared, not found: 2 gpu (0 found)",
+        ]
+        assert (await api.put("/queues/q1", body)).document["warnings"] == said
+        await api.put("/queues/q2", {"capacity": "{slot:1}"})
+        body = {"capacity": "{gpu:{'7':1}}", "directory": "/data"}
+        told = (await patch(api, "/queues/q2", body)).document["warnings"]
+        assert told == [
+            said[0].replace("q1", "q2"),
+            "declared, not found: 1 gpu (0 found)",
+        ]
+        assert (await shown(api, "q2"))["views"]["desk"]["cwd"] is None
 
     play(tmp_path, story)
 

@@ -79,6 +79,7 @@ WHO = [None, os.geteuid() + 1, 65534]
         ("PATCH", "/queues/nobodys", '{"max_running":1}', 404, "not-found"),
         ("PATCH", "/queues/default", '{"capacity":"{cpu:1}"}', 409, "refused"),
         ("PUT", "/queues/q", '{"max_fails":0}', 400, "usage"),
+        ("PUT", "/queues/q", '{"directory":"here"}', 400, "usage"),
         ("GET", "/jobs?limit=x", "", 400, "usage"),
         ("GET", "/jobs?limit=0", "", 400, "usage"),
         ("GET", "/jobs?state=done", "", 400, "usage"),

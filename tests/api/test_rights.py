@@ -277,6 +277,7 @@ def test_a_machine_changes_nothing_of_others(tmp_path: Path, role: str) -> None:
             assert answer.status == 403, (path, body, answer.document)
         joined = await api.remote("PUT", "/queues/shared", {}, token)
         assert joined.status == 200
+        shared = api.broker.state.queues["shared"]
         assert set(shared.views) == {"other", WORKER}
 
     play(tmp_path, as_machine(role, story))

@@ -245,6 +245,7 @@ def test_a_selector_that_means_nothing_touches_nothing(
         ("edit", {"begin_at": "soon"}, 400, "--begin `soon`"),
         ("edit", {"retries": -1}, 400, "--retries is -1"),
         ("edit", {"env": {"A=": "1"}}, 400, "cannot be an environment variable"),
+        ("edit", {"cwd": "here"}, 400, "--cwd `here` is not an absolute path"),
         ("edit", {"hold": True}, 400, "unknown field `hold`"),
         ("rerun", {"after": ["2"]}, 400, "unknown field `after`"),
         ("hold", {"grace_s": 1}, 400, "unknown field `grace_s`"),

@@ -8,7 +8,8 @@ from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker import attempts
-from grass.broker.calls import Cancel, Enqueue, NewJob, Prune, Settings
+from grass.broker.calls import Cancel, Enqueue, Prune
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import ProtocolError
 from grass.link.messages import (
     RECALLED,

@@ -338,6 +338,13 @@ def test_a_worker_that_is_connected_cannot_be_forgotten(two: Brokerage) -> None:
         two.forget("farm")
 
 
+def test_the_brokers_own_worker_cannot_be_forgotten(two: Brokerage) -> None:
+    two.state.workers["farm"].address = None
+    with pytest.raises(Refused, match="part of the broker's own daemon") as refused:
+        two.forget("farm")
+    assert "grass restart --no-worker" in refused.value.hint
+
+
 def test_what_a_forgotten_worker_ran_is_lost_and_may_run_again(two: Brokerage) -> None:
     lost = two.enqueue(worker="farm")
     again = two.enqueue(labels=("big",), retry_lost=1)

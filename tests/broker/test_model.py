@@ -19,7 +19,6 @@ from tests.support.building import WORKER
 from grass.broker.calls import (
     Cancel,
     Continue,
-    Done,
     Edit,
     FromWorker,
     Hold,
@@ -31,6 +30,7 @@ from grass.broker.calls import (
     Tick,
     WorkerGone,
 )
+from grass.broker.replies import Done
 from grass.link.messages import Returned, Started
 from grass.model.lifecycle import AttemptState, JobState
 

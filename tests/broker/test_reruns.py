@@ -7,7 +7,8 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.calls import Cancel, Edit, Enqueue, NewJob, Prune, Rerun, Settings
+from grass.broker.calls import Cancel, Edit, Enqueue, Prune, Rerun
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
 from grass.model.amounts import WHOLE

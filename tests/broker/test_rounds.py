@@ -8,9 +8,11 @@ import pytest
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker import rounds as module
-from grass.broker.calls import Call, Cancel, Done, Enqueue, FromWorker, NewJob, Rerun
-from grass.broker.calls import Settings as Wishes
+from grass.broker.calls import Call, Cancel, Enqueue, FromWorker, Rerun
+from grass.broker.replies import Done
 from grass.broker.rounds import Commit, Read, Rounds, Step, loaded
+from grass.broker.wishes import NewJob
+from grass.broker.wishes import Settings as Wishes
 from grass.link.messages import Exited, Hello, ToWorker
 from grass.model.lifecycle import JobState
 from grass.store.sqlite import SqliteStore

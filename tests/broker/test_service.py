@@ -9,8 +9,10 @@ import pytest
 from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Cancel, Enqueue, Enqueued, NewJob, Settings
+from grass.broker.calls import Cancel, Enqueue
+from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import NotFound, StorageError
 from grass.link.messages import (
     Exited,

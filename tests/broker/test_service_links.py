@@ -10,9 +10,10 @@ from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Enqueue, NewJob, SetPaused, Settings
+from grass.broker.calls import Enqueue, SetPaused
 from grass.broker.service import Broker
 from grass.broker.state import Absence
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import StorageError, Unreachable
 from grass.link.messages import (
     Exited,

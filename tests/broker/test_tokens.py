@@ -12,16 +12,15 @@ from grass.broker.calls import (
     BindToken,
     Enqueue,
     Enrol,
-    Issued,
-    NewJob,
     NewToken,
     RevokeToken,
-    Settings,
     TouchToken,
 )
+from grass.broker.replies import Issued
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.model.rights import ROLES
-from grass.model.token import hash_of
+from grass.model.token import START_CODE, hash_of
 
 HOUR = 3600 * SECOND
 W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))
@@ -75,6 +74,35 @@ def test_names_are_made_up_and_never_twice(broker: Brokerage) -> None:
     assert [code(broker), code(broker)] == ["code", "code-2"]
     with pytest.raises(Refused, match="there is a token `read` already"):
         issue(broker, "read", name="read")
+
+
+def started(broker: Brokerage) -> str:
+    """Make the code of a start."""
+    ends = broker.now_us + HOUR
+    return issue(broker, name=START_CODE, is_code=True, expires_at=ends).name
+
+
+def test_the_code_of_a_start_replaces_the_one_before(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    assert (code(broker), started(broker)) == ("code", "start")
+    meanwhile(broker)
+    assert started(broker) == "start"
+    assert names(broker) == ["code", "start"]
+    assert journal(broker, "token-revoked") == [(ME, {"name": "start"})]
+
+
+def test_a_start_leaves_a_code_alone_that_is_in_use(broker: Brokerage) -> None:
+    enrol(broker, started(broker), "rack", W1)
+    assert [started(broker), started(broker)] == ["start-2", "start-2"]
+    assert names(broker) == ["rack", "start", "start-2"]
+    enrol(broker, "start", "farm", W2)
+
+
+def test_a_start_leaves_a_machine_of_that_name_alone(broker: Brokerage) -> None:
+    enrol(broker, code(broker), "start", W1)
+    assert [started(broker), started(broker)] == ["start-2", "start-2"]
+    assert names(broker) == ["code", "start", "start-2"]
 
 
 @pytest.mark.parametrize("name", ["a.b", "", "-", "x" * 64])

@@ -9,7 +9,7 @@ from tests.support.building import WORKER
 
 from grass.broker import waiting
 from grass.broker.calls import Cancel, Edit, FromWorker, Prune, Rerun
-from grass.broker.waiting import open_dependencies
+from grass.broker.dependents import open_dependencies
 from grass.errors import NeverFits, NotFound, UsageError
 from grass.link.messages import Exited
 from grass.model.lifecycle import JobState

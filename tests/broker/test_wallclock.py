@@ -10,9 +10,10 @@ import pytest
 from tests.broker.test_service import play
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Enqueue, Hold, NewJob, Settings
+from grass.broker.calls import Enqueue, Hold
 from grass.broker.service import Broker
 from grass.broker.wallclock import WallClock
+from grass.broker.wishes import NewJob, Settings
 from grass.link.messages import Start
 
 PATIENCE_S = 10.0

@@ -2,19 +2,13 @@
 
 import pytest
 
-from grass.cli import card, columns
-from grass.cli.columns import (
-    COLUMNS,
-    TINTS,
-    chosen,
-    order,
-    rows,
-    utc_now,
-    without_lone_worker,
-)
+from grass.cli import card, wording
+from grass.cli.columns import COLUMNS, chosen, order, rows, without_lone_worker
 from grass.cli.explain import explained
 from grass.cli.summary import notes, queue_rows, worker_rows
 from grass.cli.table import Screen, cells, render
+from grass.cli.times import utc_now
+from grass.cli.wording import TINTS
 from grass.errors import UsageError
 
 from .documents import Document, attempt, job
@@ -165,8 +159,8 @@ def test_a_job_out_of_sight_shows_both_of_its_flags() -> None:
     state = card.text(document, PIPE).splitlines()[1]
     assert state.startswith("state       unreachable for ")
     assert ", stopping for " in state
-    assert columns.state(document) == "unreachable, stopping"
-    assert columns.state({**document, "flags": ["suspended", "stopping"]}) == "stopping"
+    assert wording.state(document) == "unreachable, stopping"
+    assert wording.state({**document, "flags": ["suspended", "stopping"]}) == "stopping"
     screen = Screen(80, colours=True)
     table = render(("STATE", ""), [["unreachable, stopping", ""]], screen, TINTS)
     assert "\x1b[33munreachable, stopp…" in table

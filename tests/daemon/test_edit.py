@@ -206,5 +206,12 @@ def test_a_bad_change_of_a_queue_changes_nothing(
 def test_the_same_again_is_no_change(shared: GrassHome) -> None:
     shared.ok("create-queue", "q", "--max-running", "2")
     said = shared.ok("edit-queue", "q", "--max-running", "2")
-    # The broker answers every edit of a queue with `changed`, also one like this.
     assert said == "queue q is like that already\n"
+
+
+def test_a_change_that_means_nothing_is_told(shared: GrassHome) -> None:
+    shared.ok("create-queue", "q")
+    said = shared.run("edit-queue", "q", "--cwd", "/")
+    assert said.returncode == 0
+    assert said.stdout == "queue q is like that already\n"
+    assert "queue `q` has no command, so the directory / is left out" in said.stderr

@@ -15,14 +15,13 @@ from grass.broker.calls import (
     Enqueue,
     ForgetWorker,
     Hold,
-    NewJob,
     Release,
     Rerun,
     SetPaused,
     SetResting,
-    Settings,
     Suspend,
 )
+from grass.broker.wishes import NewJob, Settings
 from grass.model import dependencies
 from tests.simulation.cluster import Cluster
 from tests.simulation.job_plans import LONG, MIXED, SHORT

@@ -5,7 +5,7 @@ nothing lives, nothing is kept that was acknowledged; and the journal alone tell
 every job ended.
 """
 
-from grass.broker import waiting
+from grass.broker import dependents, waiting
 from grass.broker.calls import Continue, Release, SetPaused, SetResting
 from grass.broker.rounds import LONGEST_PAUSE_S
 from grass.keeper.attempt import attempts_of
@@ -97,7 +97,7 @@ def _check_ends(cluster: Cluster) -> None:
     for _ in left:
         for job in left.values():
             needs = cluster.disk.specs[job.spec].after
-            waits = waiting.open_dependencies(broker.state, job) > 0
+            waits = dependents.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
                 resting |= {job.id} if any(n.job in resting for n in needs) else set()
     for job in left.values():

@@ -11,12 +11,12 @@ import pytest
 from grass.broker import (
     arrivals,
     attempts,
+    dependents,
     outcomes,
     relay,
     rounds,
     settle,
     verbs,
-    waiting,
 )
 from grass.broker import enqueue as enqueueing
 from grass.broker.rounds import Commit, Rounds
@@ -222,7 +222,7 @@ def _dependencies_ignored(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a dependency counts as met however it ended")
 def _any_end_is_met(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(waiting, "met", lambda need, state: state in ENDED or None)
+    patch.setattr(dependents, "met", lambda need, state: state in ENDED or None)
 
 
 @bug("the last job of an array is dropped")

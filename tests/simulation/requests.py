@@ -11,10 +11,8 @@ from grass.broker.calls import (
     Call,
     Cancel,
     Continue,
-    Done,
     Edit,
     Enqueue,
-    Enqueued,
     ForgetWorker,
     Hold,
     Release,
@@ -23,6 +21,7 @@ from grass.broker.calls import (
     SetResting,
     Suspend,
 )
+from grass.broker.replies import Done, Enqueued
 from grass.errors import (
     Busy,
     GrassError,

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.calls import Enqueue, Enrol, NewJob, NewToken, Settings
+from grass.broker.calls import Enqueue, Enrol, NewToken
+from grass.broker.wishes import NewJob, Settings
 from grass.model.resources import request_from
 from grass.model.token import hash_of
 

@@ -15,16 +15,12 @@ from grass.broker.calls import (
     Continue,
     CreateQueue,
     DeleteQueue,
-    Done,
     Edit,
     Enqueue,
-    Enqueued,
     ForgetWorker,
     FromWorker,
     Hold,
-    NewJob,
     Prune,
-    Pruned,
     Reading,
     Release,
     RemoveUnit,
@@ -32,14 +28,15 @@ from grass.broker.calls import (
     SetDrained,
     SetPaused,
     SetResting,
-    Settings,
     Suspend,
     Tick,
     WorkerGone,
 )
 from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
+from grass.broker.replies import Done, Enqueued, Pruned
 from grass.broker.state import State
+from grass.broker.wishes import NewJob, Settings
 from grass.link.messages import (
     Exited,
     Hello,

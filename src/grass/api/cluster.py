@@ -9,16 +9,15 @@ from grass.api.auth import actor, may
 from grass.api.context import context_of
 from grass.api.doing import do
 from grass.api.editing import create_queue_call, edit_queue_call
-from grass.api.jobs import present
-from grass.api.owning import check_queue_is_own, worker_for
-from grass.api.presenting import (
-    Document,
+from grass.api.inventory import (
     daemon_document,
     job_counts,
     queue_document,
     worker_document,
 )
-from grass.api.replies import ConfigReply, DoneReply, QueueReply, SettingReply
+from grass.api.jobs import present
+from grass.api.owning import check_queue_is_own, worker_for
+from grass.api.replies import ConfigReply, Document, DoneReply, QueueReply, SettingReply
 from grass.api.schemas import EditQueueBody, PauseBody, QueueBody, StopBody
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, SetPaused

@@ -6,9 +6,10 @@ is added, so that a person sees the whole request.
 
 from collections.abc import Iterator, Mapping
 
-from grass.api.presenting import Former, worker_name
+from grass.api.former import Former
 from grass.api.reaching import nobody
 from grass.api.replies import Constraint
+from grass.broker import fleet
 from grass.broker.state import State
 from grass.model.amounts import decimal_text
 from grass.model.dependencies import After, met
@@ -52,7 +53,7 @@ def queued_constraints(
         else:
             yield _enough(state, told, kind, asked)
     if told.held_for is not None:
-        note = f"units of `{worker_name(state, told.worker)}` are kept for it"
+        note = f"units of `{fleet.name_of(state, told.worker)}` are kept for it"
         yield Constraint("turn", "next", f"after job {told.held_for}", note=note)
 
 

@@ -6,7 +6,8 @@ from starlette.requests import Request
 
 from grass.api.context import context_of
 from grass.api.replies import DoneReply
-from grass.broker.calls import Call, Done
+from grass.broker.calls import Call
+from grass.broker.replies import Done
 
 
 async def do(request: Request, call: Call, said: Sequence[str] = ()) -> DoneReply:

@@ -46,7 +46,7 @@ def create_queue_call(
         worker=worker,
         capacity=capacity_from(body.capacity),
         prefix=tuple(body.command),
-        cwd=body.directory,
+        cwd=_cwd(body.directory),
         env=checks.pairs(body.env),
         default_request=_default_request(body.default_require),
         max_running=_max_running(body.max_running),
@@ -92,6 +92,10 @@ def _as_it_is(value: object) -> object:
     return value
 
 
+def _cwd(value: str | None) -> str | None:
+    return checks.path(value, "--cwd")
+
+
 def _retries(value: int) -> int:
     return checks.count(value, "--retries")
 
@@ -115,7 +119,7 @@ _JOB_FIELDS: dict[str, tuple[str, _Reader]] = {
     "queue": ("queue", _as_it_is),
     "time_limit_s": ("time_limit_s", checks.time_limit),
     "env": ("env", checks.pairs),
-    "cwd": ("cwd", _as_it_is),
+    "cwd": ("cwd", _cwd),
     "name": ("name", _as_it_is),
     "begin_at": ("begin_at", checks.begin_at),
     "retries": ("retries", _retries),
@@ -127,7 +131,7 @@ _JOB_FIELDS: dict[str, tuple[str, _Reader]] = {
 _QUEUE_FIELDS: dict[str, tuple[str, _Reader]] = {
     "capacity": ("capacity", capacity_from),
     "command": ("prefix", tuple),
-    "directory": ("cwd", _as_it_is),
+    "directory": ("cwd", _cwd),
     "env": ("env", checks.pairs),
     "default_require": ("default_request", _default_request),
     "max_running": ("max_running", _max_running),

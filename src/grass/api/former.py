@@ -17,6 +17,9 @@ from grass.store.interface import JobDetails
 KIND = "worker-forgotten"
 _PAGE = 1000
 
+Former = Mapping[str, str]
+"""The names of workers that were forgotten, by id."""
+
 
 class FormerNames:
     """The names of forgotten workers, by id."""
@@ -26,15 +29,13 @@ class FormerNames:
         self._names: dict[str, str] = {}
         self._read_to = 0
 
-    async def of_jobs(
-        self, broker: Broker, jobs: Sequence[JobDetails]
-    ) -> Mapping[str, str]:
+    async def of_jobs(self, broker: Broker, jobs: Sequence[JobDetails]) -> Former:
         """Give the names of those that these jobs speak of."""
         asked = {job.spec.worker for job in jobs if job.spec.worker is not None}
         asked |= {one.worker for job in jobs for one in job.attempts}
         return await self.of(broker, asked)
 
-    async def of(self, broker: Broker, workers: Iterable[str]) -> Mapping[str, str]:
+    async def of(self, broker: Broker, workers: Iterable[str]) -> Former:
         """Give the names of those among these workers that were forgotten."""
         unknown = set(workers) - broker.state.workers.keys() - self._names.keys()
         if unknown:

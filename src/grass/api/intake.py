@@ -10,8 +10,9 @@ from typing import Any
 
 from grass.api import checks
 from grass.api.schemas import EnqueueBody, JobBody
-from grass.broker.calls import Enqueue, NewJob, Settings
+from grass.broker.calls import Enqueue
 from grass.broker.state import State
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import UsageError
 from grass.model.arrays import Array, read_array
 from grass.model.resources import Request

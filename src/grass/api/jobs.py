@@ -11,18 +11,14 @@ from grass.api.former import former_names
 from grass.api.intake import enqueue_call
 from grass.api.interrupting import unless_interrupted
 from grass.api.owning import check_may_pause
-from grass.api.presenting import (
-    Document,
-    job_document,
-    outcome_document,
-    without_values,
-)
+from grass.api.presenting import job_document, outcome_document, without_values
 from grass.api.queries import job_filter, number
-from grass.api.replies import EnqueuedReply
+from grass.api.replies import Document, EnqueuedReply
 from grass.api.schemas import EnqueueBody, WaitBody
 from grass.api.selecting import check_known, job_of, select
-from grass.broker.calls import Enqueue, Enqueued
+from grass.broker.calls import Enqueue
 from grass.broker.enqueue import answered
+from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.keys import is_fresh

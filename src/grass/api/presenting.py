@@ -1,43 +1,25 @@
-"""State as people and programs see it: the documents behind `show`.
+"""Jobs as people and programs see them: the documents behind `show`.
 
 Jobs come from the store, so what is shown was committed. Why a job waits, and flags,
 come from memory.
 """
 
-import os
-from collections import Counter
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
 
 from grass.api import reaching
-from grass.broker import fleet, units, waiting
+from grass.api.former import Former
+from grass.api.replies import Document
+from grass.broker import fleet, waiting
 from grass.broker.state import State
 from grass.errors import NotFound
 from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
-from grass.model.queue import Queue
-from grass.model.resources import Capacity, request_json, units_json
+from grass.model.resources import request_json, units_json
 from grass.model.times import rfc3339
-from grass.model.worker import Worker
 from grass.store.interface import JobDetails
 
-Document = dict[str, Any]
-
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
-
-
-Former = Mapping[str, str]
-"""The names of workers that were forgotten, by id."""
-
-
-class Counts(NamedTuple):
-    """How many jobs the queues have, of those that are not in line."""
-
-    running: Counter[str]
-    others: Counter[str]
-    """Those that wait for something else than their turn."""
 
 
 def job_document(
@@ -113,97 +95,6 @@ def outcome_document(job: Job) -> Document:
     }
 
 
-def worker_document(worker: Worker, state: State) -> Document:
-    """Give a worker: where it is, what it has, and what is free of that."""
-    capacity = units.known_capacity(state, worker)
-    origins = units.origins(worker, capacity)
-    return {
-        "id": worker.id,
-        "name": worker.name,
-        **_whereabouts(worker, state),
-        "running": sum(one.worker == worker.id for one in state.attempts.values()),
-        "capacity": units_json(capacity),
-        "free": units_json(_free(worker, state)),
-        "origin": origins,
-        "drained": {kind: list(names) for kind, names in worker.drained.items()},
-        "devices": {
-            kind: {name: unit.details for name, unit in found.items() if unit.details}
-            for kind, found in worker.found.items()
-            if any(unit.details for unit in found.values())
-        },
-    }
-
-
-def _free(worker: Worker, state: State) -> Capacity:
-    """Give what is free; of a worker that is away, as far as is known."""
-    try:
-        return state.scheduler.free(worker.id)
-    except NotFound:
-        return {}
-
-
-def _whereabouts(worker: Worker, state: State) -> Document:
-    """Give whether a worker is there, and since when it is not."""
-    own = worker.connected and worker.id == state.home_worker
-    return {
-        "connected": worker.connected,
-        "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
-        "draining": worker.resting,
-        "address": worker.address,
-        "labels": list(worker.labels),
-        "lease_s": worker.lease_s,
-        # The worker of this very daemon has no need to say that it is there.
-        "heard_at": None if own else rfc3339(worker.heard_at),
-    }
-
-
-def job_counts(state: State) -> Counts:
-    """Count the jobs of all queues, in one go."""
-    running = Counter(state.jobs[job].queue for job in state.attempts)
-    elsewhere = (JobState.HELD, JobState.WAITING)
-    if not any(state.counts[one] for one in elsewhere):
-        return Counts(running, Counter())
-    jobs = state.jobs.values()
-    return Counts(running, Counter(job.queue for job in jobs if job.state in elsewhere))
-
-
-def queue_document(queue: Queue, state: State, counts: Counts) -> Document:
-    """Give a queue with its views and how many jobs it has."""
-    default = queue.default_request
-    return {
-        "name": queue.name,
-        "paused": queue.paused,
-        "paused_reason": queue.paused_reason,
-        "max_fails": queue.max_fails,
-        "fails": queue.fails,
-        "max_running": queue.max_running,
-        "default_request": None if default is None else request_json(default),
-        "running": counts.running[queue.name],
-        "waiting": state.scheduler.waiting(queue.name) + counts.others[queue.name],
-        "views": {
-            worker_name(state, worker): {
-                "capacity": units_json(view.capacity),
-                "command": list(view.prefix),
-                "cwd": view.cwd,
-            }
-            for worker, view in queue.views.items()
-        },
-    }
-
-
-def daemon_document(version: str, started_at: int, state: State) -> Document:
-    """Give the daemon itself, and sums over all jobs."""
-    return {
-        "pid": os.getpid(),
-        "version": version,
-        "started_at": rfc3339(started_at),
-        "cluster": state.cluster,
-        "paused": state.paused,
-        "jobs": {name.value: count for name, count in state.counts.items()},
-        "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
-    }
-
-
 def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
     """Tell whether a running job's worker is not connected: nobody knows how it is."""
     if last is None or job.state is not JobState.RUNNING:
@@ -276,11 +167,6 @@ def _reason(job: Job, state: State, now_s: float, former: Former) -> str | None:
         return job.reason
     # Memory may be ahead of what was read: then the job is on its way.
     return why_waiting(job, state, now_s, former) or "starts now"
-
-
-def worker_name(state: State, worker: str) -> str:
-    """Give the name of a worker whose id is known."""
-    return fleet.name_of(state, worker)
 
 
 def _name(state: State, worker: str, former: Former) -> str:

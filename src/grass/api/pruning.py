@@ -11,7 +11,8 @@ from grass.api.owning import own_jobs
 from grass.api.replies import PrunedReply
 from grass.api.schemas import PruneBody, SelectBody
 from grass.api.selecting import select
-from grass.broker.calls import Prune, Pruned
+from grass.broker.calls import Prune
+from grass.broker.replies import Pruned
 from grass.broker.service import Broker
 from grass.errors import Refused
 from grass.link.messages import RemoveOutput

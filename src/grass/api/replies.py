@@ -4,6 +4,9 @@ from typing import Any
 
 import msgspec
 
+Document = dict[str, Any]
+"""What is known of a job, a worker or a queue, by the names of its fields."""
+
 
 class EnqueuedReply(msgspec.Struct):
     """Ids follow on each other."""
@@ -150,6 +153,15 @@ class HolderReply(msgspec.Struct):
     since: str | None
 
 
+class ProspectReply(msgspec.Struct):
+    """Why a job does not start on one worker of its queue."""
+
+    worker: str
+    reason: str
+    """In a word: free, kept, busy, drained, unreachable, off, too-small and so on."""
+    why: str
+
+
 class ExplainReply(msgspec.Struct):
     """Why a job waits, or how it ended."""
 
@@ -158,6 +170,8 @@ class ExplainReply(msgspec.Struct):
     why: str
     constraints: list[Constraint] = []
     holders: list[HolderReply] = []
+    workers: list[ProspectReply] = []
+    """Every worker of its queue, while it is in line."""
     position: int | None = None
     overtaken: int = 0
     estimated_start_at: str | None = None

@@ -16,7 +16,6 @@ from grass.api.auth import actor, bearer, guest_of
 from grass.api.context import context_of
 from grass.api.doing import do
 from grass.api.guests import Guests
-from grass.api.presenting import worker_name
 from grass.api.replies import (
     DoneReply,
     IssuedReply,
@@ -25,7 +24,9 @@ from grass.api.replies import (
     TokensReply,
 )
 from grass.api.schemas import JoinBody, NewTokenBody
-from grass.broker.calls import Enrol, Issued, NewToken, RevokeToken
+from grass.broker import fleet
+from grass.broker.calls import Enrol, NewToken, RevokeToken
+from grass.broker.replies import Issued
 from grass.broker.service import Broker
 from grass.broker.tokens import WRONG_CODE
 from grass.errors import Refused, Unauthorized
@@ -84,7 +85,7 @@ async def page(request: Request) -> TokensReply:
             name=one.name,
             role=one.role,
             code=one.is_code,
-            worker=None if one.worker is None else worker_name(state, one.worker),
+            worker=None if one.worker is None else fleet.name_of(state, one.worker),
             created_at=rfc3339(one.created_at),
             created_by=one.created_by,
             expires_at=rfc3339(one.expires_at),

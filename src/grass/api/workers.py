@@ -5,7 +5,7 @@ from starlette.requests import Request
 from grass.api.auth import actor, identify
 from grass.api.context import context_of
 from grass.api.doing import do
-from grass.api.presenting import worker_document
+from grass.api.inventory import worker_document
 from grass.api.replies import DoneReply, ForgottenReply, WorkersReply
 from grass.api.schemas import DrainWorkerBody
 from grass.api.tokens import sweep

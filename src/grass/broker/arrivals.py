@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from grass.broker import arrays, waiting
-from grass.broker.calls import Enqueue, Enqueued, NewJob
+from grass.broker import arrays, dependents, waiting
+from grass.broker.calls import Enqueue
+from grass.broker.replies import Enqueued
 from grass.broker.state import State
+from grass.broker.wishes import NewJob
 from grass.model.commands import default_name, is_shell_line
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
@@ -69,7 +71,7 @@ def begin(
     for new in call.jobs:
         state.specs.use(specs[id(new.settings)])
     for one in prepared.values():
-        waiting.remember(state, one.spec.after, ends, -arrival.first)
+        dependents.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last
     state.changes.meta["last_job"] = str(arrival.last)
     _make_slice(state, arrival)
@@ -135,7 +137,7 @@ def _hand_over(state: State, arrival: Arrival) -> None:
     if done(arrival):
         for one in arrival.prepared.values():
             named = [after.job for after in one.spec.after]
-            waiting.forget(state, named, -arrival.first)
+            dependents.forget(state, named, -arrival.first)
 
 
 def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:

@@ -6,7 +6,7 @@ process: a `Start` goes into the outbox and leaves once the attempt is committed
 
 from msgspec.structs import replace
 
-from grass.broker import arrays, copies, relay, waiting
+from grass.broker import arrays, copies, dependents, relay, waiting
 from grass.broker.outcomes import backoff_s, outcome, retried
 from grass.broker.state import State
 from grass.link.messages import (
@@ -293,8 +293,8 @@ def finish(state: State, job: Job, end: JobState, at: int | None = None) -> None
     state.move_job(job, end)
     arrays.count_end(state, job, end)
     arrays.leave(state, job)
-    waiting.leave(state, job)
-    waiting.ended(state, job)
+    dependents.leave(state, job)
+    dependents.ended(state, job)
     state.ended.append(job)
     state.specs.release(job.spec)
     del state.jobs[job.id]

@@ -1,7 +1,8 @@
 """What can be asked of the broker.
 
 Each call is a value with its actor; the API makes them from requests, tests and the
-simulation make them directly. Reading them never needs the broker's state.
+simulation make them directly. Reading them never needs the broker's state. What comes
+back is in `replies`.
 
 Some calls are about jobs that may have ended, which memory does not know any more. Such
 a call names them in `wanted`, and the broker's shell reads them from the store into
@@ -13,48 +14,11 @@ from typing import Any
 
 import msgspec
 
+from grass.broker.wishes import NewJob
 from grass.link.messages import ToBroker
 from grass.model.resources import Capacity, Request
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """How a job is to run, as asked; what is None takes the default."""
-
-    queue: str | None = None
-    request: Request | None = None
-    priority: int = 0
-    project: str = "default"
-    name: str | None = None
-    cwd: str | None = None
-    caller_cwd: str | None = None
-    """Where the caller stood; `cwd` and a queue with a prefix override it."""
-    env: tuple[tuple[str, str], ...] = ()
-    umask: int | None = None
-    output: str | None = None
-    stderr: str | None = None
-    max_output: int | None = None
-    raw: bool = False
-    pin: bool = False
-    grace_s: float | None = None
-    after: tuple[str, ...] = ()
-    """As asked: `7`, `7:failed`, `3-9:any`, `last`."""
-    begin_at: int | None = None
-    hold: bool = False
-    time_limit_s: float | None = None
-    retries: int = 0
-    backoff_s: float = 0.0
-    retry_on: tuple[str, ...] = ()
-    retry_lost: int = 0
-    nice: int = 0
-    at_most: int | None = None
-    """How many members of an array may run at a time."""
-    max_fails: int | None = None
-    worker: str | None = None
-    """The only worker that may run it, by name or id."""
-    labels: tuple[str, ...] = ()
-    """What a worker must say of itself to run it."""
 
 
 class Found(msgspec.Struct):
@@ -70,18 +34,6 @@ class Reading(msgspec.Struct, kw_only=True):
     wanted: list[int] = []
     """The jobs to read, also those that others are to wait for."""
     found: Found | None = None
-
-
-class NewJob(msgspec.Struct, frozen=True):
-    """One job of an enqueue; jobs that share settings share the object."""
-
-    words: tuple[str, ...]
-    settings: Settings
-    shell: bool | None = None
-    """None: one word with spaces is a shell line."""
-    name: str | None = None
-    index: int | None = None
-    """Its index, as a member of an array. All members are in one call."""
 
 
 class Enqueue(Reading):
@@ -345,33 +297,3 @@ Call = (
     | WorkerGone
     | Tick
 )
-
-
-class Enqueued(msgspec.Struct):
-    """The reply to `Enqueue`: the ids, which follow on each other."""
-
-    first: int
-    last: int
-    hint: str = ""
-
-
-class Done(msgspec.Struct):
-    """The reply to the other verbs: what was touched, and what is worth saying."""
-
-    jobs: list[int] = []
-    warnings: list[str] = []
-    changed: bool = True
-
-
-class Issued(msgspec.Struct):
-    """The reply to `NewToken` and `Enrol`."""
-
-    name: str
-    role: str
-    expires_at: int | None
-
-
-class Pruned(msgspec.Struct):
-    """The reply to `Prune`: what was forgotten, with all that is known of it."""
-
-    jobs: list[JobDetails]

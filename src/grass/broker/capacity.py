@@ -7,7 +7,8 @@ A unit that is removed or drained takes nothing new; who holds it finishes. `gpu
 from contextlib import suppress
 
 from grass.broker import fleet, relay, units
-from grass.broker.calls import AddUnits, Done, RemoveUnit, SetDrained, SetResting
+from grass.broker.calls import AddUnits, RemoveUnit, SetDrained, SetResting
+from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import NotFound, Refused
 from grass.model.worker import Worker

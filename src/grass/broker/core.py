@@ -21,13 +21,16 @@ from grass.broker import (
     queues,
     relay,
     reports,
+    reruns,
     settle,
     tokens,
     units,
     verbs,
+    views,
     waiting,
 )
-from grass.broker.calls import Call, FromWorker, Prune, Pruned, Tick, WorkerGone
+from grass.broker.calls import Call, FromWorker, Prune, Tick, WorkerGone
+from grass.broker.replies import Pruned
 from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
 from grass.link.messages import Exited, Hello, Returned, Started
@@ -56,7 +59,7 @@ class BrokerCore:
             calls.Suspend: verbs.suspend,
             calls.Continue: verbs.go_on,
             calls.Edit: edits.edit,
-            calls.Rerun: edits.rerun,
+            calls.Rerun: reruns.rerun,
             calls.AddUnits: capacity.add,
             calls.RemoveUnit: capacity.remove,
             calls.SetDrained: capacity.set_drained,
@@ -155,7 +158,7 @@ class BrokerCore:
             units.publish(state, worker)
             leases.gone(state, worker)
         for queue in state.queues.values():
-            queues.publish(state, queue)
+            views.publish(state, queue)
         state.scheduler.set_paused(state.paused)
         for job in state.jobs.values():
             arrays.join(state, job)

@@ -6,10 +6,12 @@ thousand adds none. Jobs that share settings share one checked spec.
 
 from msgspec.structs import replace
 
-from grass.broker import arrivals, fleet, queues, waiting
+from grass.broker import arrivals, dependents, fleet, queues
 from grass.broker.arrivals import Arrival, Prepared
-from grass.broker.calls import Enqueue, Enqueued, Found, NewJob, Settings
+from grass.broker.calls import Enqueue, Found
+from grass.broker.replies import Enqueued
 from grass.broker.state import State
+from grass.broker.wishes import NewJob, Settings
 from grass.errors import GrassError, Refused, UsageError
 from grass.model import dependencies, placeholders, sizes
 from grass.model.commands import split_assignments
@@ -121,7 +123,7 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
     request = _request(queue, settings)
     spec = _spec(state, queue, settings, request)
     fleet.check_fit(state, queue, spec)
-    waiting.check(state, spec.after, ends)
+    dependents.check(state, spec.after, ends)
     kinds = known_kinds(state)
     if not settings.raw:
         texts = [value for _, value in settings.env]

@@ -5,7 +5,8 @@ alone, unless the worker itself promised to end what it runs.
 """
 
 from grass.broker import attempts, fleet, leases, queues, tokens
-from grass.broker.calls import Done, ForgetWorker
+from grass.broker.calls import ForgetWorker
+from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import Refused
 from grass.model.worker import Worker
@@ -15,10 +16,7 @@ def forget(state: State, call: ForgetWorker) -> Done:
     """Lose what the worker ran, and drop it with its views and its token."""
     worker = fleet.find(state, call.name)
     if worker.connected:
-        raise Refused(
-            f"worker `{worker.name}` is connected",
-            f"stop its daemon first, or `grass drain {worker.name}`",
-        )
+        raise _in_use(worker)
     lost = _lose_attempts(state, worker)
     queues.drop_views(state, worker)
     tokens.forget_worker(state, worker.id)
@@ -27,6 +25,19 @@ def forget(state: State, call: ForgetWorker) -> Done:
     known = {"worker": worker.id, "name": worker.name}
     state.note_by(call.actor, "worker-forgotten", None, lost=len(lost), **known)
     return Done(jobs=lost)
+
+
+def _in_use(worker: Worker) -> Refused:
+    if worker.address is None:
+        return Refused(
+            f"worker `{worker.name}` is part of the broker's own daemon",
+            "`grass restart --no-worker` there runs the broker without it, and then it"
+            " can be forgotten",
+        )
+    return Refused(
+        f"worker `{worker.name}` is connected",
+        f"stop its daemon first, or `grass drain {worker.name}`",
+    )
 
 
 def _lose_attempts(state: State, worker: Worker) -> list[int]:

@@ -1,16 +1,17 @@
-"""Creating, deleting and pausing queues."""
+"""Creating, changing, deleting and pausing queues; their views are in `views`."""
 
-from msgspec import structs
+from typing import Any
 
-from grass.broker import arrays, fleet, relay, units
-from grass.broker.calls import CreateQueue, DeleteQueue, Done, EditQueue, SetPaused
+from msgspec.structs import replace
+
+from grass.broker import arrays, fleet, relay, units, views
+from grass.broker.calls import CreateQueue, DeleteQueue, EditQueue, SetPaused
+from grass.broker.replies import Done
 from grass.broker.state import State
-from grass.errors import NeverFits, NotFound, Refused, UsageError
-from grass.model import sizes
-from grass.model.amounts import decimal_text
+from grass.errors import NotFound, Refused, UsageError
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
-from grass.model.resources import Capacity, Request, check_name
+from grass.model.resources import check_name
 from grass.model.worker import Worker
 
 OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
@@ -25,18 +26,6 @@ def find(state: State, name: str) -> Queue:
     return queue
 
 
-def publish(state: State, queue: Queue) -> None:
-    """Tell the scheduler all it needs to know of a queue."""
-    state.scheduler.set_queue(
-        queue.name,
-        paused=queue.paused,
-        max_running=queue.max_running,
-        open_to_all=queue.name == DEFAULT_QUEUE,
-    )
-    for worker, view in queue.views.items():
-        state.scheduler.set_view(queue.name, worker, view.capacity)
-
-
 def create(state: State, call: CreateQueue) -> Done:
     """Add a worker's view of a queue; the same again is fine."""
     check_name(call.name, "queue")
@@ -45,47 +34,47 @@ def create(state: State, call: CreateQueue) -> Done:
     if call.name in ("all", "last"):
         raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
-    view = View(call.capacity, call.prefix, call.cwd if call.prefix else None, call.env)
-    sizes.check(view.prefix, view.env)
-    queue = state.queues.get(call.name)
-    if queue is not None and worker.id in queue.views:
+    asked = View(call.capacity, call.prefix, call.cwd, call.env)
+    view, left_out = views.settled(call.name, asked)
+    queue = state.queues.get(call.name, Queue(call.name, state.now_us))
+    if worker.id in queue.views:
         _check_same(queue, queue.views[worker.id], view, call)
-        return Done(changed=False)
-    if queue is not None and queue.views:
-        _check_agrees(state, queue, call)
-    known = units.known_capacity(state, worker)
-    units.check_view(known, call.capacity, call.name)
-    _check_default(known, call.capacity, call.default_request)
-    warning = units.declared_warning(known, call.capacity, worker.found)
-    _add(state, queue, worker, view, call)
-    return Done(warnings=[warning] if warning else [])
+        return Done(changed=False, warnings=left_out)
+    limits = {name: getattr(call, name) for name in OF_THE_QUEUE}
+    # What another worker's view came with stays unless this one says otherwise.
+    limits = {name: value for name, value in limits.items() if value is not None}
+    _check_limits(state, queue, limits)
+    wanted = replace(queue, views=queue.views | {worker.id: view}, **limits)
+    warnings = left_out + views.put(state, wanted)
+    state.note_by(call.actor, "queue-created", queue=call.name, worker=worker.id)
+    return Done(warnings=warnings)
 
 
 def edit(state: State, call: EditQueue) -> Done:
     """Change a queue, and a worker's view of it; what is not named stays."""
-    queue, changes = find(state, call.name), dict(call.changes)
-    ours = {name: changes.pop(name) for name in OF_THE_QUEUE if name in changes}
-    worker = _worker(state, call.worker)
-    if changes and call.name == DEFAULT_QUEUE:
-        raise Refused("the queue `default` sees every unit and has no command")
-    old = queue.views.get(worker.id, View({}))
-    view = structs.replace(old, **changes)
-    sizes.check(view.prefix, view.env)
-    if view == old and all(getattr(queue, name) == ours[name] for name in ours):
-        return Done(changed=False)
-    known = units.known_capacity(state, worker, without=queue.name)
-    units.check_view(known, view.capacity, queue.name)
-    _check_default(known, view.capacity, ours.get("default_request"))
-    if view != old:
-        queue.views[worker.id] = view
-        state.changes.views[queue.name, worker.id] = view
-        units.publish(state, worker)
-    for name, value in ours.items():
-        setattr(queue, name, value)
-    state.changes.queues[queue.name] = queue
-    publish(state, queue)
+    queue, of_view = find(state, call.name), dict(call.changes)
+    limits = {name: of_view.pop(name) for name in OF_THE_QUEUE if name in of_view}
+    wanted, left_out = replace(queue, **limits), list[str]()
+    if of_view:
+        view, left_out = _edited_view(state, queue, call.worker, of_view)
+        wanted.views = queue.views | {call.worker: view}
+    if wanted == queue:
+        return Done(changed=False, warnings=left_out)
+    warnings = left_out + views.put(state, wanted)
     state.note_by(call.actor, "queue-edited", queue=call.name)
-    return Done()
+    return Done(warnings=warnings)
+
+
+def _edited_view(
+    state: State, queue: Queue, worker: str, changes: dict[str, Any]
+) -> tuple[View, list[str]]:
+    if queue.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` sees every unit and has no command")
+    old = views.here(state, queue, worker)
+    if changes.get("prefix") == ():
+        # Nobody asked for the directory that a command takes along when it goes.
+        old = replace(old, cwd=None)
+    return views.settled(queue.name, replace(old, **changes))
 
 
 def delete(state: State, call: DeleteQueue) -> Done:
@@ -93,11 +82,8 @@ def delete(state: State, call: DeleteQueue) -> Done:
     queue = find(state, call.name)
     if call.name == DEFAULT_QUEUE:
         raise Refused("the queue `default` cannot be deleted")
-    if queue.views and call.worker not in queue.views:
-        others = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
-        raise NotFound(
-            f"this machine has no part in queue `{call.name}`", f"it is on: {others}"
-        )
+    if queue.views:
+        views.here(state, queue, call.worker)
     unfinished = _kept_by(state, queue, call.worker)
     if unfinished:
         raise Refused(
@@ -189,24 +175,6 @@ def _still_paused(state: State, call: SetPaused) -> list[str]:
     ]
 
 
-def _add(
-    state: State, queue: Queue | None, worker: Worker, view: View, call: CreateQueue
-) -> None:
-    if queue is None:
-        queue = Queue(call.name, state.now_us)
-        state.queues[call.name] = queue
-    for name in OF_THE_QUEUE:
-        # What another worker's view came with stays unless this one says otherwise.
-        if getattr(call, name) is not None:
-            setattr(queue, name, getattr(call, name))
-    queue.views[worker.id] = view
-    state.changes.queues[queue.name] = queue
-    state.changes.views[queue.name, worker.id] = view
-    units.publish(state, worker)
-    publish(state, queue)
-    state.note_by(call.actor, "queue-created", queue=call.name, worker=worker.id)
-
-
 def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
     pairs = [
         ("capacity", old.capacity, new.capacity),
@@ -225,36 +193,15 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
         )
 
 
-def _check_agrees(state: State, queue: Queue, call: CreateQueue) -> None:
-    """Refuse a view that would make another queue of it for other workers' jobs."""
-    others = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
-    if bool(queue.prefix) != bool(call.prefix):
-        has = "a" if queue.prefix else "no"
-        raise Refused(
-            f"queue `{queue.name}` has {has} command on {others}",
-            "a queue has one everywhere or nowhere; choose another name",
-        )
-    for name in OF_THE_QUEUE:
-        asked = getattr(call, name)
-        if asked is not None and asked != getattr(queue, name):
+def _check_limits(state: State, queue: Queue, limits: dict[str, Any]) -> None:
+    """Refuse to change for other workers' jobs what their view came with."""
+    for name, asked in limits.items():
+        if queue.views and asked != getattr(queue, name):
+            on = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
             raise Refused(
-                f"queue `{queue.name}` exists on {others} with another"
+                f"queue `{queue.name}` exists on {on} with another"
                 f" {name.replace('_', ' ')}",
                 f"leave it out, or `grass edit-queue {queue.name}` first",
-            )
-
-
-def _check_default(
-    known: Capacity, capacity: Capacity, request: Request | None
-) -> None:
-    """Refuse a default request that no job of the queue could ever have met."""
-    for kind, asked in request or ():
-        units_of = capacity.get(kind, known.get(kind, {}))
-        has = sum(units_of.values())
-        if asked > has:
-            raise NeverFits(
-                f"--default-require asks {decimal_text(asked)} {kind},"
-                f" the queue has {decimal_text(has)}"
             )
 
 

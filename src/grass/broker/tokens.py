@@ -5,25 +5,20 @@ many machines as use it in time, each with a token of its own under a name of it
 machine that enrols again shows its former token and keeps its name, so its jobs stay
 its own; the former secret counts until the new one is used. Nobody else gets the token
 of a worker, nor a name under which jobs are there. What has expired is forgotten when
-tokens are next changed.
+tokens are next changed. The code of a start takes the place of the one before, unless
+that is in use.
 """
 
 from typing import Any
 
-from grass.broker.calls import (
-    BindToken,
-    Done,
-    Enrol,
-    Issued,
-    NewToken,
-    RevokeToken,
-    TouchToken,
-)
+from grass.broker.calls import BindToken, Enrol, NewToken, RevokeToken, TouchToken
+from grass.broker.replies import Done, Issued
 from grass.broker.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
 from grass.model.rights import ROLES, Right
 from grass.model.token import (
     HASH_BYTES,
+    START_CODE,
     Token,
     actor_of,
     check_token_name,
@@ -42,12 +37,17 @@ def new(state: State, call: NewToken) -> Issued:
         raise UsageError(f"there is no role `{call.role}`", f"roles: {known}")
     # A code acts in nobody's name.
     taken = set() if call.is_code else _owners(state, call.used_names)
-    if call.name is not None:
+    is_of_start = call.is_code and call.name == START_CODE
+    if call.name is not None and not is_of_start:
         _check_free(state, check_token_name(call.name), taken)
     _check_room(state)
     _forget_expired(state)
-    wanted = "code" if call.is_code else call.role
-    name = call.name or _free_name(state, wanted, taken)
+    if is_of_start:
+        _replace_start_code(state, call.actor)
+        name = _free_name(state, START_CODE, taken)
+    else:
+        wanted = "code" if call.is_code else call.role
+        name = call.name or _free_name(state, wanted, taken)
     made = Token(name, call.role, call.hash, state.now_us, call.actor)
     made.is_code, made.expires_at = call.is_code, call.expires_at
     _save(state, made)
@@ -202,6 +202,24 @@ def _forget_expired(state: State) -> None:
     expired = [one for one in state.tokens.values() if not one.holds(state.now_us)]
     for token in expired:
         forget(state, token.name)
+
+
+def _replace_start_code(state: State, actor: str) -> None:
+    """Revoke the code of an earlier start, if nobody has joined with it."""
+    unused = [
+        one.name
+        for one in state.tokens.values()
+        if one.is_code and one.used_at is None and _is_of_start(one.name)
+    ]
+    for name in unused:
+        forget(state, name)
+        state.note_by(actor, "token-revoked", name=name)
+
+
+def _is_of_start(name: str) -> bool:
+    """Tell a start's code by its name; it has a number while a used one is there."""
+    first, _, number = name.partition("-")
+    return first == START_CODE and (not number or number.isdecimal())
 
 
 def _bound_to(state: State, worker: str | None) -> Token | None:

@@ -7,7 +7,8 @@ were named. Each answers with the jobs it touched; the wish is durable when it d
 from collections.abc import Callable
 
 from grass.broker import attempts, waiting
-from grass.broker.calls import Cancel, Continue, Done, Hold, Release, Suspend
+from grass.broker.calls import Cancel, Continue, Hold, Release, Suspend
+from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.link import messages
 from grass.model.job import Job

@@ -37,11 +37,12 @@ def _show(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document({"workers": workers})
         return 0
-    from grass.cli import columns, summary, table
+    from grass.cli import summary, table
+    from grass.cli.wording import TINTS
 
     rows = summary.worker_rows(workers)
     screen = table.this_screen()
-    shown = table.render(summary.WORKERS, rows, screen, columns.TINTS)
+    shown = table.render(summary.WORKERS, rows, screen, TINTS)
     sys.stdout.write(printable(shown))
     return 0
 

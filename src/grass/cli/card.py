@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from grass.cli.columns import (
-    TINTS,
-    age,
-    asked,
-    between,
-    ending,
-    local,
-    telling,
-    units,
-    utc_now,
-)
 from grass.cli.durations import brief, size_text
 from grass.cli.safe import safe
 from grass.cli.table import render
+from grass.cli.times import age, between, local, utc_now
+from grass.cli.wording import TINTS, asked, ending, telling, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ it. A daemon of another version may leave fields out, so cells ask for them gent
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from grass.cli.durations import brief, size_text
+from grass.cli.times import age, between, local, utc_now
+from grass.cli.wording import asked, detail, ending, label, state, units
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
     from typing import Any
 
     from grass.client.wire import Document
@@ -23,19 +24,6 @@ if TYPE_CHECKING:
 
 ENDED = ("succeeded", "failed", "cancelled", "lost")
 DEFAULT = ("id", "state", "queue", "name", "worker", "units", "time", "detail")
-TINTS = {
-    "running": "green",
-    "unreachable": "yellow",
-    "stopping": "yellow",
-    "suspended": "yellow",
-    "failed": "red",
-    "lost": "red",
-    "cancelled": "yellow",
-    "succeeded": "grey",
-    "declared": "cyan",
-}
-_FLAGS = ("stopping", "suspended")
-"""Those that say more than the state, the most telling first."""
 
 
 class Column:
@@ -105,91 +93,12 @@ def about_all() -> str:
     return "Columns: " + ", ".join(column.name for column in COLUMNS) + "."
 
 
-def state(job: Document) -> str:
-    """Return a job's state, or the flags that say more."""
-    return ", ".join(telling(job)) or str(job["state"])
-
-
-def telling(job: Document) -> list[str]:
-    """Return the flags that say more than the state."""
-    wishes = [one for one in _FLAGS if one in job["flags"]]
-    unreachable = ["unreachable"] if "unreachable" in job["flags"] else []
-    return unreachable + wishes[:1]
-
-
-def label(job: Document) -> str:
-    """Write a job's id, with its index where it is a member of an array."""
-    index = job.get("index")
-    return str(job["id"]) if index is None else f"{job['id']} [{index}]"
-
-
-def number(amount: float) -> str:
-    """Write an amount in the fewest digits that matter."""
-    return f"{amount:.4f}".rstrip("0").rstrip(".")
-
-
-def units(allocation: Document) -> str:
-    """Write an allocation: `gpu:0,1(0.5) cpu:4`."""
-    return " ".join(
-        f"{kind}:" + ",".join(_unit(name, amount) for name, amount in of_kind.items())
-        for kind, of_kind in allocation.items()
-    )
-
-
-def asked(request: Document) -> str:
-    """Write a request: `gpu 0.5, ram 8`."""
-    return ", ".join(
-        f"{kind} {number(amount) if isinstance(amount, (int, float)) else amount}"
-        for kind, amount in request.items()
-    )
-
-
-def local(text: str | None) -> str:
-    """Write a time of the API as a clock on the wall here shows it."""
-    if not text:
-        return ""
-    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def age(text: str | None, now: datetime) -> float:
-    """Return how many seconds ago something was."""
-    return (now - datetime.fromisoformat(text)).total_seconds() if text else 0
-
-
-def between(start: str | None, end: str | None, now: datetime) -> float | None:
-    """Return how long something took, or takes; None when it has not begun."""
-    return age(start, now) - age(end, now) if start else None
-
-
-def ending(job: Document) -> str:
-    """Say how a job or an attempt ended: `exit 3`, `signal 9`."""
-    if job["signal"] is not None:
-        return f"signal {job['signal']}"
-    return "" if job["exit_code"] is None else f"exit {job['exit_code']}"
-
-
-def detail(job: Document) -> str:
-    """Say what a job runs, after why it waits or how it failed."""
-    command = " ".join(job["command"])
-    why = job["reason"] or (ending(job) if job["state"] == "failed" else "")
-    return f"{why}: {command}" if why else command
-
-
-def utc_now() -> datetime:
-    """Return the time that ages are counted from."""
-    return datetime.now(UTC)
-
-
 def _find(name: str) -> Column:
     for column in COLUMNS:
         if column.name == name:
             return column
     known = ", ".join(column.name for column in COLUMNS)
     raise UsageError(f"there is no column `{name}`", f"columns: {known}")
-
-
-def _unit(name: str, amount: float) -> str:
-    return name if amount == 1 else f"{name}({number(amount)})"
 
 
 def _time(job: Document, now: datetime) -> str:

@@ -23,7 +23,7 @@ OPTIONS = (
     Option("--capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),
     Option("--file", "PATH", "the capacity, from a file"),
     Option("--env", "NAME=VALUE", "the variables for its jobs, all anew; repeatable"),
-    Option("--cwd", "DIR", "directory its jobs run in"),
+    Option("--cwd", "DIR", "directory its command runs in"),
     Option("--default-require", "JSON5", "what a job needs that does not say; or none"),
     Option("--max-running", "N", "most jobs that run at a time; or none"),
     Option("--max-fails", "N", "pause it when N in a row have failed; or none"),

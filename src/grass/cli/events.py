@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.columns import age, local, utc_now
 from grass.cli.options import BROKER, Command, Option, at_most, read
 from grass.cli.printing import print_document, printable
 from grass.cli.safe import safe
+from grass.cli.times import age, local, utc_now
 from grass.client.client import Client
 from grass.client.wire import encoded
 from grass.errors import UsageError

@@ -10,9 +10,11 @@ from __future__ import annotations
 import sys
 
 from grass.cli import card, summary
-from grass.cli.columns import TINTS, rows, utc_now, without_lone_worker
+from grass.cli.columns import rows, without_lone_worker
 from grass.cli.printing import printable
 from grass.cli.table import render
+from grass.cli.times import utc_now
+from grass.cli.wording import TINTS
 from grass.client.wire import encoded
 
 TYPE_CHECKING = False

@@ -1,0 +1,117 @@
+"""What there is besides jobs, as people and programs see it: daemon, workers, queues.
+
+All of it comes from memory.
+"""
+
+import os
+from collections import Counter
+from typing import NamedTuple
+
+from grass.api.replies import Document
+from grass.broker import fleet, units
+from grass.broker.state import State
+from grass.errors import NotFound
+from grass.model.lifecycle import JobState
+from grass.model.queue import Queue
+from grass.model.resources import Capacity, request_json, units_json
+from grass.model.times import rfc3339
+from grass.model.worker import Worker
+
+
+class Counts(NamedTuple):
+    """How many jobs the queues have, of those that are not in line."""
+
+    running: Counter[str]
+    others: Counter[str]
+    """Those that wait for something else than their turn."""
+
+
+def daemon_document(version: str, started_at: int, state: State) -> Document:
+    """Give the daemon itself, and sums over all jobs."""
+    return {
+        "pid": os.getpid(),
+        "version": version,
+        "started_at": rfc3339(started_at),
+        "cluster": state.cluster,
+        "paused": state.paused,
+        "jobs": {name.value: count for name, count in state.counts.items()},
+        "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
+    }
+
+
+def worker_document(worker: Worker, state: State) -> Document:
+    """Give a worker: where it is, what it has, and what is free of that."""
+    capacity = units.known_capacity(state, worker)
+    origins = units.origins(worker, capacity)
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        **_whereabouts(worker, state),
+        "running": sum(one.worker == worker.id for one in state.attempts.values()),
+        "capacity": units_json(capacity),
+        "free": units_json(_free(worker, state)),
+        "origin": origins,
+        "drained": {kind: list(names) for kind, names in worker.drained.items()},
+        "devices": {
+            kind: {name: unit.details for name, unit in found.items() if unit.details}
+            for kind, found in worker.found.items()
+            if any(unit.details for unit in found.values())
+        },
+    }
+
+
+def _free(worker: Worker, state: State) -> Capacity:
+    """Give what is free; of a worker that is away, as far as is known."""
+    try:
+        return state.scheduler.free(worker.id)
+    except NotFound:
+        return {}
+
+
+def _whereabouts(worker: Worker, state: State) -> Document:
+    """Give whether a worker is there, and since when it is not."""
+    own = worker.connected and worker.id == state.home_worker
+    return {
+        "connected": worker.connected,
+        "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
+        "draining": worker.resting,
+        "address": worker.address,
+        "labels": list(worker.labels),
+        "lease_s": worker.lease_s,
+        # The worker of this very daemon has no need to say that it is there.
+        "heard_at": None if own else rfc3339(worker.heard_at),
+    }
+
+
+def job_counts(state: State) -> Counts:
+    """Count the jobs of all queues, in one go."""
+    running = Counter(state.jobs[job].queue for job in state.attempts)
+    elsewhere = (JobState.HELD, JobState.WAITING)
+    if not any(state.counts[one] for one in elsewhere):
+        return Counts(running, Counter())
+    jobs = state.jobs.values()
+    return Counts(running, Counter(job.queue for job in jobs if job.state in elsewhere))
+
+
+def queue_document(queue: Queue, state: State, counts: Counts) -> Document:
+    """Give a queue with its views and how many jobs it has."""
+    default = queue.default_request
+    return {
+        "name": queue.name,
+        "paused": queue.paused,
+        "paused_reason": queue.paused_reason,
+        "max_fails": queue.max_fails,
+        "fails": queue.fails,
+        "max_running": queue.max_running,
+        "default_request": None if default is None else request_json(default),
+        "running": counts.running[queue.name],
+        "waiting": state.scheduler.waiting(queue.name) + counts.others[queue.name],
+        "views": {
+            fleet.name_of(state, worker): {
+                "capacity": units_json(view.capacity),
+                "command": list(view.prefix),
+                "cwd": view.cwd,
+            }
+            for worker, view in queue.views.items()
+        },
+    }

@@ -1,0 +1,125 @@
+"""Where the output of one attempt is, and reading it there.
+
+A file may be shared: nothing is read before an attempt's own beginning, nor beyond its
+end once that is known. What is on a worker that is away is an error that says so.
+"""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import NamedTuple
+
+from grass.api.queries import number
+from grass.api.reaching import absence
+from grass.api.tailing import find_end, find_lines
+from grass.broker.service import Broker
+from grass.errors import GrassError, NotFound, Unreachable, UsageError
+from grass.model.job import Attempt
+from grass.model.lifecycle import AttemptState
+from grass.store.interface import JobDetails
+
+
+class Source(NamedTuple):
+    """One stream of one attempt."""
+
+    attempt: Attempt
+    path: str
+
+    @property
+    def begin(self) -> int:
+        """Where it begins in its file, which may be shared."""
+        own = self.path == self.attempt.output
+        return self.attempt.output_offset if own else self.attempt.stderr_offset
+
+    @property
+    def end(self) -> int | None:
+        """Where it ends, once that is known; of a lost attempt it never is."""
+        if self.path != self.attempt.output or not self.attempt.finished_at:
+            return None
+        if self.attempt.state is AttemptState.LOST:
+            return None
+        # Others may have appended to a shared file since this attempt ended.
+        return self.begin + self.attempt.output_bytes
+
+
+def source_of(attempt: Attempt, stream: str) -> Source | None:
+    """Find a stream of an attempt; None where it has none (yet)."""
+    path = attempt.stderr if stream == "stderr" else attempt.output
+    return None if path is None else Source(attempt, path)
+
+
+def known_attempts(broker: Broker, details: JobDetails) -> dict[int, Attempt]:
+    """Give the attempts of a job by their numbers."""
+    known = {one.number: one for one in details.attempts}
+    live = broker.state.attempts.get(details.job.id)
+    if live is not None:
+        # Memory may know of the output's place before it is written down.
+        known[live.number] = live
+    return known
+
+
+def chosen(broker: Broker, details: JobDetails, which: str | None) -> Attempt:
+    """Return the attempt that was asked for, or else the last one."""
+    known = known_attempts(broker, details)
+    if not known:
+        raise NotFound(f"job {details.job.id} has not started yet")
+    if which is None:
+        return known[max(known)]
+    if not which.isdecimal() or int(which) not in known:
+        raise UsageError(f"job {details.job.id} has no attempt {which}")
+    return known[int(which)]
+
+
+async def beginning(broker: Broker, source: Source, tail: str | None) -> int:
+    """Tell at which byte to begin, for all of a stream or its last lines."""
+    if tail is None:
+        return source.begin
+    lines = number(tail, 0)
+    piece = partial(read, broker, source)
+    end = await find_end(piece, source.begin) if source.end is None else source.end
+    return await find_lines(piece, source.begin, end, lines)
+
+
+async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
+    """Read the last lines of a job's last attempt, or nothing where there are none."""
+    attempt = chosen(broker, details, None)
+    source = source_of(attempt, "stderr") or source_of(attempt, "output")
+    if source is None:
+        return b""
+    offset = await beginning(broker, source, str(lines))
+    return await read(broker, source, offset)
+
+
+async def read(
+    broker: Broker, source: Source, offset: int, length: int | None = None
+) -> bytes:
+    """Read a piece, nothing beyond the attempt's own end."""
+    ask = {} if length is None else {"length": length}
+    worker = source.attempt.worker
+    try:
+        data = await broker.output.read(worker, source.path, offset, wait=False, **ask)
+    except Unreachable:
+        raise out_of_reach(broker, source.attempt) from None
+    return data if source.end is None else data[: max(0, source.end - offset)]
+
+
+async def pieces(
+    broker: Broker, source: Source, offset: int, data: bytes
+) -> AsyncIterator[bytes]:
+    """Send all there is, the first piece of which has been read."""
+    while data:
+        offset += len(data)
+        yield data
+        data = await read(broker, source, offset)
+
+
+def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
+    """Say where output is that nobody can read now."""
+    if attempt.worker not in broker.state.workers:
+        return NotFound(
+            f"the output of job {attempt.job} is on a worker that was forgotten",
+            f"`grass show {attempt.job}` names it",
+        )
+    return Unreachable(
+        absence(broker.state, attempt.worker),
+        f"the output of job {attempt.job} is there",
+    )

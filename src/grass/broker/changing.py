@@ -1,0 +1,132 @@
+"""A change of jobs: what each is to become, checked before any is changed.
+
+A change gives a job another spec; who shares the old one keeps it. Used by `edits` for
+jobs that have not started and by `reruns` for those that have ended.
+"""
+
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from grass.broker import arrays, fleet, queues
+from grass.broker.arrivals import Prepared
+from grass.broker.enqueue import check_words, known_kinds
+from grass.broker.state import State
+from grass.errors import UsageError
+from grass.model import dependencies, placeholders
+from grass.model.commands import is_shell_line
+from grass.model.dependencies import After
+from grass.model.job import Job, Spec
+from grass.model.queue import Queue
+from grass.model.sizes import LARGEST_PRIORITY
+
+_OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
+_OF_THE_SPEC = (
+    "request",
+    "begin_at",
+    "time_limit_s",
+    "retries",
+    "cwd",
+    "env",
+    "worker",
+    "labels",
+)
+
+
+class Edited(NamedTuple):
+    """A job, what it was, and what it is to become."""
+
+    job: Job
+    old: Spec
+    own: dict[str, Any]
+    spec: Spec
+
+    @property
+    def open_after(self) -> tuple[After, ...]:
+        """What it still has to wait for: dependencies that were met count no more."""
+        was_met = self.job.met and self.spec.after == self.old.after
+        return () if was_met else self.spec.after
+
+
+class Change:
+    """What a call changes; worked out once for all jobs that share a spec."""
+
+    def __init__(self, state: State, changes: dict[str, Any]) -> None:
+        """Read what is to be waited for, and refuse what cannot be read."""
+        self._state = state
+        self._changes = changes
+        self._after: tuple[After, ...] | None = None
+        if "after" in changes:
+            self._after = dependencies.read(changes["after"], state.last_job)
+        self._specs: dict[int, Spec] = {}
+        self._numbers: dict[int, int] = {}
+
+    def to(self, job: Job, spec: Spec) -> Edited:
+        """Work out what a job is to become, and refuse what could never run."""
+        changes = self._changes
+        own = {name: changes[name] for name in _OF_THE_JOB if name in changes}
+        if job.spec not in self._specs:
+            self._specs[job.spec] = self._changed(spec)
+        new = self._specs[job.spec]
+        queue = queues.find(self._state, own.get("queue", job.queue))
+        if "words" in own and own.get("shell") is None:
+            own["shell"] = not queue.prefix and is_shell_line(own["words"])
+        if "name" in own:
+            own["name"] = own["name"].encode("utf-8", "replace").decode()
+        _check_fit(self._state, queue, own, job, new)
+        return Edited(job, spec, own, new)
+
+    def apply(self, one: Edited) -> None:
+        """Make a job what it is to become."""
+        state, job = self._state, one.job
+        for name, value in one.own.items():
+            setattr(job, name, value)
+        arrays.moved(state, job)
+        if one.spec.after != one.old.after:
+            job.met = False
+        number = self._number(one.spec)
+        if number != job.spec:
+            state.specs.use(number)
+            state.specs.release(job.spec)
+            job.spec = number
+        state.save_job(job)
+        state.moved.add(job.id)
+
+    def _changed(self, spec: Spec) -> Spec:
+        changes = self._changes
+        other = {name: changes[name] for name in _OF_THE_SPEC if name in changes}
+        if "request_also" in changes:
+            asked = dict(other.get("request", spec.request)) | changes["request_also"]
+            left = ((kind, amount) for kind, amount in asked.items() if amount)
+            other["request"] = tuple(sorted(left))
+        if "env" in other:
+            other["env"] = (*spec.env, *other["env"])
+        if other.get("worker") is not None:
+            other["worker"] = fleet.find(self._state, other["worker"]).id
+        if "labels" in other:
+            other["labels"] = tuple(sorted(set(other["labels"])))
+        if self._after is not None:
+            other["after"] = self._after
+        return structs.replace(spec, **other) if other else spec
+
+    def _number(self, spec: Spec) -> int:
+        """Give a spec's number; to find it takes a look at all of a long spec."""
+        known = self._numbers.get(id(spec))
+        if known is None:
+            known = self._numbers[id(spec)] = self._state.specs.number(spec)
+        return known
+
+
+def _check_fit(
+    state: State, queue: Queue, own: dict[str, Any], job: Job, spec: Spec
+) -> None:
+    if abs(own.get("priority", 0)) > LARGEST_PRIORITY:
+        raise UsageError(f"priority {own['priority']} is out of range")
+    fleet.check_fit(state, queue, spec)
+    kinds = known_kinds(state)
+    prepared = Prepared(queue.name, queue.prefix, spec.request, spec, kinds)
+    check_words(own.get("words", job.words), prepared)
+    if not spec.raw:
+        texts = [value for _, value in spec.env]
+        texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
+        placeholders.check(texts, spec.request, kinds)

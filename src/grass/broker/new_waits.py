@@ -1,0 +1,94 @@
+"""What jobs are to wait for once they are changed or run again.
+
+Nobody waits for a job that never was, or that ended the other way, nor by others for
+itself. What earlier ends mean for those who waited is done first: a job that can never
+start now is cancelled, and neither edited nor run again.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+
+from grass.broker import attempts, dependents, waiting
+from grass.broker.state import State
+from grass.errors import Refused
+from grass.model.dependencies import After
+from grass.model.lifecycle import JobState
+
+Waits = tuple[After, ...]
+"""What a job waits for; those that share it share the object."""
+
+_THIS_CALL = 0
+"""Holds what is remembered of other jobs while a call is applied; no job has it."""
+
+
+def catch_up(state: State) -> None:
+    """Finish with those who waited for ends or for a time that has come.
+
+    Whoever may start by now does so, also if a job that it waited for is run again.
+    """
+    waiting.due(state)
+    while state.waits.resolving:
+        for job, reason in waiting.advance(state):
+            attempts.give_up(state, job, reason)
+
+
+def check(
+    state: State,
+    waits: Mapping[int, Waits],
+    ends: dict[int, JobState],
+    together: Mapping[int, Waits],
+) -> None:
+    """Check what jobs are to wait for, once for all that wait for the same.
+
+    Those that run again `together` may wait for each other.
+    """
+    for after in _each_once(waits.values()):
+        others = tuple(each for each in after if each.job not in together)
+        dependents.check(state, others, ends)
+        jobs = {job for job, own in waits.items() if own is after}
+        _check_cycle(state, jobs, after, together)
+
+
+def remember(state: State, waits: Iterable[Waits], ends: dict[int, JobState]) -> None:
+    """Know how others ended also while nobody waits for them for a moment."""
+    for after in _each_once(waits):
+        dependents.remember(state, after, ends, _THIS_CALL)
+
+
+def forget(state: State, waits: Iterable[Waits]) -> None:
+    """Let go of what was remembered, once whoever is to wait does so."""
+    for after in _each_once(waits):
+        dependents.forget(state, [each.job for each in after], _THIS_CALL)
+
+
+def _check_cycle(
+    state: State,
+    jobs: Container[int],
+    after: Waits,
+    together: Mapping[int, Waits],
+) -> None:
+    """Refuse jobs that would, by others, wait for themselves."""
+    seen, ahead = set[int](), [after]
+    while ahead:
+        others = ahead.pop()
+        # Members of an array wait for the same: once is enough.
+        if id(others) in seen:
+            continue
+        seen.add(id(others))
+        for one in others:
+            if one.job in jobs:
+                raise Refused(f"job {one.job} would wait for itself", "change --after")
+            ahead.append(_waits_for(state, one.job, together))
+
+
+def _waits_for(state: State, number: int, together: Mapping[int, Waits]) -> Waits:
+    if number in together:
+        return together[number]
+    job = state.jobs.get(number)
+    if job is None or job.met or job.state is JobState.RUNNING:
+        return ()
+    return state.specs[job.spec].after
+
+
+def _each_once(all_after: Iterable[Waits]) -> Iterable[Waits]:
+    """Give what jobs wait for, once for all that share it: it may be long."""
+    return {id(after): after for after in all_after}.values()

@@ -1,0 +1,27 @@
+"""Times that a daemon tells, as clocks here show them and as ages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def utc_now() -> datetime:
+    """Return the time that ages are counted from."""
+    return datetime.now(UTC)
+
+
+def local(text: str | None) -> str:
+    """Write a time of the API as a clock on the wall here shows it."""
+    if not text:
+        return ""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def age(text: str | None, now: datetime) -> float:
+    """Return how many seconds ago something was."""
+    return (now - datetime.fromisoformat(text)).total_seconds() if text else 0
+
+
+def between(start: str | None, end: str | None, now: datetime) -> float | None:
+    """Return how long something took, or takes; None when it has not begun."""
+    return age(start, now) - age(end, now) if start else None

@@ -1,0 +1,81 @@
+"""What a daemon tells of a job, in a few words: its state, its units, how it ended.
+
+Amounts and requests are written here too, for whatever has them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+TINTS = {
+    "running": "green",
+    "unreachable": "yellow",
+    "stopping": "yellow",
+    "suspended": "yellow",
+    "failed": "red",
+    "lost": "red",
+    "cancelled": "yellow",
+    "succeeded": "grey",
+    "declared": "cyan",
+}
+_FLAGS = ("stopping", "suspended")
+"""Those that say more than the state, the most telling first."""
+
+
+def state(job: Document) -> str:
+    """Return a job's state, or the flags that say more."""
+    return ", ".join(telling(job)) or str(job["state"])
+
+
+def telling(job: Document) -> list[str]:
+    """Return the flags that say more than the state."""
+    wishes = [one for one in _FLAGS if one in job["flags"]]
+    unreachable = ["unreachable"] if "unreachable" in job["flags"] else []
+    return unreachable + wishes[:1]
+
+
+def label(job: Document) -> str:
+    """Write a job's id, with its index where it is a member of an array."""
+    index = job.get("index")
+    return str(job["id"]) if index is None else f"{job['id']} [{index}]"
+
+
+def number(amount: float) -> str:
+    """Write an amount in the fewest digits that matter."""
+    return f"{amount:.4f}".rstrip("0").rstrip(".")
+
+
+def units(allocation: Document) -> str:
+    """Write an allocation: `gpu:0,1(0.5) cpu:4`."""
+    return " ".join(
+        f"{kind}:" + ",".join(_unit(name, amount) for name, amount in of_kind.items())
+        for kind, of_kind in allocation.items()
+    )
+
+
+def asked(request: Document) -> str:
+    """Write a request: `gpu 0.5, ram 8`."""
+    return ", ".join(
+        f"{kind} {number(amount) if isinstance(amount, (int, float)) else amount}"
+        for kind, amount in request.items()
+    )
+
+
+def ending(job: Document) -> str:
+    """Say how a job or an attempt ended: `exit 3`, `signal 9`."""
+    if job["signal"] is not None:
+        return f"signal {job['signal']}"
+    return "" if job["exit_code"] is None else f"exit {job['exit_code']}"
+
+
+def detail(job: Document) -> str:
+    """Say what a job runs, after why it waits or how it failed."""
+    command = " ".join(job["command"])
+    why = job["reason"] or (ending(job) if job["state"] == "failed" else "")
+    return f"{why}: {command}" if why else command
+
+
+def _unit(name: str, amount: float) -> str:
+    return name if amount == 1 else f"{name}({number(amount)})"
