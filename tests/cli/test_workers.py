@@ -32,9 +32,11 @@ GONE = {
     "unreachable_since": "2026-01-02T03:04:55Z",
     "draining": True,
     "heard_at": None,
-    "address": None,
+    "address": "10.0.0.3",
     "labels": [],
 }
+FORMER = {**GONE, "address": None}
+OWN = {**DESK, "address": None}
 
 
 def test_a_worker_has_a_row() -> None:
@@ -47,7 +49,10 @@ def test_a_worker_has_a_row() -> None:
             *("desk", "draining", "10.0.0.2:4711", "3", "3s ago", "a100,big"),
             "cpu 1.5/2, gpu 0/1",
         ],
-        ["lab", "unreachable for 5m05s", "", "3", "", "", "cpu 1.5/2, gpu 0/1"],
+        [
+            *("lab", "unreachable for 5m05s", "10.0.0.3", "3", "", ""),
+            "cpu 1.5/2, gpu 0/1",
+        ],
     ]
 
 
@@ -67,6 +72,20 @@ def test_workers_are_listed(far_end: FarEnd, call: Call) -> None:
     ]
     assert shown[1].split()[:4] == ["desk", "connected", "10.0.0.2:4711", "3"]
     assert json.loads(call("workers", "--json").out) == {"workers": [DESK, GONE]}
+
+
+def test_a_former_worker_of_the_broker_is_off_and_may_be_forgotten(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /workers"] = {"workers": [OWN, GONE, FORMER]}
+    shown = call("workers")
+    states = [line.split()[1] for line in shown.out.splitlines()[1:]]
+    assert states == ["connected", "unreachable", "off"]
+    assert shown.err == (
+        "grass: worker lab was part of the broker's daemon, which runs with --no-worker"
+        " now; `grass workers forget lab` removes it\n"
+    )
+    assert call("workers", "--json").err == ""
 
 
 def test_a_worker_is_forgotten(far_end: FarEnd, call: Call) -> None:

@@ -14,7 +14,7 @@ from tests.support.screen import Screen
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
 
-AWAY = "worker `w1` is unreachable since 20"
+AWAY = "worker `w1` is unreachable for "
 
 
 def follows(broker: Host, job: int) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from shlex import quote
 
 from starlette.requests import Request
 
@@ -16,12 +17,12 @@ from grass.api.estimating import (
     line_for,
     rehearse,
 )
-from grass.api.former import former_names
-from grass.api.output import last_lines
-from grass.api.presenting import Former, why_waiting
-from grass.api.reaching import absence
+from grass.api.former import Former, former_names
+from grass.api.presenting import why_waiting
+from grass.api.reaching import absence, prospects
 from grass.api.replies import ExplainReply, HolderReply
 from grass.api.selecting import job_of
+from grass.api.sources import last_lines
 from grass.broker import copies, fleet, leases
 from grass.broker.state import State
 from grass.errors import GrassError, NotFound
@@ -78,7 +79,7 @@ def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
     """Say that nobody knows how a job is, and what settles that."""
     name = fleet.name_of(state, attempt.worker)
     wish = "it is to be stopped, but " if job.stopping_since is not None else ""
-    settled = [f"when `{name}` is back", f"by `grass workers forget {name}`"]
+    settled = [f"when `{name}` is back", f"by `grass workers forget {quote(name)}`"]
     over_at = leases.over_at(state, attempt)
     if over_at is not None:
         left_s = max(0, round(over_at - time.monotonic()))
@@ -93,7 +94,7 @@ def _with_a_copy(state: State, attempt: Attempt) -> str:
     return (
         f"it runs on another machine that calls itself worker `{name}`, whose home was"
         " copied, and which is unreachable; that is settled when that machine is back"
-        f" in place of this one, or by `grass workers forget {name}`"
+        f" in place of this one, or by `grass workers forget {quote(name)}`"
     )
 
 
@@ -110,6 +111,7 @@ async def _queued(
     spec = state.specs[job.spec]
     reply.constraints = list(queued_constraints(state, spec, told, former))
     reply.holders = _holders(state, job, told)
+    reply.workers = prospects(state, spec, told, former)
     reply.overtaken = told.overtaken
     line = line_for(state, job, told, reply.position or MOST_COUNTED)
     if line is not None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
+from grass.api.replies import ProspectReply
 from grass.broker import fleet
 from grass.broker.state import State
 from grass.model.job import Spec
 from grass.model.times import rfc3339
-from grass.scheduler.explain import Explanation
+from grass.model.worker import Worker
+from grass.scheduler.explain import Explanation, Obstacle, Prospect
 
 MOST_NAMED = 3
 """Workers that are named one by one."""
@@ -16,9 +18,10 @@ _SECOND = 1_000_000
 def absence(state: State, worker: str) -> str:
     """Say that a worker is unreachable, and since when."""
     known = state.workers.get(worker)
-    at = None if known is None else known.heard_at
-    since = "" if at is None else f" since {moment(at)}"
-    return f"worker `{fleet.name_of(state, worker)}` is unreachable{since}"
+    name = fleet.name_of(state, worker)
+    if known is None:
+        return f"worker `{name}` is unreachable"
+    return f"worker `{name}` is {_gone(known)}{_since(known)}"
 
 
 def nobody(
@@ -46,13 +49,60 @@ def nobody(
     return f"no worker that could run it takes jobs: {shown}"
 
 
+def prospects(
+    state: State, spec: Spec, told: Explanation, former: Mapping[str, str]
+) -> list[ProspectReply]:
+    """Say for each worker of a job's queue why the job does not start there."""
+    found = [_prospect(state, spec, one, former) for one in told.prospects()]
+    return sorted(found, key=lambda one: one.worker)
+
+
+def _prospect(
+    state: State, spec: Spec, one: Prospect, former: Mapping[str, str]
+) -> ProspectReply:
+    name, reason, why = fleet.name_of(state, one.worker), str(one.obstacle), one.why
+    if one.obstacle is Obstacle.PINNED and spec.worker is not None:
+        only = former.get(spec.worker) or fleet.name_of(state, spec.worker)
+        why = f"it may run on `{only}` alone"
+    elif one.obstacle is Obstacle.AWAY:
+        reason, why = _away(state, one.worker)
+    elif one.obstacle is Obstacle.FREE:
+        why = "has room for it"
+    return ProspectReply(name, reason, why)
+
+
+def _away(state: State, worker: str) -> tuple[str, str]:
+    """Tell in a word and in words why a worker takes no jobs."""
+    known = state.workers.get(worker)
+    if known is None or (known.connected and not known.resting):
+        return "not-ready", "is not ready yet"
+    if known.connected:
+        return "drained", "is drained"
+    word = "off" if is_off(known) else "unreachable"
+    drained = "drained and " if known.resting else ""
+    return word, f"is {drained}{_gone(known)}{_since(known)}"
+
+
+def is_off(worker: Worker) -> bool:
+    """Tell whether a worker was part of this daemon, which runs without it now."""
+    return worker.address is None and not worker.connected
+
+
 def moment(at: int) -> str:
     """Write a time to the second."""
     return (rfc3339(at - at % _SECOND) or "").replace(".000Z", "Z")
 
 
+def _gone(worker: Worker) -> str:
+    return "off (`--no-worker`)" if is_off(worker) else "unreachable"
+
+
+def _since(worker: Worker) -> str:
+    return "" if worker.heard_at is None else f" since {moment(worker.heard_at)}"
+
+
 def _how(state: State, worker: str) -> str:
     known = state.workers[worker]
     how = ["draining"] if known.resting else []
-    how += [] if known.connected else ["unreachable"]
+    how += [] if known.connected else [_gone(known)]
     return " and ".join(how) or "not ready yet"

@@ -25,7 +25,9 @@ def run(words: list[str]) -> int:
     if ":" in word:
         return _drain_unit(values, check_unit(word))
     if values.has("worker"):
-        raise UsageError("--worker goes with a unit", f"grass drain {word}")
+        from shlex import quote
+
+        raise UsageError("--worker goes with a unit", f"grass drain {quote(word)}")
     with Client(broker=values.broker) as client:
         done = client.drain_worker(word)
     return report(values, {"worker": word, **done}, *_said(f"worker {word}"))

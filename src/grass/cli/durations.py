@@ -1,5 +1,11 @@
 """Durations and sizes, as people read them."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _SHOWN = (("d", 86400), ("h", 3600), ("m", 60))
 _STEP = 1024
 
@@ -15,6 +21,29 @@ def brief(duration_s: float) -> str:
             width = 1 if unit == "d" else 2
             return f"{whole}{unit}{rest // below_size:0{width}d}{below}"
     return f"{left}s"
+
+
+def lasting(text: str, now: datetime | None = None) -> str:
+    """Write `since` and a time, in what a daemon says, as how long that is.
+
+    A daemon says when something began in the time of Greenwich, for programs too.
+    """
+    if " since " not in text:
+        return text
+    import re
+    from datetime import UTC, datetime
+
+    until = datetime.now(UTC) if now is None else now
+
+    def written(found: re.Match[str]) -> str:
+        try:
+            began = datetime.fromisoformat(found[1])
+        except ValueError:
+            return found[0]
+        return f" for {brief((until - began).total_seconds())}"
+
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z"
+    return re.sub(f" since ({stamp})", written, text)
 
 
 def size_text(size: float) -> str:

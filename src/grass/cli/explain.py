@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.columns import TINTS, age, local, number, units, utc_now
-from grass.cli.durations import brief, size_text
+from grass.cli.durations import brief, lasting, size_text
 from grass.cli.options import BROKER, JSON, Command, one_word, read
-from grass.cli.printing import print_document, printable
+from grass.cli.printing import counted, print_document, printable
 from grass.cli.safe import safe
 from grass.cli.table import Screen, render, this_screen
+from grass.cli.times import age, local, utc_now
+from grass.cli.wording import TINTS, number, units
 from grass.client.client import Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from grass.client.wire import Document
 
 OPTIONS = (BROKER, JSON)
 CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
 HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
+WORKERS = ("WORKER", "WHY IT DOES NOT START THERE")
+MOST_WORKERS = 8
+"""Of more than so many the reasons are counted."""
 _TIMES = ("begin", "back-off")
 _TINTS = {**TINTS, "ok": "green", "short": "red"}
+_IN_SHORT = {
+    "free": "room for it",
+    "kept": "units kept for another job",
+    "busy": "all units busy",
+    "drained": "drained",
+    "not-ready": "not ready yet",
+    "unreachable": "unreachable",
+    "off": "off",
+    "too-small": "too small",
+    "label": "label does not match",
+    "pinned": "it may run on another one alone",
+}
+"""What keeps a job from several workers, the most passing thing first."""
 
 
 def run(words: list[str]) -> int:
@@ -43,6 +62,8 @@ def explained(document: Document, screen: Screen) -> str:
         parts.append(render(CONSTRAINTS, shown, screen, _TINTS))
     if document.get("holders"):
         parts.append(render(HOLDERS, _holders(document), screen))
+    if len(document.get("workers") or ()) > 1:
+        parts.append(render(WORKERS, prospects(document["workers"]), screen))
     parts += [_lines(part) for part in (_turn(document), _measured(document)) if part]
     if document.get("last_lines"):
         parts.append(_lines(["last lines of its output:", *_indented(document)]))
@@ -50,7 +71,7 @@ def explained(document: Document, screen: Screen) -> str:
 
 
 def _headline(document: Document) -> str:
-    why = document.get("why") or ""
+    why = lasting(document.get("why") or "")
     return (
         safe(f"job {document['id']} is {document['state']}: {why}".rstrip(": ")) + "\n"
     )
@@ -70,6 +91,24 @@ def _amount(one: Document, field: str) -> str:
     if value is None or isinstance(value, (int, float)):
         return "" if value is None else number(value)
     return local(value) if one["what"] in _TIMES and value else str(value)
+
+
+def prospects(workers: Sequence[Document]) -> list[list[str]]:
+    """Give a row to each worker, or where there are many to each reason."""
+    if len(workers) <= MOST_WORKERS:
+        return [[one["worker"], lasting(one["why"])] for one in workers]
+    named: dict[str, list[str]] = {reason: [] for reason in _IN_SHORT}
+    for one in workers:
+        named.setdefault(one["reason"], []).append(one["worker"])
+    return [
+        [names[0] if len(names) == 1 else counted(len(names), "worker"), _short(reason)]
+        for reason, names in named.items()
+        if names
+    ]
+
+
+def _short(reason: str) -> str:
+    return _IN_SHORT.get(reason, reason)
 
 
 def _holders(document: Document) -> list[list[str]]:
@@ -132,7 +171,8 @@ COMMAND = Command(
     usage="[--broker ADDRESS] [--json] JOB",
     about=(
         "Say why a job waits: each thing that it needs with what there is, who holds "
-        "the rest, and when it may start as far as earlier runs tell. Or say how it "
+        "the rest, why it does not start on each worker of its queue where there are "
+        "several, and when it may start as far as earlier runs tell. Or say how it "
         "ended: exit code or signal, the last lines of its output, what it used."
     ),
     options=OPTIONS,

@@ -174,6 +174,12 @@ def _report(*, as_json: bool, known: Known, pid: int | None, obstacle: str) -> N
         say("`grass restart` makes this machine's daemon a worker of it")
     if Right.READ in rights:
         say(f"commands go there from now on; `--broker {LOCAL}` means this machine")
+    else:
+        warn(
+            f"commands go there from now on, but the role `{known.role}` may neither"
+            f" look nor enqueue there: `--broker {LOCAL}` means this machine, and a"
+            " line of `grass token new --role machine` may do more"
+        )
 
 
 COMMAND = Command(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from grass.cli.hosting_options import HOSTING, hosting_of
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
@@ -33,7 +35,7 @@ def run(words: list[str]) -> int:
         current = None if now is None else now.place
         print_document({"left": left.place, "pin": left.pin, "current": current})
         return 0
-    revoke = f"`grass token revoke {left.name}`"
+    revoke = f"`grass token revoke {quote(left.name)}`"
     say(f"left the broker at {left.place}; {revoke} there ends the token")
     say(f"commands go to {'this machine' if now is None else now.place} from now on")
     if _still_works_for(left, works_for):

@@ -90,10 +90,8 @@ def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> Non
 
 def away(job: Document) -> str:
     """Say for whom following waits."""
-    from grass.cli.columns import local
-
     since = job.get("unreachable_since")
-    lasts = f" since {local(since)}" if since else ""
+    lasts = f" since {since}" if since else ""
     return (
         f"worker `{job['worker']}` is unreachable{lasts}; job {job['id']} is followed"
         " on when it is back"

@@ -165,4 +165,8 @@ def _complain(message: str, hint: str) -> None:
 
     separator = "\n" if "\n" in message else " "
     text = f"{message}{separator}({hint})" if hint else message
+    if " since " in text:
+        from grass.cli.durations import lasting
+
+        text = lasting(text)
     sys.stderr.write(safe_lines(text) + "\n")

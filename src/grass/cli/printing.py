@@ -20,7 +20,9 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """Tell a person something that is not a result."""
-    sys.stderr.write(f"grass: {safe(text)}\n")
+    from grass.cli.durations import lasting
+
+    sys.stderr.write(f"grass: {safe(lasting(text))}\n")
 
 
 def printable(text: str) -> str:

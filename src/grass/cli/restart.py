@@ -8,11 +8,9 @@ from grass.cli.hosting_options import (
     HOSTING,
     check,
     check_successor,
-    given,
     wanted,
 )
 from grass.cli.options import JSON, Command, at_most, read
-from grass.cli.printing import print_document, say
 from grass.cli.start import is_running, report, start_daemon
 from grass.cli.stop import stop_daemon
 from grass.config import home
@@ -33,12 +31,7 @@ def run(words: list[str]) -> int:
     options.tell()
     stop_daemon(jobs=False)
     pid, started = start_daemon(options.words)
-    if given(values):
-        report(pid, started=started, as_json=values.has("json"))
-    elif values.has("json"):
-        print_document({"pid": pid})
-    else:
-        say(f"grass is running (pid {pid})")
+    report(pid, started=started, as_json=values.has("json"))
     return 0
 
 
@@ -57,7 +50,8 @@ def _check(options: list[str]) -> None:
 COMMAND = Command(
     usage="[OPTIONS] [--json]",
     about=(
-        "Stop the daemon and start it again, after an upgrade. Running jobs go on. "
+        "Stop the daemon and start it again, after an upgrade. Running jobs go on. A "
+        "broker prints the line again that other machines join with, with a new code. "
         "It gets the options it had; those given here, which are those of `grass "
         "daemon`, replace the ones of the same name. --bind and --connect replace each "
         "other, with all that belongs to them. An option that could not work is "

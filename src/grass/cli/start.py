@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from shlex import join
 
 from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.autostart import remembered, start
 from grass.client.client import Client
-from grass.client.connection import open_connection
+from grass.client.connection import Broken, open_connection
 from grass.config import LOCAL, home
-from grass.errors import Refused
+from grass.errors import GrassError, Refused, Unauthorized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def run(words: list[str]) -> int:
     if given(values) and not started:
         raise Refused(
             f"grass is running already (pid {pid}), with other options maybe",
-            f"`grass restart {' '.join(given(values))}` starts it anew with these",
+            f"`grass restart {join(given(values))}` starts it anew with these",
         )
     if started:
         options.tell()
@@ -68,6 +69,8 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
         daemon = settled(client) if started else client.overview()["daemon"]
         line = _invitation(client, daemon) if started else None
     broker = daemon.get("broker")
+    if broker:
+        _check_token(broker, pid)
     if line is not None:
         _warn_of_loopback(daemon["door"]["address"])
     if as_json:
@@ -93,12 +96,32 @@ def settled(client: Client) -> Document:
         time.sleep(0.05)
 
 
+def _check_token(broker: Document, pid: int) -> None:
+    """Refuse to call it a success if the broker does not take this machine's token."""
+    if broker.get("connected", True) or not broker["settled"]:
+        return
+    try:
+        with Client(broker=broker["address"]) as client:
+            client.workers()
+    except Unauthorized:
+        raise Unauthorized(
+            f"the broker at {broker['address']} refuses this machine's token, so the"
+            f" daemon (pid {pid}) has no work",
+            "`grass join` with a new line, which `grass token new` prints there",
+        ) from None
+    except (GrassError, Broken):
+        # Not within reach: the daemon goes on trying, and says so.
+        return
+
+
 def _invitation(client: Client, daemon: Document) -> str | None:
     """Ask a daemon that listens for other machines for the line they join with."""
     door = daemon.get("door")
     if not door:
         return None
-    code = client.new_token(code=True)["code"]
+    from grass.model.token import START_CODE
+
+    code = client.new_token(name=START_CODE, code=True)["code"]
     return f"grass join {door['address']}/{door['pin']}/{code}"
 
 
@@ -116,7 +139,8 @@ def _warn_of_loopback(place: str) -> None:
 COMMAND = Command(
     usage="[OPTIONS] [--json]",
     about=(
-        "Start the daemon in the background, unless one runs. The options are those of "
+        "Start the daemon in the background, unless one runs. A broker prints the line "
+        "that other machines join with. The options are those of "
         "`grass daemon`. It also gets those that the last daemon here had, unless one "
         "of the same name is given; --bind and --connect replace each other, with all "
         "that belongs to them."

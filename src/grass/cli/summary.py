@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from grass.cli.columns import number
 from grass.cli.durations import size_text
 from grass.cli.printing import counted
+from grass.cli.wording import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
     """Give a row to each worker, kind and origin."""
     rows = []
     for worker in workers:
-        name = f"{worker['name']}{'' if worker['connected'] else ' (unreachable)'}"
+        name = f"{worker['name']}{_whereabouts(worker)}"
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
             shares = _shares(worker, kind)
@@ -34,6 +34,13 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
                 rows.append([name, kind, origin, text])
                 name = ""
     return rows
+
+
+def _whereabouts(worker: Document) -> str:
+    if worker["connected"]:
+        return ""
+    # Only the broker's own worker has no address.
+    return " (off)" if worker.get("address", "unknown") is None else " (unreachable)"
 
 
 def folded(shares: Mapping[str, str]) -> list[str]:

@@ -67,7 +67,7 @@ def _new(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document({**made, "line": line})
         return 0
-    from grass.cli.columns import local
+    from grass.cli.times import local
 
     warn(
         f"whoever pastes this line joins with the role `{made['role']}`, until"
@@ -99,8 +99,8 @@ def _list(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document(document)
         return 0
-    from grass.cli.columns import utc_now
     from grass.cli.table import render, show, this_screen
+    from grass.cli.times import utc_now
 
     show(render(HEADER, rows(document["tokens"], utc_now()), this_screen()))
     return 0
@@ -123,15 +123,15 @@ def rows(tokens: Iterable[Document], now: datetime) -> list[list[str]]:
 
 
 def _ago(at: str | None, now: datetime) -> str:
-    from grass.cli.columns import age
     from grass.cli.durations import brief
+    from grass.cli.times import age
 
     return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
 
 
 def _in(at: str | None, now: datetime) -> str:
-    from grass.cli.columns import age
     from grass.cli.durations import brief
+    from grass.cli.times import age
 
     return f"in {brief(max(0.0, -age(at, now)))}" if at else ""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from grass.cli.columns import TINTS, age, number, utc_now
+from shlex import quote
+
 from grass.cli.durations import brief
 from grass.cli.options import BROKER, JSON, Command, Values, one_word, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.table import render, show, this_screen
+from grass.cli.times import age, utc_now
+from grass.cli.wording import TINTS, number
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -36,6 +39,7 @@ def run(words: list[str]) -> int:
     else:
         screen = this_screen()
         show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
+        _tell_of_former(document["workers"])
     return 0
 
 
@@ -59,10 +63,26 @@ def _state(worker: Document, now: datetime) -> str:
     if not worker["connected"]:
         since = worker.get("unreachable_since")
         lasts = f" for {brief(age(since, now))}" if since else ""
-        return f"unreachable{lasts}"
+        return f"{'off' if is_own(worker) else 'unreachable'}{lasts}"
     return (
         "draining" if worker.get("draining") or worker.get("resting") else "connected"
     )
+
+
+def is_own(worker: Document) -> bool:
+    """Tell whether a worker is, or was, part of the broker's own daemon."""
+    return worker.get("address", "unknown") is None
+
+
+def _tell_of_former(workers: Iterable[Document]) -> None:
+    """Say of a worker that the broker's daemon had, and has no more, what it is."""
+    for worker in workers:
+        if is_own(worker) and not worker["connected"]:
+            name = worker["name"]
+            warn(
+                f"worker {name} was part of the broker's daemon, which runs with"
+                f" --no-worker now; `grass workers forget {quote(name)}` removes it"
+            )
 
 
 def _ago(at: str | None, now: datetime) -> str:

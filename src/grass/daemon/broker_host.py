@@ -26,6 +26,7 @@ from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
 from grass.model.addresses import Address, Invitation, read_address
 from grass.model.rights import DEFAULT_ROLE
+from grass.model.token import START_CODE
 from grass.settings import Settings
 from grass.tls.server import ServerIdentity, identity
 
@@ -114,5 +115,5 @@ def _advertised(hosting: Hosting, port: int) -> Address:
 
 async def _invitation(broker: Broker, entrance: _Entrance) -> str:
     """Make a line to paste on other machines; good for an hour."""
-    code = await new_code(broker, STARTED, DEFAULT_ROLE)
+    code = await new_code(broker, STARTED, DEFAULT_ROLE, name=START_CODE)
     return f"grass join {Invitation(entrance.address, entrance.identity.pin, code)}"

@@ -60,6 +60,8 @@ class Gateway(NamedTuple):
     life: Life
     agent: Worker
     news: Callable[[], str]
+    is_linked: Callable[[], bool]
+    """Whether there is a link to the broker now."""
     version: str = grass.__version__
 
     @property
@@ -169,6 +171,7 @@ async def _overview(request: Request) -> object:
                 "address": gateway.broker,
                 "link": gateway.news(),
                 "settled": gateway.news() != NOTHING_YET,
+                "connected": gateway.is_linked(),
             },
         },
         "workers": [],

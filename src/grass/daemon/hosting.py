@@ -7,13 +7,13 @@ again, bring back what was there.
 
 import contextlib
 import json
-import os
 import socket
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
+from grass.daemon.private import replace_private
 from grass.errors import NoBroker, UsageError
 from grass.model.addresses import Address
 from grass.model.rights import ROLES, Right
@@ -67,6 +67,11 @@ def checked(hosting: Hosting) -> Hosting:
         raise UsageError("with neither broker nor worker there is nothing to host")
     if hosting.bind is None and (hosting.cert or hosting.advertise):
         raise UsageError("--cert and --advertise go with --bind HOST:PORT")
+    if hosting.cert_pass_file is not None and hosting.cert is None:
+        raise UsageError(
+            "--cert-pass-file is for the certificate of --cert, which is not given",
+            "give --cert FILE too, or leave both out: the daemon makes its own",
+        )
     if hosting.lease_s is not None and hosting.lease_s < SHORTEST_LEASE_S:
         raise UsageError(f"--lease is at least {SHORTEST_LEASE_S:g}s")
     return hosting._replace(is_worker_only=worker_only)
@@ -107,11 +112,8 @@ def named(hosting: Hosting, works_for: Employer) -> Hosting:
 
 def remember(home: Home, words: Sequence[str]) -> None:
     """Keep the options for the next daemon here, if the disk has room for them."""
-    draft = home.options + ".new"
     with contextlib.suppress(OSError):
-        with open(draft, "w", encoding="utf-8") as file:
-            json.dump(list(words), file)
-        os.rename(draft, home.options)
+        replace_private(home.options, json.dumps(list(words)))
 
 
 def forget_employer(home: Home, words: Sequence[str]) -> None:

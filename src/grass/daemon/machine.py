@@ -8,6 +8,7 @@ from secrets import token_hex
 
 from grass.config import Home
 from grass.daemon.hosting import Hosting
+from grass.daemon.private import replace_private
 from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
@@ -60,7 +61,5 @@ def worker_id(home: Home) -> str:
         if known:
             return known
     made = token_hex(8)
-    draft = path.with_suffix(".new")
-    draft.write_text(made + "\n")
-    draft.rename(path)
+    replace_private(home.worker_id, made + "\n")
     return made

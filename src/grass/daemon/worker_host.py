@@ -39,7 +39,16 @@ async def host_worker(
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     agent = worker(home, named(hosting, works_for), identity, dialer)
-    front = Gateway(home, identity, works_for, settings, life, agent, news.read)
+    front = Gateway(
+        home,
+        identity,
+        works_for,
+        settings,
+        life,
+        agent,
+        news.read,
+        lambda: dialer.connected,
+    )
     server = ApiServer(application(front))
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(agent.run())]

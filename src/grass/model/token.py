@@ -17,6 +17,8 @@ from grass.errors import UsageError
 
 LONGEST_NAME = 63
 HASH_BYTES = 32
+START_CODE = "start"
+"""The name of the code that a broker gets when it is started, until the next start."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 

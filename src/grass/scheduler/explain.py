@@ -2,10 +2,13 @@
 
 Reads, never changes. The answer is about the worker that is nearest to meeting the
 request: what the job needs of each kind it lacks, what is free, who holds the rest.
+Whoever wants to know of the others asks for each of them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 
 from grass.model.amounts import decimal_text
 from grass.model.resources import Request, request_text
@@ -32,6 +35,29 @@ class Need:
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
         drained = f", {decimal_text(self.drained)} drained" if self.drained else ""
         return f"needs {self.kind} {asked}, free {free} of {total}{drained}{pieces}"
+
+
+class Obstacle(StrEnum):
+    """What keeps a job from starting on one worker."""
+
+    FREE = "free"
+    """Nothing there: it waits for something else."""
+    KEPT = "kept"
+    BUSY = "busy"
+    AWAY = "away"
+    TOO_SMALL = "too-small"
+    LABEL = "label"
+    PINNED = "pinned"
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """How it stands with a job on one worker of its queue."""
+
+    worker: str
+    obstacle: Obstacle
+    why: str = ""
+    """In words, with numbers where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +92,8 @@ class Explanation:
     """How often jobs of worse order went ahead since units were last kept for it."""
     overtaken_s: float
     """Seconds since the first of them did."""
+    prospects: Callable[[], tuple[Prospect, ...]]
+    """Looks at every worker of the queue, by name: only where somebody asks."""
 
     def __str__(self) -> str:
         """Say in one short line why the job waits."""
@@ -99,10 +127,7 @@ class Explanation:
         return f"{nobody}: {self.impossible}" if self.impossible else nobody
 
     def _shortage(self, name: Callable[[str], str]) -> str:
-        text = "; ".join(map(str, self.needs))
-        if self.together:
-            asked = [f"{n.kind} {decimal_text(n.asked)}" for n in self.together]
-            text = f"needs {' and '.join(asked)} on the same unit"
+        text = _short(self.needs, self.together)
         if text and self.choices > 1 and self.worker is not None:
             # The others are further from it, and each has numbers of its own.
             text += f" on `{name(self.worker)}`"
@@ -144,7 +169,59 @@ def explain(
         held_for=None if nearest is None else _held_for(nearest, order),
         overtaken=0 if record is None else record.times,
         overtaken_s=0.0 if record is None else now - record.first_at,
+        prospects=partial(_prospects, dispatch, shape, order),
     )
+
+
+def _prospects(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[Prospect, ...]:
+    known = dispatch.fleet.known(shape.queue)
+    return tuple(_prospect(worker, shape, order) for worker in known)
+
+
+def _prospect(worker: Worker, shape: Shape, order: Order) -> Prospect:
+    """Name what stands in the way on a worker, the most lasting thing first."""
+    name, key = worker.name, shape.key
+    if key.worker not in (None, name):
+        return Prospect(name, Obstacle.PINNED)
+    missing = sorted(key.labels - worker.labels)
+    if missing:
+        labels = ", ".join(f"`{label}`" for label in missing)
+        return Prospect(name, Obstacle.LABEL, f"does not have {labels}")
+    if not fits_when_empty(worker, key.queue, key.request):
+        return Prospect(name, Obstacle.TOO_SMALL, _too_small(worker, shape))
+    if worker.away:
+        return Prospect(name, Obstacle.AWAY)
+    return _prospect_here(worker, shape, order)
+
+
+def _prospect_here(worker: Worker, shape: Shape, order: Order) -> Prospect:
+    """Tell what a worker that is here, and could run a job, is short of."""
+    needs = _needs(worker, shape, order)
+    together = () if needs else _together(worker, shape, order)
+    text = _short(needs, together)
+    held_for = _held_for(worker, order)
+    if held_for is not None:
+        kept = f"units are kept for job {held_for}"
+        return Prospect(worker.name, Obstacle.KEPT, f"{text or 'would fit'}; {kept}")
+    obstacle = Obstacle.BUSY if text else Obstacle.FREE
+    return Prospect(worker.name, obstacle, text)
+
+
+def _too_small(worker: Worker, shape: Shape) -> str:
+    queue = shape.key.queue
+    for kind, asked in shape.request:
+        total = _total(worker, queue, kind)
+        if asked > total:
+            has = f"has {decimal_text(total)}" if total else "has none"
+            return f"needs {kind} {decimal_text(asked)}, {has}"
+    return f"does not have {request_text(shape.request)} together"
+
+
+def _short(needs: tuple[Need, ...], together: tuple[Need, ...]) -> str:
+    if together:
+        asked = [f"{need.kind} {decimal_text(need.asked)}" for need in together]
+        return f"needs {' and '.join(asked)} on the same unit"
+    return "; ".join(map(str, needs))
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:

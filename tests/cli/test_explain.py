@@ -1,0 +1,65 @@
+"""`grass explain`: a line for each worker, or for each reason; since when that is."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from grass.cli.durations import lasting
+from grass.cli.explain import prospects
+
+from .conftest import Call
+from .far_end import FarEnd
+
+NOW = datetime(2026, 1, 2, 3, 10, tzinfo=UTC)
+
+
+def prospect(worker: str, reason: str = "busy", why: str = "") -> dict[str, Any]:
+    return {"worker": worker, "reason": reason, "why": why or f"is {reason}"}
+
+
+def test_a_few_workers_have_a_row_each() -> None:
+    few = [prospect(f"w{number}") for number in range(8)]
+    assert prospects(few) == [[f"w{number}", "is busy"] for number in range(8)]
+
+
+def test_of_many_workers_the_reasons_are_counted() -> None:
+    many = [prospect(f"w{number}") for number in range(12)]
+    assert prospects(many) == [["12 workers", "all units busy"]]
+    many += [prospect("far", "unreachable"), prospect("new", "of-a-later-version")]
+    many += [prospect("a", "drained"), prospect("b", "drained")]
+    assert prospects(many) == [
+        ["12 workers", "all units busy"],
+        ["2 workers", "drained"],
+        ["far", "unreachable"],
+        ["new", "of-a-later-version"],
+    ]
+
+
+def test_workers_are_shown_below_the_rest(far_end: FarEnd, call: Call) -> None:
+    told: dict[str, Any] = {"id": 7, "state": "queued", "why": "needs cpu 1"}
+    told["workers"] = [prospect("desk"), prospect("rack", "drained")]
+    far_end.answers["GET /jobs/7/explain"] = [told, {**told, "workers": []}]
+    assert call("explain", "7").out.splitlines() == [
+        "job 7 is queued: needs cpu 1",
+        "",
+        "WORKER  WHY IT DOES NOT START THERE",
+        "desk    is busy",
+        "rack    is drained",
+    ]
+    assert call("explain", "7").out == "job 7 is queued: needs cpu 1\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("it runs since 2026-01-02T03:04:55Z", "it runs for 5m05s"),
+        ("away since 2026-01-02T03:04:55.250Z; wait", "away for 5m04s; wait"),
+        ("away since 2026-01-02T03:11:00Z", "away for 0s"),
+        ("ill since 2026-99-99T03:04:55Z", "ill since 2026-99-99T03:04:55Z"),
+        ("ill since yesterday", "ill since yesterday"),
+        ("not at 2026-01-02T03:04:55Z", "not at 2026-01-02T03:04:55Z"),
+    ],
+)
+def test_how_long_something_lasts_is_said_in_one_way(said: str, shown: str) -> None:
+    assert lasting(said, NOW) == shown

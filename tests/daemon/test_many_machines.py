@@ -1,0 +1,239 @@
+"""A broker and workers of other homes: what a person is told of each of them."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from tests.machines.test_hosting import LOOPBACK, Machine, invitation, machine
+from tests.support.homes import PATIENCE_S, GrassHome
+
+__all__ = ["machine"]
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
+
+SLOT = ("--capacity", "{slot:1}", "--default-require", "{slot:1}")
+
+
+@pytest.fixture
+def broker(machine: Machine) -> GrassHome:
+    home = machine("broker")
+    home.ok("start", *LOOPBACK, "--name", "desk")
+    return home
+
+
+def new_line(broker: GrassHome, *options: str) -> str:
+    return invitation(broker.ok("token", "new", *options))
+
+
+def join(broker: GrassHome, home: GrassHome, name: str) -> GrassHome:
+    """Have a home work for the broker, which knows it then."""
+    home.ok("join", "--name", name, new_line(broker))
+    await_worker(broker, name, connected=True)
+    return home
+
+
+def await_worker(broker: GrassHome, name: str, *, connected: bool) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        known = broker.client.workers()["workers"]
+        if any(w["name"] == name and w["connected"] is connected for w in known):
+            return
+        assert time.monotonic() < deadline, f"{name} is not as it should be"
+        time.sleep(0.05)
+
+
+def whys(broker: GrassHome, job: int) -> dict[str, Any]:
+    told = json.loads(broker.ok("explain", "--json", str(job)))
+    return {one["worker"]: (one["reason"], one["why"]) for one in told["workers"]}
+
+
+def codes(broker: GrassHome) -> list[str]:
+    listed = json.loads(broker.ok("token", "list", "--json"))["tokens"]
+    return [one["name"] for one in listed if one["code"]]
+
+
+def test_every_worker_of_a_queue_has_its_own_reason(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    for home in (broker, rack):
+        home.ok("create-queue", "train", *SLOT)
+    broker.ok("enqueue", "train", "--array", "1-2", "--", "sleep", "600")
+    busy = broker.enqueue("train", "--", "true")
+    full = ("busy", "needs slot 1, free 0 of 1")
+    assert whys(broker, busy) == {"desk": full, "rack": full}
+    shown = broker.ok("explain", str(busy))
+    for name in ("desk", "rack"):
+        assert re.search(
+            rf"^{name} +needs slot 1, free 0 of 1$", shown, re.MULTILINE
+        ), shown
+
+    pinned = broker.enqueue("train", "--worker", "rack", "--", "true")
+    assert whys(broker, pinned)["desk"] == ("pinned", "it may run on `rack` alone")
+    broker.ok("drain", "rack")
+    assert whys(broker, busy) == {"desk": full, "rack": ("drained", "is drained")}
+    broker.ok("resume", "rack")
+    rack.ok("stop")
+    await_worker(broker, "rack", connected=False)
+    reason, why = whys(broker, busy)["rack"]
+    assert reason == "unreachable"
+    assert why.startswith("is unreachable since 20")
+    shown = broker.ok("explain", str(busy))
+    assert re.search(r"^rack +is unreachable for \d+s$", shown, re.MULTILINE), shown
+
+
+def test_what_a_worker_lacks_for_good_is_told_too(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = machine("rack")
+    rack.ok("join", "--no-start", "--name", "rack", new_line(broker))
+    rack.ok("start", "--label", "a100")
+    await_worker(broker, "rack", connected=True)
+    for home, amount in ((broker, 1), (rack, 2)):
+        home.ok("create-queue", "train", "--capacity", f"{{slot:[{amount}]}}")
+    broker.ok("enqueue", "train", "--require", "{slot:2}", "--", "sleep", "600")
+    large = broker.enqueue("train", "--require", "{slot:2}", "--", "true")
+    assert whys(broker, large)["desk"] == ("too-small", "needs slot 2, has 1")
+    labelled = broker.enqueue(
+        "train", "--require", "{slot:1}", "--label", "a100", "--", "true"
+    )
+    assert whys(broker, labelled) == {
+        "desk": ("label", "does not have `a100`"),
+        "rack": ("busy", "needs slot 1, free 0 of 2"),
+    }
+
+
+def test_a_lone_worker_needs_no_table(broker: GrassHome) -> None:
+    broker.ok("create-queue", "train", *SLOT)
+    broker.ok("enqueue", "train", "--", "sleep", "600")
+    waits = broker.enqueue("train", "--", "true")
+    assert "WHY IT DOES" not in broker.ok("explain", str(waits))
+    assert list(whys(broker, waits)) == ["desk"]
+
+
+def test_a_worker_whose_token_was_revoked_does_not_start_well(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("stop")
+    broker.ok("token", "revoke", "rack")
+    for words in (["start"], ["start"], ["restart"], ["start", "--json"]):
+        ran = rack.run(*words)
+        assert (ran.returncode, ran.stdout) == (5, ""), words
+        assert ran.stderr.count("\n") == 1, ran.stderr
+        assert "refuses this machine's token" in ran.stderr
+        assert "`grass join` with a new line" in ran.stderr
+    rack.ok("join", "--name", "rack", new_line(broker))
+    assert "connected to" in rack.ok("start")
+
+
+def test_a_broker_that_is_away_is_no_failure_of_its_worker(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("stop")
+    broker.ok("stop")
+    assert "cannot be reached" in rack.ok("start")
+
+
+def test_whoever_joins_as_a_worker_alone_is_told_what_that_means(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = machine("rack")
+    ran = rack.run("join", "--name", "rack", new_line(broker, "--role", "worker"))
+    assert ran.returncode == 0, ran.stderr
+    assert "the role `worker` may neither look nor enqueue there" in ran.stderr
+    assert "`--broker local` means this machine" in ran.stderr
+    assert "`grass token new --role machine`" in ran.stderr
+    assert "commands go there from now on; " not in ran.stdout
+    assert rack.run("show").returncode == 5
+    rack.ok("show", "--broker", "local")
+
+
+def test_a_worker_that_the_broker_runs_without_is_off_until_it_is_forgotten(
+    broker: GrassHome,
+) -> None:
+    refused = broker.run("workers", "forget", "desk")
+    assert refused.returncode == 5
+    assert "is part of the broker's own daemon" in refused.stderr
+    assert "`grass restart --no-worker`" in refused.stderr
+    broker.ok("restart", "--no-worker")
+    waits = broker.enqueue("--", "true")
+    reason, why = whys(broker, waits)["desk"]
+    assert (reason, why.split(" since ")[0]) == ("off", "is off (`--no-worker`)")
+    listed = broker.run("workers")
+    assert re.search(r"^desk +off for \d+s ", listed.stdout, re.MULTILINE), (
+        listed.stdout
+    )
+    assert "`grass workers forget desk` removes it" in listed.stderr
+    assert "desk (off)" in broker.ok("show")
+    broker.ok("workers", "forget", "desk")
+    listed = broker.run("workers")
+    assert ("desk" in listed.stdout, listed.stderr) == (False, "")
+
+
+def test_each_start_prints_a_line_and_leaves_one_code(
+    broker: GrassHome, machine: Machine
+) -> None:
+    assert codes(broker) == ["start"]
+    first = invitation(broker.ok("restart"))
+    second = invitation(broker.ok("restart"))
+    assert codes(broker) == ["start"]
+    rack = machine("rack")
+    # The port is another one after each start; the code is what counts.
+    former = f"{second.rpartition('/')[0]}/{first.rpartition('/')[2]}"
+    refused = rack.run("join", "--no-start", former)
+    assert refused.returncode == 5
+    assert "this code is wrong or has expired" in refused.stderr
+    rack.ok("join", "--no-start", "--name", "rack", second)
+    told = json.loads(broker.ok("restart", "--json"))
+    assert told["join"].startswith("grass join 127.0.0.1:")
+    # What machines have joined with goes on for its hour: more of them may.
+    assert codes(broker) == ["start", "start-2"]
+    broker.ok("restart")
+    assert codes(broker) == ["start", "start-2"]
+
+
+def test_a_suggested_command_can_be_pasted(broker: GrassHome) -> None:
+    ran = broker.run("start", "--name", "a b")
+    assert ran.returncode == 5
+    assert "`grass restart '--name=a b'` starts it anew" in ran.stderr
+
+
+def test_a_pass_phrase_without_a_certificate_is_a_usage_error(
+    machine: Machine,
+) -> None:
+    home = machine("broker")
+    (home.desk / "pass").write_text("hushed")
+    for command in ("start", "restart", "daemon"):
+        ran = home.run(command, *LOOPBACK, "--cert-pass-file", "pass")
+        assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+        assert "--cert-pass-file is for the certificate of --cert" in ran.stderr
+        assert "give --cert FILE too" in ran.stderr
+        assert ran.stderr.count("\n") == 1
+    assert home.daemon_pid() is None
+
+
+def test_nobody_else_may_read_anything_in_a_used_home(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = machine("rack")
+    lax = f"umask 022; exec grass join --name rack {new_line(broker)}"
+    assert rack.shell(lax).returncode == 0
+    await_worker(broker, "rack", connected=True)
+    for name in ("desk", "rack"):
+        broker.wait(broker.enqueue("--worker", name, "--", "echo", "said"))
+    rack.shell("umask 022; grass leave; grass restart; grass stop")
+    broker.shell("umask 022; grass restart --label here; grass stop; grass start")
+    for home in (broker, rack):
+        assert (home.folder / "worker-id").exists()
+        assert (home.folder / "daemon-options.json").exists()
+        output = home.folder / "output"
+        found = [home.folder, *home.folder.rglob("*")]
+        # What jobs write has the mode that their own umask gives it, in a folder that
+        # nobody else may enter.
+        kept = [one for one in found if output not in one.parents]
+        assert [str(one) for one in kept if one.lstat().st_mode & 0o077] == []
