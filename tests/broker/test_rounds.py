@@ -9,8 +9,9 @@ from tests.support.building import BOOT, WORKER, units
 
 from grass.broker import rounds as module
 from grass.broker.calls import Call, Cancel, Enqueue, FromWorker, Rerun
+from grass.broker.outside import Commit, Read, Step
 from grass.broker.replies import Done
-from grass.broker.rounds import Commit, Read, Rounds, Step, loaded
+from grass.broker.rounds import Rounds, loaded
 from grass.broker.wishes import NewJob
 from grass.broker.wishes import Settings as Wishes
 from grass.link.messages import Exited, Hello, ToWorker

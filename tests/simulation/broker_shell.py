@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from grass.broker import relay
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
 from grass.broker.links import Caller, Links
-from grass.broker.rounds import Commit, Pause, Read, Round, Rounds, Step, loaded
+from grass.broker.outside import Commit, Pause, Read, Step
+from grass.broker.rounds import Round, Rounds, loaded
 from grass.broker.service import CURIOUS_S, GATHER_S
 from grass.broker.state import State
 from grass.errors import StorageError

@@ -19,7 +19,8 @@ from grass.broker import (
     verbs,
 )
 from grass.broker import enqueue as enqueueing
-from grass.broker.rounds import Commit, Rounds
+from grass.broker.outside import Commit
+from grass.broker.rounds import Rounds
 from grass.broker.state import State
 from grass.link.messages import Exited, Hello, Recall, Start
 from grass.model.ids import attempt_id

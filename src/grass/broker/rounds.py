@@ -14,19 +14,18 @@ simulation, which waits for nothing, run the very same order.
 from collections import deque
 from collections.abc import Callable, Generator
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from grass.broker import arrivals, attempts
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Reading, Tick
 from grass.broker.core import BrokerCore
 from grass.broker.lookups import found, unread
+from grass.broker.outside import Commit, Outside, Pause, Read, Reply, Step
 from grass.broker.state import CALLS_KEPT_US, Effects, State
 from grass.errors import Busy, GrassError, StorageError
 from grass.keeper.crash import crash_point
-from grass.link.messages import Resync, ToWorker
-from grass.model.job import Job
-from grass.store.changes import Changes
+from grass.link.messages import Resync
 from grass.store.interface import Store
 
 MOST_WAITING_CALLS = 10_000
@@ -37,69 +36,7 @@ SETTLE_S = 0.05
 """How long news that nobody was promised may wait to be written."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 
-
-class Read(NamedTuple):
-    """Ask the store something."""
-
-    query: Callable[[Store], Any]
-
-
-class Commit(NamedTuple):
-    """Have the changes durable."""
-
-    changes: Changes
-
-
-class Pause(NamedTuple):
-    """Wait; the store does not work at present."""
-
-    seconds: float
-
-
-Step = Read | Commit | Pause
 Round = Generator[Step, Any, None]
-Reply = Any
-"""Whatever the shell answers a caller with: a future, or a simulated client."""
-
-
-class Outside(Protocol):
-    """All that a round needs of the world."""
-
-    def now_us(self) -> int:
-        """Tell the time, in microseconds UTC."""
-
-    def now_s(self) -> float:
-        """Tell the time of a clock that cannot jump."""
-
-    def answer(self, reply: Reply, outcome: object) -> None:
-        """Tell a caller what came of a call; an error is to be raised there."""
-
-    def send(self, worker: str, message: ToWorker) -> None:
-        """Say something to a worker; one that is not connected hears nothing."""
-
-    def wake(self, jobs: set[int]) -> None:
-        """Let those look again who wait for one of these jobs."""
-
-    def committed(self, ended: list[Job]) -> None:
-        """Tell that something was committed, and which jobs ended with it."""
-
-    def wake_within(self, delay_s: float) -> None:
-        """Have a `Tick` posted, at the latest after this time."""
-
-    def wake_at(self, at_us: int | None) -> None:
-        """Have a `Tick` posted at this time of the wall clock; None: at none."""
-
-    def later(self, delay_s: float, act: Callable[[], None]) -> None:
-        """Do something after a time."""
-
-    def complain(self, text: str) -> None:
-        """Write something into the log."""
-
-    def refuse(self, said: FromWorker, reason: str) -> None:
-        """Note that a worker's words were refused; after a hello, hang up."""
-
-    def defect(self, error: Exception) -> None:
-        """Write an error that is ours into the log."""
 
 
 class Applied(NamedTuple):

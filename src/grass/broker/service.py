@@ -15,7 +15,8 @@ from grass.broker import relay
 from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
 from grass.broker.links import Caller, Links
 from grass.broker.output import OutputStreams
-from grass.broker.rounds import Commit, Pause, Read, Rounds, Step, loaded
+from grass.broker.outside import Commit, Pause, Read, Step
+from grass.broker.rounds import Rounds, loaded
 from grass.broker.state import State
 from grass.broker.waiters import Waiters
 from grass.broker.wallclock import WallClock
