@@ -10,12 +10,14 @@ from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
+from grass.broker import output
 from grass.broker.calls import Enqueue, SetPaused
 from grass.broker.service import Broker
 from grass.broker.state import Absence
 from grass.broker.wishes import NewJob, Settings
-from grass.errors import StorageError, Unreachable
+from grass.errors import StorageError, TimedOut, Unreachable
 from grass.link.messages import (
+    CloseOutput,
     Exited,
     Heard,
     Heartbeat,
@@ -165,7 +167,7 @@ def test_nonsense_of_a_worker_harms_nobody(tmp_path: Path) -> None:
 def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
     async def story(broker: Broker, own: FarEnd) -> None:
         worker = await joined(broker)
-        reading = asyncio.ensure_future(broker.output.read(FARM, "/o", 0, wait=True))
+        reading = asyncio.ensure_future(broker.output.grown(FARM, "/o", 0))
         asked = await worker.hears(ReadOutput)
         assert isinstance(asked, ReadOutput)
         # Nobody answers for another worker.
@@ -173,6 +175,22 @@ def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
         worker.link.close()
         with pytest.raises(Unreachable, match="is unreachable"):
             await reading
+
+    play(tmp_path, story)
+
+
+def test_who_reads_output_does_not_wait_for_ever_for_a_mute_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "PATIENCE_S", 0.05)
+
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        worker = await joined(broker)
+        with pytest.raises(TimedOut, match="did not send the output within"):
+            await broker.output.read(FARM, "/o", 0)
+        asked = await worker.hears(ReadOutput)
+        assert isinstance(asked, ReadOutput)
+        assert await worker.hears(CloseOutput) == CloseOutput(asked.stream)
 
     play(tmp_path, story)
 

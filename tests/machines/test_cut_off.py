@@ -1,6 +1,7 @@
 """Hosts that lose sight of each other, in real network namespaces."""
 
 import json
+import time
 
 import pytest
 
@@ -137,3 +138,25 @@ def test_one_queue_over_two_workers(cluster: Cluster) -> None:
     ids = broker.enqueue_array("--require", "{slot:1}", "--array", "1-20", "lab")
     broker.wait(*ids)
     assert {broker.client.job(id)["worker"] for id in ids} == {"w1", "w2"}
+
+
+def test_who_reads_over_a_thin_line_cuts_nobody_off(
+    cluster: Cluster, gate: Fifo, news: Fifo
+) -> None:
+    host = cluster.join("w1", "--on-disconnect", "stop", "--lease", "4s")
+    broker = cluster.broker
+    large = broker.enqueue("--", "sh", "-c", "yes | head -c 3000000")
+    broker.wait(large)
+    id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; read x < {gate}")
+    broker.await_start(id, news)
+    host.slow_down("512kbit")
+    until, read = time.monotonic() + 10, 0
+    with broker.client.beside() as reader:
+        for piece in reader.output(large):
+            read += len(piece)
+            if time.monotonic() > until:
+                break
+    assert 100_000 < read < 3_000_000
+    assert broker.state(id) == "running"
+    gate.tell()
+    assert broker.wait(id)["state"] == "succeeded"

@@ -76,6 +76,12 @@ class Host(GrassHome):
         """Put the cable back."""
         self.lan.switch("link", "set", self.port, "up")
 
+    def slow_down(self, rate: str) -> None:
+        """Let what leaves this host go through a thin line."""
+        shape = ("tbf", "rate", rate, "burst", "16kb", "latency", "50ms")
+        line = ("tc", "-n", self.space, "qdisc", "add", "dev", "eth0", "root", *shape)
+        subprocess.run(line, check=True, capture_output=True)
+
     def move(self, address: str) -> None:
         """Give the host another address, and let its name lead there."""
         here = ("-n", self.space)

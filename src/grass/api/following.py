@@ -138,7 +138,7 @@ async def _more_or_end(broker: Broker, source: Source, offset: int) -> None:
     """Sleep until the file has grown or the attempt has changed."""
     attempt = source.attempt
     grown = asyncio.ensure_future(
-        broker.output.read(attempt.worker, source.path, offset, wait=True, length=1)
+        broker.output.grown(attempt.worker, source.path, offset)
     )
     moved = asyncio.ensure_future(broker.moved(attempt.job))
     tasks = {grown, moved}

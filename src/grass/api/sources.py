@@ -17,6 +17,9 @@ from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState
 from grass.store.interface import JobDetails
 
+LONGEST_END = 64 * 1024
+"""Of the last lines of an output no more bytes are read."""
+
 
 class Source(NamedTuple):
     """One stream of one attempt."""
@@ -86,17 +89,16 @@ async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
     if source is None:
         return b""
     offset = await beginning(broker, source, str(lines))
-    return await read(broker, source, offset)
+    return await read(broker, source, offset, LONGEST_END)
 
 
 async def read(
     broker: Broker, source: Source, offset: int, length: int | None = None
 ) -> bytes:
     """Read a piece, nothing beyond the attempt's own end."""
-    ask = {} if length is None else {"length": length}
     worker = source.attempt.worker
     try:
-        data = await broker.output.read(worker, source.path, offset, wait=False, **ask)
+        data = await broker.output.read(worker, source.path, offset, length)
     except Unreachable:
         raise out_of_reach(broker, source.attempt) from None
     return data if source.end is None else data[: max(0, source.end - offset)]

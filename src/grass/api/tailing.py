@@ -7,7 +7,7 @@ takes a few dozen small reads. Lines are then counted backwards, a piece at a ti
 
 from collections.abc import Awaitable, Callable
 
-PIECE = 64 * 1024
+PIECE = 32 * 1024
 
 Read = Callable[[int, int], Awaitable[bytes]]
 """An offset and a length in, what is there out; nothing beyond the end."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from itertools import count
 
 from grass.broker.pace import Pace
-from grass.errors import NotFound, Unreachable
+from grass.broker.strides import Strides
+from grass.errors import NotFound, TimedOut, Unreachable
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
@@ -19,9 +20,8 @@ from grass.link.messages import (
     ToWorker,
 )
 
-PIECE = 256 * 1024
-"""Large, as most of what a piece costs does not depend on its size; but on a slow link
-a heartbeat may have to wait for one."""
+PATIENCE_S = 20.0
+"""How long a worker may take for a piece that is there."""
 
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
@@ -33,23 +33,42 @@ class OutputStreams:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
         self._pace = Pace()
+        self._strides = Strides()
         self._numbers = count(1)
         self._waiting: dict[int, tuple[str, asyncio.Future[OutputData]]] = {}
 
     async def read(
-        self, worker: str, path: str, offset: int, *, wait: bool, length: int = PIECE
+        self, worker: str, path: str, offset: int, length: int | None = None
     ) -> bytes:
-        """Return the next piece; with `wait`, not before there is one.
+        """Return the next piece, of this length if there is so much; or nothing."""
+        loop = asyncio.get_running_loop()
+        if length is None:
+            length = self._strides.length(worker)
+        asked_at = loop.time()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                data = await self._ask(worker, path, offset, length, wait=False)
+        except TimeoutError:
+            raise TimedOut(
+                f"the worker did not send the output within {PATIENCE_S:g} s",
+                f"the disk with {path} may hang",
+            ) from None
+        self._strides.came(worker, len(data), loop.time() - asked_at)
+        await self._rest(len(data))
+        return data
 
-        An empty answer to a waiting read means: look again, the attempt may have ended.
-        """
-        await self._rested()
+    async def grown(self, worker: str, path: str, offset: int) -> None:
+        """Return when a file may have become longer than that."""
+        await self._ask(worker, path, offset, 1, wait=True)
+
+    async def _ask(
+        self, worker: str, path: str, offset: int, length: int, *, wait: bool
+    ) -> bytes:
         link = self._link_of(worker)
         if link is None:
             raise _away()
         stream = next(self._numbers)
-        loop = asyncio.get_running_loop()
-        answer = loop.create_future()
+        answer = asyncio.get_running_loop().create_future()
         self._waiting[stream] = worker, answer
         link.send(ReadOutput(stream, path, offset, length, wait))
         try:
@@ -60,13 +79,13 @@ class OutputStreams:
                 link.send(CloseOutput(stream))
         if data.missing:
             raise NotFound(f"the output file {path} is gone")
-        self._pace.took(len(data.data), loop.time())
         return data.data
 
-    async def _rested(self) -> None:
+    async def _rest(self, size: int) -> None:
         loop = asyncio.get_running_loop()
+        until = self._pace.took(size, loop.time())
         # There is no event to wait for: that no more jobs move is told by time alone.
-        while (rest_s := self._pace.rest_s(loop.time())) > 0:  # noqa: ASYNC110
+        while (rest_s := self._pace.rest_s(until, loop.time())) > 0:  # noqa: ASYNC110
             await asyncio.sleep(rest_s)
 
     def jobs_moved(self) -> None:
@@ -81,6 +100,7 @@ class OutputStreams:
 
     def gone(self, worker: str) -> None:
         """Tell those who wait for a worker that it will not answer."""
+        self._strides.forget(worker)
         for asked, answer in self._waiting.values():
             if asked == worker and not answer.done():
                 answer.set_exception(_away())

@@ -17,6 +17,8 @@ from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutpu
 from grass.worker.inotify import FileWatcher
 
 LARGEST_PIECE = 1 << 20
+THREADS = 8
+"""A file on a disk that hangs keeps one of them busy."""
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 Begin = Callable[[Coroutine[Any, Any, None]], object]
@@ -33,7 +35,7 @@ class OutputFiles:
         self._begin = begin
         self._folder = Path(folder)
         self._answer = answer
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="output")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="output")
         self._watcher = FileWatcher()
         self._waiting: dict[int, ReadOutput] = {}
 
