@@ -75,9 +75,11 @@ class Visit:
 class Doorway:
     """A door that is open."""
 
-    def __init__(self, api: Api, port: int) -> None:
+    def __init__(self, api: Api, port: int, server: ApiServer) -> None:
         self.api = api
         self.port = port
+        self.connections = server.server_state.connections
+        """The protocols of all connections that are not lost."""
         self.visits: list[Visit] = []
 
     @property
@@ -129,7 +131,7 @@ def at_the_door(
             asyncio.create_task(server.serve_on(listen(str(folder / "s")))),
             asyncio.create_task(Door(server, tls).serve(listeners)),
         ]
-        doorway = Doorway(api, port)
+        doorway = Doorway(api, port, server)
         try:
             await story(doorway)
         finally:

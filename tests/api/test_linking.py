@@ -265,7 +265,7 @@ def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> Non
             await hears(here, Welcome)
             await say(copy, second)
             code, reason = await closed(copy)
-            assert (code, "remove worker-id there" in reason) == (REFUSED, True)
+            assert (code, "remove worker-id from" in reason) == (REFUSED, True)
             await say(here, Heartbeat(5.0))
             assert await hears(here, Heard) == Heard(5.0)
 

@@ -287,3 +287,46 @@ def test_an_array_that_may_pause_a_queue_needs_the_right_to(
             assert (await api.remote("POST", "/jobs", body, operator)).status == 200
 
     play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"name": "start", "role": "read"},
+        {"name": "start", "hours": 2},
+        {"name": "start-2"},
+    ],
+)
+def test_nobody_names_a_code_as_that_of_a_start(tmp_path: Path, wish: Any) -> None:
+    async def story(api: Api) -> None:
+        refused = await api.post("/tokens", wish)
+        assert (refused.status, refused.document["code"]) == (400, "usage")
+        assert "is what the code of a start is called" in refused.document["detail"]
+        await new_code(api.broker, "daemon", name="start")
+        made = await api.post("/tokens", {"name": "start-2", "code": False})
+        assert made.status == 200
+        await new_code(api.broker, "daemon", name="start")
+        assert sorted(api.broker.state.tokens) == ["start", "start-2"]
+
+    play(tmp_path, story)
+
+
+def test_what_is_left_of_a_revoked_token_is_seen_by_nobody(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        code = await new_code(api.broker, "daemon")
+        own = (await join(api, code)).document["token"]
+        await used(api, own)
+        await api.add_worker(NINE, "{cpu:1}")
+        api.broker.state.workers[NINE].address = "10.0.0.7"
+        await api.send("DELETE", "/tokens/lab", b"")
+        listed = (await api.get("/tokens")).document["tokens"]
+        assert [one["name"] for one in listed] == ["code"]
+        assert await used(api, own) == await used(api, f"former.{own}") == 401
+        refused = await join(api, code)
+        assert (refused.status, refused.document["code"]) == (409, "refused")
+        assert "`grass workers forget " in refused.document["hint"]
+        body = {"code": code, "name": "lab", "worker": NINE}
+        again = await api.remote("POST", "/join", body, own)
+        assert [await used(api, again.document["token"]), again.status] == [200, 200]
+
+    play(tmp_path, story)

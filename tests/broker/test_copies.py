@@ -116,15 +116,27 @@ def test_forgetting_the_worker_settles_all_of_it(broker: Brokerage) -> None:
     assert broker.forget(FARM).jobs == [farm.job]
 
 
-def test_a_home_that_does_not_say_which_it_is_counts_as_the_last(
-    broker: Brokerage,
-) -> None:
+def test_a_home_that_does_not_say_which_it_is_is_another(broker: Brokerage) -> None:
     farm = Farm(broker)
     farm.start()
-    farm.call("", farm.job)
-    assert broker.state.workers[FARM].instance == "one"
+    broker.leave(FARM)
+    for _ in range(2):
+        farm.call("", boot="another boot")
+        assert (farm.number(), broker.job_state(farm.job)) == (1, JobState.RUNNING)
+        broker.restart()
+    second = broker.enqueue(worker=FARM, retry_lost=3)
     farm.call("")
-    assert farm.number() == 2
+    broker.hear(Started(broker.name(second), 8, broker.now_us), FARM)
+    farm.call("one", farm.job)
+    assert (farm.number(), broker.state.attempts[second].number) == (1, 1)
+
+
+def test_a_home_that_never_says_which_it_is_stays_the_same(broker: Brokerage) -> None:
+    broker.join(FARM, "{cpu:4}")
+    job = broker.enqueue(worker=FARM, retry_lost=3)
+    broker.hear(Started(broker.name(job), 7, broker.now_us), FARM)
+    broker.join(FARM, "{cpu:4}")
+    assert broker.state.attempts[job].number == 2
 
 
 def test_a_worker_without_a_token_does_not_come_back(broker: Brokerage) -> None:

@@ -190,8 +190,17 @@ def test_an_attempt_of_another_database_is_left_alone_and_holds_its_units(
     broker.hello(running=[report, broker.report(first)])
     assert broker.job_state(second) is JobState.QUEUED
     broker.hear(Exited(FOREIGN, broker.now_us, 0))
-    assert broker.said(Forget)
+    assert not broker.said(Forget)
     assert broker.started_jobs() == [second]
+
+
+def test_an_exit_of_another_database_is_left_for_its_own_broker(
+    broker: Brokerage,
+) -> None:
+    broker.hello(exited=[Exited(FOREIGN, broker.now_us, 0)])
+    assert not broker.said(Forget)
+    broker.hello(exited=[Exited(broker.name(99, 1), broker.now_us, 0)])
+    assert broker.said(Forget) == [Forget([broker.name(99, 1)])]
 
 
 def test_a_foreign_attempt_that_is_gone_from_the_report_frees_its_units(

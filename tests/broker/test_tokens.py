@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
+from tests.support.building import BOOT, units
 
 from grass.broker import tokens
 from grass.broker.calls import (
     BindToken,
     Enqueue,
     Enrol,
+    FromWorker,
     NewToken,
     RevokeToken,
     TouchToken,
@@ -19,6 +21,7 @@ from grass.broker.calls import (
 from grass.broker.replies import Issued
 from grass.broker.wishes import NewJob, Settings
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
+from grass.link.messages import Hello
 from grass.model.rights import ROLES
 from grass.model.token import START_CODE, hash_of
 
@@ -174,6 +177,163 @@ def test_nobody_else_enrols_as_a_worker_that_has_a_token(
         renew(broker, by, "thief", shown)
     assert broker.state.tokens["laptop"].hash == before
     assert names(broker) == [by, "laptop"]
+
+
+def call_in(broker: Brokerage, instance: str = "home") -> None:
+    """Have the worker be known, and gone again."""
+    said = Hello(W1, "rack", BOOT, units("{cpu:1}"), [], [], instance=instance)
+    broker.call(FromWorker(W1, said, "10.0.0.7"))
+    broker.leave(W1)
+
+
+def claim(
+    broker: Brokerage, secret: str, shown: str | None, instance: str = "home"
+) -> str:
+    """Enrol as the worker, with a new code; give the name of its token."""
+    hashed = None if shown is None else hash_of(shown)
+    call = Enrol(code(broker), "rack", W1, hash_of(secret), hashed, instance=instance)
+    made: Issued = broker.call(call)
+    return made.name
+
+
+def known_worker(broker: Brokerage) -> None:
+    """Have a worker whose token `first` is in use, and that is away."""
+    claim(broker, "first", None)
+    broker.call(TouchToken("rack", hash_of("first")))
+    call_in(broker)
+
+
+def revoked(broker: Brokerage) -> None:
+    broker.call(RevokeToken(ME, "rack"))
+
+
+def expired(broker: Brokerage) -> None:
+    token = broker.state.tokens["rack"]
+    token.expires_at = broker.now_us
+    broker.state.changes.tokens["rack"] = token
+    broker.flush()
+
+
+def expired_and_forgotten(broker: Brokerage) -> None:
+    expired(broker)
+    issue(broker, "read")
+
+
+@pytest.mark.parametrize("end", [revoked, expired, expired_and_forgotten])
+def test_a_known_worker_without_a_token_is_given_to_nobody_else(
+    broker: Brokerage, meanwhile: Meanwhile, end: Meanwhile
+) -> None:
+    known_worker(broker)
+    end(broker)
+    meanwhile(broker)
+    for shown in (None, "wrong", ""):
+        with pytest.raises(Refused, match="worker `rack` is known, and this") as told:
+            claim(broker, "thief", shown)
+        assert told.value.hint == "`grass workers forget rack` first, at the broker"
+    made = issue(broker, "worker", name="made")
+    with pytest.raises(Forbidden, match="not the worker's own"):
+        broker.call(BindToken(made.name, W1))
+    assert claim(broker, "second", "first") == "rack"
+    assert counts_as(broker, "rack", "first", "second", "thief") == [False, True, False]
+
+
+def counts_as(broker: Brokerage, name: str, *secrets: str) -> list[bool]:
+    return [broker.state.tokens[name].fits(hash_of(one)) for one in secrets]
+
+
+def test_the_token_before_proves_nothing_once_the_next_was_used(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    known_worker(broker)
+    revoked(broker)
+    # The replies to the first two are lost.
+    for secret in ("second", "third", "fourth"):
+        claim(broker, secret, "first")
+    with pytest.raises(Refused, match="does not show its token"):
+        claim(broker, "thief", "third")
+    meanwhile(broker)
+    broker.call(TouchToken("rack", hash_of("fourth")))
+    with pytest.raises(Refused, match="does not show its token"):
+        claim(broker, "thief", "first")
+    assert claim(broker, "fifth", "fourth") == "rack"
+
+
+def test_a_machine_whose_new_token_is_revoked_unused_shows_either(
+    broker: Brokerage,
+) -> None:
+    known_worker(broker)
+    revoked(broker)
+    claim(broker, "second", "first")
+    revoked(broker)
+    assert claim(broker, "third", "first") == claim(broker, "fourth", "second")
+
+
+def test_what_is_left_of_a_token_counts_for_nothing_and_is_not_listed(
+    broker: Brokerage,
+) -> None:
+    known_worker(broker)
+    revoked(broker)
+    (left,) = [one for one in broker.state.tokens.values() if not one.is_code]
+    assert (left.holds(broker.now_us), left.worker) == (False, None)
+    with pytest.raises(NotFound):
+        broker.call(RevokeToken(ME, left.name))
+    with pytest.raises(Unauthorized):
+        enrol(broker, left.name, "thief", W2)
+    issue(broker, "read", name="rack")
+
+
+def test_a_worker_that_was_forgotten_may_be_enrolled_by_anybody(
+    broker: Brokerage,
+) -> None:
+    known_worker(broker)
+    revoked(broker)
+    broker.forget("rack")
+    assert [one for one in names(broker) if not one.startswith("code")] == []
+    assert claim(broker, "other", None) == "rack"
+
+
+def test_a_known_worker_whose_token_is_unused_is_given_to_nobody_else(
+    broker: Brokerage,
+) -> None:
+    claim(broker, "first", None)
+    call_in(broker)
+    with pytest.raises(Refused, match="does not show its token"):
+        claim(broker, "thief", None)
+    assert claim(broker, "second", "first") == "rack"
+
+
+def test_the_broker_s_own_worker_is_given_to_nobody(broker: Brokerage) -> None:
+    claim(broker, "first", None)
+    said = Hello(W1, "desk-2", BOOT, units("{cpu:1}"), [], [], instance="home")
+    broker.call(FromWorker(W1, said))
+    broker.leave(W1)
+    broker.restart()
+    for shown in (None, "first"):
+        with pytest.raises(Refused, match="worker `desk-2` is the broker's own"):
+            claim(broker, "thief", shown)
+    revoked(broker)
+    issue(broker, "worker", name="made")
+    with pytest.raises(Forbidden):
+        broker.call(BindToken("made", W1))
+
+
+@pytest.mark.parametrize("instance", ["copy", ""])
+def test_a_copied_home_does_not_renew_the_token_of_the_first(
+    broker: Brokerage, meanwhile: Meanwhile, instance: str
+) -> None:
+    known_worker(broker)
+    meanwhile(broker)
+    with pytest.raises(Refused, match="another machine uses this worker") as told:
+        claim(broker, "second", "first", instance)
+    assert "remove worker-id from the copy's state directory" in str(told.value.hint)
+    assert counts_as(broker, "rack", "first", "second") == [True, False]
+
+
+def test_an_expired_token_can_be_revoked(broker: Brokerage) -> None:
+    issue(broker, "read", name="page", expires_at=broker.now_us + 5 * SECOND)
+    broker.now_us += 5 * SECOND
+    broker.call(RevokeToken(ME, "page"))
+    assert names(broker) == []
 
 
 def test_an_expired_token_is_nobody_s_name(broker: Brokerage) -> None:

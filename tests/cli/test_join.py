@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from grass.client.credentials import Credentials
 from grass.config import home
 from grass.model.addresses import Invitation
+from grass.worker.instance import instance_of
 
 from .conftest import Call, Grass
 from .far_broker import FarBroker
@@ -58,6 +60,7 @@ def test_a_machine_joins_and_works(
     assert route == "POST /join"
     identity = Path(home().worker_id).read_text().strip()
     assert (body["code"], body["worker"]) == ("c0de", identity)
+    assert body["instance"] == instance_of(home().keeper)
     assert body["name"]
     known = Credentials.load(home()).current()
     assert known is not None
@@ -85,6 +88,29 @@ def test_no_start_leaves_the_daemon_as_it_is(
     assert "`grass restart` makes this machine's daemon a worker of it" in joined.out
     assert far_broker.bodies("POST /join")[0]["name"] == "lab"
     assert far_end.asked == []
+
+
+def test_a_name_that_the_broker_does_not_take_is_mentioned(
+    far_broker: FarBroker, call: Call
+) -> None:
+    joined = call("join", "--no-start", "--name", "lab", line(far_broker))
+    assert joined.err == (
+        "grass: the broker calls this machine `desk`: one that joins again keeps its"
+        " name, and no two have the same\n"
+    )
+    assert call("join", "--no-start", "--name", "desk", line(far_broker)).err == ""
+
+
+def test_many_joins_at_once_on_a_fresh_home_have_one_identity(
+    far_broker: FarBroker, grass: Grass
+) -> None:
+    words = ("join", "--no-start", line(far_broker))
+    with ThreadPoolExecutor(6) as pool:
+        runs = [pool.submit(grass, *words) for _ in range(6)]
+    assert [run.result().returncode for run in runs] == [0] * 6
+    bodies = far_broker.bodies("POST /join")
+    assert len({(body["worker"], body["instance"]) for body in bodies}) == 1
+    assert len(bodies) == 6
 
 
 @pytest.mark.parametrize("role", ["submit", "read", "operate", "a-later-role"])

@@ -124,3 +124,13 @@ def test_wrong_words_are_refused(
     answer = call("token", *words)
     assert answer.code == 2
     assert told in answer.err
+
+
+@pytest.mark.parametrize("name", ["start", "start-2"])
+def test_no_code_is_named_as_that_of_a_start(
+    broker: FarEnd, call: Call, name: str
+) -> None:
+    refused = call("token", "new", "--name", name)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is what the code of a start is called" in refused.err
+    assert broker.bodies("POST /tokens") == []

@@ -392,14 +392,13 @@ def test_joining_shows_the_code_only_to_the_key_of_the_line(
     broker.answers["POST /join"] = told
     invitation = Invitation(broker.address, broker.pin, "code")
     with Client.invited(home, invitation) as client:
-        assert client.join("code", "laptop", "w1") == told
-    assert broker.asked == [
-        ("POST /join", {"code": "code", "name": "laptop", "worker": "w1"})
-    ]
+        assert client.join("code", "laptop", "w1", "i1") == told
+    body = {"code": "code", "name": "laptop", "worker": "w1", "instance": "i1"}
+    assert broker.asked == [("POST /join", body)]
     assert broker.tokens == [None]
     wrong = invitation._replace(pin=play().pin)
     with Client.invited(home, wrong) as client, pytest.raises(Untrusted):
-        client.join("code", "laptop", "w1")
+        client.join("code", "laptop", "w1", "i1")
     assert len(broker.asked) == 1
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from typing import Any
 
@@ -198,9 +199,11 @@ def test_each_start_prints_a_line_and_leaves_one_code(
 
 
 def test_a_suggested_command_can_be_pasted(broker: GrassHome) -> None:
-    ran = broker.run("start", "--name", "a b")
+    ran = broker.run("start", "--bind", "127.0.0.1:0", "--cert", "a b")
     assert ran.returncode == 5
-    assert "`grass restart '--name=a b'` starts it anew" in ran.stderr
+    file = broker.desk / "a b"
+    suggested = f"`grass restart --bind=127.0.0.1:0 '--cert={file}'` starts it anew"
+    assert suggested in ran.stderr
 
 
 def test_a_pass_phrase_without_a_certificate_is_a_usage_error(
@@ -237,3 +240,72 @@ def test_nobody_else_may_read_anything_in_a_used_home(
         # nobody else may enter.
         kept = [one for one in found if output not in one.parents]
         assert [str(one) for one in kept if one.lstat().st_mode & 0o077] == []
+
+
+def copy_of(original: GrassHome, copy: GrassHome) -> GrassHome:
+    """Have a home that was copied from another, as `cp -a` does."""
+    shutil.copytree(original.folder, copy.folder, symlinks=True, dirs_exist_ok=True)
+    return copy
+
+
+def test_a_copied_home_does_not_join_as_the_first(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("stop")
+    clone = copy_of(rack, machine("clone"))
+    rack.ok("start")
+    for _ in range(2):
+        refused = clone.run("join", "--name", "clone", new_line(broker))
+        assert refused.returncode == 5
+        assert "another machine uses this worker's identity" in refused.stderr
+        assert "remove worker-id from the copy's state directory" in refused.stderr
+        rack.ok("stop")
+        assert "connected to" in rack.ok("start")
+    (clone.folder / "worker-id").unlink()
+    join(broker, clone, "clone")
+    await_worker(broker, "rack", connected=True)
+
+
+def test_a_code_alone_takes_no_worker_over(broker: GrassHome, machine: Machine) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("stop")
+    await_worker(broker, "rack", connected=False)
+    broker.ok("token", "revoke", "rack")
+    broker.ok("restart", "--no-worker", "--bind", "127.0.0.1:0")
+    thief = machine("thief")
+    for victim, why in ((broker, "is the broker's own"), (rack, "another machine")):
+        thief.folder.mkdir(parents=True, exist_ok=True)
+        identity = (victim.folder / "worker-id").read_text()
+        (thief.folder / "worker-id").write_text(identity)
+        refused = thief.run("join", "--no-start", new_line(broker))
+        assert refused.returncode == 5
+        assert why in refused.stderr
+    rack.ok("join", "--name", "rack", new_line(broker))
+    await_worker(broker, "rack", connected=True)
+
+
+def test_a_machine_that_lost_its_token_joins_once_it_was_forgotten(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("leave")
+    rack.ok("restart")
+    await_worker(broker, "rack", connected=False)
+    refused = rack.run("join", "--name", "rack", new_line(broker))
+    assert refused.returncode == 5
+    assert "`grass workers forget rack` first, at the broker" in refused.stderr
+    broker.ok("token", "revoke", "rack")
+    assert rack.run("join", "--name", "rack", new_line(broker)).returncode == 5
+    broker.ok("workers", "forget", "rack")
+    join(broker, rack, "rack")
+
+
+def test_a_client_becomes_a_worker_later(broker: GrassHome, machine: Machine) -> None:
+    rack = machine("rack")
+    rack.ok("join", "--name", "rack", new_line(broker, "--role", "submit"))
+    rack.ok("join", new_line(broker))
+    deadline = time.monotonic() + PATIENCE_S
+    while sum(one["connected"] for one in broker.client.workers()["workers"]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

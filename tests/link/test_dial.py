@@ -46,7 +46,8 @@ class Owner:
 
     def __init__(self, addresses: list[Address], pin: str) -> None:
         self.states: asyncio.Queue[str] = asyncio.Queue()
-        self.dialer = Dialer(addresses, pin, TOKEN, "w1", self.states.put_nowait)
+        tell = self.states.put_nowait
+        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", tell)
         self.got: asyncio.Queue[ToWorker] = asyncio.Queue()
         self.ends = 0
         self.dialer.listen(self.arrived, self.ended)
@@ -541,7 +542,7 @@ def test_a_dialer_and_a_remote_end_are_links_like_any_other() -> None:
             del frame
 
         links: list[Link[ToBroker, ToWorker]] = [
-            Dialer([closed_port()], "x" * 43, TOKEN, "w1"),
+            Dialer([closed_port()], "x" * 43, lambda: TOKEN, "w1"),
             RemoteEnd(send, receive, decoder_to_worker),
         ]
         for link in links:
@@ -562,7 +563,7 @@ def test_a_strange_host_is_told_and_does_not_end_the_dialling(host: str) -> None
 
 def test_a_dialer_needs_an_address() -> None:
     with pytest.raises(NoBroker, match="no address"):
-        Dialer([], "x" * 43, TOKEN, "w1")
+        Dialer([], "x" * 43, lambda: TOKEN, "w1")
 
 
 def test_pauses_grow_with_jitter_and_begin_anew_after_a_connection_that_lasted(

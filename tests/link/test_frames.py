@@ -35,11 +35,24 @@ def frame_of(*documents: Any) -> bytes:
     return msgspec.msgpack.encode(documents)
 
 
-@pytest.mark.parametrize("count", [1, 15, 16, 70_000])
+@pytest.mark.parametrize("count", [1, 15, 16, frames.MOST_MESSAGES])
 def test_a_batch_is_one_frame_and_arrives_whole_and_in_order(count: int) -> None:
     beats = [Heartbeat(float(number)) for number in range(count)]
     (frame,) = encode(beats)
     assert decoder_to_broker.decode(frame) == beats
+
+
+def test_a_frame_holds_only_so_many_messages() -> None:
+    beats = [Heartbeat(float(number)) for number in range(3 * frames.MOST_MESSAGES)]
+    made = encode(beats)
+    assert len(made) == 3
+    assert [one for frame in made for one in decoder_to_broker.decode(frame)] == beats
+
+
+@pytest.mark.parametrize("count", [frames.MOST_MESSAGES + 1, 70_000])
+def test_a_frame_of_too_many_messages_is_refused_unread(count: int) -> None:
+    with pytest.raises(ProtocolError, match=f"{count} messages is too large"):
+        decoder_to_broker.decode(msgspec.msgpack.encode([0] * count))
 
 
 def test_every_message_survives_the_wire() -> None:
@@ -136,7 +149,7 @@ def test_a_batch_too_large_for_one_frame_becomes_several() -> None:
 
 def test_a_message_that_fits_exactly_is_sent_and_a_larger_one_refused() -> None:
     around = len(frames.pack(OutputData(1, bytes(1 << 20)))) - (1 << 20)
-    most = frames.LARGEST_FRAME - 5 - around
+    most = frames.LARGEST_FRAME - 3 - around
     (frame,) = encode([OutputData(1, bytes(most))])
     assert len(frame) <= frames.LARGEST_FRAME
     with pytest.raises(ProtocolError, match="OutputData of"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
@@ -123,9 +124,13 @@ def test_a_certificate_beside_the_caller_and_a_pass_phrase_that_no_job_sees(
     broker.ok("restart", "--cert-pass-file", "phrase")
 
 
-def test_a_worker_cannot_end_the_brokers_jobs_and_says_so(machine: Machine) -> None:
+def test_a_worker_cannot_end_the_brokers_jobs_and_says_so(
+    machine: Machine, news: Fifo
+) -> None:
     broker, other = machine("broker"), machine("other")
-    other.ok("join", invitation(broker.ok("start", *LOOPBACK)))
+    other.ok("join", invitation(broker.ok("start", *LOOPBACK, "--no-worker")))
+    line = f"echo $$ > {news}; exec sleep 600"
+    broker.await_start(broker.enqueue("--", "sh", "-c", line), news)
     ran = other.run("stop", "--jobs")
     assert ran.returncode == 5
     assert "grass cancel" in ran.stderr

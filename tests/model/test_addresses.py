@@ -35,6 +35,25 @@ def test_an_address_is_a_host_and_a_port(text: str, address: tuple[str, int]) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("1.2.3.4", "1.2.3.4:7613"),
+        ("1.2.3.4:99", "1.2.3.4:99"),
+        ("my.server.com", "my.server.com:7613"),
+        ("my.server.com:99", "my.server.com:99"),
+        ("::1", "[::1]:7613"),
+        ("[::1]", "[::1]:7613"),
+        ("[::1]:99", "[::1]:99"),
+        ("fe80::1%lo", "[fe80::1%lo]:7613"),
+    ],
+)
+def test_a_port_that_is_left_out_is_the_one_that_is_known(
+    text: str, written: str
+) -> None:
+    assert str(read_address(text, 7613)) == written
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

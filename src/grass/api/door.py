@@ -38,6 +38,8 @@ AT_ONCE = 32
 """Connections that are accepted before anything else has its turn."""
 BREATH_S = 0.05
 """How long to wait when no connection can be accepted, before trying again."""
+QUIET_S = 60
+"""After so long without a word the kernel asks whether the other side is there."""
 KEPT_BACK = 256
 """Descriptors that the rest of the daemon needs."""
 
@@ -182,7 +184,7 @@ class Door:
             return DoorProtocol(self._config, self._server_state, {"guest": guest})
 
         await _first_byte(channel)
-        channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _tune(channel)
         await asyncio.get_running_loop().connect_accepted_socket(
             protocol,
             channel,
@@ -203,6 +205,20 @@ async def _first_byte(channel: socket.socket) -> None:
         loop.remove_reader(channel)
     if not channel.recv(1, socket.MSG_PEEK):
         raise ConnectionResetError("hung up, here or there")
+
+
+def _tune(channel: socket.socket) -> None:
+    """Send at once, and notice a peer that is gone without a word.
+
+    There is no time limit for a peer that is there and does not read: whoever pages
+    through an output, or stops its client for a night, may go on.
+    """
+    tcp = socket.IPPROTO_TCP
+    channel.setsockopt(tcp, socket.TCP_NODELAY, 1)
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    channel.setsockopt(tcp, socket.TCP_KEEPIDLE, QUIET_S)
+    channel.setsockopt(tcp, socket.TCP_KEEPINTVL, QUIET_S // 4)
+    channel.setsockopt(tcp, socket.TCP_KEEPCNT, 4)
 
 
 def _note(heard: asyncio.Future[None]) -> None:
@@ -264,8 +280,13 @@ def _other(address: Address, error: OSError) -> Address:
 
 
 def _hang_up(channel: socket.socket) -> None:
-    """End a connection whatever it is in the middle of; its transport notices."""
+    """End a connection whatever it is in the middle of; its transport notices.
+
+    What is under way may still arrive, unless the other side takes none of it.
+    """
     with contextlib.suppress(OSError):
+        patience_ms = int(GOODBYE_S * 1000)
+        channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         channel.shutdown(socket.SHUT_RDWR)
 
 

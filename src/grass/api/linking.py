@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from grass.api.auth import guest_of, identify, note_use, require
 from grass.api.context import context_of
+from grass.api.guests import Guest
 from grass.api.problem import problem_response
 from grass.broker.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
@@ -28,6 +29,8 @@ SILENCE_S = 15.0
 LONGEST_ID = 255
 LONGEST_REASON = 120
 """In bytes; a WebSocket's close frame has little room."""
+CLOSE_S = 2.0
+"""How long a goodbye may wait behind what the worker has not read."""
 GOING_AWAY = 1001
 NORMAL = 1000
 TOO_BIG = 1009
@@ -43,7 +46,7 @@ async def link(websocket: WebSocket) -> None:
     guest = guest_of(websocket)
     await websocket.accept()
     end: RemoteEnd[ToWorker, ToBroker] = RemoteEnd(
-        _sender(websocket), _receiver(websocket), decoder_to_broker
+        _sender(websocket), _receiver(websocket, worker), decoder_to_broker
     )
     checked = CheckedLink(end, worker)
     # A link without an address would be the broker's own worker.
@@ -56,7 +59,7 @@ async def link(websocket: WebSocket) -> None:
         closing.cancel()
     if end.refusal:
         context_of(websocket).broker.complain_of(worker, end.refusal)
-    await _closed(websocket, end.refusal)
+    await _closed(websocket, end.refusal, guest)
 
 
 class CheckedLink:
@@ -141,8 +144,13 @@ def _sender(websocket: WebSocket) -> Callable[[bytes], asyncio.Future[None]]:
     return send  # type: ignore[return-value]
 
 
-def _receiver(websocket: WebSocket) -> Callable[[], asyncio.Future[bytes | None]]:
+def _receiver(
+    websocket: WebSocket, worker: str
+) -> Callable[[], asyncio.Future[bytes | None]]:
+    broker = context_of(websocket).broker
+
     async def receive() -> bytes | None:
+        await broker.room_for(worker)
         async with asyncio.timeout(SILENCE_S):
             message = await websocket.receive()
         if message["type"] != "websocket.receive":
@@ -162,12 +170,17 @@ async def _end_with(closing: asyncio.Event, end: RemoteEnd[ToWorker, ToBroker]) 
     end.close()
 
 
-async def _closed(websocket: WebSocket, refusal: str) -> None:
+async def _closed(websocket: WebSocket, refusal: str, guest: Guest | None) -> None:
     """Say goodbye, with the reason where there is one."""
     said = refusal.encode(errors="replace")[:LONGEST_REASON]
     code, reason = REFUSED if refusal else NORMAL, said.decode(errors="ignore")
     try:
-        await websocket.close(code, reason)
+        async with asyncio.timeout(CLOSE_S):
+            await websocket.close(code, reason)
     except (WebSocketDisconnect, RuntimeError):
         # It hung up first.
         return
+    except TimeoutError:
+        # It reads nothing, and would keep all that it was sent here for ever.
+        if guest is not None:
+            guest.drop()

@@ -219,3 +219,5 @@ class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     code: Short
     name: Short
     worker: Short | None = None
+    instance: Short | None = None
+    """Which of the homes with that id it is: a home may be copied."""

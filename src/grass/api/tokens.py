@@ -33,9 +33,12 @@ from grass.errors import Refused, Unauthorized
 from grass.model.rights import DEFAULT_ROLE
 from grass.model.times import rfc3339
 from grass.model.token import (
+    START_CODE,
     Token,
     actor_of,
     hash_of,
+    is_start_name,
+    no_start_name,
     numbered,
     split_token,
     token_name,
@@ -105,6 +108,8 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
             "this daemon listens to no other machine",
             "`grass daemon --bind 0.0.0.0:7500` does",
         )
+    if body.code and body.name is not None:
+        _check_code_name(body.name, body)
     secret = secrets.token_urlsafe(CODE_BYTES if body.code else SECRET_BYTES)
     hours = CODE_HOURS if body.code and body.hours is None else body.hours
     call = _call(who, secret, body, hours)
@@ -155,6 +160,7 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     shown = bearer(request)
     call = Enrol(code.name, body.name, body.worker, hash_of(secret))
     call.shown = None if shown is None else hash_of(split_token(shown)[1])
+    call.instance = body.instance or ""
     async with _naming(request):
         wanted = token_name(body.name)
         call.used_names = await _used_names(context.broker, wanted)
@@ -206,6 +212,13 @@ def _code(request: Request, text: str, place: str) -> Token:
         wrong.note(place)
         raise Unauthorized(*WRONG_CODE)
     return found[0]
+
+
+def _check_code_name(name: str, body: NewTokenBody) -> None:
+    """Leave the name of a start's code to it: such a code has nothing of its own."""
+    is_of_start = (name, body.role, body.hours) == (START_CODE, DEFAULT_ROLE, None)
+    if is_start_name(name) and not is_of_start:
+        raise no_start_name(name)
 
 
 def _call(who: str, secret: str, body: NewTokenBody, hours: float | None) -> NewToken:

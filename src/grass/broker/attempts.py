@@ -142,17 +142,33 @@ def live(state: State, name: str) -> tuple[Job, Attempt] | None:
     return state.jobs[identity.job], attempt
 
 
-def _held_by(state: State, worker: str, name: str) -> tuple[Job, Attempt] | None:
+def is_about(attempt: Attempt, placed_at: int) -> bool:
+    """Tell an attempt from another one that has or had its number.
+
+    It may have been given back before; or the database came back from a backup, and the
+    worker has one that was placed meanwhile. What has not started carries the time of
+    its placement; what runs was told apart when it started, and a worker has only one
+    of a name.
+    """
+    starting = attempt.state is AttemptState.STARTING
+    return not starting or placed_at in (0, attempt.started_at)
+
+
+def _held_by(
+    state: State, worker: str, message: Started | Exited | Returned
+) -> tuple[Job, Attempt] | None:
     """Find a live attempt, if it is this worker's: nobody speaks for another."""
-    found = live(state, name)
+    found = live(state, message.attempt)
     if found is None or found[1].worker != worker:
+        return None
+    if not is_about(found[1], message.placed_at):
         return None
     return None if copies.is_apart(state, found[1]) else found
 
 
 def started(state: State, worker: str, message: Started) -> None:
     """Note that the process exists; nobody was promised this, so it may wait."""
-    found = _held_by(state, worker, message.attempt)
+    found = _held_by(state, worker, message)
     if found is None:
         return
     job, attempt = found
@@ -170,9 +186,12 @@ def started(state: State, worker: str, message: Started) -> None:
 
 def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
-    found = _held_by(state, worker, message.attempt)
-    state.send(worker, Forget([message.attempt]))
+    found = _held_by(state, worker, message)
     state.release_foreign(worker, message.attempt)
+    if attempt_id(message.attempt).cluster != state.cluster:
+        # Its own broker has not heard of it yet: the worker keeps it until then.
+        return
+    state.send(worker, Forget([message.attempt]))
     if found is None:
         return
     job, attempt = found
@@ -190,11 +209,13 @@ def exited(state: State, worker: str, message: Exited) -> None:
 
 def returned(state: State, worker: str, message: Returned) -> None:
     """Queue a job again whose attempt the worker never started."""
-    found = _held_by(state, worker, message.attempt)
-    state.release_foreign(worker, message.attempt)
-    if found is None or not _is_about(message, found[1]):
+    found = _held_by(state, worker, message)
+    if found is None:
+        state.release_foreign(worker, message.attempt)
         return
     job, attempt = found
+    if attempt.state is not AttemptState.STARTING:
+        return
     if job.stopping_since is not None:
         never_started(state, job, attempt, "cancelled before it started")
         return
@@ -204,16 +225,6 @@ def returned(state: State, worker: str, message: Returned) -> None:
         # told all it knows.
         state.scheduler.remove_worker(attempt.worker)
         state.send(attempt.worker, Resync())
-
-
-def _is_about(message: Returned, attempt: Attempt) -> bool:
-    """Tell an attempt from one that had its number before and was given back.
-
-    A worker that was asked twice answers twice, the second time maybe after the number
-    was given out again. What has not started carries the time of its placement.
-    """
-    starting = attempt.state is AttemptState.STARTING
-    return starting and message.placed_at in (0, attempt.started_at)
 
 
 def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:

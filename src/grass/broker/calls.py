@@ -226,6 +226,8 @@ class Enrol(msgspec.Struct):
     """The hash of the secret that the machine has already, if it showed one."""
     used_names: frozenset[str] = frozenset()
     """Names of tokens that are gone and whose jobs are there still."""
+    instance: str = ""
+    """Which of the homes with the worker's id this is: a home may be copied."""
 
 
 class BindToken(msgspec.Struct):

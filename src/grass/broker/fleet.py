@@ -53,7 +53,8 @@ def name_for(state: State, worker: str, wanted: str) -> str:
 
 def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     """Refuse a job that no known worker could ever run, be it here or away."""
-    hint = "see `grass show` for what there is"
+    shown_by = "workers" if spec.labels else "show"
+    hint = f"see `grass {shown_by}` for what there is"
     pinned = spec.worker
     if pinned is not None and queue.views and pinned not in queue.views:
         name = name_of(state, pinned)

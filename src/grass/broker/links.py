@@ -9,6 +9,7 @@ use the same rules.
 from typing import Protocol
 
 from grass.broker import leases
+from grass.broker.copies import COPIED, Boots
 from grass.broker.state import State
 from grass.link.channel import Link
 from grass.link.messages import (
@@ -21,9 +22,7 @@ from grass.link.messages import (
     Welcome,
 )
 
-TWICE = (
-    "another machine uses this worker's identity; remove worker-id there and join again"
-)
+TWICE = "; ".join(COPIED)
 MOST_REMEMBERED = 1000
 """So many complaints about workers are known, and not written again."""
 
@@ -57,6 +56,7 @@ class Links:
         """The worker in the broker's own daemon."""
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
+        self._boots = Boots()
         self._complaints: dict[tuple[str, str], None] = {}
 
     def open(
@@ -105,16 +105,27 @@ class Links:
 
     def outdated(self, caller: "Caller") -> bool:
         """Tell whether a worker has said hello on a later link than this one."""
-        return caller.number < self._newest.get(caller.worker, 0)
+        return caller.number < self.newest(caller.worker)
+
+    def newest(self, worker: str) -> int:
+        """Give the number of the link that a worker last said hello on."""
+        return self._newest.get(worker, 0)
 
     def may_speak(self, caller: "Caller", worker: str) -> bool:
         """Tell whether a link may be a worker's: nobody calls in for our own."""
         return bool(worker) and (caller.address is None or worker != self._home)
 
-    def is_copy(self, caller: "Caller", worker: str, instance: str) -> bool:
-        """Tell whether a worker is here already, from another home with its id."""
+    def is_copy(self, caller: "Caller", hello: Hello) -> bool:
+        """Tell whether this is a second machine with a worker's id.
+
+        The worker is here already, from another home. Or it has called from another
+        boot since: a machine that restarts never comes back from an earlier one.
+        """
+        worker, instance = hello.worker, hello.instance
+        if self._boots.is_over(worker, instance, hello.boot):
+            return True
         here = self._callers.get(worker)
-        if here is None or here is caller or not instance:
+        if here is None or here is caller:
             return False
         return here.instance not in ("", instance)
 
@@ -123,6 +134,7 @@ class Links:
         before = self._callers.get(caller.worker)
         if caller.address is None:
             self._home = caller.worker
+        self._boots.note(caller.worker, caller.instance, caller.boot)
         self._callers[caller.worker] = caller
         self._newest[caller.worker] = caller.number
         if before is not caller:
@@ -153,7 +165,7 @@ class Caller:
         self.number = number
         self.address = address
         self.worker = ""
-        self.instance = ""
+        self.instance = self.boot = ""
         self._links = links
         self._expected = expected
         self._hello_at = 0.0
@@ -184,13 +196,14 @@ class Caller:
             text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
             self._links.owner.complain(text)
             return False
-        if self._links.is_copy(self, who, hello.instance):
+        is_late = self.number < self._links.newest(who)
+        if not is_late and self._links.is_copy(self, hello):
             self._links.complain(who, TWICE)
             self.link.close(TWICE)
             return False
-        self.instance = hello.instance
+        self.instance, self.boot = hello.instance, hello.boot
         self.worker, self._hello_at, self._welcomed = who, hello.at, False
-        if not self._links.outdated(self):
+        if not is_late:
             self._links.introduced(self)
         return True
 

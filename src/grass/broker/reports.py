@@ -23,6 +23,7 @@ MOST_CPU_S = 1e12
 _BOUNDS = {
     "at": (0, LATEST),
     "started_at": (0, LATEST),
+    "placed_at": (0, LATEST),
     "pid": (1, 2**31),
     "exit_code": (0, 255),
     "signal": (1, 64),

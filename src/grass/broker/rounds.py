@@ -20,15 +20,15 @@ from grass.broker import arrivals, attempts
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Reading, Tick
 from grass.broker.core import BrokerCore
+from grass.broker.inbox import Inbox
 from grass.broker.lookups import found, unread
 from grass.broker.outside import Commit, Outside, Pause, Read, Reply, Step
 from grass.broker.state import CALLS_KEPT_US, Effects, State
-from grass.errors import Busy, GrassError, StorageError
+from grass.errors import GrassError, StorageError
 from grass.keeper.crash import crash_point
 from grass.link.messages import Resync
 from grass.store.interface import Store
 
-MOST_WAITING_CALLS = 10_000
 MOST_READ = 256
 """For so many calls jobs are read in one round."""
 BATCH_S = 0.010
@@ -74,7 +74,7 @@ class Rounds:
         self.committing: set[int] = set()
         """Jobs that memory knows more of than the disk does yet."""
         self._outside = outside
-        self._inbox: deque[tuple[Call, Reply]] = deque()
+        self._inbox = Inbox()
         self._unread: deque[Reading] = deque()
         self._arriving: list[tuple[Arrival, Reply]] = []
         self._pause_s = FIRST_PAUSE_S
@@ -106,11 +106,13 @@ class Rounds:
 
     def post(self, call: Call, reply: Reply = None) -> None:
         """Let a call wait; somebody may wait for its reply."""
-        if reply is not None and len(self._inbox) >= MOST_WAITING_CALLS:
-            raise Busy("the broker has too much to do", "try again in a moment")
+        self._inbox.put(call, reply)
         if isinstance(call, Reading) and unread(call):
             self._unread.append(call)
-        self._inbox.append((call, reply))
+
+    def said_by(self, worker: str) -> int:
+        """Tell how much of what a worker said has not been looked at."""
+        return self._inbox.said_by(worker)
 
     def round(self) -> Round:
         """Do what waits; yields what is to be read or committed."""
@@ -150,10 +152,10 @@ class Rounds:
         deadline = self._outside.now_s() + BATCH_S
         now_us = self._outside.now_us()
         while self._inbox and self._outside.now_s() < deadline:
-            call, reply = self._inbox[0]
-            if isinstance(call, Reading) and unread(call):
+            first = self._inbox.first()
+            if isinstance(first, Reading) and unread(first):
                 break
-            self._inbox.popleft()
+            call, reply = self._inbox.take()
             applied.append(Applied(call, reply, None))
             try:
                 outcome = self.core.step(call, now_us)
@@ -173,7 +175,7 @@ class Rounds:
         What was found for them may not be true any more then.
         """
         stale = []
-        for call, _ in self._inbox:
+        for call in self._inbox:
             if isinstance(call, Reading) and unread(call):
                 break
             if isinstance(call, Reading) and call.wanted:
@@ -200,6 +202,8 @@ class Rounds:
         for worker, message in effects.outbox:
             said = attempts.unless_cancelled(self.core.state, message)
             self._outside.send(worker, said)
+        for text in effects.complaints:
+            self._outside.complain(text)
         self._outside.wake(effects.moved)
         self._outside.committed(effects.ended)
         self._plan()
@@ -278,10 +282,8 @@ class Rounds:
     def _given_up(self) -> list[Reply]:
         """Take out the calls whose jobs could not be read."""
         lost = {id(call) for call in self._unread}
-        replies = [reply for call, reply in self._inbox if id(call) in lost]
-        self._inbox = deque(one for one in self._inbox if id(one[0]) not in lost)
         self._unread.clear()
-        return replies
+        return self._inbox.give_up(lost)
 
 
 def _defect() -> GrassError:

@@ -43,6 +43,8 @@ CURIOUS_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
 GATHER_S = 0.004
 """How long ends of short jobs may gather, while others follow on their units."""
+MOST_UNHEARD = 5_000
+"""With more of one worker's messages waiting, no more are read from its link."""
 
 
 class Broker:
@@ -160,6 +162,15 @@ class Broker:
             else:
                 self._post(FromWorker(worker, message, caller.address), None)
 
+    async def room_for(self, worker: str) -> None:
+        """Return when more of what a worker says may be read.
+
+        Whoever reads its link waits here, so that the worker itself is held back, and
+        nobody else is, when it says more than can be looked at.
+        """
+        while self._rounds.said_by(worker) > MOST_UNHEARD:
+            await self._waiters.round.next()
+
     def connected(self, caller: Caller) -> None:
         """Note that a worker speaks on another link than before."""
         self.output.gone(caller.worker)
@@ -193,6 +204,7 @@ class Broker:
             while True:
                 await self._arrived.wait()
                 await self._round(writer)
+                self._waiters.round.came()
                 if self._rounds.idle:
                     self._arrived.clear()
         finally:

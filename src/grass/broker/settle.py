@@ -6,6 +6,10 @@ more, which does no harm if the first start is still under way; an attempt that 
 worker once had and no longer knows, or that another boot of the machine had, is lost.
 What only the worker knows is stopped if it is ours, and left alone, its units held, if
 it belongs to another database.
+
+A database that came back from a backup knows less than the workers do. The numbers of
+jobs and attempts that they name are not given out again; where that came too late, the
+worker has another attempt under the name of ours, and ours is asked back.
 """
 
 from collections.abc import Container
@@ -14,11 +18,15 @@ from grass.broker import attempts, copies, fleet, leases, relay, units, verbs
 from grass.broker.state import State
 from grass.errors import Forbidden
 from grass.link.messages import Hello, Report, Stop, Welcome
-from grass.model.ids import attempt_id
+from grass.model.ids import AttemptId, attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
 from grass.model.resources import Allocation
 from grass.model.worker import Worker
+
+MOST_JOBS_BEHIND = 10_000_000
+MOST_ATTEMPTS_BEHIND = 1_000
+"""How much older than a worker a database can be; what is further off is nonsense."""
 
 
 def hello(state: State, message: Hello, address: str | None = None) -> None:
@@ -27,12 +35,15 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
     rebooted = worker is not None and _rebooted(worker, message)
+    was_here = worker is not None and worker.connected
     worker = _taken_in(state, message)
     worker.address = address
     leases.back(state, worker.id)
     state.send(worker.id, Welcome(state.cluster, at=message.at))
     units.publish(state, worker)
-    state.note("worker-connected", worker=worker.id, name=worker.name)
+    if not was_here:
+        state.note("worker-connected", worker=worker.id, name=worker.name)
+    _catch_up(state, message)
     _settle(state, message, rebooted)
 
 
@@ -77,22 +88,45 @@ def gone(state: State, worker: str) -> None:
     state.note("worker-disconnected", worker=worker, name=known.name)
 
 
+def _catch_up(state: State, message: Hello) -> None:
+    """Give out no number of a job that a worker has met and this database has not."""
+    names = [one.attempt for one in message.running]
+    names += [one.attempt for one in message.exited]
+    most = state.last_job + MOST_JOBS_BEHIND
+    known = map(attempt_id, names)
+    jobs = [one.job for one in known if one.cluster == state.cluster]
+    last = max((job for job in jobs if job <= most), default=0)
+    if last > state.last_job:
+        state.last_job = last
+        state.changes.meta["last_job"] = str(last)
+        state.complain(
+            "this database is older than what workers know;"
+            f" the numbers of jobs go on above {last}"
+        )
+
+
 def _settle(state: State, message: Hello, rebooted: bool) -> None:
     for begun in message.started:
         attempts.started(state, message.worker, begun)
     for ended in message.exited:
         attempts.exited(state, message.worker, ended)
     reported = {report.attempt: report for report in message.running}
+    ended_names = {ended.attempt for ended in message.exited}
     mine = [a for a in state.attempts.values() if a.worker == message.worker]
     for attempt in mine:
         if copies.is_apart(state, attempt):
             continue
-        report = reported.pop(state.attempt_id(attempt), None)
+        name = state.attempt_id(attempt)
+        report = reported.get(name)
         job = state.jobs[attempt.job]
-        if report is not None:
-            _adopt(state, job, attempt, report)
+        if report is not None and attempts.is_about(attempt, report.placed_at):
+            _adopt(state, job, attempt, reported.pop(name))
         elif rebooted or attempt.boot != message.boot:
             attempts.lose(state, job, attempt, "the machine was restarted")
+        elif report is not None or name in ended_names:
+            # Another one has its name there. Its start may be under way, and will be
+            # refused: one more could come when the name is free again.
+            relay.ask_back(state, [job.id])
         else:
             _unknown_to_worker(state, job, attempt)
     _release_gone(state, message.worker, reported)
@@ -148,10 +182,22 @@ def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
     if (worker, report.attempt) not in state.foreign:
         held = _clipped(report.allocation, state.scheduler.free(worker))
         state.hold_foreign(worker, report.attempt, held)
+    identity = attempt_id(report.attempt)
     # Said with every hello: the stop that came before may never have arrived.
-    if attempt_id(report.attempt).cluster == state.cluster:
+    if identity.cluster == state.cluster:
+        _pass_over(state, identity)
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
         state.send(worker, stop)
+
+
+def _pass_over(state: State, known: AttemptId) -> None:
+    """Let the next attempt of a job not have the number that a stranger has."""
+    job = state.jobs.get(known.job)
+    if job is None or job.id in state.attempts:
+        return
+    if 0 < known.number - job.attempts <= MOST_ATTEMPTS_BEHIND:
+        job.attempts = known.number
+        state.save_job(job)
 
 
 def _clipped(wanted: Allocation, free: Allocation) -> Allocation:

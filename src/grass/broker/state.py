@@ -48,6 +48,8 @@ class Effects(msgspec.Struct):
     """Jobs whose state or attempt changed: whoever waits for one may look again."""
     ended: list[Job] = []
     """Jobs that ended."""
+    complaints: list[str] = []
+    """What is to stand in the log."""
 
 
 class Absence(msgspec.Struct):
@@ -144,6 +146,7 @@ class State:
         self.outbox: list[tuple[str, ToWorker]] = []
         self.moved: set[int] = set()
         self.ended = []
+        self.complaints: list[str] = []
         self.urgent = False
 
     @property
@@ -156,7 +159,9 @@ class State:
         self.changes.specs.update(self.specs.new)
         self.changes.envs.extend(self.envs.new)
         self.specs.new, self.envs.new = {}, []
-        effects = Effects(self.changes, self.outbox, self.moved, self.ended)
+        effects = Effects(
+            self.changes, self.outbox, self.moved, self.ended, self.complaints
+        )
         self._start_batch()
         return effects
 
@@ -220,6 +225,10 @@ class State:
         holder = self.foreign.pop((worker, name), None)
         if holder is not None:
             self.scheduler.release(holder)
+
+    def complain(self, text: str) -> None:
+        """Have a line in the log once this batch is committed."""
+        self.complaints.append(text)
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Have a message sent once this batch is committed."""

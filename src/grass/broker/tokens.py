@@ -4,13 +4,14 @@ Secrets are made and read outside; here there are only their hashes. A code enro
 many machines as use it in time, each with a token of its own under a name of its own. A
 machine that enrols again shows its former token and keeps its name, so its jobs stay
 its own; the former secret counts until the new one is used. Nobody else gets the token
-of a worker, nor a name under which jobs are there. What has expired is forgotten when
-tokens are next changed. The code of a start takes the place of the one before, unless
-that is in use.
+of a worker (`claims`), nor a name under which jobs are there. What has expired is
+forgotten when tokens are next changed. The code of a start takes the place of the one
+before, unless that is in use.
 """
 
 from typing import Any
 
+from grass.broker import claims
 from grass.broker.calls import BindToken, Enrol, NewToken, RevokeToken, TouchToken
 from grass.broker.replies import Done, Issued
 from grass.broker.state import State
@@ -22,6 +23,7 @@ from grass.model.token import (
     Token,
     actor_of,
     check_token_name,
+    is_start_name,
     numbered,
     token_name,
 )
@@ -59,12 +61,12 @@ def new(state: State, call: NewToken) -> Issued:
 
 def revoke(state: State, call: RevokeToken) -> Done:
     """Have a token, or a code, count no more."""
-    if call.name not in state.tokens:
+    if call.name not in state.tokens or claims.is_proof(call.name):
         raise NotFound(
             f"there is no token `{call.name}`", "`grass token list` lists all"
         )
+    _retire(state, call.name)
     _forget_expired(state)
-    forget(state, call.name)
     state.note_by(call.actor, "token-revoked", name=call.name)
     return Done()
 
@@ -79,8 +81,8 @@ def enrol(state: State, call: Enrol) -> Issued:
     if worker is not None:
         check_worker_id(worker)
     former = _bound_to(state, worker)
-    if former is not None:
-        _check_same(former, call.shown)
+    if worker is not None:
+        claims.check(state, worker, former, call)
     _check_room(state)
     _forget_expired(state)
     code.used_at = state.now_us
@@ -91,20 +93,6 @@ def enrol(state: State, call: Enrol) -> Issued:
     facts: dict[str, Any] = {"worker": worker, "role": code.role, "code": code.name}
     state.note_by(actor_of(name), "machine-joined", name=name, **facts)
     return Issued(name, code.role, None)
-
-
-def _check_same(former: Token, shown: bytes | None) -> None:
-    """Refuse whoever does not prove to be the machine that enrolled before.
-
-    A token that nobody has used may be one whose reply was lost; nobody but the machine
-    itself knows the worker's id then.
-    """
-    if former.used_at is None or (shown is not None and former.fits(shown)):
-        return
-    raise Refused(
-        "this worker has a token already",
-        f"`grass token revoke {former.name}` first, at the broker",
-    )
 
 
 def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> Token:
@@ -129,7 +117,9 @@ def bind(state: State, call: BindToken) -> Done:
     if token.worker == call.worker:
         return Done(changed=False)
     other = _bound_to(state, check_worker_id(call.worker))
-    if token.worker is not None or other is not None:
+    # Nothing proves here that it is the machine that had a known worker before.
+    is_known = call.worker in state.workers
+    if token.worker is not None or other is not None or is_known:
         raise Forbidden(
             "this token is not the worker's own",
             "paste a line of `grass token new` on that machine",
@@ -147,6 +137,7 @@ def touch(state: State, call: TouchToken) -> None:
         if token.ends_former(call.hash):
             token.hash = token.hash[:HASH_BYTES]
         _save(state, token)
+        _drop_proof(state, token.worker)
 
 
 WRONG_CODE = (
@@ -169,7 +160,21 @@ def forget_worker(state: State, worker: str) -> list[str]:
     names = [one.name for one in state.tokens.values() if one.worker == worker]
     for name in names:
         forget(state, name)
+    _drop_proof(state, worker)
     return names
+
+
+def _retire(state: State, name: str) -> None:
+    """Have a token count no more; of a known worker's its hash is kept as a proof."""
+    kept = claims.proof_of(state, state.tokens[name])
+    forget(state, name)
+    if kept is not None:
+        _save(state, kept)
+
+
+def _drop_proof(state: State, worker: str | None) -> None:
+    if worker is not None and claims.proof_name(worker) in state.tokens:
+        forget(state, claims.proof_name(worker))
 
 
 def _save(state: State, token: Token) -> None:
@@ -201,7 +206,8 @@ def _check_room(state: State) -> None:
 def _forget_expired(state: State) -> None:
     expired = [one for one in state.tokens.values() if not one.holds(state.now_us)]
     for token in expired:
-        forget(state, token.name)
+        if not claims.is_proof(token.name):
+            _retire(state, token.name)
 
 
 def _replace_start_code(state: State, actor: str) -> None:
@@ -209,17 +215,11 @@ def _replace_start_code(state: State, actor: str) -> None:
     unused = [
         one.name
         for one in state.tokens.values()
-        if one.is_code and one.used_at is None and _is_of_start(one.name)
+        if one.is_code and one.used_at is None and is_start_name(one.name)
     ]
     for name in unused:
         forget(state, name)
         state.note_by(actor, "token-revoked", name=name)
-
-
-def _is_of_start(name: str) -> bool:
-    """Tell a start's code by its name; it has a number while a used one is there."""
-    first, _, number = name.partition("-")
-    return first == START_CODE and (not number or number.isdecimal())
 
 
 def _bound_to(state: State, worker: str | None) -> Token | None:

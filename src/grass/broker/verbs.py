@@ -34,7 +34,7 @@ def cancel(state: State, call: Cancel) -> Done:
                 state.scheduler.remove(number)
             job.reason = "cancelled"
             attempts.finish(state, job, JobState.CANCELLED)
-    return Done(jobs=touched)
+    return Done(jobs=touched, changed=bool(touched))
 
 
 def hold(state: State, call: Hold) -> Done:

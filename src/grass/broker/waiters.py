@@ -1,7 +1,26 @@
-"""Whoever waits: for a job to move, or for anything to be committed."""
+"""Whoever waits: for a job to move, for a commit, or for the broker to get on."""
 
 import asyncio
 from collections.abc import Iterable
+
+
+class Turn:
+    """Something that comes again and again, and that many may wait for."""
+
+    def __init__(self) -> None:
+        """Begin with nobody waiting."""
+        self._next: asyncio.Future[None] | None = None
+
+    async def next(self) -> None:
+        """Return when it has come once more."""
+        if self._next is None or self._next.done():
+            self._next = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._next)
+
+    def came(self) -> None:
+        """Let all who wait go on."""
+        if self._next is not None and not self._next.done():
+            self._next.set_result(None)
 
 
 class Waiters:
@@ -10,7 +29,9 @@ class Waiters:
     def __init__(self) -> None:
         """Begin with nobody waiting."""
         self._of_jobs: dict[int, set[asyncio.Future[None]]] = {}
-        self._of_commits: asyncio.Future[None] | None = None
+        self._commit = Turn()
+        self.round = Turn()
+        """A round of the broker that is done, also one that committed nothing."""
 
     async def moved(self, job: int) -> None:
         """Return when the job's state or attempt has changed."""
@@ -26,9 +47,7 @@ class Waiters:
 
     async def next_commit(self) -> None:
         """Return when something more has been committed."""
-        if self._of_commits is None or self._of_commits.done():
-            self._of_commits = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._of_commits)
+        await self._commit.next()
 
     def wake(self, jobs: Iterable[int]) -> None:
         """Let those look again who wait for one of these jobs."""
@@ -39,5 +58,4 @@ class Waiters:
 
     def committed(self) -> None:
         """Let those look again who wait for anything at all."""
-        if self._of_commits is not None and not self._of_commits.done():
-            self._of_commits.set_result(None)
+        self._commit.came()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grass.cli.options import Values
-    from grass.daemon.hosting import Hosting
+    from grass.daemon.hosting import Employer, Hosting
     from grass.model.addresses import Address
 
 HOSTING = (
@@ -61,11 +61,21 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             is_worker_only=values.has("no_broker"),
             labels=tuple(_label(text) for text in values.all("label")),
             lease_s=_lease_s(values),
-            name=values.text("name") or "",
+            name=_name(values),
             starts_jobs=not values.has("no_starts"),
             words=tuple(words),
         )
     )
+
+
+def _name(values: Values) -> str:
+    """Read what the worker is to be called; others have to be able to type it."""
+    name = values.text("name")
+    if name is None:
+        return ""
+    from grass.model.worker import check_worker_name
+
+    return check_worker_name(name)
 
 
 def _label(text: str) -> str:
@@ -149,9 +159,14 @@ def _ruled_out_by(option: Option, values: Values) -> str | None:
 
 def check(words: Sequence[str]) -> None:
     """Refuse options with which a daemon could not start, as far as is known now."""
+    employer_of(words)
+
+
+def employer_of(words: Sequence[str]) -> Employer | None:
+    """Find the broker that a daemon with these options works for; None: its own."""
     from grass.daemon.hosting import employer
 
-    employer(home(), _hosting(words))
+    return employer(home(), _hosting(words))
 
 
 def check_successor(words: Sequence[str]) -> None:

@@ -47,11 +47,15 @@ def run(words: list[str]) -> int:
     may_start = not values.has("no_start")
     # Whatever goes wrong here must do so before the broker gives a token.
     obstacle = _obstacle(place, invitation.pin) if may_start else ""
+    wanted = values.text("name")
     with Client.invited(place, invitation) as client:
-        told = client.join(
-            invitation.code, values.text("name") or _own_name(), _identity(place)
-        )
+        told = client.join(invitation.code, wanted or _own_name(), *_identity(place))
     known = Credentials.load(place).add(_known(invitation, told))
+    if wanted not in (None, known.name):
+        warn(
+            f"the broker calls this machine `{known.name}`: one that joins again keeps"
+            " its name, and no two have the same"
+        )
     forget_employer(place, remembered(place))
     if Right.WORK not in ROLES.get(known.role, frozenset()):
         may_start, obstacle = False, ""
@@ -84,11 +88,11 @@ def _own_name() -> str:
     return kept.strip("-") or "machine"
 
 
-def _identity(place: Home) -> str:
-    """Return the id of this machine's worker, as its daemon has it or will have it."""
-    from grass.daemon.machine import worker_id
+def _identity(place: Home) -> tuple[str, str]:
+    """Return the worker's id and which home this is, as its daemon has or will have."""
+    from grass.daemon.machine import home_instance, worker_id
 
-    return worker_id(place)
+    return worker_id(place), home_instance(place)
 
 
 def _known(invitation: Invitation, told: Document) -> Known:

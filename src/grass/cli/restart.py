@@ -10,6 +10,7 @@ from grass.cli.hosting_options import (
     check_successor,
     wanted,
 )
+from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.start import is_running, report, start_daemon
 from grass.cli.stop import stop_daemon
@@ -29,6 +30,7 @@ def run(words: list[str]) -> int:
     options = wanted(values)
     _check(options.words)
     options.tell()
+    tell_of_others(options.words)
     stop_daemon(jobs=False)
     pid, started = start_daemon(options.words)
     report(pid, started=started, as_json=values.has("json"))

@@ -6,6 +6,7 @@ import time
 from shlex import join
 
 from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
+from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.autostart import remembered, start
@@ -31,6 +32,8 @@ def run(words: list[str]) -> int:
     at_most(rest, 0)
     options = wanted(values)
     check(options.words)
+    if not is_running():
+        tell_of_others(options.words)
     pid, started = start_daemon(options.words)
     if given(values) and not started:
         raise Refused(

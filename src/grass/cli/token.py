@@ -60,7 +60,7 @@ def _new(values: Values, rest: list[str]) -> int:
     at_most(rest, 0)
     with Client(broker=values.broker) as client:
         made = client.new_token(
-            role=values.text("role"), name=values.text("name"), hours=_hours(values)
+            role=values.text("role"), name=_name(values), hours=_hours(values)
         )
         door = client.overview()["daemon"]["door"]
     line = f"grass join {door['address']}/{door['pin']}/{made['code']}"
@@ -75,6 +75,15 @@ def _new(values: Values, rest: list[str]) -> int:
     )
     say(line)
     return 0
+
+
+def _name(values: Values) -> str | None:
+    from grass.model.token import is_start_name, no_start_name
+
+    name = values.text("name")
+    if name is not None and is_start_name(name):
+        raise no_start_name(name)
+    return name
 
 
 def _hours(values: Values) -> float | None:

@@ -279,9 +279,9 @@ class Client(Caller):
         """Have a token or code count no more; who uses it is cut off."""
         return self.write("DELETE", f"/tokens/{quoted(name)}")
 
-    def join(self, code: str, name: str, worker: str) -> Document:
+    def join(self, code: str, name: str, worker: str, instance: str) -> Document:
         """Exchange a code for a token of this machine's own; done twice, it renews."""
-        body = {"code": code, "name": name, "worker": worker}
+        body = {"code": code, "name": name, "worker": worker, "instance": instance}
         return self.again(lambda: self.once("POST", "/join", body))
 
     def config(self) -> Document:

@@ -75,7 +75,7 @@ def open_broker(address: Address, credentials: Credentials) -> Connection:
         raise Untrusted(
             f"the broker at {address} proves the key {pin}, which this machine has not "
             "joined",
-            _JOIN,
+            f"{_JOIN}; on its own machine leave --broker out",
         )
     return SecureConnection(channel, known.token)
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import socket
 
 import grass
 from grass.api.app import application
@@ -109,8 +110,10 @@ class _Entrance:
 
 def _advertised(hosting: Hosting, port: int) -> Address:
     """Name the broker as others may reach it."""
-    told = hosting.advertise or hosting.machine
-    return read_address(told) if ":" in told else Address(told, port)
+    if hosting.advertise:
+        return read_address(hosting.advertise, port)
+    # Not the worker's name: that leads nowhere.
+    return Address(socket.gethostname(), port)
 
 
 async def _invitation(broker: Broker, entrance: _Entrance) -> str:

@@ -26,7 +26,7 @@ PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
 
 
 def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
-    """Refuse a key that cannot be used, or an address that cannot be listened on.
+    """Refuse a key that cannot be used, or an address that cannot be one.
 
     `held` is where the daemon listens that is to be replaced: its port gets free.
     """
@@ -59,8 +59,7 @@ def called(hosting: Hosting) -> Hosting:
     if bind is None or hosting.advertise or not is_loopback(bind.host):
         return hosting
     log.warning("%s", only_here(bind))
-    # A number with colons would need the port, which may not be chosen yet.
-    return hosting._replace(advertise="localhost" if ":" in bind.host else bind.host)
+    return hosting._replace(advertise=bind.host)
 
 
 def only_here(address: Address) -> str:

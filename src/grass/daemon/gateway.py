@@ -21,6 +21,7 @@ from grass.api.auth import identify
 from grass.api.bodies import json_bytes
 from grass.client.client import Client
 from grass.client.connection import Broken
+from grass.client.credentials import Credentials
 from grass.config import Home
 from grass.daemon.hosting import Employer
 from grass.daemon.life import Life
@@ -151,8 +152,15 @@ async def _elsewhere(request: Request) -> object:
     gateway: Gateway = request.app.state.context
     raise Refused(
         f"this daemon works for the broker at {gateway.broker} and has no queue itself",
-        f"ask there: --broker {gateway.broker}",
+        _way_out(gateway),
     )
+
+
+def _way_out(gateway: Gateway) -> str:
+    """Say where to ask instead; a broker that was left does not answer."""
+    if Credentials.load(gateway.home).by_pin(gateway.works_for.known.pin) is None:
+        return "this machine has left it: `grass restart` gives it a queue of its own"
+    return f"ask there: --broker {gateway.broker}"
 
 
 async def _overview(request: Request) -> object:
@@ -188,7 +196,7 @@ async def _config(request: Request) -> object:
 async def _stop(request: Request) -> object:
     gateway: Gateway = request.app.state.context
     wish = await _document(request)
-    if isinstance(wish, dict) and wish.get("jobs"):
+    if isinstance(wish, dict) and wish.get("jobs") and gateway.agent.running:
         raise Refused(
             "this daemon has no queue: it cannot cancel jobs of the broker",
             "`grass cancel` them there, then `grass stop`",

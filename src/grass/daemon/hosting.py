@@ -15,7 +15,7 @@ from grass.client.credentials import Credentials, Known
 from grass.config import Home
 from grass.daemon.private import replace_private
 from grass.errors import NoBroker, UsageError
-from grass.model.addresses import Address
+from grass.model.addresses import Address, read_address
 from grass.model.rights import ROLES, Right
 
 DEFAULT_LEASE_S = 60.0
@@ -67,6 +67,8 @@ def checked(hosting: Hosting) -> Hosting:
         raise UsageError("with neither broker nor worker there is nothing to host")
     if hosting.bind is None and (hosting.cert or hosting.advertise):
         raise UsageError("--cert and --advertise go with --bind HOST:PORT")
+    if hosting.advertise:
+        read_address(hosting.advertise)
     if hosting.cert_pass_file is not None and hosting.cert is None:
         raise UsageError(
             "--cert-pass-file is for the certificate of --cert, which is not given",

@@ -6,8 +6,10 @@ import gc
 import logging
 import os
 import signal
+import stat
 import sys
 import time
+from typing import TextIO
 
 from grass.config import Home
 
@@ -64,9 +66,17 @@ class Life:
 
         A service manager tells so by the journal that it connects its services to.
         """
-        return self.foreground and "JOURNAL_STREAM" not in os.environ
+        is_service = "JOURNAL_STREAM" in os.environ
+        return self.foreground and not is_service and _goes_to_somebody(sys.stdout)
 
     def invite(self, line: str) -> None:
         """Print the line that others join with, to whoever runs this daemon."""
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+
+def _goes_to_somebody(stream: TextIO | None) -> bool:
+    """Tell a terminal or a pipe from a file, which keeps what is written to it."""
+    if stream is None:
+        return False
+    return stream.isatty() or stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)

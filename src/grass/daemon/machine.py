@@ -8,7 +8,7 @@ from secrets import token_hex
 
 from grass.config import Home
 from grass.daemon.hosting import Hosting
-from grass.daemon.private import replace_private
+from grass.daemon.private import create_private
 from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
@@ -37,7 +37,7 @@ def worker(
         around,
         labels=hosting.labels,
         lease_s=hosting.lease_s,
-        instance=instance_of(home.keeper),
+        instance=home_instance(home),
     )
     return Worker(core, link, home.keeper, home.output)
 
@@ -53,6 +53,11 @@ def home_folder() -> str:
     return home if os.path.isdir(home) else "/"
 
 
+def home_instance(home: Home) -> str:
+    """Return what tells this home from copies of it, which have its worker's id."""
+    return instance_of(home.keeper)
+
+
 def worker_id(home: Home) -> str:
     """Return this home's own random id, made at the first start."""
     path = Path(home.worker_id)
@@ -60,6 +65,7 @@ def worker_id(home: Home) -> str:
         known = path.read_text().strip()
         if known:
             return known
+    # Of several who find none at the same time, the first decides for all.
     made = token_hex(8)
-    replace_private(home.worker_id, made + "\n")
-    return made
+    create_private(home.worker_id, made + "\n")
+    return path.read_text().strip()

@@ -11,11 +11,13 @@ import logging
 import os
 
 from grass.api.server import ApiServer, listen
+from grass.client.credentials import Credentials, Known
 from grass.config import Home
 from grass.daemon.gateway import NOTHING_YET, Gateway, application
 from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
+from grass.errors import GrassError
 from grass.link.dial import HEARTBEAT_S, Dialer
 from grass.settings import Settings
 
@@ -33,7 +35,7 @@ async def host_worker(
     dialer = Dialer(
         works_for.addresses,
         known.pin,
-        known.token,
+        lambda: _token(home, known),
         identity,
         on_state=news.tell,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
@@ -63,6 +65,13 @@ async def host_worker(
         for part in parts:
             part.cancel()
     log.info("stopped")
+
+
+def _token(home: Home, known: Known) -> str:
+    """Give the token that the broker knows: who joins again gets another one."""
+    with contextlib.suppress(GrassError):
+        known = Credentials.load(home).by_pin(known.pin) or known
+    return known.token
 
 
 def _heartbeat_s(lease_s: float | None) -> float:

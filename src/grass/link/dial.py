@@ -55,20 +55,21 @@ class Dialer:
         self,
         addresses: Sequence[Address],
         pin: str,
-        token: str,
+        token: Callable[[], str],
         worker: str,
         on_state: Callable[[str], None] = lambda _: None,
         heartbeat_s: float | None = None,
     ) -> None:
         """Know the broker; `run` dials, once somebody listens.
 
+        `token` gives that of now: it is another one after the machine joined again.
         `on_state` is told in one line how it stands, whenever that changes.
         """
         self._heartbeat_s = heartbeat_s or HEARTBEAT_S
         if not addresses:
             raise NoBroker("no address of the broker is known", _NEXT_STEP)
         self._addresses = tuple(addresses)
-        self._credential = Credential(pin, token, worker)
+        self._pin, self._token, self._worker = pin, token, worker
         self._on_state = on_state
         self._state = ""
         self._arrived: Callable[[list[ToWorker]], None] | None = None
@@ -146,7 +147,7 @@ class Dialer:
             places.sort(key=lambda place: place != self._last_good)
             for place in places:
                 try:
-                    websocket = await open_websocket(place, self._credential)
+                    websocket = await open_websocket(place, self._credential())
                 except GrassError as error:
                     problems.append(error)
                 else:
@@ -154,6 +155,9 @@ class Dialer:
                     return place, websocket
         problems.sort(key=lambda error: isinstance(error, NoBroker))
         raise problems[0]
+
+    def _credential(self) -> Credential:
+        return Credential(self._pin, self._token(), self._worker)
 
     def _is_new(self, address: Address) -> bool:
         """Tell whether an address is not the one that worked last; that goes first."""

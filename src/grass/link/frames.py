@@ -19,9 +19,11 @@ from grass.link.messages import Message, ToBroker, ToWorker
 
 LARGEST_FRAME = 16 * 1024 * 1024
 """No frame is larger; a side that gets a larger one ends the link."""
+MOST_MESSAGES = 16 * 1024
+"""No frame holds more; those of usual size hold a tenth of it."""
 ESCAPED = 1
 """The extension that holds a message as JSON."""
-_HEADER = 5
+_HEADER = 3
 """The most bytes that an array's header takes."""
 
 T = TypeVar("T")
@@ -51,6 +53,9 @@ class Decoder(Generic[T]):
         """Give the messages of a frame that this version knows."""
         if len(frame) > LARGEST_FRAME:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too large")
+        # Looked at before anything is made of it: small messages cost much together.
+        if (count := _count(frame)) > MOST_MESSAGES:
+            raise ProtocolError(f"a frame of {count} messages is too large")
         try:
             return self._read(frame)
         except (ValueError, RecursionError) as error:
@@ -111,13 +116,13 @@ def pack(message: Message) -> bytes:
 def join(packed: Iterable[bytes], most: int = LARGEST_FRAME) -> list[bytes]:
     """Make frames of packed messages, in order.
 
-    None is larger than `most`, unless a message alone is.
+    None is larger than `most`, unless a message alone is, or holds too many messages.
     """
     frames: list[bytes] = []
     batch: list[bytes] = []
     room = most - _HEADER
     for one in packed:
-        if batch and len(one) > room:
+        if batch and (len(one) > room or len(batch) == MOST_MESSAGES):
             frames.append(_frame(batch))
             batch, room = [], most - _HEADER
         batch.append(one)
@@ -134,6 +139,14 @@ def _frame(batch: list[bytes]) -> bytes:
 def _array_header(count: int) -> bytes:
     if count < 16:
         return bytes((0x90 | count,))
-    if count < 1 << 16:
-        return b"\xdc" + count.to_bytes(2, "big")
-    return b"\xdd" + count.to_bytes(4, "big")
+    return b"\xdc" + count.to_bytes(2, "big")
+
+
+def _count(frame: bytes) -> int:
+    """Read how many messages a frame holds; what is no array is refused later."""
+    first = frame[:1]
+    if first == b"\xdc":
+        return int.from_bytes(frame[1:3], "big")
+    if first == b"\xdd":
+        return int.from_bytes(frame[1:5], "big")
+    return 0

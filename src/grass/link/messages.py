@@ -7,6 +7,10 @@ versions understand each other; `VERSION` counts changes that this does not cove
 
 An exit is reported again after every `Hello` until the broker has committed it and says
 `Forget`. A `Start` may be sent twice; the attempt's identity makes the second harmless.
+
+A broker whose database came back from a backup gives out numbers that were used. So a
+start tells when it was placed, and so does all that is said of the attempt: another
+time is another attempt, and 0, which older workers say, is believed.
 """
 
 import msgspec
@@ -40,6 +44,7 @@ class Report(Message, tag="report"):
     stopping: bool = False
     stderr_offset: int = 0
     suspended: bool = False
+    placed_at: int = 0
 
 
 class Exited(Message, tag="exited"):
@@ -57,6 +62,7 @@ class Exited(Message, tag="exited"):
     output: str | None = None
     """Where it may have written, said only if its start was never reported."""
     stderr: str | None = None
+    placed_at: int = 0
 
 
 class Started(Message, tag="started"):
@@ -69,6 +75,7 @@ class Started(Message, tag="started"):
     output_offset: int = 0
     stderr: str | None = None
     stderr_offset: int = 0
+    placed_at: int = 0
 
 
 class Hello(Message, tag="hello"):
@@ -165,7 +172,7 @@ class Start(Message, tag="start"):
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""
     placed_at: int = 0
-    """Tells it from an earlier one of its number, which was given back."""
+    """Tells it from another one of its number, given back or of a lost database."""
 
 
 class Stop(Message, tag="stop"):
@@ -198,7 +205,10 @@ class Recall(Message, tag="recall"):
 
 
 class Forget(Message, tag="forget"):
-    """These exits are committed; the worker need not report them again."""
+    """These exits are committed; the worker need not report them again.
+
+    A broker says so of its own cluster's attempts only, and is not heard otherwise.
+    """
 
     attempts: list[str]
 

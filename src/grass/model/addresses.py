@@ -54,28 +54,26 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
 
 
-def read_address(text: str) -> Address:
+def read_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
     """Read `HOST`, `HOST:PORT`, `[V6]:PORT` or a bare IPv6 number."""
     text = text.strip()
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or not _IPV6.fullmatch(host) or rest[:1] not in ("", ":"):
             raise UsageError(f"{text!r} is not an address", _HINT)
-        return Address(host, _port(text, rest[1:] if rest else None))
+        return Address(host, _port(text, rest[1:]) if rest else default_port)
     if text.count(":") > 1:
         if not _IPV6.fullmatch(text):
             raise UsageError(f"{text!r} is not an address", _HINT)
-        return Address(text, DEFAULT_PORT)
+        return Address(text, default_port)
     host, colon, port = text.partition(":")
     # A lone number would be taken for a host, and is meant for a port.
     if not _NAME.fullmatch(host) or host.isdigit():
         raise UsageError(f"{text!r} is not an address", _HINT)
-    return Address(host, _port(text, port if colon else None))
+    return Address(host, _port(text, port) if colon else default_port)
 
 
-def _port(text: str, port: str | None) -> int:
-    if port is None:
-        return DEFAULT_PORT
+def _port(text: str, port: str) -> int:
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise UsageError(f"{text!r} has no port that is a number", _HINT)
     if int(port) > HIGHEST_PORT:

@@ -90,6 +90,20 @@ def check_token_name(name: str) -> str:
     return name
 
 
+def is_start_name(name: str) -> bool:
+    """Tell a start's code by its name; it has a number while a used one is there."""
+    first, _, number = name.partition("-")
+    return first == START_CODE and (not number or number.isdecimal())
+
+
+def no_start_name(name: str) -> UsageError:
+    """Refuse to give a code of somebody's own the name of a start's."""
+    return UsageError(
+        f"`{name}` is what the code of a start is called; the next start replaces it",
+        "choose another name for this one",
+    )
+
+
 def numbered(wanted: str) -> Iterator[str]:
     """Give a name and those like it: `laptop`, `laptop-2`, `laptop-3`."""
     yield wanted

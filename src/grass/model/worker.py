@@ -74,6 +74,16 @@ def check_worker_id(text: str) -> str:
     return text
 
 
+def check_worker_name(text: str) -> str:
+    """Refuse a name for a worker that nobody could type, or that is another thing."""
+    if not _LABEL.match(text) or len(text) > LONGEST_LABEL or is_worker_id(text):
+        raise UsageError(
+            f"`{text}` cannot be the name of a worker",
+            f"use letters, digits, `_`, `.` and `-`, at most {LONGEST_LABEL} of them",
+        )
+    return text
+
+
 def capacity_of(found: Found) -> Capacity:
     """Give found units as plain amounts."""
     return {

@@ -250,7 +250,7 @@ class Scheduler:
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
-        return never_fits(known, queue, request, labels)
+        return never_fits(known, queue, request, labels, pinned=worker is not None)
 
     def explain(self, job: int, now: float) -> Explanation:
         """Say what a waiting job waits for."""

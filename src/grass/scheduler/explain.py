@@ -229,7 +229,8 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     serving = dispatch.fleet.serving(shape.queue)
     if key.worker is not None:
         serving = [each for each in serving if each.name == key.worker]
-    return never_fits(serving, key.queue, key.request, key.labels)
+    pinned = key.worker is not None
+    return never_fits(serving, key.queue, key.request, key.labels, pinned=pinned)
 
 
 def _away(dispatch: Dispatch, shape: Shape) -> tuple[str, ...]:
@@ -245,7 +246,12 @@ def _away(dispatch: Dispatch, shape: Shape) -> tuple[str, ...]:
 
 
 def never_fits(
-    serving: list[Worker], queue: str, request: Request, labels: frozenset[str]
+    serving: list[Worker],
+    queue: str,
+    request: Request,
+    labels: frozenset[str],
+    *,
+    pinned: bool = False,
 ) -> str | None:
     """Say with numbers why none of these workers could meet a request when empty."""
     if not serving:
@@ -253,7 +259,8 @@ def never_fits(
     labelled = [worker for worker in serving if labels <= worker.labels]
     if not labelled:
         wanted = ", ".join(f"`{label}`" for label in sorted(labels))
-        return f"no worker of queue `{queue}` has {wanted}"
+        nobody = "the worker that it is pinned to does not have"
+        return f"{nobody if pinned else f'no worker of queue `{queue}` has'} {wanted}"
     if any(fits_when_empty(worker, queue, request) for worker in labelled):
         return None
     for kind, asked in request:

@@ -122,6 +122,8 @@ class Worker:
 
     def _flush(self) -> None:
         effects = self._core.take()
+        for text in effects.complaints:
+            log.warning("%s", text)
         if effects.to_keeper:
             crash_point("worker.before-" + effects.to_keeper[0]["v"])
         if self._keeper is not None:

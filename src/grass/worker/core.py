@@ -27,13 +27,22 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.worker import Found
-from grass.worker.books import Books
+from grass.worker.books import MOST_KEPT, Books
 from grass.worker.effects import Effects, Verb
 from grass.worker.greeting import Greeting, Identity
 from grass.worker.held import Held, asked_again, stop_verb
 from grass.worker.lease import Lease
-from grass.worker.lines import exited_of, held_of, refusal_of, started_of
+from grass.worker.lines import (
+    exited_of,
+    held_of,
+    placed_at,
+    refusal_of,
+    started_of,
+)
 from grass.worker.prepare import Surroundings, start_verb
+
+NAME_IS_TAKEN = "another attempt of this number is still there"
+"""The reason of a `Returned` by which the broker learns of one it did not place."""
 
 
 class WorkerCore:
@@ -103,6 +112,9 @@ class WorkerCore:
                 pass
 
     def _answered(self, message: Welcome | Heard) -> None:
+        if isinstance(message, Welcome):
+            self._books.cluster = message.cluster
+            self._drop_oldest()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
         if self._greeting.outdated:
@@ -136,7 +148,14 @@ class WorkerCore:
                 pass
 
     def _start(self, message: Start) -> None:
-        if message.attempt in self._attempts:
+        known = self._attempts.get(message.attempt)
+        if known is not None:
+            if not known.was_placed(message.placed_at):
+                self._return(message.attempt, NAME_IS_TAKEN, message.placed_at)
+            return
+        if self._books.was_given_back(message.attempt, message.placed_at):
+            # Sent once more after a hello that the broker read before the answer.
+            self._return(message.attempt, RECALLED, message.placed_at)
             return
         leader = self._attempts.get(message.after or "")
         if leader is not None and leader.exited is None:
@@ -186,34 +205,61 @@ class WorkerCore:
             self._effects.to_keeper.append({"v": verb, "id": attempt})
 
     def _forget(self, attempts: list[str]) -> None:
-        for attempt in attempts:
+        # A broker may only forget what is its own: nobody else heard of the others.
+        own = [attempt for attempt in attempts if not self._books.is_foreign(attempt)]
+        for attempt in own:
             self._attempts.pop(attempt, None)
-        self._effects.to_keeper.append({"v": "forget", "ids": attempts})
+        self._effects.to_keeper.append({"v": "forget", "ids": own})
+
+    def _drop_oldest(self) -> None:
+        dropped = self._books.drop_oldest()
+        if dropped:
+            self._effects.to_keeper.append({"v": "forget", "ids": dropped})
+            what = f"{len(dropped)} exits of other brokers' attempts are forgotten"
+            why = f"more than {MOST_KEPT} were kept; the oldest was {dropped[0]}"
+            self._effects.complaints.append(f"{what}: {why}")
 
     def _recall(self, message: Recall) -> None:
-        placed_at = chain(message.placed_at, repeat(0))
-        for attempt, at in zip(message.attempts, placed_at, strict=False):
+        times, asked = chain(message.placed_at, repeat(0)), []
+        for attempt, at in zip(message.attempts, times, strict=False):
             held = self._attempts.get(attempt)
-            if held is None:
-                # A start that was sent before this was read before this: none came.
-                self._return(attempt, RECALLED, at)
-            else:
+            if held is not None and held.was_placed(at):
                 held.recalled = True
-        self._effects.to_keeper.append({"v": "recall", "ids": message.attempts})
+                asked.append(attempt)
+            else:
+                # A start that was sent before this was read before this: none came,
+                # or another attempt has its name and it was refused.
+                self._return(attempt, RECALLED, at)
+        self._effects.to_keeper.append({"v": "recall", "ids": asked})
 
     def _return(self, attempt: str, reason: str, placed_at: int) -> None:
+        self._books.give_back(attempt, placed_at)
         self._effects.to_broker.append(Returned(attempt, reason, placed_at))
 
     def _keeper_hello(self, listed: list[Verb]) -> None:
         """Bring the worker's books in line with what the keeper really has."""
         self._keeper_ready = True
-        known = {line["id"]: line for line in listed}
+        known = {line["id"] for line in listed if not self._is_forgotten(line)}
         for line in listed:
-            self._listed(line)
+            if line["id"] in known:
+                self._listed(line)
         for attempt, held in list(self._attempts.items()):
             if attempt not in known and held.exited is None:
                 self._missing(attempt, held)
         self._say_hello()
+
+    def _is_forgotten(self, line: Verb) -> bool:
+        """Tell whether an exit was forgotten when there was no keeper to hear of it.
+
+        Otherwise nothing else could have been started under its name since.
+        """
+        held = self._attempts.get(line["id"])
+        if line["state"] != "exited" or held is None:
+            return False
+        if held.was_placed(placed_at(line)):
+            return False
+        self._effects.to_keeper.append({"v": "forget", "ids": [line["id"]]})
+        return True
 
     def _listed(self, line: Verb) -> None:
         attempt = line["id"]
@@ -261,6 +307,8 @@ class WorkerCore:
         if held is None or held.exited is not None:
             return
         self._effects.to_broker.append(self._note_exit(held, line))
+        if self._books.is_foreign(line["id"]):
+            self._drop_oldest()
 
     def _error(self, line: Verb) -> None:
         """Take a start for over that the keeper will not make."""

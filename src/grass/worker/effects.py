@@ -17,3 +17,5 @@ class Effects(msgspec.Struct):
     watch: dict[str, tuple[int, int]] = {}
     """Processes to hold on to besides the keeper: attempt to pid and start ticks."""
     unwatch: list[str] = []
+    complaints: list[str] = []
+    """What is to stand in the log."""

@@ -23,8 +23,12 @@ class Held(msgspec.Struct):
     suspended: bool = False
     recalled: bool = False
     placed_at: int = 0
-    """As its start said, for the answer should it be given back."""
+    """As its start said; all that is told of it repeats it."""
     exited: Exited | None = None
+
+    def was_placed(self, at: int) -> bool:
+        """Tell whether this is the attempt placed then, or that cannot be known."""
+        return at == self.placed_at or 0 in (at, self.placed_at)
 
 
 def asked_again(attempt: str, held: Held, start: Verb) -> list[Verb]:
@@ -62,6 +66,7 @@ def report_of(attempt: str, held: Held) -> Report:
             running=False,
             stopping=held.stopping,
             suspended=held.suspended,
+            placed_at=held.placed_at,
         )
     return Report(
         attempt=attempt,
@@ -75,4 +80,5 @@ def report_of(attempt: str, held: Held) -> Report:
         stderr_offset=started.stderr_offset,
         stopping=held.stopping,
         suspended=held.suspended,
+        placed_at=held.placed_at,
     )

@@ -1,11 +1,14 @@
 """Which home this is: a home may be copied, and its worker's id with it.
 
 The name is random, made with the keeper's folder and kept in it. Beside it stands the
-file's own number on its disk, so that a copy is known as one and gets another name.
+file's own number on its disk, so that a copy is known as one and gets another name. A
+copy of the whole disk is not: there the file has the same number.
 """
 
 import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from secrets import token_hex
 
@@ -15,13 +18,38 @@ FILE = "instance"
 def instance_of(folder: str) -> str:
     """Return the name of a keeper's folder, made at the first call."""
     path = Path(folder) / FILE
+    # A daemon and a command may ask at the same time, and must agree.
+    with _locked(folder):
+        return _known(path) or _made(path)
+
+
+def _known(path: Path) -> str | None:
     with contextlib.suppress(FileNotFoundError, ValueError):
         known, number = path.read_text().split()
         if int(number) == path.stat().st_ino:
             return known
+    return None
+
+
+def _made(path: Path) -> str:
     made = token_hex(8)
     draft = path.with_suffix(".new")
-    with draft.open("w") as file:
-        file.write(f"{made} {os.fstat(file.fileno()).st_ino}\n")
+    with contextlib.suppress(FileNotFoundError):
+        draft.unlink()
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(file, f"{made} {os.fstat(file).st_ino}\n".encode())
+    finally:
+        os.close(file)
     draft.rename(path)
     return made
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

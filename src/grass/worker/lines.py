@@ -45,7 +45,12 @@ def held_of(line: Line) -> Held:
     if line["state"] == "waiting":
         # Whom it follows now; the one it was started behind may have left.
         after = line.get("after") or meta.get("after")
-    return Held(meta["allocation"], after, placed_at=meta.get("placed_at") or 0)
+    return Held(meta["allocation"], after, placed_at=placed_at(line))
+
+
+def placed_at(line: Line) -> int:
+    """Tell when the attempt was placed that the keeper lists; 0: unknown."""
+    return line["meta"].get("placed_at") or 0
 
 
 def started_of(held: Held, line: Line) -> Started:
@@ -59,6 +64,7 @@ def started_of(held: Held, line: Line) -> Started:
         line.get("offset") or 0,
         meta.get("stderr"),
         line.get("stderr_offset") or 0,
+        held.placed_at,
     )
 
 
@@ -79,6 +85,7 @@ def exited_of(held: Held, line: Line) -> Exited:
         _cpu_s(usage),
         meta.get("output"),
         meta.get("stderr"),
+        held.placed_at,
     )
 
 

@@ -1,0 +1,254 @@
+"""Workers that say too much, or hear nothing, harm none but themselves."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import uvloop
+from tests.api.doorway import HOST, Doorway, at_the_door
+from tests.api.test_linking import (
+    REMOTE,
+    closed,
+    hears,
+    hello,
+    linked,
+    machine_token,
+    say,
+)
+from tests.support.building import BOOT, units
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from grass.api import linking
+from grass.broker import service
+from grass.link.frames import MOST_MESSAGES, decoder_to_worker, encode
+from grass.link.messages import (
+    Exited,
+    Heard,
+    Heartbeat,
+    Hello,
+    Report,
+    Start,
+    Welcome,
+)
+from grass.link.remote import REFUSED
+from grass.tls.client import client_context
+
+PATIENCE_S = 60
+FLOOD = 150_000
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Both event loops: the tests' and the daemon's."""
+    chosen: Callable[..., None] = request.param
+    return chosen
+
+
+async def rows(door: Doorway, kind: str) -> int:
+    """Count the rows of a kind that the journal has of the worker."""
+    page = (await door.api.get(f"/events?kind={kind}&limit=1000")).document
+    return sum(one["data"].get("worker") == REMOTE for one in page["events"])
+
+
+async def slowest_enqueue_s(door: Doorway, done: asyncio.Future[None]) -> float:
+    """Enqueue one job after the other until something is done; all are taken."""
+    slowest_s = 0.0
+    while not done.done():
+        began = time.monotonic()
+        reply = await door.api.post("/jobs", {"jobs": [{"command": "x"}]})
+        assert reply.status == 200, reply.document
+        slowest_s = max(slowest_s, time.monotonic() - began)
+    return slowest_s
+
+
+def test_a_frame_of_too_many_hellos_ends_the_link_and_nothing_else(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            frame = msgspec.msgpack.encode([hello()] * FLOOD)
+            with contextlib.suppress(ConnectionClosed):
+                await channel.send(frame)
+            ended = asyncio.ensure_future(closed(channel))
+            assert await slowest_enqueue_s(door, _done(ended)) < 2
+            assert ended.result()[0] == REFUSED
+        assert await rows(door, "worker-connected") == 1
+
+    at_the_door(tmp_path, story, run, PATIENCE_S)
+
+
+def test_of_many_hellos_one_is_taken_in_and_noted_once(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        many = [hello() for _ in range(MOST_MESSAGES)]
+        for number, one in enumerate(many):
+            one.at = float(number)
+        async with linked(door, await machine_token(door)) as channel:
+            said = asyncio.ensure_future(_say_often(channel, encode(many), 5))
+            assert await slowest_enqueue_s(door, said) < 2
+            while await hears(channel, Welcome) != Welcome(
+                door.api.broker.state.cluster, at=many[-1].at
+            ):
+                pass
+        assert await rows(door, "worker-connected") == 1
+
+    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+
+
+def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(5):
+                channel = await stack.enter_async_context(linked(door, token))
+                await say(channel, hello())
+                await hears(channel, Welcome)
+            assert await rows(door, "worker-connected") == 1
+        while door.api.broker.state.workers[REMOTE].connected:
+            await door.api.broker.next_commit()
+        async with linked(door, token) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+        assert await rows(door, "worker-connected") == 2
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    async def story(door: Doorway) -> None:
+        nonsense = encode([Exited("nonsense", 5)] * MOST_MESSAGES)
+        broker = door.api.broker
+        most = 0
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello())
+            await hears(channel, Welcome)
+            said = asyncio.ensure_future(_say_often(channel, nonsense, 10))
+            enqueued = asyncio.ensure_future(slowest_enqueue_s(door, said))
+            while not enqueued.done():
+                most = max(most, broker._rounds.said_by(REMOTE))
+                await asyncio.sleep(0)
+            assert enqueued.result() < 5
+        assert service.MOST_UNHEARD < most <= service.MOST_UNHEARD + MOST_MESSAGES
+
+    at_the_door(tmp_path, story, run, PATIENCE_S)
+
+
+def test_a_worker_with_many_attempts_is_taken_in_soon(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        await door.api.post("/pause", {})
+        async with linked(door, await machine_token(door)) as channel:
+            began = time.monotonic()
+            await say(channel, _much(10_000, "f" * 16))
+            await hears(channel, Welcome)
+            assert time.monotonic() - began < 5
+
+    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+
+
+def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        number = 1000
+        wide = Hello(REMOTE, "lab", BOOT, units(f"{{gpu:{number}}}"), [], [])
+        jobs = [{"command": "x", "require": "{gpu:1}"}] * number
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, wide)
+            await hears(channel, Welcome)
+            await door.api.post("/jobs", {"jobs": jobs})
+            names = await _started(channel, number)
+            began = time.monotonic()
+            await say(channel, *(Exited(name, 5, 0) for name in names))
+            await door.api.broker.ended(range(1, number + 1))
+            assert time.monotonic() - began < 2
+
+    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+
+
+def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
+    tmp_path: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(linking, "CLOSE_S", 0.2)
+
+    async def story(door: Doorway) -> None:
+        token = await machine_token(door)
+        much = _much(60_000, door.api.broker.state.cluster)
+        before = set(door.connections)
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(3):
+                channel = await stack.enter_async_context(_deaf(door, token))
+                await say(channel, much)
+                await door.api.broker.next_commit()
+            async with linked(door, token) as channel:
+                await say(channel, hello())
+                await hears(channel, Welcome)
+                async with asyncio.timeout(10):
+                    while len(set(door.connections) - before) > 1:
+                        await say(channel, Heartbeat(1.0))
+                        await hears(channel, Heard)
+            assert not door.guests.strangers
+
+    at_the_door(tmp_path, story, run, PATIENCE_S)
+
+
+def _done(task: asyncio.Future[tuple[int, str]]) -> asyncio.Future[None]:
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task.add_done_callback(lambda _: done.set_result(None))
+    return done
+
+
+async def _say_often(
+    channel: ClientConnection, frames: list[bytes], often: int
+) -> None:
+    for _ in range(often):
+        for frame in frames:
+            await channel.send(frame)
+
+
+def _much(number: int, cluster: str) -> Hello:
+    """Say hello with attempts that the broker does not know."""
+    names: Iterator[str] = (f"{cluster}.{1000 + job}.1" for job in range(number))
+    reports = [Report(name, {"gpu": {"0": 1}}, running=True) for name in names]
+    return Hello(REMOTE, "lab", BOOT, units("{gpu:1}"), reports, [])
+
+
+async def _started(channel: ClientConnection, number: int) -> list[str]:
+    names: list[str] = []
+    while len(names) < number:
+        frame = await channel.recv()
+        assert isinstance(frame, bytes)
+        said = decoder_to_worker.decode(frame)
+        names += [one.attempt for one in said if isinstance(one, Start)]
+    return names
+
+
+@contextlib.asynccontextmanager
+async def _deaf(door: Doorway, token: str) -> AsyncIterator[ClientConnection]:
+    """Open a link, and read next to nothing from it."""
+    channel = socket.create_connection((HOST, door.port))
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    channel.setblocking(False)
+    shown = {"Authorization": f"Bearer {token}", linking.WORKER_HEADER: REMOTE}
+    tls: ssl.SSLContext = client_context()
+    websocket = await connect(
+        f"wss://{HOST}:{door.port}/api/v1/link",
+        sock=channel,
+        ssl=tls,
+        additional_headers=shown,
+        max_queue=1,
+        compression=None,
+        ping_interval=None,
+        proxy=None,
+    )
+    try:
+        yield websocket
+    finally:
+        websocket.transport.abort()

@@ -1,0 +1,76 @@
+"""The broker's inbox: callers and workers wait in one line, and are counted apart."""
+
+import pytest
+from tests.support.building import BOOT, units
+
+from grass.broker import inbox as module
+from grass.broker.calls import Call, FromWorker, Tick
+from grass.broker.inbox import Inbox
+from grass.errors import Busy
+from grass.link.messages import Exited, Hello
+
+
+def said_hello(worker: str = "farm") -> FromWorker:
+    return FromWorker(worker, Hello(worker, worker, BOOT, units("{cpu:1}"), [], []))
+
+
+def said_end(worker: str = "farm") -> FromWorker:
+    return FromWorker(worker, Exited("a", 5, 0))
+
+
+def drained(inbox: Inbox) -> list[Call]:
+    taken = []
+    while inbox:
+        first = inbox.first()
+        assert inbox.take()[0] is first
+        taken.append(first)
+    return taken
+
+
+def test_what_came_first_is_taken_first() -> None:
+    inbox = Inbox()
+    calls: list[Call] = [said_hello(), said_end(), Tick(), said_end("lab")]
+    for call in calls:
+        inbox.put(call, None)
+    assert list(inbox) == calls
+    assert drained(inbox) == calls
+    assert not inbox
+
+
+def test_of_the_hellos_of_a_worker_the_last_counts() -> None:
+    inbox = Inbox()
+    other, ended, last = said_hello("lab"), said_end(), said_hello()
+    for call in (said_hello(), said_hello(), other, ended, said_hello(), last):
+        inbox.put(call, None)
+    assert drained(inbox) == [other, ended, last]
+    assert inbox.said_by("farm") == inbox.said_by("lab") == 0
+    inbox.put(again := said_hello(), None)
+    assert drained(inbox) == [again]
+
+
+def test_the_words_of_workers_are_counted_and_take_no_room_from_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING_CALLS", 2)
+    inbox = Inbox()
+    for _ in range(9):
+        inbox.put(said_end(), None)
+    assert (inbox.said_by("farm"), inbox.said_by("lab")) == (9, 0)
+    inbox.put(Tick(), "first")
+    inbox.put(Tick(), "second")
+    with pytest.raises(Busy):
+        inbox.put(Tick(), "third")
+    inbox.put(said_end(), None)
+    for _ in range(10):
+        inbox.take()
+    inbox.put(Tick(), "third")
+    assert inbox.said_by("farm") == 1
+
+
+def test_calls_that_are_given_up_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING_CALLS", 1)
+    inbox, lost = Inbox(), Tick()
+    inbox.put(lost, "reply")
+    assert inbox.give_up({id(lost)}) == ["reply"]
+    inbox.put(Tick(), "another")
+    assert len(drained(inbox)) == 1

@@ -1,0 +1,147 @@
+"""A database that came back from a backup: workers know more than it does."""
+
+import pytest
+from tests.support.brokerage import Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker import settle
+from grass.broker.calls import FromWorker
+from grass.link.messages import (
+    RECALLED,
+    Exited,
+    Forget,
+    Hello,
+    Recall,
+    Report,
+    Returned,
+    Start,
+    Started,
+    Stop,
+)
+from grass.model.amounts import WHOLE
+from grass.model.job import Attempt
+from grass.model.lifecycle import AttemptState, JobState
+
+EARLIER = 5
+"""When the attempt was placed that this database knows nothing of."""
+CORE = {"cpu": {"0": WHOLE}}
+
+
+@pytest.fixture
+def job(broker: Brokerage) -> int:
+    return broker.enqueue()
+
+
+def placed(broker: Brokerage, job: int) -> Attempt:
+    return broker.state.attempts[job]
+
+
+def namesake(broker: Brokerage, job: int, number: int = 1) -> Report:
+    """Give what a worker says of an attempt of before."""
+    name = broker.name(job, number)
+    return Report(name, CORE, running=True, pid=9, started_at=6, placed_at=EARLIER)
+
+
+def test_the_exit_of_a_namesake_is_not_the_jobs_end(
+    broker: Brokerage, job: int
+) -> None:
+    name = broker.name(job)
+    broker.hear(Exited(name, broker.now_us, 1, placed_at=EARLIER))
+    assert broker.job_state(job) is JobState.RUNNING
+    assert broker.said(Forget) == [Forget([name])]
+    at = placed(broker, job).started_at
+    broker.hear(Exited(name, broker.now_us, 0, placed_at=at))
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def test_the_start_of_a_namesake_is_not_the_jobs_start(
+    broker: Brokerage, job: int
+) -> None:
+    name = broker.name(job)
+    broker.hear(Started(name, 9, broker.now_us, placed_at=EARLIER))
+    assert placed(broker, job).state is AttemptState.STARTING
+    at = placed(broker, job).started_at
+    broker.hear(Started(name, 10, broker.now_us, placed_at=at))
+    assert (placed(broker, job).state, placed(broker, job).pid) == (
+        AttemptState.RUNNING,
+        10,
+    )
+    broker.hear(Exited(name, broker.now_us, 0, placed_at=at))
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def test_a_namesake_that_ended_is_forgotten_and_the_job_asked_back(
+    broker: Brokerage, job: int
+) -> None:
+    name, at = broker.name(job), placed(broker, job).started_at
+    broker.hello(exited=[Exited(name, broker.now_us, 0, placed_at=EARLIER)])
+    assert broker.said(Forget) == [Forget([name])]
+    # A second start could be taken after the first was refused, and run twice.
+    assert not broker.said(Start)
+    assert broker.said(Recall) == [Recall([name], [at])]
+    broker.hear(Returned(name, RECALLED, at))
+    assert broker.started_jobs() == [job]
+    assert placed(broker, job).started_at > at
+
+
+def test_a_namesake_that_runs_is_stopped_and_the_job_gets_another_number(
+    broker: Brokerage, job: int
+) -> None:
+    old, at = namesake(broker, job), placed(broker, job).started_at
+    broker.hello(running=[old])
+    assert [stop.attempt for stop in broker.said(Stop)] == [old.attempt]
+    assert placed(broker, job).state is AttemptState.STARTING
+    broker.hear(Returned(old.attempt, "its name is taken", at))
+    assert broker.job_state(job) is JobState.QUEUED
+    broker.hello(running=[old])
+    assert broker.started_jobs() == [job]
+    assert placed(broker, job).number == 2
+    broker.hear(Exited(old.attempt, broker.now_us, 1, placed_at=EARLIER))
+    assert broker.job_state(job) is JobState.RUNNING
+    broker.exit(job)
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def test_a_namesake_of_a_job_that_waits_does_not_start_it(broker: Brokerage) -> None:
+    job = broker.enqueue(hold=True)
+    broker.hello(running=[namesake(broker, job, 3)])
+    assert broker.job_state(job) is JobState.HELD
+    broker.release(job)
+    assert placed(broker, job).number == 4
+
+
+def test_a_worker_that_does_not_say_when_it_was_placed_is_believed(
+    broker: Brokerage, job: int
+) -> None:
+    broker.hello(running=[broker.report(job)])
+    assert placed(broker, job).state is AttemptState.RUNNING
+    broker.exit(job)
+    assert broker.job_state(job) is JobState.SUCCEEDED
+
+
+def complaints(broker: Brokerage, *running: Report) -> list[str]:
+    """Have the worker say hello, and return what is logged of it."""
+    hello = Hello(WORKER, "desk", BOOT, units("{cpu:2}"), list(running), [])
+    broker.step(FromWorker(WORKER, hello))
+    said = list(broker.state.complaints)
+    broker.flush()
+    return said
+
+
+def test_numbers_go_on_above_what_workers_know(broker: Brokerage) -> None:
+    (line,) = complaints(broker, namesake(broker, 41))
+    assert line.endswith("the numbers of jobs go on above 41")
+    assert complaints(broker, namesake(broker, 41)) == []
+    assert broker.enqueue() == 42
+    broker.restart()
+    broker.hello()
+    assert broker.enqueue() == 43
+
+
+def test_numbers_of_another_database_and_nonsense_count_for_nothing(
+    broker: Brokerage,
+) -> None:
+    foreign = Report(f"{'f' * 16}.41.1", CORE, running=True)
+    far = namesake(broker, settle.MOST_JOBS_BEHIND + 1)
+    assert complaints(broker, foreign, far) == []
+    assert broker.enqueue() == 1
