@@ -17,7 +17,7 @@ from grass.client import autostart
 from grass.client.client import Client
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home
-from grass.daemon.machine import worker_id
+from grass.daemon.machine import home_instance, worker_id
 from grass.model.addresses import read_invitation
 
 _HOST = "127.0.0.1"
@@ -62,7 +62,8 @@ def _join(broker: Client, folder: Path, port: int, name: str, role: str) -> None
     home = Home(str(folder))
     home.make()
     with Client.invited(home, invitation) as stranger:
-        told = stranger.join(invitation.code, name, worker_id(home))
+        identity = worker_id(home), home_instance(home)
+        told = stranger.join(invitation.code, name, *identity)
     known = Known(
         pin=invitation.pin,
         token=told["token"],

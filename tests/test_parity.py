@@ -81,7 +81,7 @@ WAYS = {
     "GET /tokens": Way("tokens", (), "token list"),
     "POST /tokens": Way("new_token", (), "token new", 5),
     "DELETE /tokens/{name}": Way("revoke_token", ("x",), "token revoke x", 4),
-    "POST /join": Way("join", ("code", "name", "worker"), JOIN),
+    "POST /join": Way("join", ("code", "name", "worker", "instance"), JOIN),
 }
 # fmt: on
 
