@@ -99,7 +99,10 @@ class Interrupts:
         if self._count > 1:
             raise Detached
         if self._job is not None and self._client is not None:
-            self._cancel(self._client, self._job)
+            # Not here: what was interrupted may hold the lock under which a daemon is
+            # started, and would never let go of it.
+            wish = (self._client, self._job)
+            threading.Thread(target=self._cancel, args=wish, daemon=True).start()
 
     def _cancel(self, client: Client, job: int) -> None:
         warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
