@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -10,14 +11,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import grass.keeper
-from grass.keeper.launch import connect, start_keeper
+from grass.keeper.launch import connect, reach_keeper, start_keeper
 
-from .conversation import Daemon, alive, short_id, wait_readable
+from .conversation import PATIENCE_S, Daemon, alive, short_id, wait_readable
 
 MAIN = Path(grass.keeper.__file__).with_name("__main__.py")
 
@@ -193,6 +195,21 @@ def test_second_keeper_is_refused_and_names_the_first(daemon: Daemon) -> None:
     assert second.returncode == 75
     assert str(daemon.keeper) in second.stderr
     assert daemon.run("a", "true")["code"] == 0
+
+
+def test_a_keeper_that_is_leaving_is_waited_for(
+    tmp_path: Path, make_daemon: Callable[..., Daemon]
+) -> None:
+    lock, log = tmp_path / "lock", tmp_path / "log"
+    with lock.open("w") as leaving, ThreadPoolExecutor() as aside:
+        fcntl.flock(leaving, fcntl.LOCK_EX)
+        reached = aside.submit(reach_keeper, str(tmp_path))
+        while not (log.exists() and "holds" in log.read_text()):
+            assert not reached.done()
+        leaving.close()
+        channel = reached.result(PATIENCE_S)
+    assert make_daemon().run("a", "true")["code"] == 0
+    channel.close()
 
 
 def test_stale_socket_does_no_harm(

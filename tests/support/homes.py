@@ -21,7 +21,7 @@ from typing import Any
 import grass
 from grass.client.client import Client
 from grass.config import Home
-from grass.keeper.launch import connect, start_keeper
+from grass.keeper.launch import reach_keeper
 from tests.support.fifo import Fifo
 from tests.support.processes import await_end, kill, processes_with
 
@@ -263,8 +263,7 @@ def _holder(lock: Path) -> int | None:
 
 def _end_jobs(directory: str) -> None:
     """Have the keeper, or a successor, kill all jobs; it then leaves by itself."""
-    start_keeper(directory)
-    with connect(directory) as channel:
+    with reach_keeper(directory) as channel:
         channel.settimeout(PATIENCE_S)
         lines = channel.makefile("rb")
         _say(channel, {"v": "hello"})

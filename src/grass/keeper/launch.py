@@ -22,11 +22,28 @@ _BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 
 
+def reach_keeper(directory: str) -> socket.socket:
+    """Connect to the keeper of the directory, starting one where none runs.
+
+    One that leaves takes down its socket first and its lock last, so what was started
+    in between finds itself too early, and has to be started once more.
+    """
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            return connect(directory)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        start_keeper(directory)
+
+
 def start_keeper(directory: str) -> None:
     """Start a keeper on the directory and return once it accepts connections.
 
-    One that is running already is as good. Blocks for some 50 ms. Raises TimeoutError
-    when it is not ready in time, OSError with the log's last line when it gave up.
+    Does nothing where one has the lock already. Blocks for some 50 ms. Raises
+    TimeoutError when it is not ready in time, OSError with the log's last line when it
+    gave up.
     """
     command = [sys.executable, "-I", "-S", _MAIN, directory, "--detach"]
     deadline = time.monotonic() + _START_S
@@ -34,9 +51,7 @@ def start_keeper(directory: str) -> None:
     answer = _run([*scope, *command], directory, deadline) if scope else b""
     if not answer:
         answer = _run(command, directory, deadline)
-    if answer == b"locked\n":
-        connect(directory).close()
-    elif answer != b"ready\n":
+    if answer not in (b"ready\n", b"locked\n"):
         raise OSError(f"the keeper did not start: {_last_line(directory)}")
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
-from grass.keeper.launch import connect, start_keeper
+from grass.keeper.launch import reach_keeper
 
 Verb = dict[str, Any]
 
@@ -60,10 +60,6 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 async def open_keeper(directory: str, link: KeeperLink) -> None:
     """Connect to the keeper of a directory, starting one where none runs."""
     loop = asyncio.get_running_loop()
-    try:
-        channel = await loop.run_in_executor(None, connect, directory)
-    except OSError:
-        await loop.run_in_executor(None, start_keeper, directory)
-        channel = await loop.run_in_executor(None, connect, directory)
+    channel = await loop.run_in_executor(None, reach_keeper, directory)
     channel.setblocking(False)
     await loop.create_unix_connection(lambda: link, sock=channel)
