@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from grass.cli import confirming
-from grass.cli.confirming import UNFINISHED, Verb, choose, report
+from grass.cli.confirming import Verb, choose, report
 from grass.cli.job_options import duration
 from grass.cli.options import Command, Option, Values, read
 from grass.cli.printing import counted, warn
+from grass.cli.states import UNFINISHED
 from grass.client.client import Client
 from grass.client.ids import as_ranges
 from grass.errors import TimedOut, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grass.cli.durations import brief, size_text
 from grass.cli.safe import safe
 from grass.cli.table import render
-from grass.cli.times import age, between, local, utc_now
+from grass.cli.times import age, ago, ahead, between, local, utc_now
 from grass.cli.wording import TINTS, asked, ending, telling, units
 
 TYPE_CHECKING = False
@@ -120,8 +120,7 @@ def _attempt(one: Document, now: datetime) -> list[str]:
 def _moment(text: str | None, now: datetime) -> str:
     if not text:
         return ""
-    past = age(text, now)
-    distance = f"{brief(past)} ago" if past >= 0 else f"in {brief(-past)}"
+    distance = ago(text, now) if age(text, now) >= 0 else ahead(text, now)
     return f"{local(text)} ({distance})"
 
 

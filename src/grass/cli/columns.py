@@ -7,7 +7,8 @@ it. A daemon of another version may leave fields out, so cells ask for them gent
 from __future__ import annotations
 
 from grass.cli.durations import brief, size_text
-from grass.cli.times import age, between, local, utc_now
+from grass.cli.states import ENDED
+from grass.cli.times import age, ago, between, local, utc_now
 from grass.cli.wording import asked, detail, ending, label, state, units
 from grass.errors import UsageError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Cell = Callable[[Document, datetime], str]
     Key = Callable[[Document], Any]
 
-ENDED = ("succeeded", "failed", "cancelled", "lost")
 DEFAULT = ("id", "state", "queue", "name", "worker", "units", "time", "detail")
 
 
@@ -103,7 +103,7 @@ def _find(name: str) -> Column:
 
 def _time(job: Document, now: datetime) -> str:
     if job["state"] in ENDED:
-        return f"{brief(age(job['finished_at'], now))} ago"
+        return ago(job["finished_at"], now)
     return brief(age(job["started_at"] or job["created_at"], now))
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.columns import COLUMNS, ENDED
+from grass.cli.columns import COLUMNS
 from grass.cli.options import Command, one_word, read
+from grass.cli.states import ENDED, UNFINISHED
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ JOBS, QUEUES, WORKERS, FILES, FOLDERS, PROGRAMS = (
     "folders",
     "programs",
 )
-_STATES = ["held", "waiting", "queued", "running", *ENDED]
 _KINDS = {
     "SELECTOR": JOBS,
     "JOB": JOBS,
@@ -91,7 +91,7 @@ def value(option: Option) -> Choices:
     if option.value in _KINDS:
         return Choices([_KINDS[option.value]], [])
     if option.value == "STATE":
-        return Choices([], _STATES)
+        return Choices([], [*UNFINISHED, *ENDED])
     if option.value in ("COLUMN", "COLUMNS"):
         return Choices([], [column.name for column in COLUMNS])
     is_choice = "|" in option.value and option.value == option.value.lower()

@@ -32,10 +32,6 @@ OPTIONS = (
 )
 """What every verb on jobs takes."""
 
-UNSTARTED = ("held", "waiting", "queued")
-ENDED = ("succeeded", "failed", "cancelled", "lost")
-UNFINISHED = (*UNSTARTED, "running")
-
 
 class Verb:
     """A verb on jobs: its words, and the jobs it is for."""

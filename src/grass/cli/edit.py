@@ -6,9 +6,10 @@ Words before `--` are selectors and options; what comes after it is the new comm
 from __future__ import annotations
 
 from grass.cli import confirming, job_options
-from grass.cli.confirming import UNSTARTED, Verb, choose, report
+from grass.cli.confirming import Verb, choose, report
 from grass.cli.job_options import check_paths, settings
 from grass.cli.options import Command, Option, Values, read
+from grass.cli.states import UNSTARTED
 from grass.client.client import Client
 from grass.errors import UsageError
 

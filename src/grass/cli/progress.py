@@ -11,6 +11,7 @@ import os
 import threading
 
 from grass.cli.printing import counted
+from grass.cli.states import UNFINISHED
 from grass.cli.table import cut
 from grass.cli.watching import News
 from grass.client.client import Client
@@ -29,7 +30,6 @@ _PAUSE_S = 0.5
 _CLEAR = "\r\x1b[K"
 _STDERR = 2
 _CHUNK = 50
-_UNFINISHED = ("held", "waiting", "queued", "running")
 _OF_WORKERS = frozenset({"worker-connected", "worker-disconnected"})
 UNREACHABLE = "running, its worker unreachable"
 
@@ -73,7 +73,7 @@ class Progress:
         self._read_unfinished(client)
 
     def _read_unfinished(self, client: Client) -> None:
-        self._note(client.jobs(states=_UNFINISHED, select=self._select))
+        self._note(client.jobs(states=UNFINISHED, select=self._select))
 
     def _keep_up(self, client: Client) -> None:
         assert self._news is not None
@@ -104,7 +104,7 @@ def line(states: Mapping[int, str]) -> str:
     found = list(states.values())
     away = found.count(UNREACHABLE)
     running = found.count("running") + away
-    done = sum(state not in (*_UNFINISHED, UNREACHABLE) for state in found)
+    done = sum(state not in (*UNFINISHED, UNREACHABLE) for state in found)
     if len(found) == 1:
         return f"job {next(iter(states))} is {found[0]}"
     bad = found.count("failed") + found.count("lost")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from grass.cli.confirming import ENDED, OPTIONS, Choice, Verb, choose, print_ids, report
+from grass.cli.confirming import OPTIONS, Choice, Verb, choose, print_ids, report
 from grass.cli.durations import size_text
 from grass.cli.options import Command, Values, read
 from grass.cli.printing import counted, print_document, say, warn
+from grass.cli.states import ENDED
 from grass.client.client import Client
 
 TYPE_CHECKING = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from grass.cli import confirming
-from grass.cli.confirming import ENDED, Verb, choose, compact, report
+from grass.cli.confirming import Verb, choose, compact, report
 from grass.cli.edit import CHANGES, changes, check_changes, read_words
 from grass.cli.options import Command, Option, Values
 from grass.cli.printing import warn
+from grass.cli.states import ENDED
 from grass.client.client import Client
 from grass.errors import UsageError
 

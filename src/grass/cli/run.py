@@ -14,12 +14,12 @@ import threading
 import time
 
 from grass.cli import job_options
-from grass.cli.confirming import ENDED, UNSTARTED
 from grass.cli.enqueue import QUIET, enqueue_line, give_hint, read_call
 from grass.cli.grammar import broker_of
 from grass.cli.logs import away
 from grass.cli.options import BROKER, Command
 from grass.cli.printing import warn
+from grass.cli.states import ENDED, UNSTARTED
 from grass.cli.wait import GRASS_FAILED, exit_code
 from grass.client.client import Client
 from grass.client.connection import Broken

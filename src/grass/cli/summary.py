@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from grass.cli.durations import size_text
 from grass.cli.printing import counted
-from grass.cli.wording import number
+from grass.cli.wording import number, whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
-    Document = Mapping[str, Any]
+    from grass.client.wire import Document
 
 WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
 QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")
@@ -24,7 +23,9 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
     """Give a row to each worker, kind and origin."""
     rows = []
     for worker in workers:
-        name = f"{worker['name']}{_whereabouts(worker)}"
+        name = worker["name"]
+        if not worker["connected"]:
+            name += f" ({whereabouts(worker)})"
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
             shares = _shares(worker, kind)
@@ -34,13 +35,6 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
                 rows.append([name, kind, origin, text])
                 name = ""
     return rows
-
-
-def _whereabouts(worker: Document) -> str:
-    if worker["connected"]:
-        return ""
-    # Only the broker's own worker has no address.
-    return " (off)" if worker.get("address", "unknown") is None else " (unreachable)"
 
 
 def folded(shares: Mapping[str, str]) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from grass.cli.durations import brief
+
 
 def utc_now() -> datetime:
     """Return the time that ages are counted from."""
@@ -25,3 +27,13 @@ def age(text: str | None, now: datetime) -> float:
 def between(start: str | None, end: str | None, now: datetime) -> float | None:
     """Return how long something took, or takes; None when it has not begun."""
     return age(start, now) - age(end, now) if start else None
+
+
+def ago(at: str | None, now: datetime) -> str:
+    """Write how long ago something was; a clock that goes wrong makes that nothing."""
+    return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
+
+
+def ahead(at: str | None, now: datetime) -> str:
+    """Write in how long something will be."""
+    return f"in {brief(max(0.0, -age(at, now)))}" if at else ""

@@ -117,32 +117,20 @@ def _list(values: Values, rest: list[str]) -> int:
 
 def rows(tokens: Iterable[Document], now: datetime) -> list[list[str]]:
     """Give a row to each token and code."""
+    from grass.cli.times import ago, ahead
+
     return [
         [
             token["name"],
             token["role"],
             "code" if token["code"] else "token",
             token["worker"] or "",
-            _ago(token["created_at"], now),
-            _ago(token["used_at"], now),
-            _in(token["expires_at"], now),
+            ago(token["created_at"], now),
+            ago(token["used_at"], now),
+            ahead(token["expires_at"], now),
         ]
         for token in tokens
     ]
-
-
-def _ago(at: str | None, now: datetime) -> str:
-    from grass.cli.durations import brief
-    from grass.cli.times import age
-
-    return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
-
-
-def _in(at: str | None, now: datetime) -> str:
-    from grass.cli.durations import brief
-    from grass.cli.times import age
-
-    return f"in {brief(max(0.0, -age(at, now)))}" if at else ""
 
 
 def _revoke(values: Values, rest: list[str]) -> int:

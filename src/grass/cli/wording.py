@@ -63,6 +63,14 @@ def asked(request: Document) -> str:
     )
 
 
+def whereabouts(worker: Document) -> str:
+    """Say whether a worker is there: `connected`, `unreachable` or `off`."""
+    if worker["connected"]:
+        return "connected"
+    # Only the worker that is, or was, part of the broker's own daemon has no address.
+    return "off" if worker.get("address", "unknown") is None else "unreachable"
+
+
 def ending(job: Document) -> str:
     """Say how a job or an attempt ended: `exit 3`, `signal 9`."""
     if job["signal"] is not None:

@@ -8,8 +8,8 @@ from grass.cli.durations import brief
 from grass.cli.options import BROKER, JSON, Command, Values, one_word, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.table import render, show, this_screen
-from grass.cli.times import age, utc_now
-from grass.cli.wording import TINTS, number
+from grass.cli.times import age, ago, utc_now
+from grass.cli.wording import TINTS, number, whereabouts
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -51,7 +51,7 @@ def rows(workers: Iterable[Document], now: datetime) -> list[list[str]]:
             _state(worker, now),
             worker.get("address") or "",
             str(worker.get("running") or 0),
-            _ago(worker.get("heard_at"), now),
+            ago(worker.get("heard_at"), now),
             ",".join(worker.get("labels") or ()),
             _free(worker),
         ]
@@ -63,30 +63,21 @@ def _state(worker: Document, now: datetime) -> str:
     if not worker["connected"]:
         since = worker.get("unreachable_since")
         lasts = f" for {brief(age(since, now))}" if since else ""
-        return f"{'off' if is_own(worker) else 'unreachable'}{lasts}"
+        return f"{whereabouts(worker)}{lasts}"
     return (
         "draining" if worker.get("draining") or worker.get("resting") else "connected"
     )
 
 
-def is_own(worker: Document) -> bool:
-    """Tell whether a worker is, or was, part of the broker's own daemon."""
-    return worker.get("address", "unknown") is None
-
-
 def _tell_of_former(workers: Iterable[Document]) -> None:
     """Say of a worker that the broker's daemon had, and has no more, what it is."""
     for worker in workers:
-        if is_own(worker) and not worker["connected"]:
+        if whereabouts(worker) == "off":
             name = worker["name"]
             warn(
                 f"worker {name} was part of the broker's daemon, which runs with"
                 f" --no-worker now; `grass workers forget {quote(name)}` removes it"
             )
-
-
-def _ago(at: str | None, now: datetime) -> str:
-    return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
 
 
 def _free(worker: Document) -> str:
