@@ -51,8 +51,8 @@ WORKER = {
             ["resume", "gpu:2", "--worker", "desk"],
             "POST /resume",
             {"queue": None, "unit": "gpu:2", "worker": "desk"},
-            "gpu:2 is in use again",
-            "gpu:2 was not drained",
+            "gpu:2 of worker desk is in use again",
+            "gpu:2 of worker desk was not drained",
         ),
         (
             ["drain", "gpu:2"],
@@ -86,8 +86,8 @@ WORKER = {
             ["capacity", "--worker", "desk", "remove", "gpu:4"],
             "POST /capacity/remove",
             {"unit": "gpu:4", "worker": "desk"},
-            "removed gpu:4",
-            "gpu:4 is on its way out already",
+            "removed gpu:4 of worker desk",
+            "gpu:4 of worker desk is on its way out already",
         ),
         (
             ["edit-queue", "q1", "--max-running", "2"],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.drain import check_unit, owner
+from grass.cli.drain import check_unit, on_worker, owner, report
 from grass.cli.options import JSON, Command, Option, Values, at_most, one_word, read
-from grass.cli.printing import print_document, printable, say, warn
+from grass.cli.printing import print_document, printable
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -60,31 +60,24 @@ def _add(values: Values, rest: list[str]) -> int:
     capacity = one_word(rest, "the capacity")
     with Client(broker=owner(values)) as client:
         done = client.add_capacity(capacity, values.text("worker"))
-    return _report(values, done, f"added {capacity}", f"{capacity} was there already")
+    what = on_worker(capacity, values)
+    return report(values, done, f"added {what}", f"{what} was there already")
 
 
 def _remove(values: Values, rest: list[str]) -> int:
     unit = check_unit(one_word(rest, "the unit"))
     with Client(broker=owner(values)) as client:
         done = client.remove_capacity(unit, values.text("worker"))
-    return _report(values, done, f"removed {unit}", f"{unit} is on its way out already")
-
-
-def _report(values: Values, done: Document, changed: str, unchanged: str) -> int:
-    if values.has("json"):
-        print_document(done)
-        return 0
-    for warning in done["warnings"]:
-        warn(warning)
-    say(changed if done["changed"] else unchanged)
-    return 0
+    what = on_worker(unit, values)
+    return report(values, done, f"removed {what}", f"{what} is on its way out already")
 
 
 COMMAND = Command(
     usage="[--worker WORKER] [--json] [show | add CAPACITY | remove KIND:UNIT]",
     about=(
-        "Show the units of workers, add units that were not found, or take away those "
-        "that were added. A unit that a job holds goes when the job has ended."
+        "Show the units of this machine, add units that were not found, or take away "
+        "those that were added. A unit that a job holds goes when the job has ended. "
+        "Where this machine is a broker, the units of all its workers are shown."
     ),
     options=OPTIONS,
     examples=(

@@ -36,7 +36,12 @@ def run(words: list[str]) -> int:
 def _drain_unit(values: Values, unit: str) -> int:
     with Client(broker=owner(values)) as client:
         done = client.drain(unit, values.text("worker"))
-    return report(values, {"unit": unit, **done}, *_said(unit))
+    return report(values, {"unit": unit, **done}, *_said(on_worker(unit, values)))
+
+
+def on_worker(what: str, values: Values) -> str:
+    """Say of what belongs to another worker which one that is."""
+    return f"{what} of worker {values.text('worker')}" if values.has("worker") else what
 
 
 def _said(what: str) -> tuple[str, str]:

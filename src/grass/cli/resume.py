@@ -5,7 +5,7 @@ A word without a colon is a queue's name, or else a worker's.
 
 from __future__ import annotations
 
-from grass.cli.drain import WORKER, check_unit, owner, report
+from grass.cli.drain import WORKER, check_unit, on_worker, owner, report
 from grass.cli.options import BROKER, JSON, Command, Values, at_most, read
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
@@ -64,7 +64,8 @@ def _report_worker(values: Values, name: str, done: Document) -> int:
 def _resume_unit(values: Values, unit: str) -> int:
     with Client(broker=owner(values)) as client:
         done = client.resume(unit=unit, worker=values.text("worker"))
-    said = f"{unit} is in use again", f"{unit} was not drained"
+    what = on_worker(unit, values)
+    said = f"{what} is in use again", f"{what} was not drained"
     return report(values, {"unit": unit, **done}, *said)
 
 
