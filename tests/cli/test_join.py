@@ -70,6 +70,20 @@ def test_a_machine_joins_and_works(
     assert was_restarted(far_end)
 
 
+def test_a_machine_that_worked_for_another_broker_is_told_so(
+    far_broker: FarBroker, call: Call, tmp_path: Path
+) -> None:
+    other = FarBroker(tmp_path / "other")
+    other.answers["POST /join"] = enrolled("machine")
+    call("join", line(far_broker))
+    moved = call("join", line(other))
+    other.close()
+    assert (
+        "this machine works for it now (pid 4711), and no more for"
+        f" {far_broker.address}: not connected yet\n"
+    ) in moved.out
+
+
 @pytest.mark.parametrize("pasted", ["{}", "grass join {}", "  {}  "])
 def test_the_line_is_taken_as_it_was_printed_or_from_stdin(
     far_broker: FarBroker, call: Call, monkeypatch: pytest.MonkeyPatch, pasted: str
@@ -124,31 +138,37 @@ def test_a_role_that_does_not_work_leaves_the_daemon_alone(
 
 
 @pytest.mark.parametrize(
-    ("daemon", "why"),
+    ("daemon", "why", "remedy"),
     [
         (
             {"jobs": {"queued": 2, "held": 1, "failed": 4}},
             "this machine has 3 unfinished jobs of its own",
+            "`grass restart` makes it a worker once they have ended",
         ),
         (
             {"jobs": {"running": 1}, "broker": {"address": "other:7500"}},
             "this machine has 1 unfinished job of another broker",
+            "`grass restart` makes it a worker once it has ended",
         ),
         (
             {"door": {"address": "here:7500", "pin": "x"}},
             "this machine's daemon is a broker for others",
+            "`grass restart --no-broker` makes it a worker instead",
         ),
     ],
 )
 def test_a_daemon_that_is_needed_goes_on(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, daemon: Any, why: str
+    far_end: FarEnd,
+    far_broker: FarBroker,
+    call: Call,
+    daemon: Any,
+    why: str,
+    remedy: str,
 ) -> None:
     far_end.answers["GET /overview"] = overview(**daemon)
     joined = call("join", line(far_broker))
     assert joined.code == 0
-    assert joined.err == (
-        f"grass: {why}: `grass restart` makes it a worker once that is no more\n"
-    )
+    assert joined.err == f"grass: {why}: {remedy}\n"
     assert not was_restarted(far_end)
     assert Credentials.load(home()).current() is not None
     told = json.loads(call("join", "--json", line(far_broker)).out)

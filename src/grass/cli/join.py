@@ -11,10 +11,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from typing import NamedTuple
 
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.start import settled, start_daemon
+from grass.cli.states import UNFINISHED
 from grass.cli.stop import stop_daemon
 from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
@@ -35,7 +37,36 @@ OPTIONS = (
     Option("--no-start", about="leave this machine's daemon as it is"),
     JSON,
 )
-_UNFINISHED = ("held", "waiting", "queued", "running")
+
+
+class Obstacle(NamedTuple):
+    """Why this machine's daemon does not become a worker now, and what would help."""
+
+    what: str
+    remedy: str
+
+
+class Outcome(NamedTuple):
+    """What came of joining a broker."""
+
+    known: Known
+    before: str | None
+    """The broker that this machine worked for until now."""
+    pid: int | None
+    """The daemon that works for it."""
+    obstacle: Obstacle | None
+
+    def document(self) -> Document:
+        """Write it down for programs."""
+        return {
+            "broker": self.known.place,
+            "pin": self.known.pin,
+            "cluster": self.known.cluster,
+            "name": self.known.name,
+            "role": self.known.role,
+            "pid": self.pid,
+            "obstacle": None if self.obstacle is None else self.obstacle.what,
+        }
 
 
 def run(words: list[str]) -> int:
@@ -46,7 +77,8 @@ def run(words: list[str]) -> int:
     make(place)
     may_start = not values.has("no_start")
     # Whatever goes wrong here must do so before the broker gives a token.
-    obstacle = _obstacle(place, invitation.pin) if may_start else ""
+    before = _other_broker(place, invitation.pin)
+    obstacle = _obstacle(place, invitation.pin) if may_start else None
     wanted = values.text("name")
     with Client.invited(place, invitation) as client:
         told = client.join(invitation.code, wanted or _own_name(), *_identity(place))
@@ -57,10 +89,14 @@ def run(words: list[str]) -> int:
             " its name, and no two have the same"
         )
     forget_employer(place, remembered(place))
-    if Right.WORK not in ROLES.get(known.role, frozenset()):
-        may_start, obstacle = False, ""
-    pid = _hire() if may_start and not obstacle else None
-    _report(as_json=values.has("json"), known=known, pid=pid, obstacle=obstacle)
+    if not _may_work(known):
+        may_start, obstacle = False, None
+    pid = _hire() if may_start and obstacle is None else None
+    outcome = Outcome(known, before, pid, obstacle)
+    if values.has("json"):
+        print_document(outcome.document())
+    else:
+        _report(outcome)
     return 0
 
 
@@ -107,25 +143,40 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _obstacle(place: Home, pin: str) -> str:
+def _other_broker(place: Home, pin: str) -> str | None:
+    """Name the broker that this machine works for, unless it is the one of the pin."""
+    known = Credentials.load(place).current()
+    if known is None or known.pin == pin or not _may_work(known):
+        return None
+    return known.place
+
+
+def _may_work(known: Known) -> bool:
+    return Right.WORK in ROLES.get(known.role, frozenset())
+
+
+def _obstacle(place: Home, pin: str) -> Obstacle | None:
     """Say why this machine's daemon cannot become a worker now, if it cannot.
 
     Asked before the broker is noted down, because a daemon that is started after that
     is a worker already.
     """
-    before = Credentials.load(place).current()
-    if before is not None and before.pin == pin:
-        return ""
+    current = Credentials.load(place).current()
+    if current is not None and current.pin == pin:
+        return None
     daemon = _daemon(place)
     if daemon is None:
-        return ""
+        return None
     if daemon.get("door"):
-        return "this machine's daemon is a broker for others"
-    jobs = sum(daemon["jobs"].get(state, 0) for state in _UNFINISHED)
+        remedy = "`grass restart --no-broker` makes it a worker instead"
+        return Obstacle("this machine's daemon is a broker for others", remedy)
+    jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
     if not jobs:
-        return ""
+        return None
     whose = "of another broker" if daemon.get("broker") else "of its own"
-    return f"this machine has {counted(jobs, 'unfinished job')} {whose}"
+    what = f"this machine has {counted(jobs, 'unfinished job')} {whose}"
+    ended = "it has" if jobs == 1 else "they have"
+    return Obstacle(what, f"`grass restart` makes it a worker once {ended} ended")
 
 
 def _daemon(place: Home) -> Document | None:
@@ -151,32 +202,28 @@ def _asked() -> Document:
     return told
 
 
-def _report(*, as_json: bool, known: Known, pid: int | None, obstacle: str) -> None:
-    if as_json:
-        print_document(
-            {
-                "broker": known.place,
-                "pin": known.pin,
-                "cluster": known.cluster,
-                "name": known.name,
-                "role": known.role,
-                "pid": pid,
-                "obstacle": obstacle or None,
-            }
-        )
-        return
+def _report(outcome: Outcome) -> None:
+    known, obstacle = outcome.known, outcome.obstacle
     say(f"joined the broker at {known.place} as {known.name} (role {known.role})")
-    rights = ROLES.get(known.role, frozenset())
-    if pid is not None:
-        with Client(may_start=False, broker=LOCAL) as client:
-            broker = settled(client).get("broker") or {}
-        link = broker.get("link", "not connected yet")
-        say(f"this machine works for it now (pid {pid}): {link}")
-    elif obstacle:
-        warn(f"{obstacle}: `grass restart` makes it a worker once that is no more")
-    elif Right.WORK in rights:
+    if outcome.pid is not None:
+        no_more = f", and no more for {outcome.before}" if outcome.before else ""
+        say(f"this machine works for it now (pid {outcome.pid}){no_more}: {_link()}")
+    elif obstacle is not None:
+        warn(f"{obstacle.what}: {obstacle.remedy}")
+    elif _may_work(known):
         say("`grass restart` makes this machine's daemon a worker of it")
-    if Right.READ in rights:
+    _tell_where_commands_go(known)
+
+
+def _link() -> str:
+    """Ask this machine's daemon how its link to the broker does."""
+    with Client(may_start=False, broker=LOCAL) as client:
+        broker = settled(client).get("broker") or {}
+    return str(broker.get("link", "not connected yet"))
+
+
+def _tell_where_commands_go(known: Known) -> None:
+    if Right.READ in ROLES.get(known.role, frozenset()):
         say(f"commands go there from now on; `--broker {LOCAL}` means this machine")
     else:
         warn(
