@@ -153,6 +153,11 @@ def test_the_journal_is_printed_and_followed(
     last = running("events", "-n", "1", "--json").stdout.splitlines()
     assert [json.loads(line)["job"] for line in last] == [2]
     assert running("events", "--since", "0s").stdout == ""
+    wrong = running("events", "--kind", "finnished")
+    assert (wrong.returncode, wrong.stdout) == (0, "")
+    assert wrong.stderr == (
+        "grass: no event is of the kind `finnished` (did you mean finished?)\n"
+    )
 
 
 def test_the_output_of_several_jobs_has_prefixes(running: Grass) -> None:

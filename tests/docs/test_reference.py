@@ -10,6 +10,7 @@ from grass.api import schemas
 from grass.api.app import ENDPOINTS
 from grass.daemon import entrance
 from grass.errors import error_classes
+from grass.model.journal import KINDS
 from grass.tls import own_key
 from grass.worker import prepare
 
@@ -43,6 +44,11 @@ def test_every_body_is_documented_with_its_fields() -> None:
         for body in used
     }
     assert shown == fields
+
+
+def test_every_kind_of_event_is_documented() -> None:
+    told = (REFERENCE / "api.md").read_text().partition("The kinds are ")[2]
+    assert tuple(re.findall(r"`([a-z-]+)`", told.partition(".")[0])) == KINDS
 
 
 def test_every_error_is_documented_with_its_numbers() -> None:

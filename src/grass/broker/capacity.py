@@ -11,6 +11,7 @@ from grass.broker.calls import AddUnits, RemoveUnit, SetDrained, SetResting
 from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import NotFound, Refused
+from grass.model.journal import Kind
 from grass.model.worker import Worker
 
 _TOGETHER = {"gpu": ("gpu", "vram"), "vram": ("gpu", "vram")}
@@ -57,7 +58,7 @@ def set_drained(state: State, call: SetDrained) -> Done:
     for kind in _TOGETHER.get(call.kind, (call.kind,)):
         if call.unit in known.get(kind, {}):
             _set_drained(state, worker, kind, call.unit, drained=call.drained)
-    event = "drained" if call.drained else "undrained"
+    event: Kind = "drained" if call.drained else "undrained"
     unit = f"{call.kind}:{call.unit}"
     done = _changed(state, worker, call.actor, event, {"unit": unit})
     done.changed = before != call.drained
@@ -73,14 +74,14 @@ def set_resting(state: State, call: SetResting) -> Done:
         relay.recall(
             state, [job for job in handed if state.attempts[job].worker == worker.id]
         )
-    event = "drained" if call.resting else "undrained"
+    event: Kind = "drained" if call.resting else "undrained"
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
     done.changed = before != call.resting
     return done
 
 
 def _changed(
-    state: State, worker: Worker, actor: str, event: str, facts: dict[str, object]
+    state: State, worker: Worker, actor: str, event: Kind, facts: dict[str, object]
 ) -> Done:
     state.changes.workers[worker.id] = worker
     units.publish(state, worker)

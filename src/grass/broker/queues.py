@@ -10,6 +10,7 @@ from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import NotFound, Refused, UsageError
 from grass.model.job import DEFAULT_QUEUE
+from grass.model.journal import Kind
 from grass.model.queue import Queue, View
 from grass.model.resources import check_name
 from grass.model.worker import Worker
@@ -156,7 +157,7 @@ def set_paused(state: State, call: SetPaused) -> Done:
         state.scheduler.set_queue_paused(queue.name, paused=call.paused)
     if call.paused:
         relay.recall_all(state, call.queue)
-    kind = "paused" if call.paused else "resumed"
+    kind: Kind = "paused" if call.paused else "resumed"
     state.note_by(call.actor, kind, queue=call.queue)
     return Done(changed=changed, warnings=_still_paused(state, call))
 

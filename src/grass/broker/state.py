@@ -17,6 +17,7 @@ from grass.broker.interning import EnvTable, SpecTable
 from grass.link.messages import ToWorker
 from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job
+from grass.model.journal import Kind
 from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
 from grass.model.resources import Allocation
@@ -179,12 +180,12 @@ class State:
         """Name an attempt as workers and keepers know it."""
         return str(AttemptId(self.cluster, attempt.job, attempt.number))
 
-    def note(self, kind: str, job: int | None = None, **data: object) -> None:
+    def note(self, kind: Kind, job: int | None = None, **data: object) -> None:
         """Write a line into the journal in the scheduler's name."""
         self.note_by(SCHEDULER, kind, job, **data)
 
     def note_by(
-        self, actor: str, kind: str, job: int | None = None, **data: object
+        self, actor: str, kind: Kind, job: int | None = None, **data: object
     ) -> None:
         """Write a line into the journal."""
         attempt = self.attempts.get(job) if job is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from grass.cli.options import BROKER, Command, Option, at_most, read
-from grass.cli.printing import print_document, printable
+from grass.cli.printing import print_document, printable, warn
 from grass.cli.safe import safe
 from grass.cli.times import age, local, utc_now
 from grass.client.client import Client
@@ -45,16 +45,13 @@ class Wanted:
         self.since_s = None if since is None else seconds(since)
         self.job = job
         self.kind = values.text("kind")
+        if self.kind is not None:
+            _check_kind(self.kind)
         self.most = values.whole_number("lines")
         if self.most is None and since is None:
             self.most = _USUAL
         if self.most is not None and self.most < 0:
             raise UsageError("-n must not be negative")
-
-    def is_meant(self, event: Document) -> bool:
-        """Tell whether an event is of the job and kind that were asked for."""
-        right_job = self.job is None or event["job"] == self.job
-        return right_job and self.kind in (None, event["kind"])
 
     def chosen(self, events: list[Document]) -> list[Document]:
         """Leave out what is too old or too much."""
@@ -63,6 +60,19 @@ class Wanted:
             events = [one for one in events if age(one["at"], now) <= self.since_s]
         first = 0 if self.most is None else max(0, len(events) - self.most)
         return events[first:]
+
+
+def _check_kind(kind: str) -> None:
+    """Warn of a kind that there is not; a daemon of a later version may know it."""
+    from difflib import get_close_matches
+
+    from grass.model.journal import KINDS
+
+    if kind in KINDS:
+        return
+    near = get_close_matches(kind, KINDS, 1)
+    hint = f"did you mean {near[0]}?" if near else f"kinds: {', '.join(KINDS)}"
+    warn(f"no event is of the kind `{kind}` ({hint})")
 
 
 def run(words: list[str]) -> int:
@@ -106,10 +116,9 @@ def _follow(
     client: Client, wanted: Wanted, last: int, show: Callable[[Document], None]
 ) -> None:
     sys.stdout.flush()
-    for event in client.follow_events(after=last):
-        if wanted.is_meant(event):
-            show(event)
-            sys.stdout.flush()
+    for event in client.follow_events(last, wanted.job, wanted.kind):
+        show(event)
+        sys.stdout.flush()
 
 
 def _print(event: Document) -> None:

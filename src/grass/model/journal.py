@@ -1,0 +1,36 @@
+"""The kinds of lines in the journal: everything that can have happened."""
+
+from typing import Literal, get_args
+
+Kind = Literal[
+    "cancelled",
+    "continued",
+    "drained",
+    "edited",
+    "enqueued",
+    "finished",
+    "held",
+    "machine-joined",
+    "paused",
+    "pruned",
+    "queue-created",
+    "queue-deleted",
+    "queue-edited",
+    "released",
+    "requeued",
+    "rerun",
+    "resumed",
+    "retried",
+    "returned",
+    "started",
+    "suspended",
+    "token-created",
+    "token-revoked",
+    "undrained",
+    "unit-removed",
+    "units-added",
+    "worker-connected",
+    "worker-disconnected",
+    "worker-forgotten",
+]
+KINDS: tuple[str, ...] = get_args(Kind)
