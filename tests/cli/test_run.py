@@ -217,10 +217,15 @@ class Interrupted:
 
     def __init__(self, playing: FarEnd) -> None:
         self.followed = threading.Event()
+        self.cancelled = threading.Event()
         self.may_end = threading.Event()
         playing.answers["GET /jobs/7"] = job("cancelled", exit_code=4)
         playing.answers[OUTPUT.format(1)] = self._output
-        playing.answers["POST /jobs/cancel"] = DONE
+        playing.answers["POST /jobs/cancel"] = self._cancel
+
+    def _cancel(self, _body: Any) -> Any:
+        self.cancelled.set()
+        return DONE
 
     def _output(self, _body: Any) -> bytes:
         self.followed.set()
@@ -236,12 +241,40 @@ def test_ctrl_c_cancels_and_waits_for_the_end(playing: FarEnd, start: Start) -> 
     running.send_signal(signal.SIGINT)
     line = running.stderr.readline()
     assert line == "grass: cancelling job 7 (Ctrl-C again leaves it to itself)\n"
+    assert story.cancelled.wait(30)
     story.may_end.set()
     printed, errors = running.communicate(timeout=30)
     assert (printed, running.returncode) == ("bye\n", 125)
     assert errors == "grass: job 7 was cancelled\n"
     [body] = playing.bodies("POST /jobs/cancel")
     assert body["select"] == ["7"]
+
+
+def test_a_job_that_ends_before_it_is_cancelled_does_not_cut_ctrl_c_off(
+    playing: FarEnd, start: Start
+) -> None:
+    story, looked = Interrupted(playing), threading.Event()
+    ended = job("succeeded", exit_code=0)
+
+    def look(_body: Any) -> Any:
+        looked.set()
+        return ended
+
+    def cancel(_body: Any) -> Any:
+        assert looked.wait(30)
+        return problem("refused", "job 7 has ended")
+
+    playing.answers["GET /jobs/7"] = look
+    playing.answers["POST /jobs/cancel"] = cancel
+    running = start("--", "ls")
+    assert story.followed.wait(30)
+    running.send_signal(signal.SIGINT)
+    story.may_end.set()
+    printed, errors = running.communicate(timeout=30)
+    assert (printed, running.returncode) == ("bye\n", 0)
+    assert errors.splitlines()[1:] == [
+        "grass: job 7 could not be cancelled: job 7 has ended"
+    ]
 
 
 def test_a_second_ctrl_c_detaches_and_says_how_to_come_back(

@@ -1,9 +1,9 @@
 """`grass run`: enqueue a job, show what it writes, and exit as it did.
 
 While the job waits, a thread says on stderr for what. Ctrl-C is taken by a handler that
-cancels over a connection of its own, so that following goes on undisturbed until the
-job has ended; the next Ctrl-C leaves the job to itself. Nothing here is lost when the
-daemon is restarted: the client reads on where it was cut off.
+cancels in a thread and over a connection of its own, so that following goes on
+undisturbed until the job has ended; the next Ctrl-C leaves the job to itself. Nothing
+here is lost when the daemon is restarted: the client reads on where it was cut off.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def run(words: list[str]) -> int:
             give_hint(reply, line.values)
             talk = _be_silent if line.values.has("quiet") else warn
             interrupts.take(client, reply["first"])
-            return exit_code(_follow(client, reply["first"], talk))
+            job = _follow(client, reply["first"], talk)
+            interrupts.settle()
+            return exit_code(job)
     except Detached:
         return interrupts.leave()
     except BrokenPipeError:
@@ -76,6 +78,7 @@ class Interrupts:
         self._job: int | None = None
         self._client: Client | None = None
         self._count = 0
+        self._cancelling: threading.Thread | None = None
 
     def listen(self) -> None:
         """Take over Ctrl-C, unless the caller is to ignore it."""
@@ -87,6 +90,11 @@ class Interrupts:
         self._job, self._client = job, client
         if self._count:
             self._cancel(client, job)
+
+    def settle(self) -> None:
+        """Let a wish to cancel go out that the end of the job has overtaken."""
+        if self._cancelling is not None:
+            self._cancelling.join(_PATIENCE_S)
 
     def leave(self) -> int:
         """Say how to come back to the job."""
@@ -102,7 +110,9 @@ class Interrupts:
             # Not here: what was interrupted may hold the lock under which a daemon is
             # started, and would never let go of it.
             wish = (self._client, self._job)
-            threading.Thread(target=self._cancel, args=wish, daemon=True).start()
+            thread = threading.Thread(target=self._cancel, args=wish, daemon=True)
+            self._cancelling = thread
+            thread.start()
 
     def _cancel(self, client: Client, job: int) -> None:
         warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
