@@ -22,6 +22,7 @@ from grass.store.interface import JobDetails, JobFilter, Snapshot
 from tests.simulation import memory_filters
 
 _RECENT = 5000
+_COMINGS = ("worker-connected", "worker-disconnected")
 _LIVE = (AttemptState.STARTING, AttemptState.RUNNING)
 
 
@@ -195,7 +196,11 @@ class MemoryStore:
 
     def _remove_jobs(self, gone: set[int]) -> None:
         disk = self.disk
-        disk.events = [line for line in disk.events if line.job not in gone]
+        left = [line for line in disk.events if line.job not in gone]
+        first = next((line.seq for line in left if line.job is not None), 0)
+        disk.events = [
+            line for line in left if line.seq >= first or line.kind not in _COMINGS
+        ]
         for job in gone:
             disk.attempts.pop(job, None)
             disk.jobs.pop(job, None)

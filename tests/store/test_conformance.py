@@ -266,6 +266,28 @@ def test_pruning_takes_only_what_nobody_else_uses(store: Store) -> None:
     assert loaded.output_bytes == 0
 
 
+def test_pruning_takes_comings_of_workers_from_before_all_jobs(store: Store) -> None:
+    ended = {"state": JobState.SUCCEEDED, "finished_at": 3}
+    kinds: list[tuple[str, int | None]] = [
+        ("paused", None),
+        ("worker-connected", None),
+        ("enqueued", 1),
+        ("worker-disconnected", None),
+        ("enqueued", 2),
+        ("worker-connected", None),
+    ]
+    store.commit(
+        Changes(
+            specs={1: a_spec()},
+            jobs={1: a_job(1, **ended), 2: a_job(2)},
+            events=[Event(1, "scheduler", kind, job) for kind, job in kinds],
+        )
+    )
+    store.commit(Changes(removed_jobs=[1]))
+    left = [(one.kind, one.job) for one in store.events(0, 10, None, ())]
+    assert left == [kinds[0], *kinds[4:]]
+
+
 def test_pages_go_both_ways_and_continue_where_they_ended(with_spec: Store) -> None:
     add_jobs(with_spec, *[a_job(number) for number in range(1, 8)])
     assert ids(with_spec, 3) == [7, 6, 5]

@@ -84,7 +84,10 @@ class Changes(msgspec.Struct):
     tokens: dict[str, Token] = {}
     removed_tokens: list[str] = []
     removed_jobs: list[int] = []
-    """Pruned: jobs leave with their attempts, their events and what only they used."""
+    """Pruned: jobs leave with their attempts, their events and what only they used.
+
+    With them go the comings and goings of workers from before all jobs that are left.
+    """
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to write."""

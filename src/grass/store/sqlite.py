@@ -173,6 +173,7 @@ class SqliteStore:
     def _remove_jobs(self, ids: list[int]) -> None:
         for name in ("remove_events_of", "remove_attempts_of", "remove_job"):
             self._many(name, ((job,) for job in ids))
+        self._writer.execute(self._sql["remove_old_comings"])
         self._writer.execute(self._sql["remove_unused_specs"])
         self._writer.execute(self._sql["remove_unused_envs"])
 

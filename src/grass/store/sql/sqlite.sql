@@ -302,6 +302,16 @@ ORDER BY finished_at LIMIT ?;
 -- name: remove_events_of
 DELETE FROM events WHERE job = ?;
 
+-- A worker may come and go for ever. When it did so before the first job that is left
+-- is of use to nobody; what people did stays.
+
+-- name: remove_old_comings
+DELETE FROM events WHERE kind IN ('worker-connected', 'worker-disconnected')
+AND seq < (
+    SELECT e.seq FROM events AS e NOT INDEXED
+    WHERE e.job IS NOT NULL ORDER BY e.seq LIMIT 1
+);
+
 -- name: remove_attempts_of
 DELETE FROM attempts WHERE job = ?;
 
