@@ -48,7 +48,7 @@ def check(message: ToBroker) -> None:
 
 
 def _check_hello(message: Hello) -> None:
-    _check_text(message.worker, message.name, message.boot)
+    _check_text(message.worker, message.name, message.boot, message.instance)
     if not message.worker:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
