@@ -35,17 +35,17 @@ def check(
     state: State,
     waits: Mapping[int, Waits],
     ends: dict[int, JobState],
-    together: Mapping[int, Waits],
+    together: Container[int],
 ) -> None:
     """Check what jobs are to wait for, once for all that wait for the same.
 
     Those that run again `together` may wait for each other.
     """
+    seen = set[int]()
     for after in _each_once(waits.values()):
         others = tuple(each for each in after if each.job not in together)
         dependents.check(state, others, ends)
-        jobs = {job for job, own in waits.items() if own is after}
-        _check_cycle(state, jobs, after, together)
+        _check_cycle(state, waits, after, seen)
 
 
 def remember(state: State, waits: Iterable[Waits], ends: dict[int, JobState]) -> None:
@@ -61,28 +61,31 @@ def forget(state: State, waits: Iterable[Waits]) -> None:
 
 
 def _check_cycle(
-    state: State,
-    jobs: Container[int],
-    after: Waits,
-    together: Mapping[int, Waits],
+    state: State, waits: Mapping[int, Waits], after: Waits, seen: set[int]
 ) -> None:
-    """Refuse jobs that would, by others, wait for themselves."""
-    seen, ahead = set[int](), [after]
-    while ahead:
-        others = ahead.pop()
-        # Members of an array wait for the same: once is enough.
-        if id(others) in seen:
+    """Refuse jobs that would, by others, wait for themselves.
+
+    Each thing that jobs wait for is looked at once, however many do and from wherever
+    it is reached: many jobs may wait in one long line.
+    """
+    path = {id(after): iter(after)}
+    while path:
+        here = next(reversed(path))
+        one = next(path[here], None)
+        if one is None:
+            del path[here]
+            seen.add(here)
             continue
-        seen.add(id(others))
-        for one in others:
-            if one.job in jobs:
-                raise Refused(f"job {one.job} would wait for itself", "change --after")
-            ahead.append(_waits_for(state, one.job, together))
+        further = _waits_for(state, one.job, waits)
+        if id(further) in path:
+            raise Refused(f"job {one.job} would wait for itself", "change --after")
+        if id(further) not in seen:
+            path[id(further)] = iter(further)
 
 
-def _waits_for(state: State, number: int, together: Mapping[int, Waits]) -> Waits:
-    if number in together:
-        return together[number]
+def _waits_for(state: State, number: int, waits: Mapping[int, Waits]) -> Waits:
+    if number in waits:
+        return waits[number]
     job = state.jobs.get(number)
     if job is None or job.met or job.state is JobState.RUNNING:
         return ()
