@@ -20,7 +20,6 @@ from grass.broker.wishes import NewJob
 from grass.model.commands import default_name, is_shell_line
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
-from grass.model.resources import Request
 from grass.store.changes import Call
 
 SLICE = 1000
@@ -28,11 +27,10 @@ SLICE = 1000
 
 
 class Prepared(NamedTuple):
-    """Settings that were checked once for all jobs that share them."""
+    """A spec that was checked against its queue, once for all jobs that share it."""
 
     queue: str
     prefix: tuple[str, ...]
-    request: Request
     spec: Spec
     known_kinds: frozenset[str]
 

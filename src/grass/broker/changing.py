@@ -10,15 +10,13 @@ from msgspec import structs
 
 from grass.broker import arrays, fleet, queues
 from grass.broker.arrivals import Prepared
-from grass.broker.enqueue import check_words, known_kinds
+from grass.broker.enqueue import check_words, checked
 from grass.broker.state import State
-from grass.errors import UsageError
-from grass.model import dependencies, placeholders
+from grass.model import dependencies, sizes
 from grass.model.commands import is_shell_line
 from grass.model.dependencies import After
 from grass.model.job import Job, Spec
 from grass.model.queue import Queue
-from grass.model.sizes import LARGEST_PRIORITY
 
 _OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
 _OF_THE_SPEC = (
@@ -52,29 +50,35 @@ class Change:
     """What a call changes; worked out once for all jobs that share a spec."""
 
     def __init__(self, state: State, changes: dict[str, Any]) -> None:
-        """Read what is to be waited for, and refuse what cannot be read."""
+        """Read what is to be waited for, and refuse what no job can be given."""
         self._state = state
         self._changes = changes
+        sizes.check_priority(changes.get("priority", 0))
         self._after: tuple[After, ...] | None = None
         if "after" in changes:
             self._after = dependencies.read(changes["after"], state.last_job)
-        self._specs: dict[int, Spec] = {}
+        self._prepared: dict[tuple[int, str], Prepared] = {}
         self._numbers: dict[int, int] = {}
 
     def to(self, job: Job, spec: Spec) -> Edited:
         """Work out what a job is to become, and refuse what could never run."""
         changes = self._changes
         own = {name: changes[name] for name in _OF_THE_JOB if name in changes}
-        if job.spec not in self._specs:
-            self._specs[job.spec] = self._changed(spec)
-        new = self._specs[job.spec]
         queue = queues.find(self._state, own.get("queue", job.queue))
         if "words" in own and own.get("shell") is None:
             own["shell"] = not queue.prefix and is_shell_line(own["words"])
         if "name" in own:
             own["name"] = own["name"].encode("utf-8", "replace").decode()
-        _check_fit(self._state, queue, own, job, new)
-        return Edited(job, spec, own, new)
+        prepared = self._checked(job.spec, spec, queue)
+        check_words(own.get("words", job.words), prepared)
+        return Edited(job, spec, own, prepared.spec)
+
+    def _checked(self, number: int, spec: Spec, queue: Queue) -> Prepared:
+        known = self._prepared.get((number, queue.name))
+        if known is None:
+            known = checked(self._state, queue, self._changed(spec))
+            self._prepared[number, queue.name] = known
+        return known
 
     def apply(self, one: Edited) -> None:
         """Make a job what it is to become."""
@@ -115,18 +119,3 @@ class Change:
         if known is None:
             known = self._numbers[id(spec)] = self._state.specs.number(spec)
         return known
-
-
-def _check_fit(
-    state: State, queue: Queue, own: dict[str, Any], job: Job, spec: Spec
-) -> None:
-    if abs(own.get("priority", 0)) > LARGEST_PRIORITY:
-        raise UsageError(f"priority {own['priority']} is out of range")
-    fleet.check_fit(state, queue, spec)
-    kinds = known_kinds(state)
-    prepared = Prepared(queue.name, queue.prefix, spec.request, spec, kinds)
-    check_words(own.get("words", job.words), prepared)
-    if not spec.raw:
-        texts = [value for _, value in spec.env]
-        texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
-        placeholders.check(texts, spec.request, kinds)

@@ -20,6 +20,7 @@ from grass.model.job import (
     DEFAULT_MAX_OUTPUT,
     DEFAULT_QUEUE,
     Spec,
+    Terms,
 )
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
@@ -117,19 +118,22 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
     """Check settings against queues, units and the jobs they wait for."""
     queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
     check_name(settings.project, "project")
-    if abs(settings.priority) > sizes.LARGEST_PRIORITY:
-        raise UsageError(f"priority {settings.priority} is out of range")
-    sizes.check(queue.prefix, settings.env)
-    request = _request(queue, settings)
-    spec = _spec(state, queue, settings, request)
-    fleet.check_fit(state, queue, spec)
+    sizes.check_priority(settings.priority)
+    spec = _spec(state, queue, settings)
     dependents.check(state, spec.after, ends)
-    kinds = known_kinds(state)
-    if not settings.raw:
-        texts = [value for _, value in settings.env]
+    return checked(state, queue, spec)
+
+
+def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
+    """Check a spec against its queue, and the units that workers have for it."""
+    sizes.check(queue.prefix, spec.env)
+    fleet.check_fit(state, queue, spec)
+    kinds = _known_kinds(state)
+    if not spec.raw:
+        texts = [value for _, value in spec.env]
         texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
-        placeholders.check(texts, request, kinds)
-    return Prepared(queue.name, queue.prefix, request, spec, kinds)
+        placeholders.check(texts, spec.request, kinds)
+    return Prepared(queue.name, queue.prefix, spec, kinds)
 
 
 def _request(queue: Queue, settings: Settings) -> Request:
@@ -138,38 +142,24 @@ def _request(queue: Queue, settings: Settings) -> Request:
     return ONE_CPU if queue.default_request is None else queue.default_request
 
 
-def _spec(state: State, queue: Queue, settings: Settings, request: Request) -> Spec:
+def _spec(state: State, queue: Queue, settings: Settings) -> Spec:
     limit, grace_s = settings.max_output, settings.grace_s
     named = settings.worker
     return Spec(
-        request=request,
+        request=_request(queue, settings),
         prefix=queue.prefix,
         queue_cwd=None if settings.cwd else queue.cwd,
         cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
-        env=settings.env,
-        umask=settings.umask,
-        output=settings.output,
-        stderr=settings.stderr,
         max_output=DEFAULT_MAX_OUTPUT if limit is None else limit,
-        raw=settings.raw,
-        pin=settings.pin,
         grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
         after=dependencies.read(settings.after, state.last_job),
-        begin_at=settings.begin_at,
-        time_limit_s=settings.time_limit_s,
-        retries=settings.retries,
-        backoff_s=settings.backoff_s,
-        retry_on=settings.retry_on,
-        retry_lost=settings.retry_lost,
-        nice=settings.nice,
-        at_most=settings.at_most,
-        max_fails=settings.max_fails,
         worker=None if named is None else fleet.find(state, named).id,
         labels=tuple(sorted(set(settings.labels))),
+        **{name: getattr(settings, name) for name in Terms.__struct_fields__},
     )
 
 
-def known_kinds(state: State) -> frozenset[str]:
+def _known_kinds(state: State) -> frozenset[str]:
     """Name every kind that a placeholder could mean."""
     views = [view for queue in state.queues.values() for view in queue.views.values()]
     kinds = [kind for view in views for kind in view.capacity]
@@ -189,12 +179,12 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     if len(text) > sizes.UNCHECKED_LENGTH:
         sizes.check((*prepared.prefix, *words), prepared.spec.env)
     if not prepared.spec.raw:
-        placeholders.check(words, prepared.request, prepared.known_kinds)
+        placeholders.check(words, prepared.spec.request, prepared.known_kinds)
 
 
 def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:
     has_gpus = any("gpu" in worker.found for worker in state.workers.values())
-    kinds = {kind for one in prepared.values() for kind, _ in one.request}
+    kinds = {kind for one in prepared.values() for kind, _ in one.spec.request}
     if not has_gpus or "gpu" in kinds or "vram" in kinds:
         return ""
     return "this job sees no GPU; ask for one with -g 1"

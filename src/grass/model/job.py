@@ -16,7 +16,33 @@ DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
 
 
-class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+class Terms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a job's spec keeps just as it was asked for."""
+
+    env: tuple[tuple[str, str], ...] = ()
+    umask: int | None = None
+    output: str | None = None
+    stderr: str | None = None
+    raw: bool = False
+    pin: bool = False
+    begin_at: int | None = None
+    time_limit_s: float | None = None
+    retries: int = 0
+    """How many failures are followed by another attempt."""
+    backoff_s: float = 0.0
+    """The pause before the first retry; every further one is twice as long."""
+    retry_on: tuple[str, ...] = ()
+    """The failures that are retried; empty: all."""
+    retry_lost: int = 0
+    """How many losses are followed by another attempt."""
+    nice: int = 0
+    at_most: int | None = None
+    """How many members of its array may run at a time."""
+    max_fails: int | None = None
+    """After so many failed members of its array the queue pauses."""
+
+
+class Spec(Terms, frozen=True):
     """How to run: shared by every job of an array or a bulk call."""
 
     request: Request
@@ -27,30 +53,10 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     """The queue's directory, for jobs that named none themselves."""
     base_env: int | None = None
     """The stored environment of the caller; None: the worker's own."""
-    env: tuple[tuple[str, str], ...] = ()
-    umask: int | None = None
-    output: str | None = None
-    stderr: str | None = None
     max_output: int = DEFAULT_MAX_OUTPUT
-    raw: bool = False
-    pin: bool = False
     grace_s: float = DEFAULT_GRACE_S
     after: tuple[After, ...] = ()
     """The jobs that must have ended, and how, before this one may start."""
-    begin_at: int | None = None
-    time_limit_s: float | None = None
-    retries: int = 0
-    """How many failures are followed by another attempt."""
-    backoff_s: float = 0.0
-    """The pause before the first retry; every further one is twice as long."""
-    retry_on: tuple[str, ...] = ()
-    """The failures that are retried; empty: all."""
-    retry_lost: int = 0
-    nice: int = 0
-    at_most: int | None = None
-    """How many members of its array may run at a time."""
-    max_fails: int | None = None
-    """After so many failed members of its array the queue pauses."""
     worker: str | None = None
     """The id of the only worker that may run it; None: any."""
     labels: tuple[str, ...] = ()

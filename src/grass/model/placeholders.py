@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from grass.errors import UsageError
 from grass.model.resources import Allocation, Request, unit_order
 
-FIXED = frozenset({"id", "name", "attempt", "project", "index"})
 _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 

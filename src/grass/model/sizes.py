@@ -15,6 +15,12 @@ UNCHECKED_LENGTH = LONGEST_WORD // 4
 """In characters: no word of so few has too many bytes."""
 
 
+def check_priority(priority: int) -> None:
+    """Refuse what is out of range."""
+    if abs(priority) > LARGEST_PRIORITY:
+        raise UsageError(f"priority {priority} is out of range")
+
+
 def check(words: Iterable[str], env: Iterable[tuple[str, str]]) -> None:
     """Refuse what no kernel would start."""
     total = 0
