@@ -7,7 +7,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import attempts
+from grass.broker import starts
 from grass.broker.calls import Cancel, Enqueue, Prune
 from grass.broker.wishes import NewJob, Settings
 from grass.errors import ProtocolError
@@ -234,7 +234,7 @@ def test_a_start_that_is_cancelled_within_its_batch_is_asked_back(
     broker.step_hear(hello)
     broker.step(Cancel(ME, [job]))
     sent = [
-        attempts.unless_cancelled(broker.state, message)
+        starts.unless_cancelled(broker.state, message)
         for _, message in broker.core.take().outbox
     ]
     assert not any(isinstance(message, Start) for message in sent)

@@ -1,7 +1,7 @@
-"""An attempt's life in the broker: placed, started, ended, and what follows.
+"""An attempt's life in the broker once it was placed: begun, ended, and what follows.
 
-Judging an outcome is a pure step; recording it is the last one. Nothing here starts a
-process: a `Start` goes into the outbox and leaves once the attempt is committed.
+What a worker says counts only of an attempt that it holds. Judging an outcome is a pure
+step; recording it is the last one. How an attempt is placed is in `starts`.
 """
 
 from msgspec.structs import replace
@@ -14,121 +14,14 @@ from grass.link.messages import (
     RECALLED,
     Exited,
     Forget,
-    Recall,
     Resync,
     Returned,
-    Start,
     Started,
     Stop,
-    ToWorker,
 )
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
-from grass.model.queue import View
-from grass.model.resources import units_json
-from grass.scheduler import Placement
-
-_NO_VIEW = View({})
-
-
-def place(state: State, placement: Placement, after: int | None = None) -> None:
-    """Turn a decision of the scheduler into an attempt."""
-    job = state.jobs[placement.job]
-    worker = state.workers[placement.worker]
-    job.attempts += 1
-    job.started_at = state.now_us
-    job.reason = None
-    attempt = Attempt(
-        job.id,
-        job.attempts,
-        worker.id,
-        worker.boot,
-        AttemptState.STARTING,
-        placement.allocation,
-        state.now_us,
-        after=after,
-    )
-    state.attempts[job.id] = attempt
-    _keep_what_runs(state, job, worker.id)
-    state.move_job(job, JobState.RUNNING)
-    state.save_attempt(attempt)
-    units = units_json(placement.allocation)
-    state.note("started", job.id, worker=worker.name, units=units)
-    send_start(state, job, attempt)
-
-
-def _keep_what_runs(state: State, job: Job, worker: str) -> None:
-    """Note the queue's part of a command with the job: queues change, history not."""
-    spec, view = state.specs[job.spec], _view(state, job, worker)
-    cwd = None if spec.cwd else view.cwd
-    if (spec.prefix, spec.queue_cwd) != (view.prefix, cwd):
-        number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
-        state.specs.use(number)
-        state.specs.release(job.spec)
-        job.spec = number
-
-
-def _view(state: State, job: Job, worker: str) -> View:
-    queue = state.queues.get(job.queue)
-    return queue.views.get(worker, _NO_VIEW) if queue else _NO_VIEW
-
-
-def send_start(state: State, job: Job, attempt: Attempt) -> None:
-    """Have the worker told to run an attempt; sending it again does no harm."""
-    spec = state.specs[job.spec]
-    view = _view(state, job, attempt.worker)
-    base_env = _base_env(state, spec, attempt)
-    leader = None if attempt.after is None else state.attempts.get(attempt.after)
-    state.send(
-        attempt.worker,
-        Start(
-            attempt=state.attempt_id(attempt),
-            job=job.id,
-            number=attempt.number,
-            name=job.name,
-            project=job.project,
-            words=job.words,
-            shell=job.shell,
-            allocation=attempt.allocation,
-            prefix=view.prefix,
-            raw=spec.raw,
-            pin=spec.pin,
-            cwd=spec.cwd or view.cwd,
-            base_env=base_env,
-            queue_env=view.env,
-            env=spec.env,
-            umask=spec.umask,
-            output=spec.output,
-            stderr=spec.stderr,
-            max_output=spec.max_output,
-            grace_s=spec.grace_s,
-            time_limit_s=spec.time_limit_s,
-            nice=spec.nice,
-            index=job.index,
-            after=None if leader is None else state.attempt_id(leader),
-            placed_at=attempt.started_at,
-        ),
-    )
-
-
-def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
-    """Give the caller's environment, which never leaves the caller's machine."""
-    if spec.base_env is None or attempt.worker != state.home_worker:
-        return None
-    return state.envs[spec.base_env]
-
-
-def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
-    """Ask for a start back, instead of sending it, that this batch made needless.
-
-    Whoever cancelled the job has been told that it does not start from now on.
-    """
-    if not isinstance(message, Start):
-        return message
-    found = live(state, message.attempt)
-    wanted = found is not None and found[0].stopping_since is None
-    return message if wanted else Recall([message.attempt], [message.placed_at])
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:
@@ -217,7 +110,7 @@ def returned(state: State, worker: str, message: Returned) -> None:
     if attempt.state is not AttemptState.STARTING:
         return
     if job.stopping_since is not None:
-        never_started(state, job, attempt, "cancelled before it started")
+        _never_started(state, job, attempt, "cancelled before it started")
         return
     take_back(state, job, attempt, message.reason)
     if message.reason != RECALLED:
@@ -241,7 +134,7 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     waiting.stand_in_line(state, job)
 
 
-def never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+def _never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     """End a job whose attempt no worker ever saw."""
     ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason)
     _end(state, job, attempt, AttemptState.EXITED, ended)

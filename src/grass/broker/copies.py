@@ -63,19 +63,13 @@ def is_another(worker: Worker, instance: str) -> bool:
     return worker.instance not in ("", instance or NAMELESS)
 
 
-def is_other(worker: Worker, message: Hello) -> bool:
-    """Tell whether another home says hello than before."""
-    return is_another(worker, message.instance)
-
-
 def sort_out(state: State, worker: Worker, message: Hello) -> None:
     """Set apart what other homes have, and take back what this one has."""
-    other, before = is_other(worker, message), worker.instance
+    other, before = is_another(worker, message.instance), worker.instance
     worker.instance = message.instance or (NAMELESS if before else "")
     if not other and not worker.apart:
         return
-    held = [one for one in state.attempts.values() if one.worker == worker.id]
-    live = {state.attempt_id(one): None for one in held}
+    live = {state.attempt_id(one): None for one in state.attempts_on(worker.id)}
     told = {one.attempt for one in message.running}
     told.update(one.attempt for one in message.exited)
     told.update(worker.apart.get(worker.instance, ()))

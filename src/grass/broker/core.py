@@ -23,6 +23,7 @@ from grass.broker import (
     reports,
     reruns,
     settle,
+    starts,
     tokens,
     units,
     verbs,
@@ -103,7 +104,7 @@ class BrokerCore:
         if state.absences:
             leases.run_out(state, now_s)
         for placement in state.scheduler.decide(now_s):
-            attempts.place(state, placement)
+            starts.place(state, placement)
             state.leaders.append(placement.job)
         if state.leaders:
             self._hand_ahead(now_s)
@@ -123,7 +124,7 @@ class BrokerCore:
                 after = state.scheduler.leader(ahead.job)
                 assert isinstance(after, int)
                 state.handed[ahead.job] = now_s
-                attempts.place(state, ahead, after)
+                starts.place(state, ahead, after)
 
     def wake_at(self) -> float | None:
         """Tell when to decide again though nothing happened."""

@@ -41,7 +41,7 @@ def _in_use(worker: Worker) -> Refused:
 
 
 def _lose_attempts(state: State, worker: Worker) -> list[int]:
-    held = [one for one in state.attempts.values() if one.worker == worker.id]
+    held = state.attempts_on(worker.id)
     for attempt in held:
         job = state.jobs[attempt.job]
         attempts.lose(state, job, attempt, "its worker was forgotten")

@@ -46,23 +46,22 @@ class SpecTable:
             self._numbers.setdefault(spec, number)
             self._users[number] = 0
 
-    def use(self, number: int, count: int = 1) -> None:
-        """Count jobs that need this spec."""
-        self._users[number] += count
+    def use(self, number: int) -> None:
+        """Count a job that needs this spec."""
+        self._users[number] += 1
 
     def release(self, number: int) -> None:
         """Forget a spec with its last user."""
         self._users[number] -= 1
         if self._users[number] <= 0:
-            self.drop(number)
+            self._drop(number)
 
     def base_envs(self) -> set[int]:
         """Give the environments that specs in use need."""
         specs = self._by_number.values()
         return {spec.base_env for spec in specs if spec.base_env is not None}
 
-    def drop(self, number: int) -> None:
-        """Forget a spec."""
+    def _drop(self, number: int) -> None:
         del self._users[number]
         spec = self._by_number.pop(number)
         if self._numbers.get(spec) == number:

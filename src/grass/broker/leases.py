@@ -81,8 +81,8 @@ def _plan(state: State, worker: str, absence: Absence) -> None:
 
 
 def _held(state: State, worker: str) -> list[Attempt]:
-    held = [one for one in state.attempts.values() if one.worker == worker]
     # What another copy of its home has, it did not promise to end.
+    held = state.attempts_on(worker)
     return [one for one in held if not copies.is_apart(state, one)]
 
 

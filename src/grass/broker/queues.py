@@ -107,8 +107,8 @@ def _kept_by(state: State, queue: Queue, worker: str) -> int:
     """Count the jobs that need a view: all with the last one, else those that run."""
     if not queue.views.keys() - {worker}:
         return _unfinished(state, queue)
-    held = (one.job for one in state.attempts.values() if one.worker == worker)
-    return sum(state.jobs[job].queue == queue.name for job in held)
+    held = state.attempts_on(worker)
+    return sum(state.jobs[one.job].queue == queue.name for one in held)
 
 
 def drop_views(state: State, worker: Worker) -> None:

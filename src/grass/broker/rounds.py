@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from grass.broker import arrivals, attempts
+from grass.broker import arrivals, starts
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Reading, Tick
 from grass.broker.core import BrokerCore
@@ -200,7 +200,7 @@ class Rounds:
         self._answer(applied)
         crash_point("broker.before-dispatch")
         for worker, message in effects.outbox:
-            said = attempts.unless_cancelled(self.core.state, message)
+            said = starts.unless_cancelled(self.core.state, message)
             self._outside.send(worker, said)
         for text in effects.complaints:
             self._outside.complain(text)

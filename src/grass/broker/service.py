@@ -142,6 +142,10 @@ class Broker:
         """Close a worker's link now, whatever is still under way on it."""
         self._links.hang_up(worker)
 
+    def complain_of(self, worker: str, reason: str) -> None:
+        """Write down why a worker was sent away, once for each reason."""
+        self._links.complain(worker, reason)
+
     def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
         worker = caller.worker
@@ -298,10 +302,6 @@ class Broker:
     def refuse(self, said: FromWorker, reason: str) -> None:
         """Note that a worker's words were refused; after a hello, hang up."""
         self._links.refuse(said.worker, said.message, reason)
-
-    def complain_of(self, worker: str, reason: str) -> None:
-        """Write down why a worker was sent away, once for each reason."""
-        self._links.complain(worker, reason)
 
     def defect(self, error: Exception) -> None:
         """Write an error that is ours into the log."""

@@ -14,7 +14,7 @@ worker has another attempt under the name of ours, and ours is asked back.
 
 from collections.abc import Container
 
-from grass.broker import attempts, copies, fleet, leases, relay, units, verbs
+from grass.broker import attempts, copies, fleet, leases, relay, starts, units, verbs
 from grass.broker.state import State
 from grass.errors import Forbidden
 from grass.link.messages import Hello, Report, Stop, Welcome
@@ -57,7 +57,9 @@ def _check_token(state: State, worker: str) -> None:
 
 
 def _rebooted(worker: Worker, message: Hello) -> bool:
-    return worker.boot != message.boot and not copies.is_other(worker, message)
+    if copies.is_another(worker, message.instance):
+        return False
+    return worker.boot != message.boot
 
 
 def _taken_in(state: State, message: Hello) -> Worker:
@@ -112,8 +114,7 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
         attempts.exited(state, message.worker, ended)
     reported = {report.attempt: report for report in message.running}
     ended_names = {ended.attempt for ended in message.exited}
-    mine = [a for a in state.attempts.values() if a.worker == message.worker]
-    for attempt in mine:
+    for attempt in state.attempts_on(message.worker):
         if copies.is_apart(state, attempt):
             continue
         name = state.attempt_id(attempt)
@@ -164,10 +165,10 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
         attempts.send_stop(state, job, attempt)
         relay.ask_back(state, [job.id])
     elif attempt.after is not None:
-        attempts.send_start(state, job, attempt)
+        starts.send_start(state, job, attempt)
         relay.recall(state, [job.id])
     else:
-        attempts.send_start(state, job, attempt)
+        starts.send_start(state, job, attempt)
         verbs.settle_suspended(state, job, False)
 
 

@@ -128,7 +128,6 @@ class State:
         self.arrays: dict[int, ArrayState] = {}
         self.array_fails = dict(snapshot.arrays)
         self.tokens = {token.name: token for token in snapshot.tokens}
-        self.ended: list[Job] = []
         self.scheduler = Scheduler()
         self._start_batch()
         self._restore(snapshot)
@@ -146,7 +145,7 @@ class State:
         self.changes = Changes()
         self.outbox: list[tuple[str, ToWorker]] = []
         self.moved: set[int] = set()
-        self.ended = []
+        self.ended: list[Job] = []
         self.complaints: list[str] = []
         self.urgent = False
 
@@ -179,6 +178,10 @@ class State:
     def attempt_id(self, attempt: Attempt) -> str:
         """Name an attempt as workers and keepers know it."""
         return str(AttemptId(self.cluster, attempt.job, attempt.number))
+
+    def attempts_on(self, worker: str) -> list[Attempt]:
+        """Give the attempts that a worker holds, or is to hold."""
+        return [one for one in self.attempts.values() if one.worker == worker]
 
     def note(self, kind: Kind, job: int | None = None, **data: object) -> None:
         """Write a line into the journal in the scheduler's name."""

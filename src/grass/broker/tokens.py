@@ -147,7 +147,7 @@ WRONG_CODE = (
 """The same words for both: a guess learns nothing."""
 
 
-def forget(state: State, name: str) -> None:
+def _forget(state: State, name: str) -> None:
     """Drop a token without a line in the journal."""
     del state.tokens[name]
     state.changes.tokens.pop(name, None)
@@ -155,26 +155,25 @@ def forget(state: State, name: str) -> None:
     state.urgent = True
 
 
-def forget_worker(state: State, worker: str) -> list[str]:
-    """Drop the tokens of a worker that is forgotten; give their names."""
+def forget_worker(state: State, worker: str) -> None:
+    """Drop the tokens of a worker that is forgotten."""
     names = [one.name for one in state.tokens.values() if one.worker == worker]
     for name in names:
-        forget(state, name)
+        _forget(state, name)
     _drop_proof(state, worker)
-    return names
 
 
 def _retire(state: State, name: str) -> None:
     """Have a token count no more; of a known worker's its hash is kept as a proof."""
     kept = claims.proof_of(state, state.tokens[name])
-    forget(state, name)
+    _forget(state, name)
     if kept is not None:
         _save(state, kept)
 
 
 def _drop_proof(state: State, worker: str | None) -> None:
     if worker is not None and claims.proof_name(worker) in state.tokens:
-        forget(state, claims.proof_name(worker))
+        _forget(state, claims.proof_name(worker))
 
 
 def _save(state: State, token: Token) -> None:
@@ -218,7 +217,7 @@ def _replace_start_code(state: State, actor: str) -> None:
         if one.is_code and one.used_at is None and is_start_name(one.name)
     ]
     for name in unused:
-        forget(state, name)
+        _forget(state, name)
         state.note_by(actor, "token-revoked", name=name)
 
 

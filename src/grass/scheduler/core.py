@@ -12,7 +12,8 @@ from grass.model.resources import Allocation, Capacity, Request
 from grass.scheduler import check
 from grass.scheduler.claims import Claims
 from grass.scheduler.dispatch import Dispatch, Placement
-from grass.scheduler.explain import Explanation, explain, never_fits, position
+from grass.scheduler.explain import Explanation, explain, position
+from grass.scheduler.fitting import never_fits
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.relays import Relays, may_follow

@@ -1,4 +1,4 @@
-"""Why a job waits, in numbers, and why a request can never be met.
+"""Why a job waits, in numbers.
 
 Reads, never changes. The answer is about the worker that is nearest to meeting the
 request: what the job needs of each kind it lacks, what is free, who holds the rest.
@@ -11,8 +11,8 @@ from enum import StrEnum
 from functools import partial
 
 from grass.model.amounts import decimal_text
-from grass.model.resources import Request, request_text
 from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.fitting import never_fits, too_small
 from grass.scheduler.placement import allocate, fits_when_empty, shortage
 from grass.scheduler.shapes import Order, Shape
 from grass.scheduler.worker import Holder, Worker
@@ -161,7 +161,7 @@ def explain(
         worker=None if nearest is None else nearest.name,
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
-        away=() if nearest is not None else _away(dispatch, shape),
+        away=() if nearest is not None else _away(dispatch, shape, order),
         needs=needs,
         together=together,
         holders=() if nearest is None else _holders(nearest, needs + together),
@@ -188,7 +188,9 @@ def _prospect(worker: Worker, shape: Shape, order: Order) -> Prospect:
         labels = ", ".join(f"`{label}`" for label in missing)
         return Prospect(name, Obstacle.LABEL, f"does not have {labels}")
     if not fits_when_empty(worker, key.queue, key.request):
-        return Prospect(name, Obstacle.TOO_SMALL, _too_small(worker, shape))
+        return Prospect(
+            name, Obstacle.TOO_SMALL, too_small(worker, key.queue, key.request)
+        )
     if worker.away:
         return Prospect(name, Obstacle.AWAY)
     return _prospect_here(worker, shape, order)
@@ -207,16 +209,6 @@ def _prospect_here(worker: Worker, shape: Shape, order: Order) -> Prospect:
     return Prospect(worker.name, obstacle, text)
 
 
-def _too_small(worker: Worker, shape: Shape) -> str:
-    queue = shape.key.queue
-    for kind, asked in shape.request:
-        total = _total(worker, queue, kind)
-        if asked > total:
-            has = f"has {decimal_text(total)}" if total else "has none"
-            return f"needs {kind} {decimal_text(asked)}, {has}"
-    return f"does not have {request_text(shape.request)} together"
-
-
 def _short(needs: tuple[Need, ...], together: tuple[Need, ...]) -> str:
     if together:
         asked = [f"{need.kind} {decimal_text(need.asked)}" for need in together]
@@ -233,62 +225,9 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     return never_fits(serving, key.queue, key.request, key.labels, pinned=pinned)
 
 
-def _away(dispatch: Dispatch, shape: Shape) -> tuple[str, ...]:
-    key = shape.key
-    return tuple(
-        worker.name
-        for worker in dispatch.fleet.known(shape.queue)
-        if worker.away
-        and key.worker in (None, worker.name)
-        and key.labels <= worker.labels
-        and fits_when_empty(worker, key.queue, key.request)
-    )
-
-
-def never_fits(
-    serving: list[Worker],
-    queue: str,
-    request: Request,
-    labels: frozenset[str],
-    *,
-    pinned: bool = False,
-) -> str | None:
-    """Say with numbers why none of these workers could meet a request when empty."""
-    if not serving:
-        return None
-    labelled = [worker for worker in serving if labels <= worker.labels]
-    if not labelled:
-        wanted = ", ".join(f"`{label}`" for label in sorted(labels))
-        nobody = "the worker that it is pinned to does not have"
-        return f"{nobody if pinned else f'no worker of queue `{queue}` has'} {wanted}"
-    if any(fits_when_empty(worker, queue, request) for worker in labelled):
-        return None
-    for kind, asked in request:
-        most = max(_total(worker, queue, kind) for worker in labelled)
-        if not most:
-            return f"queue `{queue}` has no {kind}; {_kinds(labelled, queue)}"
-        if asked > most:
-            has = decimal_text(most)
-            text = f"{kind}: asked {decimal_text(asked)}, the most any worker of queue"
-            return f"{text} `{queue}` has is {has}"
-    return f"no worker of queue `{queue}` has {request_text(request)} together"
-
-
-def _kinds(workers: list[Worker], queue: str) -> str:
-    kinds = sorted(
-        {
-            kind
-            for each in workers
-            for kind, stock in each.stocks_for(queue).items()
-            if stock.total
-        }
-    )
-    return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
-
-
-def _total(worker: Worker, queue: str, kind: str) -> int:
-    stock = worker.stocks_for(queue).get(kind)
-    return 0 if stock is None else stock.total
+def _away(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[str, ...]:
+    prospects = _prospects(dispatch, shape, order)
+    return tuple(one.worker for one in prospects if one.obstacle is Obstacle.AWAY)
 
 
 def position(dispatch: Dispatch, shape: Shape, job: int) -> int:

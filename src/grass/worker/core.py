@@ -65,7 +65,6 @@ class WorkerCore:
         With a lease the keeper ends every attempt after so long without the broker.
         `instance` tells this home from copies of it.
         """
-        self.worker = worker
         self.now_s = 0.0
         """The time since boot, as the shell last told it."""
         self._lease = Lease(lease_s)
@@ -209,12 +208,16 @@ class WorkerCore:
         own = [attempt for attempt in attempts if not self._books.is_foreign(attempt)]
         for attempt in own:
             self._attempts.pop(attempt, None)
-        self._effects.to_keeper.append({"v": "forget", "ids": own})
+        self._let_keeper_forget(own)
+
+    def _let_keeper_forget(self, attempts: list[str]) -> None:
+        if attempts:
+            self._effects.to_keeper.append({"v": "forget", "ids": attempts})
 
     def _drop_oldest(self) -> None:
         dropped = self._books.drop_oldest()
+        self._let_keeper_forget(dropped)
         if dropped:
-            self._effects.to_keeper.append({"v": "forget", "ids": dropped})
             what = f"{len(dropped)} exits of other brokers' attempts are forgotten"
             why = f"more than {MOST_KEPT} were kept; the oldest was {dropped[0]}"
             self._effects.complaints.append(f"{what}: {why}")
@@ -258,7 +261,7 @@ class WorkerCore:
             return False
         if held.was_placed(placed_at(line)):
             return False
-        self._effects.to_keeper.append({"v": "forget", "ids": [line["id"]]})
+        self._let_keeper_forget([line["id"]])
         return True
 
     def _listed(self, line: Verb) -> None:
@@ -311,7 +314,7 @@ class WorkerCore:
             self._drop_oldest()
 
     def _error(self, line: Verb) -> None:
-        """Take a start for over that the keeper will not make."""
+        """End an attempt that the keeper will not start."""
         id, why = line.get("id"), refusal_of(line)
         held = self._attempts.get(id) if isinstance(id, str) else None
         if held is not None and held.verb is not None and why is not None:

@@ -1,13 +1,10 @@
 """An attempt as its worker knows it, and how it is told to others."""
 
-from typing import Any
-
 import msgspec
 
 from grass.link.messages import Exited, Report, Started, Stop
 from grass.model.resources import Allocation
-
-Verb = dict[str, Any]
+from grass.worker.effects import Verb
 
 
 class Held(msgspec.Struct):

@@ -7,11 +7,10 @@ that a burst of exits and starts costs two system calls.
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from grass.keeper.launch import reach_keeper
-
-Verb = dict[str, Any]
+from grass.worker.effects import Verb
 
 
 class KeeperLink(asyncio.Protocol):

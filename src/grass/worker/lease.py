@@ -14,11 +14,8 @@ for another broker before, which counts on its own. So the first hello promises 
 the welcome names the cluster, and the next hello promises.
 """
 
-from typing import Any
-
 from grass.link.messages import Heard, Welcome
-
-Verb = dict[str, Any]
+from grass.worker.effects import Verb
 
 FIRST_VERSION = 2
 """Keepers from this version on know leases."""
