@@ -1,10 +1,10 @@
 """A keeper: the real core, with a simulated loop around it.
 
-The order of a turn is that of `grass.keeper.loop`: all that is ready is read first,
-records are written before any spawn and before anything is sent. The records are a list
-that outlives the keeper; writing to them fails while the disk is full, and on any
-machine once in a while, and then they are behind until they can be written anew from a
-snapshot. A keeper begins so, with what its predecessor left.
+The order in which a turn ends is the real one, `grass.keeper.turn`, with a place to die
+at after its steps. The records are a list that outlives the keeper; writing to them
+fails while the disk is full, and on any machine once in a while, and then they are
+behind until they can be written anew from a snapshot. A keeper begins so, with what its
+predecessor left.
 """
 
 from collections import deque
@@ -15,6 +15,7 @@ from grass.keeper import effects, events
 from grass.keeper.core import KeeperCore
 from grass.keeper.events import Entry
 from grass.keeper.lease import LONGEST_SLEEP_S
+from grass.keeper.turn import Turn
 from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
@@ -83,20 +84,17 @@ class SimKeeper:
         self._behind = True
         self._lines: dict[int, Line] = {}
         self._inbox: deque[events.Event] = deque()
-        self._starts: deque[events.Spec] = deque()
         self._unsent: list[tuple[Line, Entry]] = []
         self._hold_until: int | None = None
         self._urgent = False
         self._stalled_until = 0
         self._planned: Event | None = None
         self._jobs = KeeperJobs(host, processes, self)
-        self._actions: dict[type, Callable[[Any], events.Event | None]] = {
-            effects.Record: lambda effect: self._pending.append(effect.entry),
+        actions: dict[type, Callable[[Any], events.Event | None]] = {
             effects.Publish: self._publish,
             effects.Tell: self._tell,
             effects.Reply: self._reply,
             effects.Greet: self._greet,
-            effects.Spawn: lambda effect: self._starts.append(effect.spec),
             effects.GiveUp: lambda effect: events.SpawnFailed(
                 effect.id, effect.reason, self._host.wall_us
             ),
@@ -104,8 +102,9 @@ class SimKeeper:
             effects.Exit: self._exit,
             **self._jobs.actions(),
         }
-        self._feed(events.Restored(records.load(boot)))
-        self._finish_turn()
+        self._order = Turn(self.core, self, actions)
+        self._order.feed(events.Restored(records.load(boot)))
+        self._order.finish()
         self._arm()
 
     # Who calls.
@@ -169,13 +168,13 @@ class SimKeeper:
             self._turn_within(self._stalled_until - self._host.now)
             return
         while self._inbox:
-            self._feed(self._inbox.popleft())
+            self._order.feed(self._inbox.popleft())
         for event in self._jobs.reaped():
-            self._feed(event)
+            self._order.feed(event)
         due = self.core.timers.next_due()
-        if due is not None and due <= self._now():
-            self._feed(events.Tick())
-        self._finish_turn()
+        if due is not None and due <= self.now:
+            self._order.feed(events.Tick())
+        self._order.finish()
         if self.alive:
             self._arm()
 
@@ -189,7 +188,7 @@ class SimKeeper:
         due = self.core.timers.next_due()
         sleeps = [LONGEST_SLEEP_US]
         if due is not None:
-            sleeps.append(max(TURN_US, int((due - self._now()) * SECOND) + 1))
+            sleeps.append(max(TURN_US, int((due - self.now) * SECOND) + 1))
         if self._hold_until is not None:
             sleeps.append(max(TURN_US, self._hold_until - self._host.now))
         if len(sleeps) > 1:
@@ -199,51 +198,36 @@ class SimKeeper:
     def _waits_for_lease_only(self) -> bool:
         return all(purpose == "lease" for purpose, _ in self.core.timers._due)
 
-    def _finish_turn(self) -> None:
-        if self._starts:
-            written = self._flush_records()
-            self.crash_point()
-            self._flush_lines()
-            if written:
-                self._start_all()
-        self._flush_records()
-        if self._starts:
-            self.core.not_written(self._now())
-        self.crash_point()
+    # What the order of a turn needs.
+
+    @property
+    def now(self) -> float:
+        """Tell the time since boot, with sleep."""
+        return self._host.boot_us / SECOND
+
+    def record(self, entry: Entry) -> None:
+        """Have an entry written with the next flush."""
+        self._pending.append(entry)
+
+    def send(self) -> None:
+        """Send all that waits to be sent."""
+        self._flush_lines()
+
+    def send_unless_held(self) -> None:
+        """Send the same, unless it may wait for more."""
         held = self._hold_until is not None and self._host.now < self._hold_until
         if self._urgent or not held:
             self._flush_lines()
 
-    def _start_all(self) -> None:
-        while self._starts:
-            spec = self._starts[0]
-            due = self.core.is_due(spec)
-            if due and not self._recorded(spec):
-                return
-            self._starts.popleft()
-            if due:
-                self.crash_point()
-                event = self._jobs.spawn(spec)
-                self.crash_point()
-                self._feed(event)
+    def spawn(self, spec: events.Spec) -> events.Event:
+        """Start an attempt's process, and tell what came of it."""
+        event = self._jobs.spawn(spec)
+        self.crash_point()
+        return event
 
-    def _recorded(self, spec: events.Spec) -> bool:
-        self._pending.extend(self.core.spawning(spec.id))
-        if self._flush_records():
-            return True
-        self.core.put_off(spec)
-        return False
-
-    def _feed(self, event: events.Event) -> None:
-        waiting = deque([event])
-        while waiting:
-            for effect in self.core.step(waiting.popleft(), self._now()):
-                answer = self._actions[type(effect)](effect)
-                if answer is not None:
-                    waiting.append(answer)
-
-    def _now(self) -> float:
-        return self._host.boot_us / SECOND
+    def tell(self, event: events.Event) -> None:
+        """Tell the core."""
+        self._order.feed(event)
 
     def crash_point(self) -> None:
         """Die here, if that was drawn."""
@@ -254,18 +238,18 @@ class SimKeeper:
 
     # Records.
 
-    def _flush_records(self) -> bool:
+    def flush_records(self) -> bool:
+        """Write the entries; tell whether the records are complete now."""
         pending, self._pending = self._pending, []
         if (pending or self._behind) and self._write_fails():
             self._behind = True
-            self.core.not_written(self._now())
             return False
         if self._behind:
             self._records.rewrite(self._boot, self.core.snapshot())
         else:
             self._records.entries.extend(pending)
         self._behind = False
-        self.core.written()
+        self.crash_point()
         return True
 
     def _write_fails(self) -> bool:

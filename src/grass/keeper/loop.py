@@ -1,18 +1,15 @@
-"""The keeper's loop: waits, feeds the core, carries out what it wants, answers.
+"""The keeper's loop: waits, and has all that follows done in the order of a turn.
 
-One turn reads all that is ready before it acts, writes an attempt's record right before
-its spawn, writes all records before anything is sent, and sends at most once per
-connection before and after the spawns. With nothing to do it sleeps until the next
-deadline, or for ever.
+One turn reads all that is ready before it acts. With nothing to do it sleeps until the
+next deadline, or for ever.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grass.keeper import effects, events
 from grass.keeper.clocks import boot_s, utc_us
@@ -20,6 +17,7 @@ from grass.keeper.connections import Connections
 from grass.keeper.crash import crash_point
 from grass.keeper.lease import LONGEST_SLEEP_S
 from grass.keeper.log import log_defect
+from grass.keeper.turn import Turn
 from grass.keeper.waiting import Waiting
 from grass.keeper.wire import encode
 
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from grass.keeper.core import KeeperCore
     from grass.keeper.jobs import Jobs
     from grass.keeper.records import Records
+    from grass.keeper.turn import Action
 
 # The sleep's own clock stands still while the machine is suspended; deadlines do not.
 _LONGEST_SLEEP_S = 60.0
@@ -53,16 +52,13 @@ class Loop:
         self._socket_path = socket_path
         self.waiting = Waiting()
         self._connections = Connections(listener, self.waiting, jobs, self.feed)
-        self._starts: deque[events.Spec] = deque()
         self._behind = False
         self._done = False
-        self._actions: dict[type, Callable[[Any], events.Event | None]] = {
-            effects.Record: self._record,
+        actions: dict[type, Action] = {
             effects.Publish: self._publish,
             effects.Tell: self._connections.tell,
             effects.Reply: self._connections.reply,
             effects.Greet: self._connections.greet,
-            effects.Spawn: self._spawn_later,
             effects.GiveUp: self._give_up,
             effects.SignalTree: jobs.signal_tree,
             effects.KillTree: jobs.kill_tree,
@@ -78,6 +74,7 @@ class Loop:
             effects.CheckSocket: self._check_socket,
             effects.Exit: self._exit,
         }
+        self._order = Turn(core, self, actions)
         jobs.connect(self.waiting, self.feed)
 
     def run(self) -> None:
@@ -115,64 +112,13 @@ class Loop:
         return min(longest, max(0.0, due - boot_s()))
 
     def finish_turn(self) -> None:
-        """Write, answer, spawn, write and answer again."""
+        """Write, answer and start what the turn has led to."""
         self._jobs.look_away()
-        if self._starts:
-            written = self._flush_records()
-            self._connections.flush()
-            if written:
-                self._start_all()
-        self._flush_records()
-        if self._starts:
-            # Written again by now, but those in line must not wait for other news.
-            self._core.not_written(boot_s())
-        if not self._connections.may_hold:
-            self._connections.flush()
-
-    def _start_all(self) -> None:
-        """Start who is in line, up to one whose start cannot be put on record."""
-        while self._starts:
-            spec = self._starts[0]
-            # Who was stopped or recalled meanwhile is in line no more.
-            due = self._core.is_due(spec)
-            if due and not self._recorded(spec):
-                return
-            self._starts.popleft()
-            if due:
-                event = self._spawn(spec)
-                crash_point("keeper.after-spawn")
-                self._tell_outcome(event)
-
-    def _tell_outcome(self, event: events.Event) -> None:
-        # A defect here must not keep the others in line from their turn.
-        _guarded(lambda: self.feed(event))
-
-    def _recorded(self, spec: events.Spec) -> bool:
-        for entry in self._core.spawning(spec.id):
-            self._records.add(encode(entry))
-        # One write for this attempt and for the outcome of the one before it.
-        if self._flush_records():
-            return True
-        self._core.put_off(spec)
-        return False
-
-    def _spawn(self, spec: events.Spec) -> events.Event:
-        crash_point("keeper.before-spawn")
-        try:
-            return self._jobs.spawn(spec)
-        except Exception as error:  # noqa: BLE001 - every start is answered
-            log_defect()
-            reason = f"could not start: {error}"
-            return events.SpawnFailed(spec.id, reason, utc_us())
+        self._order.finish()
 
     def feed(self, event: events.Event) -> None:
-        """Tell the core, do what it wants, and tell it what came of that."""
-        waiting = deque([event])
-        while waiting:
-            for effect in self._core.step(waiting.popleft(), boot_s()):
-                answer = self._actions[type(effect)](effect)
-                if answer is not None:
-                    waiting.append(answer)
+        """Tell the core, and do what it wants."""
+        self._order.feed(event)
 
     def children_ended(self) -> None:
         """Collect the children that ended and tell the core."""
@@ -180,34 +126,63 @@ class Loop:
             crash_point("keeper.after-reap")
             self.feed(event)
 
-    # Effects that are not about processes.
+    # What the order of a turn needs.
 
-    def _record(self, effect: effects.Record) -> None:
-        self._records.add(encode(effect.entry))
+    @property
+    def now(self) -> float:
+        """Tell the time since boot, with sleep."""
+        return boot_s()
+
+    def record(self, entry: events.Entry) -> None:
+        """Have an entry written with the next flush."""
+        self._records.add(encode(entry))
+
+    def flush_records(self) -> bool:
+        """Write the entries; tell whether the records are complete now."""
+        try:
+            self._records.flush(self._core.snapshot, self._core.empty)
+        except OSError as error:
+            if not self._behind:
+                self._behind = True
+                sys.stderr.write(f"records cannot be written: {error}\n")
+            return False
+        self._behind = False
+        return True
+
+    def send(self) -> None:
+        """Send all that waits to be sent."""
+        self._connections.flush()
+
+    def send_unless_held(self) -> None:
+        """Send the same, unless it may wait for more."""
+        if not self._connections.may_hold:
+            self._connections.flush()
+
+    def spawn(self, spec: events.Spec) -> events.Event:
+        """Start an attempt's process, and tell what came of it."""
+        crash_point("keeper.before-spawn")
+        try:
+            event = self._jobs.spawn(spec)
+        except Exception as error:  # noqa: BLE001 - every start is answered
+            log_defect()
+            reason = f"could not start: {error}"
+            event = events.SpawnFailed(spec.id, reason, utc_us())
+        crash_point("keeper.after-spawn")
+        return event
+
+    def tell(self, event: events.Event) -> None:
+        """Tell the core; a defect must not keep the others in line from their turn."""
+        _guarded(lambda: self.feed(event))
+
+    # Effects that are not about processes.
 
     def _publish(self, effect: effects.Publish) -> None:
         line = encode(effect.entry)
         self._records.add(line)
         self._connections.publish(line, urgent=effect.urgent)
 
-    def _spawn_later(self, effect: effects.Spawn) -> None:
-        self._starts.append(effect.spec)
-
     def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
         return events.SpawnFailed(effect.id, effect.reason, utc_us())
-
-    def _flush_records(self) -> bool:
-        try:
-            self._records.flush(self._core.snapshot, self._core.empty)
-        except OSError as error:
-            self._core.not_written(boot_s())
-            if not self._behind:
-                self._behind = True
-                sys.stderr.write(f"records cannot be written: {error}\n")
-            return False
-        self._core.written()
-        self._behind = False
-        return True
 
     def _check_socket(self, effect: effects.CheckSocket) -> events.Event | None:
         there = os.path.exists(self._socket_path)
