@@ -17,10 +17,12 @@ from grass.api.inventory import (
 )
 from grass.api.jobs import present
 from grass.api.owning import check_queue_is_own, worker_for
+from grass.api.reaching import is_unreachable
 from grass.api.replies import ConfigReply, Document, DoneReply, QueueReply, SettingReply
 from grass.api.schemas import EditQueueBody, PauseBody, QueueBody, StopBody
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, SetPaused
+from grass.broker.service import Broker
 from grass.errors import GrassError
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.rights import Right
@@ -38,9 +40,8 @@ async def overview(request: Request) -> Document:
     context = context_of(request)
     queue = request.query_params.get("queue")
     state = context.broker.state
-    if queue is not None:
-        queues.find(state, queue)
-    shown = [queues.find(state, queue)] if queue else list(state.queues.values())
+    every = list(state.queues.values())
+    shown = every if queue is None else [queues.find(state, queue)]
     last_event = await context.broker.read(lambda db: db.last_event())
     counts = job_counts(state)
     return {
@@ -99,22 +100,27 @@ async def pause(request: Request, body: PauseBody) -> DoneReply:
 async def stop(request: Request, body: StopBody) -> DoneReply:
     """Stop the daemon; running jobs go on unless they are to be ended too."""
     context, who = context_of(request), actor(request)
-    reached: list[int] = []
-    if body.jobs:
-        state = context.broker.state
-        running = list(state.attempts)
-        here = {one.id for one in state.workers.values() if one.connected}
-        reached = [job for job, one in state.attempts.items() if one.worker in here]
-        context.broker.start_no_more()
-        try:
-            await context.broker.call(Cancel(who, running))
-        except GrassError:
-            context.broker.start_again()
-            raise
-        # Who is away cannot say that it has ended its jobs: the wish waits for it.
-        await context.broker.ended(reached)
+    ended = await _end_jobs(context.broker, who) if body.jobs else []
     asyncio.get_running_loop().call_soon(context.stop)
-    return DoneReply(reached)
+    return DoneReply(ended)
+
+
+async def _end_jobs(broker: Broker, who: str) -> list[int]:
+    """End what runs, and give the jobs that have ended.
+
+    Who is away cannot say that it has ended its jobs: the wish waits for it.
+    """
+    running = list(broker.state.attempts.values())
+    broker.start_no_more()
+    try:
+        await broker.call(Cancel(who, [one.job for one in running]))
+    except GrassError:
+        broker.start_again()
+        raise
+    for one in running:
+        while broker.unfinished(one.job) and not is_unreachable(broker.state, one):
+            await broker.next_commit()
+    return [one.job for one in running if not broker.unfinished(one.job)]
 
 
 async def config(request: Request) -> ConfigReply:

@@ -77,15 +77,15 @@ def _why(state: State, job: Job, former: Former) -> str:
 
 def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
     """Say that nobody knows how a job is, and what settles that."""
-    name = fleet.name_of(state, attempt.worker)
+    worker = state.workers[attempt.worker]
     wish = "it is to be stopped, but " if job.stopping_since is not None else ""
-    settled = [f"when `{name}` is back", f"by `grass workers forget {quote(name)}`"]
+    forget = f"`grass workers forget {quote(worker.name)}`"
+    settled = [f"when `{worker.name}` is back", f"by {forget}"]
     over_at = leases.over_at(state, attempt)
     if over_at is not None:
         left_s = max(0, round(over_at - time.monotonic()))
         settled.append(f"in {left_s} s, when its lease is over and it is lost")
-    unreachable = absence(state, attempt.worker)
-    return f"{wish}{unreachable}; that is settled {', or '.join(settled)}"
+    return f"{wish}{absence(worker)}; that is settled {', or '.join(settled)}"
 
 
 def _with_a_copy(state: State, attempt: Attempt) -> str:

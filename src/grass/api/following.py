@@ -7,9 +7,16 @@ ended. What is out of reach of an earlier attempt does not hold up the next one.
 import asyncio
 from collections.abc import AsyncIterator
 
-from grass.api.queries import number
+from grass.api.reaching import is_unreachable
 from grass.api.selecting import details_of
-from grass.api.sources import Source, known_attempts, out_of_reach, read, source_of
+from grass.api.sources import (
+    Source,
+    chosen,
+    known_attempts,
+    out_of_reach,
+    read,
+    source_of,
+)
 from grass.broker.service import Broker
 from grass.errors import NotFound, Unreachable
 from grass.model.job import Attempt
@@ -17,30 +24,27 @@ from grass.store.interface import JobDetails
 
 
 async def started(
-    broker: Broker, details: JobDetails, which: str | None
-) -> tuple[JobDetails, str | None]:
+    broker: Broker, job: int, wish: int | None
+) -> tuple[JobDetails, Attempt]:
     """Wait until there is something to follow; gives the job anew, and the attempt.
 
     Without a wish that is the one that runs, or the next one of a job that will run.
     """
+    which, known = wish, broker.state.jobs.get(job)
+    if wish is None and known is not None:
+        which = known.attempts - (job in broker.state.attempts) + 1
     if which is not None:
-        before = max(0, number(which, 0) - 1)
-    elif (job := broker.state.jobs.get(details.job.id)) is None:
-        return details, None
-    else:
-        before = job.attempts - (job.id in broker.state.attempts)
-    if which is None or number(which, 0) not in {a.number for a in details.attempts}:
-        await _until_started(broker, details.job.id, before)
-        details = await details_of(broker, details.job.id)
-    if which is None and before + 1 in known_attempts(broker, details):
-        which = str(before + 1)
-    return details, which
+        await _until_started(broker, job, max(0, which - 1))
+    details = await _caught_up(broker, job)
+    if wish is None and which not in known_attempts(broker, details):
+        which = None
+    return details, chosen(broker, details, which)
 
 
 async def first_piece(broker: Broker, source: Source, offset: int) -> bytes:
     """Read what following begins with, or raise what keeps it from going on."""
     live = broker.state.attempts.get(source.attempt.job)
-    if live is not None and not broker.state.workers[live.worker].connected:
+    if live is not None and is_unreachable(broker.state, live):
         raise out_of_reach(broker, live)
     try:
         return await read(broker, source, offset)
@@ -78,7 +82,7 @@ async def all_followed(
         yield piece
     while True:
         await _until_started(broker, job, latest)
-        known = known_attempts(broker, await details_of(broker, job))
+        known = known_attempts(broker, await _caught_up(broker, job))
         later = [known[one] for one in sorted(known) if one > latest]
         if not later:
             return
@@ -121,12 +125,24 @@ async def _until_started(broker: Broker, job: int, latest: int) -> None:
             break
         if live is None:
             await broker.moved(job)
-        elif broker.state.workers[live.worker].connected:
+        elif is_unreachable(broker.state, live):
+            raise out_of_reach(broker, live)
+        else:
             # Its worker may go away first, which moves no job.
             await broker.next_commit()
-        else:
-            raise out_of_reach(broker, live)
-    await broker.written(job)
+
+
+async def _caught_up(broker: Broker, job: int) -> JobDetails:
+    """Read a job once more where an attempt ended meanwhile, which memory then forgets.
+
+    What is in the store of an attempt that runs may be older than what memory has.
+    """
+    while True:
+        await broker.written(job)
+        live = broker.state.attempts.get(job)
+        details = await details_of(broker, job)
+        if broker.state.attempts.get(job) is live:
+            return details
 
 
 def _runs(broker: Broker, attempt: Attempt) -> bool:

@@ -32,11 +32,13 @@ async def output(request: Request) -> Response:
     follow = switch(query.get("follow"))
     details = await job_of(request)
     begun, offset = _where(query.get("begin"))
-    wanted = query.get("attempt") or begun
+    only = _attempt(query.get("attempt"))
+    wanted = begun if only is None else only
     if follow:
-        starting = following.started(broker, details, wanted)
-        details, wanted = await unless_interrupted(request, starting)
-    first = sources.chosen(broker, details, wanted)
+        starting = following.started(broker, details.job.id, wanted)
+        details, first = await unless_interrupted(request, starting)
+    else:
+        first = sources.chosen(broker, details, wanted)
     stream = "stderr" if query.get("stream") == "stderr" else "output"
     source = sources.source_of(first, stream)
     if source is None:
@@ -47,7 +49,7 @@ async def output(request: Request) -> Response:
     if not follow:
         data = await sources.read(broker, source, offset)
         pieces = sources.pieces(broker, source, offset, data)
-    elif query.get("attempt") is not None:
+    elif only is not None:
         data = await sources.read(broker, source, offset)
         pieces = following.followed(broker, source, offset, data)
     else:
@@ -60,11 +62,15 @@ async def output(request: Request) -> Response:
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
-def _where(text: str | None) -> tuple[str | None, int | None]:
+def _where(text: str | None) -> tuple[int | None, int | None]:
     if text is None:
         return None, None
     attempt, _, offset = text.partition(":")
-    return str(number(attempt, 0)), number(offset, 0)
+    return number(attempt, 0), number(offset, 0)
+
+
+def _attempt(text: str | None) -> int | None:
+    return number(text, 0) if text else None
 
 
 def _no_output(details: JobDetails, stream: str) -> NotFound:

@@ -96,13 +96,10 @@ def outcome_document(job: Job) -> Document:
 
 
 def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
-    """Tell whether a running job's worker is not connected: nobody knows how it is."""
+    """Tell whether a job runs where nobody can look at it."""
     if last is None or job.state is not JobState.RUNNING:
         return False
-    worker = state.workers.get(last.worker)
-    if worker is None or not worker.connected:
-        return True
-    return worker.is_apart(state.attempt_id(last))
+    return reaching.is_unreachable(state, last)
 
 
 def _unreachable_since(job: Job, last: Attempt | None, state: State) -> str | None:

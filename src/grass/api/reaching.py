@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from grass.api.replies import ProspectReply
-from grass.broker import fleet
+from grass.broker import copies, fleet
 from grass.broker.state import State
-from grass.model.job import Spec
+from grass.model.job import Attempt, Spec
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.scheduler.explain import Explanation, Obstacle, Prospect
@@ -15,13 +15,15 @@ MOST_NAMED = 3
 _SECOND = 1_000_000
 
 
-def absence(state: State, worker: str) -> str:
+def is_unreachable(state: State, attempt: Attempt) -> bool:
+    """Tell whether nobody can be asked how an attempt is: who has it is away."""
+    worker = state.workers.get(attempt.worker)
+    return worker is None or not worker.connected or copies.is_apart(state, attempt)
+
+
+def absence(worker: Worker) -> str:
     """Say that a worker is unreachable, and since when."""
-    known = state.workers.get(worker)
-    name = fleet.name_of(state, worker)
-    if known is None:
-        return f"worker `{name}` is unreachable"
-    return f"worker `{name}` is {_gone(known)}{_since(known)}"
+    return f"worker `{worker.name}` is {_gone(worker)}{_since(worker)}"
 
 
 def nobody(
@@ -78,27 +80,27 @@ def _away(state: State, worker: str) -> tuple[str, str]:
         return "not-ready", "is not ready yet"
     if known.connected:
         return "drained", "is drained"
-    word = "off" if is_off(known) else "unreachable"
+    word = "off" if _is_off(known) else "unreachable"
     drained = "drained and " if known.resting else ""
     return word, f"is {drained}{_gone(known)}{_since(known)}"
 
 
-def is_off(worker: Worker) -> bool:
+def _is_off(worker: Worker) -> bool:
     """Tell whether a worker was part of this daemon, which runs without it now."""
     return worker.address is None and not worker.connected
 
 
-def moment(at: int) -> str:
+def _moment(at: int) -> str:
     """Write a time to the second."""
     return (rfc3339(at - at % _SECOND) or "").replace(".000Z", "Z")
 
 
 def _gone(worker: Worker) -> str:
-    return "off (`--no-worker`)" if is_off(worker) else "unreachable"
+    return "off (`--no-worker`)" if _is_off(worker) else "unreachable"
 
 
 def _since(worker: Worker) -> str:
-    return "" if worker.heard_at is None else f" since {moment(worker.heard_at)}"
+    return "" if worker.heard_at is None else f" since {_moment(worker.heard_at)}"
 
 
 def _how(state: State, worker: str) -> str:

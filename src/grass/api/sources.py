@@ -11,6 +11,7 @@ from typing import NamedTuple
 from grass.api.queries import number
 from grass.api.reaching import absence
 from grass.api.tailing import find_end, find_lines
+from grass.broker import copies
 from grass.broker.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable, UsageError
 from grass.model.job import Attempt
@@ -60,16 +61,16 @@ def known_attempts(broker: Broker, details: JobDetails) -> dict[int, Attempt]:
     return known
 
 
-def chosen(broker: Broker, details: JobDetails, which: str | None) -> Attempt:
+def chosen(broker: Broker, details: JobDetails, which: int | None) -> Attempt:
     """Return the attempt that was asked for, or else the last one."""
     known = known_attempts(broker, details)
     if not known:
         raise NotFound(f"job {details.job.id} has not started yet")
     if which is None:
         return known[max(known)]
-    if not which.isdecimal() or int(which) not in known:
+    if which not in known:
         raise UsageError(f"job {details.job.id} has no attempt {which}")
-    return known[int(which)]
+    return known[which]
 
 
 async def beginning(broker: Broker, source: Source, tail: str | None) -> int:
@@ -96,11 +97,14 @@ async def read(
     broker: Broker, source: Source, offset: int, length: int | None = None
 ) -> bytes:
     """Read a piece, nothing beyond the attempt's own end."""
-    worker = source.attempt.worker
+    attempt = source.attempt
+    # A copy of its worker's home may have a file of that name: it is another one.
+    if copies.is_apart(broker.state, attempt):
+        raise out_of_reach(broker, attempt)
     try:
-        data = await broker.output.read(worker, source.path, offset, length)
+        data = await broker.output.read(attempt.worker, source.path, offset, length)
     except Unreachable:
-        raise out_of_reach(broker, source.attempt) from None
+        raise out_of_reach(broker, attempt) from None
     return data if source.end is None else data[: max(0, source.end - offset)]
 
 
@@ -116,12 +120,17 @@ async def pieces(
 
 def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
     """Say where output is that nobody can read now."""
-    if attempt.worker not in broker.state.workers:
+    state, job = broker.state, attempt.job
+    worker = state.workers.get(attempt.worker)
+    if worker is None:
         return NotFound(
-            f"the output of job {attempt.job} is on a worker that was forgotten",
-            f"`grass show {attempt.job}` names it",
+            f"the output of job {job} is on a worker that was forgotten",
+            f"`grass show {job}` names it",
         )
-    return Unreachable(
-        absence(broker.state, attempt.worker),
-        f"the output of job {attempt.job} is there",
-    )
+    if copies.is_apart(state, attempt):
+        return Unreachable(
+            f"job {job} runs on an unreachable machine that calls itself worker"
+            f" `{worker.name}` too",
+            f"`grass explain {job}` says what settles that",
+        )
+    return Unreachable(absence(worker), f"the output of job {job} is there")
