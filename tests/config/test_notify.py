@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.fifo import Fifo
+from tests.support.patience import PATIENCE_S
 from tests.support.processes import await_end
 
 from grass import notify
@@ -15,8 +16,6 @@ from grass.model.job import Job
 from grass.model.lifecycle import JobState
 from grass.notify import Around, Notifier
 from grass.settings import Command, default_settings
-
-PATIENCE_S = 30.0
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from grass.client.private import create_private, replace_private
 from grass.config import Home
 from grass.daemon.machine import worker_id
-from grass.daemon.private import create_private, replace_private
 
 
 def identity(folder: str) -> str:

@@ -12,6 +12,7 @@ import fcntl
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from grass.client.private import replace_private
 from grass.client.wire import decoded, encoded
 from grass.errors import Forbidden, GrassError, UsageError
 from grass.model.addresses import Address, read_address
@@ -92,14 +93,8 @@ class Credentials:
             self._write([one for one in found if one.pin != pin])
 
     def _write(self, known: list[Known]) -> None:
-        draft = f"{self._home.brokers}.{os.getpid()}"
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)  # whatever the umask, or was there before
-            file.write(encoded([_document(one) for one in known]) + b"\n")
-            file.flush()
-            os.fsync(descriptor)
-        os.rename(draft, self._home.brokers)
+        text = encoded([_document(one) for one in known]).decode("ascii")
+        replace_private(self._home.brokers, text + "\n")
         self.all = known
 
 

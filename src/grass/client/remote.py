@@ -16,7 +16,7 @@ from grass.client.credentials import Credentials
 from grass.client.dialling import PATIENCE_S, dial, unreachable
 from grass.errors import GrassError, NoBroker, Untrusted, UsageError
 from grass.model.addresses import read_address
-from grass.tls.client import check_certificate, client_context
+from grass.tls.client import check_certificate, check_pin, client_context
 
 if TYPE_CHECKING:
     import socket
@@ -123,13 +123,11 @@ def _tried(
 
 def _open(address: Address, pin: str, token: str | None) -> Connection:
     channel, proved = _secured(address)
-    if proved != pin:
+    try:
+        check_pin(address, proved, pin)
+    except Untrusted:
         channel.close()
-        raise Untrusted(
-            f"what answers at {address} proves the key {proved}, not the broker's "
-            f"{pin}",
-            "if the broker has a new key, paste the new line that it prints",
-        )
+        raise
     return SecureConnection(channel, token)
 
 

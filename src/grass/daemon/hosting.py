@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grass.client.credentials import Credentials, Known
+from grass.client.private import replace_private
 from grass.config import Home
-from grass.daemon.private import replace_private
-from grass.errors import NoBroker, UsageError
+from grass.errors import GrassError, NoBroker, UsageError
 from grass.model.addresses import Address, read_address
 from grass.model.rights import ROLES, Right
 
@@ -114,7 +114,7 @@ def named(hosting: Hosting, works_for: Employer) -> Hosting:
 
 def remember(home: Home, words: Sequence[str]) -> None:
     """Keep the options for the next daemon here, if the disk has room for them."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(GrassError):
         replace_private(home.options, json.dumps(list(words)))
 
 

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from secrets import token_hex
 
+from grass.client.private import create_private
 from grass.config import Home
 from grass.daemon.hosting import Hosting
-from grass.daemon.private import create_private
 from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker

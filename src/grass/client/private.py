@@ -1,0 +1,59 @@
+"""Small files of the state directory: written whole, for their owner alone.
+
+Daemons and commands write them, several at a time and under whatever umask their caller
+has. A file is in its place once it is on the disk, so a power cut leaves the old one or
+the new one, and so does a disk that is full.
+"""
+
+from __future__ import annotations
+
+import os
+
+from grass.errors import GrassError
+
+_OWNER = 0o600
+
+
+def replace_private(path: str, text: str) -> None:
+    """Put a file in place of the one that there is, if any."""
+    os.rename(_draft(path, text), path)
+
+
+def create_private(path: str, text: str) -> None:
+    """Make a file unless there is one; one that is empty counts as none."""
+    draft = _draft(path, text)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        if os.path.getsize(path) == 0:
+            os.rename(draft, path)
+    finally:
+        _remove(draft)
+
+
+def _draft(path: str, text: str) -> str:
+    """Write a file beside the one that is meant, under this process's own name."""
+    draft = f"{path}.{os.getpid()}"
+    try:
+        _write(draft, text.encode())
+    except OSError as error:
+        _remove(draft)
+        raise GrassError(f"{path} cannot be written: {error.strerror}") from error
+    return draft
+
+
+def _write(draft: str, data: bytes) -> None:
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER)
+    with open(descriptor, "wb") as file:
+        # A draft that was left behind keeps the mode it had.
+        os.fchmod(descriptor, _OWNER)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _remove(draft: str) -> None:
+    try:  # noqa: SIM105 -- importing contextlib would cost every command
+        os.unlink(draft)
+    except OSError:
+        pass
