@@ -163,7 +163,7 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         if endpoint.body is None:
             result = await endpoint.handler(request)
         elif endpoint.right is None:
-            body = read_body(await small_body(request), endpoint.body)
+            body = read_body(await _small_body(request), endpoint.body)
             result = await endpoint.handler(request, body)
         else:
             body = read_body(await limited_body(request), endpoint.body)
@@ -193,7 +193,7 @@ async def limited_body(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-async def small_body(request: Request) -> bytes:
+async def _small_body(request: Request) -> bytes:
     """Read the body of somebody who has shown no token; no more than is small."""
     data = bytearray()
     if not is_large(request):

@@ -39,6 +39,8 @@ class Identity(NamedTuple):
     """The worker that its token belongs to."""
     role: str | None = None
     """None: a caller on the local socket."""
+    token: str = ""
+    """The name of its token; a caller on the local socket has none."""
 
 
 def identify(request: HTTPConnection) -> Identity:
@@ -193,4 +195,5 @@ def _remote(request: HTTPConnection, guest: Guest) -> Identity:
         ROLES.get(token.role, frozenset()),
         token.worker,
         token.role,
+        token.name,
     )

@@ -21,7 +21,7 @@ class Context(NamedTuple):
 
     broker: Broker
     worker: str
-    """The id of this daemon's own worker."""
+    """The id of this daemon's own worker; empty where it has none."""
     version: str
     started_at: int
     stop: Callable[[], None]

@@ -48,7 +48,7 @@ async def page(request: Request) -> EventsReply:
     after, wanted = number(query.get("after"), 0), _wanted(request)
     broker = context_of(request).broker
     found = await broker.read(lambda db: db.events(after, limit + 1, *wanted))
-    shown = [event_reply(one) for one in found[:limit]]
+    shown = [_event_reply(one) for one in found[:limit]]
     return EventsReply(shown, shown[-1].seq if len(found) > limit else None)
 
 
@@ -66,7 +66,7 @@ async def stream(request: Request) -> Response:
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
-def event_reply(event: StoredEvent) -> EventReply:
+def _event_reply(event: StoredEvent) -> EventReply:
     """Give a line of the journal as people and programs see it."""
     return EventReply(
         event.seq,
@@ -114,7 +114,7 @@ def _after(after: int, wanted: Wanted, store: Store) -> tuple[list[StoredEvent],
 
 
 def _message(event: StoredEvent) -> bytes:
-    data = json_bytes(event_reply(event))
+    data = json_bytes(_event_reply(event))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), data)
 
 

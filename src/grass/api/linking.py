@@ -18,20 +18,15 @@ from grass.broker.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.link.frames import decoder_to_broker
 from grass.link.messages import VERSION, Hello, ToBroker, ToWorker
-from grass.link.remote import REFUSED, RemoteEnd
+from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
 from grass.model.rights import Right
-from grass.model.token import split_token
 from grass.model.worker import check_worker_id
 
-WORKER_HEADER = "Grass-Worker"
-SILENCE_S = 15.0
-"""Heartbeats come every 5 seconds."""
 LONGEST_ID = 255
 LONGEST_REASON = 120
 """In bytes; a WebSocket's close frame has little room."""
 CLOSE_S = 2.0
 """How long a goodbye may wait behind what the worker has not read."""
-GOING_AWAY = 1001
 NORMAL = 1000
 TOO_BIG = 1009
 
@@ -123,8 +118,7 @@ async def _admitted(websocket: WebSocket) -> str:
         raise Forbidden("this worker is the broker's own")
     check_worker_id(named)
     if identity.worker is None:
-        name, _ = split_token(identity.actor.partition(":")[2])
-        await context.broker.call(BindToken(name, named))
+        await context.broker.call(BindToken(identity.token, named))
     elif named != identity.worker:
         raise Forbidden(
             "this token belongs to another worker",

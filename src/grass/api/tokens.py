@@ -129,12 +129,11 @@ async def new_code(
     broker: Broker,
     actor: str,
     role: str = DEFAULT_ROLE,
-    hours: float = CODE_HOURS,
     name: str | None = None,
 ) -> str:
     """Make a code that machines join with; for the daemon itself."""
     secret = secrets.token_urlsafe(CODE_BYTES)
-    await broker.call(_call(actor, secret, NewTokenBody(name, role), hours))
+    await broker.call(_call(actor, secret, NewTokenBody(name, role), CODE_HOURS))
     return secret
 
 

@@ -70,10 +70,8 @@ def set_resting(state: State, call: SetResting) -> Done:
     worker = fleet.find(state, call.worker)
     before, worker.resting = worker.resting, call.resting
     if call.resting:
-        handed = [job for job in state.handed if job in state.attempts]
-        relay.recall(
-            state, [job for job in handed if state.attempts[job].worker == worker.id]
-        )
+        held = (one.job for one in state.attempts_on(worker.id))
+        relay.recall(state, [job for job in held if job in state.handed])
     event: Kind = "drained" if call.resting else "undrained"
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
     done.changed = before != call.resting
@@ -118,5 +116,8 @@ def _check_known(state: State, worker: Worker, kind: str, unit: str) -> None:
 def _worker(state: State, number: str) -> Worker:
     worker = state.workers.get(number)
     if worker is None:
-        raise NotFound("this daemon has no worker yet", "try again in a moment")
+        raise NotFound(
+            "this daemon runs no jobs itself, so it has no units",
+            "--worker NAME names one of `grass workers`",
+        )
     return worker

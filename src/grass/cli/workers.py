@@ -40,6 +40,8 @@ def run(words: list[str]) -> int:
         screen = this_screen()
         show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
         _tell_of_former(document["workers"])
+        if not document["workers"]:
+            warn("no worker has joined yet; `grass token new` gives a line for one")
     return 0
 
 

@@ -13,7 +13,8 @@ import socket
 import grass
 from grass.api.app import application
 from grass.api.context import Context, DoorInfo
-from grass.api.door import Door, bound
+from grass.api.door import Door
+from grass.api.listening import bound
 from grass.api.server import ApiServer, listen
 from grass.api.tokens import new_code
 from grass.broker.service import Broker
@@ -26,7 +27,6 @@ from grass.daemon.upkeep import forget_old, notifier
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
 from grass.model.addresses import Address, Invitation, read_address
-from grass.model.rights import DEFAULT_ROLE
 from grass.model.token import START_CODE
 from grass.settings import Settings
 from grass.tls.server import ServerIdentity, identity
@@ -118,5 +118,5 @@ def _advertised(hosting: Hosting, port: int) -> Address:
 
 async def _invitation(broker: Broker, entrance: _Entrance) -> str:
     """Make a line to paste on other machines; good for an hour."""
-    code = await new_code(broker, STARTED, DEFAULT_ROLE, name=START_CODE)
+    code = await new_code(broker, STARTED, name=START_CODE)
     return f"grass join {Invitation(entrance.address, entrance.identity.pin, code)}"

@@ -40,7 +40,7 @@ def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
 
 def _check_place(bind: Address, held: Address | None) -> None:
     """Refuse an address that is not this machine's, or a port that is taken."""
-    from grass.api.door import bound
+    from grass.api.listening import bound
 
     try:
         trial = bound(bind)

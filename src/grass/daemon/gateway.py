@@ -26,6 +26,7 @@ from grass.config import Home
 from grass.daemon.hosting import Employer
 from grass.daemon.life import Life
 from grass.errors import NoBroker, Refused, UsageError
+from grass.model.rights import Right
 from grass.model.times import rfc3339
 from grass.settings import Settings
 from grass.worker.agent import Worker
@@ -35,20 +36,6 @@ NOTHING_YET = "not connected yet"
 """What is said of the link until its first attempt came to something."""
 
 Handler = Callable[[Request], Awaitable[object]]
-
-FORWARDED = frozenset(
-    {
-        ("GET", "/queues/{name}"),
-        ("PUT", "/queues/{name}"),
-        ("PATCH", "/queues/{name}"),
-        ("DELETE", "/queues/{name}"),
-        ("POST", "/capacity/add"),
-        ("POST", "/capacity/remove"),
-        ("POST", "/drain"),
-        ("POST", "/resume"),
-    }
-)
-"""What is about this machine's views and units."""
 
 
 class Gateway(NamedTuple):
@@ -81,8 +68,9 @@ def application(gateway: Gateway) -> Application:
     }
     routes = []
     for one in ENDPOINTS:
-        key = (one.method, one.path)
-        handler = own.get(key) or (_forward if key in FORWARDED else _elsewhere)
+        # What a worker may do at the broker is about its own views and units.
+        usual = _forward if one.own is Right.WORK else _elsewhere
+        handler = own.get((one.method, one.path), usual)
         routes.append(Route(PREFIX + one.path, _guarded(handler), methods=[one.method]))
     return built(routes, gateway)
 

@@ -31,14 +31,12 @@ from grass.link.opening import (
     open_websocket,
     resolve,
 )
-from grass.link.remote import REFUSED, RemoteEnd
+from grass.link.remote import REFUSED, SILENCE_S, RemoteEnd
 from grass.model.addresses import Address
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S = 5.0
-SILENCE_S = 15.0
-"""After so long without a word the connection counts as dead."""
 SHORTEST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 30.0
 LASTED_S = 10.0

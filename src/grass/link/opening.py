@@ -31,11 +31,11 @@ from grass.errors import (
     Untrusted,
 )
 from grass.link.frames import LARGEST_FRAME
+from grass.link.remote import WORKER_HEADER
 from grass.model.addresses import Address
-from grass.tls.client import check_certificate, client_context
+from grass.tls.client import check_certificate, check_pin, client_context
 
 PATH = "/api/v1/link"
-WORKER_HEADER = "Grass-Worker"
 OPEN_S = 10.0
 """How long resolving, connecting, and TLS with the upgrade may take, each."""
 CLOSE_S = 1.0
@@ -153,11 +153,7 @@ def _check_pin(address: Address, transport: asyncio.Transport, pin: str) -> None
         proved = check_certificate(certificate, time.time())
     except Untrusted as error:
         raise Untrusted(f"{address}: {error.message}", error.hint) from None
-    if proved != pin:
-        raise Untrusted(
-            f"the broker at {address} proves the key {proved}, not {pin}",
-            "if its key was changed, join it again: grass join HOST:PORT/PIN/CODE",
-        )
+    check_pin(address, proved, pin)
 
 
 def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401

@@ -35,8 +35,6 @@ class LinkEnd(Generic[Out, In]):
         self.on_defect: Callable[[], None] = self.close
         """What is done when the owner failed to take what arrived."""
         self.closed = False
-        self.refusal = ""
-        """Why this side refused the other, if it did."""
 
     def listen(
         self, arrived: Callable[[list[In]], None], ended: Callable[[], None]
@@ -57,7 +55,6 @@ class LinkEnd(Generic[Out, In]):
 
     def close(self, refusal: str = "") -> None:
         """End the link for both sides; may be called twice."""
-        self.refusal = refusal
         for end in (self, self._peer):
             if end is not None and not end.closed:
                 end.closed = True

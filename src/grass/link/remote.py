@@ -31,6 +31,10 @@ USUAL_FRAME = 256 * 1024
 """A frame of several messages is no larger, so that even a slow peer takes it soon."""
 REFUSED = 4003
 """The WebSocket's close code of a side that will not speak to this peer at all."""
+WORKER_HEADER = "Grass-Worker"
+"""Names the worker that asks for a link, beside its token."""
+SILENCE_S = 15.0
+"""After so long without a word, from either side, the connection counts as dead."""
 
 HERE = "closed here"
 THERE = "closed by the other side"

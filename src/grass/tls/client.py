@@ -9,6 +9,7 @@ import ssl
 import time
 
 from grass.errors import Untrusted
+from grass.model.addresses import Address
 from grass.tls.pins import expiry_of, pin_of
 
 
@@ -31,3 +32,14 @@ def check_certificate(der: bytes, now_s: float) -> str:
             "give the broker a new one with --cert, or set this machine's clock",
         )
     return pin_of(der)
+
+
+def check_pin(address: Address, proved: str, pin: str) -> None:
+    """Refuse whoever answers at an address and is not the broker that is meant."""
+    if proved != pin:
+        raise Untrusted(
+            f"what answers at {address} proves the key {proved}, not the broker's"
+            f" {pin}",
+            "if the broker has a new key, paste its new line: grass join"
+            " HOST:PORT/PIN/CODE",
+        )
