@@ -4,6 +4,8 @@ One worker's job has written a gigabyte and runs on; `grass logs -f` fetches it 
 the broker, over two encrypted connections, while short jobs run on the same worker.
 """
 
+import os
+import select
 import subprocess
 import sys
 import time
@@ -14,7 +16,8 @@ from pathlib import Path
 import psutil
 
 from benchmarks.figures import Benchmark, Claim, Figures
-from benchmarks.fresh_home import FreshHome, environment_of
+from benchmarks.fresh_home import ONE_SLOT, FreshHome, environment_of
+from benchmarks.scratch import scratch_folder
 from benchmarks.sizes import Sizes
 from benchmarks.small_cluster import small_cluster
 from grass.broker.pace import BYTES_PER_S
@@ -22,6 +25,7 @@ from grass.broker.pace import BYTES_PER_S
 _ALONE, _FOLLOWED = "nobody follows", "a follower"
 _WARM_UP = 200
 _LEAST_FOLLOWED = 1 << 20
+_WRITING_S = 300
 
 
 def following(sizes: Sizes) -> Benchmark:
@@ -64,20 +68,25 @@ def _both(jobs: int, size: int) -> Figures:
 
 def _writer(fresh: FreshHome, size: int) -> int:
     """Have a job write much and then sit on a slot of its own."""
-    line = f"yes 0123456789 | head -c {size}; echo; exec sleep 100000"
-    settings = {"queue": "bench", "require": "{slot:1}", "max_output": str(2 * size)}
-    id = fresh.client.enqueue(["sh", "-c", line], **settings)
-    deadline = time.monotonic() + 300
-    while _written(fresh, id) < size:
-        if time.monotonic() > deadline:
+    with scratch_folder() as folder, _pipe(folder / "written") as (path, end):
+        line = f"yes 0123456789 | head -c {size}; echo; echo >{path}; exec sleep 100000"
+        id: int = fresh.client.enqueue(
+            ["sh", "-c", line], **ONE_SLOT, max_output=str(2 * size)
+        )
+        if not select.select([end], [], [], _WRITING_S)[0]:
             raise RuntimeError("the output was not written")
-        time.sleep(0.2)
     return id
 
 
-def _written(fresh: FreshHome, id: int) -> int:
-    path = fresh.client.job(id)["output"]
-    return Path(path).stat().st_size if path else 0
+@contextmanager
+def _pipe(path: Path) -> Iterator[tuple[Path, int]]:
+    """Make a named pipe that a job tells something through, and hold it open."""
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield path, end
+    finally:
+        os.close(end)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from tests.support.calling import Api, play
 
 from grass.api.app import PREFIX
-from grass.api.door import Door, bound
+from grass.api.door import Door
 from grass.api.guests import Guests
+from grass.api.listening import bound
 from grass.api.server import ApiServer, listen
 from grass.model.addresses import Address
 from grass.tls.client import client_context

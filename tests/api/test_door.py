@@ -17,7 +17,8 @@ import uvloop
 from tests.api.doorway import HOST, Doorway, Visit, at_the_door
 
 from grass.api import guests
-from grass.api.door import LARGEST_HEAD, bound
+from grass.api.door import LARGEST_HEAD
+from grass.api.listening import bound
 from grass.errors import Refused
 from grass.model.addresses import Address
 from grass.tls.client import client_context
@@ -25,13 +26,6 @@ from grass.tls.client import client_context
 FLOOD = 10_000
 KEPT_OPEN = 300
 ELSEWHERE = "127.0.0.2"
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Both event loops: the tests' and the daemon's."""
-    chosen: Callable[..., None] = request.param
-    return chosen
 
 
 @pytest.fixture

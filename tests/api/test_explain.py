@@ -1,37 +1,18 @@
 """Why a job waits, in numbers, and how it ended."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.explaining import explained, starts
+from tests.api.farm import enqueue
 from tests.support.calling import Api, play
 
 from grass.api.estimating import Line, Queued, Running, rehearse
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
 
 SECOND = 1_000_000
-
-
-async def enqueue(api: Api, **fields: Any) -> None:
-    answer = await api.post("/jobs", {"jobs": [{"command": ["x"], **fields}]})
-    assert answer.status == 200, answer.document
-
-
-async def starts(api: Api) -> Start:
-    start = await api.worker.hears(Start)
-    assert isinstance(start, Start)
-    at = time.time_ns() // 1000
-    api.worker.link.send(Started(start.attempt, 42, at, f"/out/{start.job}.log", 0))
-    return start
-
-
-async def explained(api: Api, job: int) -> dict[str, Any]:
-    answer = await api.get(f"/jobs/{job}/explain")
-    assert answer.status == 200, answer.document
-    document: dict[str, Any] = answer.document
-    return document
 
 
 def test_a_queued_job_is_told_what_it_lacks_and_who_has_it(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.api.test_explain import enqueue, explained, starts
-from tests.api.test_workers import cut_off, joined
+from tests.api.explaining import explained, starts
+from tests.api.farm import cut_off, enqueue, joined
 from tests.support.calling import Api, play
 
 from grass.link.messages import Start

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import uvloop
 from tests.api.doorway import HOST, Doorway, at_the_door
-from tests.api.test_linking import (
+from tests.api.links import (
     REMOTE,
     closed,
     hears,
@@ -20,6 +19,8 @@ from tests.api.test_linking import (
     linked,
     machine_token,
     say,
+    until_gone,
+    welcomed,
 )
 from tests.support.building import BOOT, units
 from websockets.asyncio.client import ClientConnection, connect
@@ -37,18 +38,11 @@ from grass.link.messages import (
     Start,
     Welcome,
 )
-from grass.link.remote import REFUSED
+from grass.link.remote import REFUSED, WORKER_HEADER
 from grass.tls.client import client_context
 
 PATIENCE_S = 60
 FLOOD = 150_000
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Both event loops: the tests' and the daemon's."""
-    chosen: Callable[..., None] = request.param
-    return chosen
 
 
 async def rows(door: Doorway, kind: str) -> int:
@@ -72,9 +66,7 @@ def test_a_frame_of_too_many_hellos_ends_the_link_and_nothing_else(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(door: Doorway) -> None:
-        async with linked(door, await machine_token(door)) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, await machine_token(door)) as channel:
             frame = msgspec.msgpack.encode([hello()] * FLOOD)
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
@@ -108,16 +100,11 @@ def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
         token = await machine_token(door)
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(5):
-                channel = await stack.enter_async_context(linked(door, token))
-                await say(channel, hello())
-                await hears(channel, Welcome)
+                await stack.enter_async_context(welcomed(door, token))
             assert await rows(door, "worker-connected") == 1
-        while door.api.broker.state.workers[REMOTE].connected:
-            await door.api.broker.next_commit()
-        async with linked(door, token) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
-        assert await rows(door, "worker-connected") == 2
+        await until_gone(door)
+        async with welcomed(door, token):
+            assert await rows(door, "worker-connected") == 2
 
     at_the_door(tmp_path, story)
 
@@ -129,9 +116,7 @@ def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
         nonsense = encode([Exited("nonsense", 5)] * MOST_MESSAGES)
         broker = door.api.broker
         most = 0
-        async with linked(door, await machine_token(door)) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, await machine_token(door)) as channel:
             said = asyncio.ensure_future(_say_often(channel, nonsense, 10))
             enqueued = asyncio.ensure_future(slowest_enqueue_s(door, said))
             while not enqueued.done():
@@ -160,9 +145,7 @@ def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
         number = 1000
         wide = Hello(REMOTE, "lab", BOOT, units(f"{{gpu:{number}}}"), [], [])
         jobs = [{"command": "x", "require": "{gpu:1}"}] * number
-        async with linked(door, await machine_token(door)) as channel:
-            await say(channel, wide)
-            await hears(channel, Welcome)
+        async with welcomed(door, await machine_token(door), wide) as channel:
             await door.api.post("/jobs", {"jobs": jobs})
             names = await _started(channel, number)
             began = time.monotonic()
@@ -187,9 +170,7 @@ def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
                 channel = await stack.enter_async_context(_deaf(door, token))
                 await say(channel, much)
                 await door.api.broker.next_commit()
-            async with linked(door, token) as channel:
-                await say(channel, hello())
-                await hears(channel, Welcome)
+            async with welcomed(door, token) as channel:
                 async with asyncio.timeout(10):
                     while len(set(door.connections) - before) > 1:
                         await say(channel, Heartbeat(1.0))
@@ -236,7 +217,7 @@ async def _deaf(door: Doorway, token: str) -> AsyncIterator[ClientConnection]:
     channel = socket.create_connection((HOST, door.port))
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     channel.setblocking(False)
-    shown = {"Authorization": f"Bearer {token}", linking.WORKER_HEADER: REMOTE}
+    shown = {"Authorization": f"Bearer {token}", WORKER_HEADER: REMOTE}
     tls: ssl.SSLContext = client_context()
     websocket = await connect(
         f"wss://{HOST}:{door.port}/api/v1/link",

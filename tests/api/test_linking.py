@@ -3,89 +3,39 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import uvloop
 from tests.api.doorway import HOST, Doorway, at_the_door
-from tests.support.building import BOOT, WORKER, units
-from websockets.asyncio.client import ClientConnection, connect
+from tests.api.links import (
+    REMOTE,
+    closed,
+    hears,
+    hello,
+    linked,
+    machine_token,
+    say,
+    until_gone,
+    welcomed,
+)
+from tests.support.building import WORKER
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from grass.api import linking
-from grass.link.frames import LARGEST_FRAME, decoder_to_worker, encode
+from grass.link.frames import LARGEST_FRAME
 from grass.link.messages import (
     VERSION,
     Heard,
     Heartbeat,
-    Hello,
     Message,
     Start,
-    ToWorker,
     Welcome,
 )
 from grass.link.remote import REFUSED
-from grass.tls.client import client_context
 
-REMOTE = "00000000000000f9"
 ANOTHER = "00000000000000fa"
 A_THIRD = "00000000000000fb"
-
-
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Both event loops: the tests' and the daemon's."""
-    chosen: Callable[..., None] = request.param
-    return chosen
-
-
-def hello(worker: str = REMOTE, version: int = VERSION) -> Hello:
-    return Hello(worker, "lab", BOOT, units("{gpu:1}"), [], [], version=version)
-
-
-@contextlib.asynccontextmanager
-async def linked(
-    door: Doorway, token: str | None, worker: str | None = REMOTE
-) -> AsyncIterator[ClientConnection]:
-    """Open a WebSocket to the link as a worker does."""
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    if worker is not None:
-        headers[linking.WORKER_HEADER] = worker
-    async with connect(
-        f"wss://{HOST}:{door.port}/api/v1/link",
-        ssl=client_context(),
-        additional_headers=headers,
-        compression=None,
-        ping_interval=None,
-        proxy=None,
-        close_timeout=1,
-    ) as channel:
-        yield channel
-
-
-async def say(channel: ClientConnection, *messages: Message) -> None:
-    for frame in encode(messages):
-        await channel.send(frame)
-
-
-async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
-    while True:
-        frame = await channel.recv()
-        assert isinstance(frame, bytes)
-        for message in decoder_to_worker.decode(frame):
-            if isinstance(message, kind):
-                return message
-
-
-async def machine_token(
-    door: Doorway, role: str = "machine", former: str | None = None
-) -> str:
-    """Join as the worker on another machine."""
-    code = (await door.api.post("/tokens", {"role": role})).document["code"]
-    body = {"code": code, "name": "lab", "worker": REMOTE}
-    joined = await door.api.remote("POST", "/join", body, former)
-    return str(joined.document["token"])
 
 
 async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
@@ -96,21 +46,11 @@ async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
     return refused.value.response.status_code
 
 
-async def closed(channel: ClientConnection) -> tuple[int, str]:
-    """Wait until the other side closes the link, and tell why it did."""
-    with contextlib.suppress(ConnectionClosed):
-        while True:
-            await channel.recv()
-    return channel.close_code or 0, channel.close_reason or ""
-
-
 def test_a_worker_on_another_machine_gets_jobs(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(door: Doorway) -> None:
-        async with linked(door, await machine_token(door)) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, await machine_token(door)) as channel:
             (worker,) = [
                 one
                 for one in (await door.api.get("/workers")).document["workers"]
@@ -127,8 +67,7 @@ def test_a_worker_on_another_machine_gets_jobs(
             await say(channel, Heartbeat(7.5))
             heard = await hears(channel, Heard)
             assert heard == Heard(7.5)
-        while door.api.broker.state.workers[REMOTE].connected:
-            await door.api.broker.next_commit()
+        await until_gone(door)
 
     at_the_door(tmp_path, story, run)
 
@@ -165,9 +104,8 @@ def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
         loose = await door.api.new_token("worker")
         assert await refusal(door, loose, None) == 400
         assert await refusal(door, loose, REMOTE) == 403
-        async with linked(door, loose, ANOTHER) as channel:
-            await say(channel, hello(ANOTHER))
-            await hears(channel, Welcome)
+        async with welcomed(door, loose, hello(ANOTHER)):
+            assert door.api.broker.state.workers[ANOTHER].connected
         assert await refusal(door, loose, A_THIRD) == 403
 
     at_the_door(tmp_path, story)
@@ -208,7 +146,10 @@ def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None
     async def story(door: Doorway) -> None:
         async with linked(door, await machine_token(door)) as channel:
             await say(channel, hello(version=version))
-            await hears(channel, Welcome)
+            assert await hears(channel, Welcome) == Welcome(
+                door.api.broker.state.cluster, version=VERSION
+            )
+            assert door.api.broker.state.workers[REMOTE].connected
 
     at_the_door(tmp_path, story)
 
@@ -221,16 +162,13 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
 ) -> None:
     async def story(door: Doorway) -> None:
         token = await machine_token(door)
-        async with linked(door, token) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, token) as channel:
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
             code, reason = await closed(channel)
         assert (code in (REFUSED, linking.TOO_BIG), bool(reason)) == (True, True)
-        async with linked(door, token) as again:
-            await say(again, hello())
-            await hears(again, Welcome)
+        async with welcomed(door, token):
+            assert door.api.broker.state.workers[REMOTE].connected
 
     at_the_door(tmp_path, story)
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
@@ -278,9 +216,7 @@ def test_a_worker_that_falls_silent_is_gone(
     monkeypatch.setattr(linking, "SILENCE_S", 0.2)
 
     async def story(door: Doorway) -> None:
-        async with linked(door, await machine_token(door)) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, await machine_token(door)) as channel:
             await closed(channel)
         assert not door.api.broker.state.workers[REMOTE].connected
 
@@ -292,9 +228,7 @@ def test_revoking_a_token_closes_the_link_at_once(
 ) -> None:
     async def story(door: Doorway) -> None:
         token = await machine_token(door)
-        async with linked(door, token) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, token) as channel:
             await door.api.send("DELETE", "/tokens/lab", b"")
             await closed(channel)
         assert await refusal(door, token, REMOTE) == 401
@@ -320,9 +254,7 @@ def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
 ) -> None:
     async def story(door: Doorway) -> None:
         first = await machine_token(door)
-        async with linked(door, first) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, first) as channel:
             second = await machine_token(door, former=first)
             await say(channel, Heartbeat(1.0))
             assert await hears(channel, Heard) == Heard(1.0)
@@ -331,9 +263,8 @@ def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
             await closed(channel)
         assert second.partition(".")[0] == first.partition(".")[0] == "lab"
         assert await refusal(door, first, REMOTE) == 401
-        async with linked(door, second) as channel:
-            await say(channel, hello())
-            await hears(channel, Welcome)
+        async with welcomed(door, second):
+            assert door.api.broker.state.workers[REMOTE].connected
 
     at_the_door(tmp_path, story)
 
@@ -348,9 +279,7 @@ def test_links_end_when_the_daemon_stops(
         opened = asyncio.Event()
 
         async def stay() -> None:
-            async with linked(door, token) as channel:
-                await say(channel, hello())
-                await hears(channel, Welcome)
+            async with welcomed(door, token) as channel:
                 opened.set()
                 ends.append(await closed(channel))
 

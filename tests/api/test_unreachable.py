@@ -2,28 +2,26 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.api.test_workers import cut_off, enqueue, farm, joined
-from tests.support.calling import Answer, Api, play
+from tests.api.farm import (
+    SINCE,
+    cut_off,
+    enqueue,
+    farm,
+    joined,
+    runs_out_of_sight,
+    started,
+    told,
+)
+from tests.support.calling import Api, play
 from tests.support.far_end import FarEnd
 
 from grass.api.interrupting import CutOff
-from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
+from grass.link.messages import Exited, OutputData, ReadOutput, Start
 from grass.model.times import rfc3339
 
-SINCE = 1_754_343_612_345_678
 TOLD = "2025-08-04T21:40:12Z"
-
-
-async def started(worker: FarEnd) -> Start:
-    """Have a worker start what it is told to."""
-    start = await worker.hears(Start)
-    assert isinstance(start, Start)
-    path = f"/out/{start.number}.log"
-    worker.link.send(Started(start.attempt, 42, 1_000_000, path, 0))
-    return start
 
 
 async def answers(worker: FarEnd, data: bytes) -> None:
@@ -31,22 +29,6 @@ async def answers(worker: FarEnd, data: bytes) -> None:
     question = await worker.hears(ReadOutput)
     assert isinstance(question, ReadOutput)
     worker.link.send(OutputData(question.stream, data))
-
-
-async def runs_out_of_sight(api: Api, **said: Any) -> None:
-    """Have job 1 run on a worker that is then cut off."""
-    worker = await joined(api, **said)
-    await enqueue(api, worker="farm")
-    await started(worker)
-    while api.broker.state.attempts[1].output is None:
-        await api.broker.next_commit()
-    await cut_off(api, worker)
-    api.broker.state.workers["f1"].heard_at = SINCE
-
-
-def told(answer: Answer) -> tuple[int, str, str]:
-    problem = answer.document
-    return answer.status, problem["code"], problem["detail"]
 
 
 AWAY = (503, "unreachable", f"worker `farm` is unreachable since {TOLD}")

@@ -1,51 +1,11 @@
 """Workers over the API: who is there, who rests, who is forgotten; and their jobs."""
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
-from tests.support.building import BOOT, units
+from tests.api.farm import cut_off, enqueue, farm, joined
 from tests.support.calling import Api, play
-from tests.support.enrolled import bind_token
-from tests.support.far_end import FarEnd
 
-from grass.link.messages import Hello, Start, ToBroker, ToWorker, Welcome
-from grass.link.pair import LinkEnd, pair
-
-
-async def joined(api: Api, **said: Any) -> FarEnd:
-    """Connect a worker `farm` from another machine."""
-    ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
-    bind_token(api.broker.state, "f1")
-    api.broker.serve(ends[0], worker="f1", address="10.0.0.7")
-    worker = FarEnd(ends[1])
-    worker.link.send(Hello("f1", "farm", BOOT, units("{cpu:4}"), [], [], **said))
-    await worker.hears(Welcome)
-    return worker
-
-
-async def farm(api: Api) -> dict[str, Any]:
-    """Read the worker as it is listed."""
-    listed = (await api.get("/workers")).document["workers"]
-    (found,) = [one for one in listed if one["name"] == "farm"]
-    return dict(found)
-
-
-async def enqueue(api: Api, **fields: Any) -> dict[str, Any]:
-    """Enqueue one job and read it back."""
-    answer = await api.post("/jobs", {"jobs": [{"command": ["x"], **fields}]})
-    assert answer.status == 200, answer.document
-    document: dict[str, Any] = (await api.get("/jobs/last")).document
-    return document
-
-
-async def cut_off(api: Api, worker: FarEnd) -> None:
-    """Lose a worker's link."""
-    worker.link.close()
-    # The broker's side is told on the next turn, and done when a call is answered.
-    await asyncio.sleep(0)
-    await api.post("/resume", {})
-    assert not api.broker.state.workers["f1"].connected
+from grass.link.messages import Start
 
 
 def test_a_worker_is_listed_with_all_that_is_known_of_it(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from tests.support.brokerage import ME, Brokerage, memory
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import AddUnits, RemoveUnit, SetDrained, WorkerGone
+from grass.broker.calls import AddUnits, Call, RemoveUnit, SetDrained, WorkerGone
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Units
 from grass.model.amounts import WHOLE
@@ -28,13 +28,8 @@ def unit_of(broker: Brokerage, job: int, kind: str = "gpu") -> list[str]:
     return sorted(broker.state.attempts[job].allocation[kind])
 
 
-def refused(broker: Brokerage, error: type[GrassError], call: object) -> str:
-    before = memory(broker.state)
-    with pytest.raises(error) as caught:
-        broker.call(call)  # type: ignore[arg-type]
-    broker.flush()
-    assert memory(broker.state) == before
-    return str(caught.value)
+def refused(broker: Brokerage, error: type[GrassError], call: Call) -> str:
+    return broker.refused(error, lambda: broker.call(call))
 
 
 def test_added_units_start_what_waits_and_the_worker_is_told(

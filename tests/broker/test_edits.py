@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.brokerage import ME, SECOND, Brokerage, memory
+from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker.calls import Edit, Enqueue
 from grass.broker.wishes import NewJob, Settings
@@ -229,12 +229,7 @@ def test_a_retry_that_waits_can_be_edited_and_keeps_its_pause(
 
 def refused(broker: Brokerage, error: type[GrassError], *jobs: int, **to: Any) -> str:
     """Have an edit refused, and see that it changed nothing."""
-    before = memory(broker.state)
-    with pytest.raises(error) as caught:
-        broker.edit(*jobs, **to)
-    broker.flush()
-    assert memory(broker.state) == before
-    return str(caught.value)
+    return broker.refused(error, lambda: broker.edit(*jobs, **to))
 
 
 def test_jobs_that_run_or_have_ended_are_not_edited(broker: Brokerage) -> None:
@@ -254,25 +249,29 @@ def test_one_bad_job_among_many_changes_none(broker: Brokerage) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "changes"),
+    ("error", "changes", "told"),
     [
-        (NeverFits, {"request": request_from("{cpu:9}")}),
-        (NeverFits, {"request": request_from("{gpu:1}")}),
-        (NotFound, {"queue": "nowhere"}),
-        (UsageError, {"priority": 10**9}),
-        (UsageError, {"words": ("A=1",), "shell": False}),
-        (UsageError, {"words": ("a\0b",), "shell": False}),
-        (UsageError, {"words": ("train", "{gpu}"), "shell": False}),
-        (UsageError, {"env": (("A", "{gpu}"),)}),
-        (UsageError, {"cwd": "/data/{gpu}"}),
-        (NotFound, {"after": ("99",)}),
-        (UsageError, {"after": ("x",)}),
+        (NeverFits, {"request": request_from("{cpu:9}")}, "cpu: asked 9, the most"),
+        (NeverFits, {"request": request_from("{gpu:1}")}, "has no gpu"),
+        (NotFound, {"queue": "nowhere"}, "there is no queue `nowhere`"),
+        (UsageError, {"priority": 10**9}, "priority 1000000000 is out of range"),
+        (UsageError, {"words": ("A=1",), "shell": False}, "no command was given"),
+        (UsageError, {"words": ("a\0b",), "shell": False}, "a NUL byte"),
+        (UsageError, {"words": ("train", "{gpu}"), "shell": False}, "`{gpu}` is used"),
+        (UsageError, {"env": (("A", "{gpu}"),)}, "`{gpu}` is used"),
+        (UsageError, {"cwd": "/data/{gpu}"}, "`{gpu}` is used"),
+        (NotFound, {"after": ("99",)}, "there is no job 99"),
+        (UsageError, {"after": ("x",)}, "`x` names no job"),
     ],
 )
 def test_what_could_never_run_is_refused(
-    broker: Brokerage, queued: int, error: type[GrassError], changes: dict[str, Any]
+    broker: Brokerage,
+    queued: int,
+    error: type[GrassError],
+    changes: dict[str, Any],
+    told: str,
 ) -> None:
-    refused(broker, error, queued, **changes)
+    assert told in refused(broker, error, queued, **changes)
 
 
 def test_a_dependency_that_failed_is_refused_as_never_met(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.brokerage import ME, Brokerage, memory
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
 from grass.broker.calls import Cancel, Edit, Enqueue, Prune, Rerun
@@ -124,12 +124,7 @@ def test_a_rerun_may_be_held(broker: Brokerage, meanwhile: Meanwhile) -> None:
 
 def refused(broker: Brokerage, error: type[GrassError], *jobs: int, **to: Any) -> str:
     """Have a rerun refused, and see that it changed nothing."""
-    before = memory(broker.state)
-    with pytest.raises(error) as caught:
-        broker.rerun(*jobs, **to)
-    broker.flush()
-    assert memory(broker.state) == before
-    return str(caught.value)
+    return broker.refused(error, lambda: broker.rerun(*jobs, **to))
 
 
 def test_a_job_that_has_not_ended_is_refused_alone_and_skipped_among_others(
@@ -164,11 +159,13 @@ def test_what_could_never_run_now_is_refused(broker: Brokerage) -> None:
     other = broker.enqueue()
     for one in (job, other):
         broker.exit(one)
-    refused(broker, NeverFits, other, request=request_from("{cpu:9}"))
+    told = refused(broker, NeverFits, other, request=request_from("{cpu:9}"))
+    assert "cpu: asked 9, the most" in told
     broker.delete_queue("q1")
-    refused(broker, NotFound, other, job)
-    refused(broker, NeverFits, other, job, queue="default")
-    broker.rerun(other)
+    assert "no queue `q1`" in refused(broker, NotFound, other, job)
+    told = refused(broker, NeverFits, other, job, queue="default")
+    assert "queue `default` has no printer" in told
+    assert broker.rerun(other).jobs == [other]
 
 
 def test_a_refused_rerun_leaves_no_spec_behind(broker: Brokerage) -> None:

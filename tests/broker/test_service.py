@@ -1,11 +1,10 @@
 """The broker as it runs: batches, answers, waiting, and stores that fail."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.broker.serving import play
 from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 
@@ -19,55 +18,11 @@ from grass.link.messages import (
     Forget,
     Resync,
     Start,
-    ToBroker,
-    ToWorker,
     Welcome,
 )
-from grass.link.pair import LinkEnd, pair
 from grass.model.lifecycle import JobState
-from grass.store import Changes
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
 
 ONE = [NewJob(("true",), Settings())]
-Story = Callable[[Broker, FarEnd], Awaitable[None]]
-
-
-class FailingStore(SqliteStore):
-    """Refuses the next commits with these errors."""
-
-    errors: list[Exception]
-
-    def commit(self, changes: Changes) -> None:
-        if self.errors:
-            raise self.errors.pop()
-        super().commit(changes)
-
-
-def play(path: Path, story: Story, *errors: Exception) -> None:
-    """Run a broker with one worker for as long as the story lasts."""
-    asyncio.run(_play(path, story, list(errors)))
-
-
-async def _play(path: Path, story: Story, errors: list[Exception]) -> None:
-    store = FailingStore(path / "grass.db")
-    store.errors = []
-    broker = Broker(store, is_fatal)
-    ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]] = pair()
-    broker.serve(ends[0])
-    running = asyncio.create_task(broker.run())
-    worker = FarEnd(ends[1])
-    worker.hello()
-    try:
-        async with asyncio.timeout(10):
-            await worker.hears(Welcome)
-            store.errors = errors
-            await story(broker, worker)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError, StorageError):
-            await running
-        store.close()
 
 
 def test_an_answer_is_durable_and_a_start_follows(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.broker.test_service import Story, play
+from tests.broker.serving import Story, play
 from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd

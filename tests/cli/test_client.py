@@ -2,10 +2,8 @@
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,65 +15,12 @@ from grass.client.surroundings import caller_environment, daemon_environment
 from grass.client.wire import decoded, encoded
 from grass.config import Home
 from grass.errors import NeverFits, NoDaemon, ProtocolError
+from tests.client.scripted import CHUNKED, CUT, Daemon, sized
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters()),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-
-
-CUT = b"<hangs up>"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-class Daemon:
-    """Answers each request with the next reply, and hangs up where one ends in CUT."""
-
-    def __init__(self, path: Path, replies: list[bytes]) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self._replies = iter(replies)
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                channel, _ = self._listener.accept()
-            except OSError:
-                return
-            with channel, channel.makefile("rb") as stream:
-                while self._answer(channel, stream):
-                    pass
-
-    def _answer(self, channel: socket.socket, stream: Any) -> bool:
-        first = stream.readline()
-        if not first:
-            return False
-        size = 0
-        while (line := stream.readline().strip().lower()) != b"":
-            if line.startswith(b"content-length:"):
-                size = int(line.partition(b":")[2])
-        body = json.loads(stream.read(size) or b"null")
-        self.requests.append({"line": first.decode().strip(), "body": body})
-        reply = next(self._replies)
-        channel.sendall(reply.removesuffix(CUT))
-        return not reply.endswith(CUT)
-
-
-def sized(body: bytes, status: str = "200 OK") -> bytes:
-    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (
-        status.encode(),
-        len(body),
-        body,
-    )
 
 
 @pytest.fixture

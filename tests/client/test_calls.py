@@ -12,7 +12,7 @@ import pytest
 from grass.client.client import Client
 from grass.config import Home
 from grass.errors import NoDaemon, NotFound
-from tests.cli.test_client import CHUNKED, CUT, Daemon, sized
+from tests.client.scripted import CHUNKED, CUT, Daemon, sized
 
 DONE = sized(b'{"jobs":[7],"warnings":[],"changed":true}')
 

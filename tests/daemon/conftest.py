@@ -1,5 +1,26 @@
 """The fixtures of tests with a real daemon."""
 
-from tests.support.fixtures import cold, fifo, gate, home, lasting, news, shared
+import pytest
 
-__all__ = ["cold", "fifo", "gate", "home", "lasting", "news", "shared"]
+from tests.support.fixtures import (
+    cold,
+    fifo,
+    gate,
+    home,
+    lasting,
+    machine,
+    news,
+    shared,
+)
+from tests.support.homes import GrassHome
+from tests.support.machines import LOOPBACK, Machine
+
+__all__ = ["cold", "fifo", "gate", "home", "lasting", "machine", "news", "shared"]
+
+
+@pytest.fixture
+def broker(machine: Machine) -> GrassHome:
+    """A machine `desk` with a broker that others can join, and a worker."""
+    home = machine("broker")
+    home.ok("start", *LOOPBACK, "--name", "desk")
+    return home

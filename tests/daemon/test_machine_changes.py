@@ -5,11 +5,8 @@ import socket
 
 import pytest
 
-from tests.daemon.test_many_machines import broker, join, new_line
-from tests.machines.test_hosting import Machine, machine
 from tests.support.homes import GrassHome
-
-__all__ = ["broker", "machine"]
+from tests.support.machines import Machine, join, new_line
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
 

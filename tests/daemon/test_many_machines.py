@@ -2,48 +2,24 @@
 
 import json
 import re
-import shutil
-import time
 from typing import Any
 
 import pytest
 
-from tests.machines.test_hosting import LOOPBACK, Machine, invitation, machine
-from tests.support.homes import PATIENCE_S, GrassHome
-
-__all__ = ["machine"]
+from tests.support.homes import GrassHome
+from tests.support.machines import (
+    LOOPBACK,
+    Machine,
+    await_worker,
+    copy_home,
+    invitation,
+    join,
+    new_line,
+)
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
 
 SLOT = ("--capacity", "{slot:1}", "--default-require", "{slot:1}")
-
-
-@pytest.fixture
-def broker(machine: Machine) -> GrassHome:
-    home = machine("broker")
-    home.ok("start", *LOOPBACK, "--name", "desk")
-    return home
-
-
-def new_line(broker: GrassHome, *options: str) -> str:
-    return invitation(broker.ok("token", "new", *options))
-
-
-def join(broker: GrassHome, home: GrassHome, name: str) -> GrassHome:
-    """Have a home work for the broker, which knows it then."""
-    home.ok("join", "--name", name, new_line(broker))
-    await_worker(broker, name, connected=True)
-    return home
-
-
-def await_worker(broker: GrassHome, name: str, *, connected: bool) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        known = broker.client.workers()["workers"]
-        if any(w["name"] == name and w["connected"] is connected for w in known):
-            return
-        assert time.monotonic() < deadline, f"{name} is not as it should be"
-        time.sleep(0.05)
 
 
 def whys(broker: GrassHome, job: int) -> dict[str, Any]:
@@ -173,7 +149,16 @@ def test_a_worker_that_the_broker_runs_without_is_off_until_it_is_forgotten(
     assert "desk (off)" in broker.ok("show")
     broker.ok("workers", "forget", "desk")
     listed = broker.run("workers")
-    assert ("desk" in listed.stdout, listed.stderr) == (False, "")
+    assert "desk" not in listed.stdout
+    assert listed.stderr == (
+        "grass: no worker has joined yet; `grass token new` gives a line for one\n"
+    )
+    refused = broker.run("drain", "cpu:0")
+    assert refused.returncode == 4
+    assert refused.stderr == (
+        "grass: this daemon runs no jobs itself, so it has no units"
+        " (--worker NAME names one of `grass workers`)\n"
+    )
 
 
 def test_each_start_prints_a_line_and_leaves_one_code(
@@ -242,18 +227,12 @@ def test_nobody_else_may_read_anything_in_a_used_home(
         assert [str(one) for one in kept if one.lstat().st_mode & 0o077] == []
 
 
-def copy_of(original: GrassHome, copy: GrassHome) -> GrassHome:
-    """Have a home that was copied from another, as `cp -a` does."""
-    shutil.copytree(original.folder, copy.folder, symlinks=True, dirs_exist_ok=True)
-    return copy
-
-
 def test_a_copied_home_does_not_join_as_the_first(
     broker: GrassHome, machine: Machine
 ) -> None:
     rack = join(broker, machine("rack"), "rack")
     rack.ok("stop")
-    clone = copy_of(rack, machine("clone"))
+    clone = copy_home(rack, machine("clone"))
     rack.ok("start")
     for _ in range(2):
         refused = clone.run("join", "--name", "clone", new_line(broker))
@@ -304,8 +283,10 @@ def test_a_machine_that_lost_its_token_joins_once_it_was_forgotten(
 def test_a_client_becomes_a_worker_later(broker: GrassHome, machine: Machine) -> None:
     rack = machine("rack")
     rack.ok("join", "--name", "rack", new_line(broker, "--role", "submit"))
+    after = broker.client.overview()["daemon"]["last_event"]
     rack.ok("join", new_line(broker))
-    deadline = time.monotonic() + PATIENCE_S
-    while sum(one["connected"] for one in broker.client.workers()["workers"]) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    with broker.client.beside() as aside:
+        event = next(aside.follow_events(after=after, kind="worker-connected"))
+    assert event["data"]["name"] != "desk"
+    id = broker.enqueue("--worker", event["data"]["name"], "--", "true")
+    assert broker.wait(id)["state"] == "succeeded"

@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.processes import alive, await_socket
+from tests.support.patience import until
+from tests.support.processes import await_socket
 
 pytestmark = pytest.mark.daemon
 
@@ -78,8 +79,7 @@ def test_a_daemon_that_a_job_starts_outlives_the_job(
     home.kill_daemon()
     gate.tell()
     # Nobody else starts one: this waits until the job's own has come up.
-    while home.daemon_pid() is None:
-        assert alive(int(home.keeper_pid() or 0))
+    until(home.daemon_pid, "the job starts no daemon")
     assert home.wait(id)["state"] == "succeeded", home.logs(id)
     assert home.wait(int(home.logs(id)))["state"] == "succeeded"
     check_alive(home, [before])

@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.support.homes import GrassHome
@@ -101,10 +102,11 @@ class Machines:
 
     def end(self) -> None:
         """End every daemon, keeper and job of the other machines."""
-        for name, home in self._homes.items():
-            place = self._folder / f"end-{name}"
-            place.mkdir()
-            GrassHome(place, home).end()
+        with ExitStack() as ends:
+            for name, home in self._homes.items():
+                place = self._folder / f"end-{name}"
+                place.mkdir()
+                ends.callback(GrassHome(place, home).end)
 
     def _home(self, name: str) -> Path:
         return self._homes.get(name, self._folder / "home")

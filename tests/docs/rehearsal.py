@@ -15,6 +15,7 @@ import shlex
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from .machines import Machines
@@ -67,18 +68,16 @@ def rehearse(steps: list[Step], folder: Path) -> list[str]:
     environment = {**_environment(folder), **machines.environment()}
     commands = [step for step in steps if step.command]
     told_at = folder / "told"
-    try:
-        with told_at.open("a") as file:
-            subprocess.run(
-                ["bash", "-c", _script(steps, machines)],
-                cwd=folder / "work",
-                env=environment,
-                stdout=file,
-                timeout=LIMIT_S,
-            )
-    finally:
-        machines.end()
-        _clean_up(environment)
+    with ExitStack() as ends, told_at.open("a") as file:
+        ends.callback(_clean_up, environment)
+        ends.callback(machines.end)
+        subprocess.run(
+            ["bash", "-c", _script(steps, machines)],
+            cwd=folder / "work",
+            env=environment,
+            stdout=file,
+            timeout=LIMIT_S,
+        )
     told = _as_elsewhere(machines.as_elsewhere(told_at.read_text()), folder)
     results = re.split(rf"\n{_END} (\d+)\n", told)
     outputs, codes = results[0::2], [int(code) for code in results[1::2]]

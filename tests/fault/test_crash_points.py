@@ -18,7 +18,7 @@ from grass.errors import GrassError
 from grass.keeper import crash
 from tests.fault.witness import Verdict, judge, line
 from tests.support.homes import GRASS, GrassHome
-from tests.support.processes import PATIENCE_S
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.daemon
 

@@ -14,6 +14,7 @@ import pytest
 
 from grass.errors import NoDaemon
 from tests.support.homes import GrassHome
+from tests.support.patience import until
 from tests.support.processes import kill
 
 pytestmark = pytest.mark.daemon
@@ -77,8 +78,8 @@ def test_every_acknowledged_job_runs_exactly_once(home: GrassHome, seed: int) ->
 
 def _daemon(home: GrassHome) -> int:
     """Return the daemon's pid as soon as there is one."""
-    while (pid := home.daemon_pid()) is None:
-        time.sleep(0.005)
+    pid = until(home.daemon_pid, "there is no daemon")
+    assert pid is not None
     return pid
 
 

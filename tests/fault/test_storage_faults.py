@@ -11,7 +11,6 @@ import select
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from grass.config import Home
 from grass.errors import StorageError
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
-from tests.support.processes import PATIENCE_S, alive, await_end
+from tests.support.patience import PATIENCE_S, until
+from tests.support.processes import alive, await_end
 
 pytestmark = pytest.mark.daemon
 
@@ -77,10 +77,11 @@ when = pytest.mark.parametrize("when", ["before", "after"])
 def await_quiet(home: GrassHome, id: int) -> None:
     """Return when the disk knows that a job runs: nothing is left to be written."""
     query = "SELECT state FROM attempts WHERE job = ?"
-    deadline = time.monotonic() + PATIENCE_S
-    while home.rows(query, id) != [("running",)]:
-        assert time.monotonic() < deadline, "the start was never written"
-        time.sleep(0.005)
+    until(
+        lambda: home.rows(query, id),
+        "the start was never written",
+        lambda rows: rows == [("running",)],
+    )
 
 
 @when

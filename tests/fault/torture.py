@@ -23,6 +23,7 @@ from grass.errors import GrassError
 from tests.fault.timeline import Timeline
 from tests.fault.witness import line
 from tests.support.homes import GrassHome
+from tests.support.patience import until
 
 IN_FLIGHT = 50
 MOST_WAITING = 25
@@ -250,10 +251,12 @@ class Torture:
 
     def drain(self) -> None:
         """Wait until every job has ended."""
-        deadline = time.monotonic() + DRAIN_S
-        while left := unfinished(self.home.client):
-            assert time.monotonic() < deadline, f"{left} jobs do not end"
-            time.sleep(0.05)
+        until(
+            lambda: unfinished(self.home.client),
+            "jobs do not end",
+            lambda left: not left,
+            DRAIN_S,
+        )
         self.timeline.end()
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -15,20 +16,17 @@ from .conversation import Daemon, end_all
 @pytest.fixture
 def make_daemon(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
     """Start a keeper where none runs, and connect; at the end nothing is left."""
-    made: list[Daemon] = []
     directories: set[Path] = set()
+    with ExitStack() as ends, ExitStack() as hanging_up:
 
-    def make(directory: Path = tmp_path) -> Daemon:
-        start_keeper(str(directory))
-        directories.add(directory)
-        made.append(Daemon(directory))
-        return made[-1]
+        def make(directory: Path = tmp_path) -> Daemon:
+            start_keeper(str(directory))
+            if directory not in directories:
+                directories.add(directory)
+                ends.callback(end_all, directory)
+            return hanging_up.enter_context(closing(Daemon(directory)))
 
-    yield make
-    for daemon in made:
-        daemon.close()
-    for directory in directories:
-        end_all(directory)
+        yield make
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from grass.keeper.launch import connect
+from tests.support.patience import PATIENCE_S, until
 
 Entry = dict[str, Any]
-PATIENCE_S = 20.0
 
 
 class Daemon:
@@ -94,14 +94,13 @@ class Daemon:
         return self.directory / "output" / f"{id}.log"
 
     def wait_for_output(self, id: str, text: str) -> str:
-        """Wait until the job has written the text, by a fresh look at each change."""
+        """Wait until the job has written the text, and return all that it wrote."""
         path = self.output(id)
-        pause = select.poll()
-        for _ in range(int(PATIENCE_S * 100)):
-            if path.exists() and text in path.read_text():
-                return path.read_text()
-            pause.poll(10)
-        raise TimeoutError(text)
+        return until(
+            lambda: path.read_text() if path.exists() else "",
+            f"{id} does not write {text!r}",
+            lambda written: text in written,
+        )
 
     def close(self) -> None:
         self._lines.close()

@@ -14,8 +14,8 @@ from grass.keeper import effects, events
 from grass.keeper.core import KeeperCore
 
 from .conversation import Daemon, kill_and_await, wait_readable
-from .test_earlier_records import SPAWNING, STARTED
-from .test_successor import tells
+from .earlier import SPAWNING, STARTED
+from .successors import tells
 
 _PR_SET_CHILD_SUBREAPER = 36
 LONG_PAUSE_S = 1.0

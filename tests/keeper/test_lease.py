@@ -14,7 +14,7 @@ from grass.keeper.core import KeeperCore
 from grass.keeper.wire import BadMessage, event_of
 
 from .conversation import Daemon, kill_and_await, wait_readable
-from .test_core import core_with_job, ended, of, spawned, spec
+from .cores import core_with_job, ended, of, spawned, spec
 
 Make = Callable[..., Daemon]
 REASON = "cut off from the broker"

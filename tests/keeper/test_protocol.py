@@ -18,8 +18,9 @@ import pytest
 
 import grass.keeper
 from grass.keeper.launch import connect, reach_keeper, start_keeper
+from tests.support.patience import PATIENCE_S, until
 
-from .conversation import PATIENCE_S, Daemon, alive, short_id, wait_readable
+from .conversation import Daemon, alive, short_id, wait_readable
 
 MAIN = Path(grass.keeper.__file__).with_name("__main__.py")
 
@@ -204,8 +205,12 @@ def test_a_keeper_that_is_leaving_is_waited_for(
     with lock.open("w") as leaving, ThreadPoolExecutor() as aside:
         fcntl.flock(leaving, fcntl.LOCK_EX)
         reached = aside.submit(reach_keeper, str(tmp_path))
-        while not (log.exists() and "holds" in log.read_text()):
-            assert not reached.done()
+        until(
+            lambda: log.read_text() if log.exists() else "",
+            "no keeper has met the one that leaves",
+            lambda said: "holds" in said,
+        )
+        assert not reached.done()
         leaving.close()
         channel = reached.result(PATIENCE_S)
     assert make_daemon().run("a", "true")["code"] == 0

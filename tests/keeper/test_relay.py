@@ -8,7 +8,7 @@ from grass.keeper import effects, events
 from grass.keeper.core import KeeperCore
 from grass.keeper.relay import Relay
 
-from .test_core import core_with_job, ended, of, spawned, spec
+from .cores import core_with_job, ended, of, spawned, spec
 
 
 def relay_of(*pairs: tuple[str, str]) -> Relay:

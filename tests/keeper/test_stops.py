@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from .conversation import Daemon, alive, wait_readable
-
-STUBBORN = "trap '' TERM; echo ready; while :; do sleep 100; done"
+from .stubborn import STUBBORN, hidden
 
 
 def test_stop_sends_the_signal_and_tells_the_reason(daemon: Daemon) -> None:
@@ -78,28 +76,6 @@ def test_signal_reaches_the_whole_tree(daemon: Daemon) -> None:
     daemon.wait_for_output("a", "up")
     daemon.send(v="signal", id="a", signal=signal.SIGUSR1)
     assert daemon.expect("exited")["code"] == 6
-
-
-_HIDE = """
-import os, sys, time
-if os.fork():
-    {parent}
-os.setsid()
-if os.fork():
-    os._exit(0)
-os.setsid()
-{clear}
-print(os.getpid(), flush=True)
-time.sleep(1000)
-"""
-
-
-def hidden(parent: str, *, without_marker: bool = False) -> tuple[str, ...]:
-    """A process that leaves its parent, its session and maybe its environment."""
-    again = "os.execve(sys.executable, [sys.executable, '-c', sys.argv[1]], {})"
-    last = "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"
-    script = _HIDE.format(parent=parent, clear=again if without_marker else "")
-    return (sys.executable, "-c", script, last)
 
 
 @pytest.mark.parametrize("without_marker", [False, True])

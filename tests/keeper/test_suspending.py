@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 import time
 from collections.abc import Callable
@@ -11,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from .conversation import PATIENCE_S, Daemon, alive
-from .test_stops import STUBBORN, hidden
-from .test_successor import exit_of, replaced
+from tests.support.patience import until
+
+from .conversation import Daemon, alive
+from .stubborn import STUBBORN, hidden
+from .successors import exit_of, replaced
 
 Make = Callable[..., Daemon]
 
@@ -42,23 +43,23 @@ def state_of(pid: int) -> str:
 
 def wait_for_states(pids: list[int], *wanted: str) -> None:
     """Return when every process is in one of these states."""
-    pause = select.poll()
-    for _ in range(int(PATIENCE_S * 100)):
-        if all(state_of(pid) in wanted for pid in pids):
-            return
-        pause.poll(10)
-    raise TimeoutError([state_of(pid) for pid in pids])
+    until(
+        lambda: {state_of(pid) for pid in pids},
+        f"{pids} are not all {wanted}",
+        lambda states: states <= set(wanted),
+    )
 
 
 def tree(daemon: Daemon, id: str = "a", **fields: object) -> list[int]:
     """Start a tree of four processes and return their ids."""
     daemon.start(id, sys.executable, "-c", TREE, **fields)
-    pause, output = select.poll(), daemon.output(id)
-    for _ in range(int(PATIENCE_S * 100)):
-        if output.exists() and output.read_text().count("\n") == 4:
-            return [int(line) for line in output.read_text().split()]
-        pause.poll(10)
-    raise TimeoutError(id)
+    output = daemon.output(id)
+    written = until(
+        lambda: output.read_text() if output.exists() else "",
+        f"the tree of {id} does not come up",
+        lambda text: text.count("\n") == 4,
+    )
+    return [int(line) for line in written.split()]
 
 
 def test_a_whole_tree_stops_and_goes_on(daemon: Daemon) -> None:
@@ -194,11 +195,7 @@ def test_the_time_limit_holds_while_no_daemon_is_connected(
     pid = daemon.expect("started")["pid"]
     hider = int(daemon.wait_for_output("a", "\n"))
     daemon.close()
-    pause = select.poll()
-    for _ in range(int(PATIENCE_S * 100)):
-        if not alive(pid) and not alive(hider):
-            break
-        pause.poll(10)
+    until(lambda: not alive(pid) and not alive(hider), "the limit was not kept")
     exited = exit_of(make_daemon(), "a")
     assert (exited["signal"], exited["reason"]) == (15, "time limit")
     assert not alive(hider)

@@ -3,14 +3,17 @@
 import asyncio
 import contextlib
 import logging
+import select
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
+from websockets.asyncio.client import ClientConnection
 from websockets.datastructures import Headers
 from websockets.http11 import Response
 
@@ -35,7 +38,7 @@ from grass.model.addresses import Address
 from grass.tls.server import ServerIdentity, identity
 from tests.link.far_broker import an_identity, far_broker
 from tests.support.building import units
-from tests.tls.certificates import certificate, dated
+from tests.tls.certificates import PASSPHRASE, certificate, dated, keystore
 
 TOKEN = "desk.s3cret"
 HELLO = Hello("w1", "desk", "boot", units("{cpu:1}"), [], [], at=5.0)
@@ -130,30 +133,59 @@ def test_a_worker_says_hello_first_and_then_speaks_both_ways(
 def test_a_proxy_of_the_environment_is_not_used(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    test_a_worker_says_hello_first_and_then_speaks_both_ways(known)
+    async def story() -> None:
+        async with (
+            far_broker(known.context) as broker,
+            dialling(broker.address, pin=known.pin) as owner,
+        ):
+            assert await owner.state() == f"connected to {broker.address}"
+
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        place = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        for name in ("https_proxy", "HTTPS_PROXY", "wss_proxy", "all_proxy"):
+            monkeypatch.setenv(name, place)
+        play(story())
+        called, _, _ = select.select([proxy], [], [], 0)
+    assert not called
 
 
 def test_a_broker_with_another_key_is_sent_nothing(
-    known: ServerIdentity, tmp_path: Path
+    known: ServerIdentity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = an_identity(tmp_path)
 
     async def story() -> None:
+        tries = noted_tries(monkeypatch)
         async with (
             far_broker(other.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
         ):
             said = await owner.state()
-            assert f"proves the key {other.pin}, not {known.pin}" in said
+            assert f"proves the key {other.pin}, not the broker's {known.pin}" in said
             assert "grass join" in said
             owner.dialer.send(HELLO)
             # It tries again, and says nothing more while nothing changes.
-            await asyncio.sleep(0.5)
+            async with asyncio.timeout(20):
+                for _ in range(4):
+                    await tries.get()
             assert owner.states.empty()
             assert not broker.requests
 
     play(story())
+
+
+def noted_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[opening.Place]:
+    """Have each place told that is dialled, as it is."""
+    tries: asyncio.Queue[opening.Place] = asyncio.Queue()
+
+    async def noted(
+        place: opening.Place, credential: opening.Credential
+    ) -> ClientConnection:
+        tries.put_nowait(place)
+        return await opening.open_websocket(place, credential)
+
+    monkeypatch.setattr(dial, "open_websocket", noted)
+    return tries
 
 
 def test_a_place_that_proves_the_key_is_found_among_others(
@@ -536,20 +568,28 @@ def test_it_can_be_closed_before_it_runs_and_while_it_waits() -> None:
 def test_a_dialer_and_a_remote_end_are_links_like_any_other() -> None:
     async def story() -> None:
         async def receive() -> None:
-            return None
+            await asyncio.Event().wait()
 
         async def send(frame: bytes) -> None:
-            del frame
+            sent.append(frame)
 
-        links: list[Link[ToBroker, ToWorker]] = [
-            Dialer([closed_port()], "x" * 43, lambda: TOKEN, "w1"),
-            RemoteEnd(send, receive, decoder_to_worker),
-        ]
+        dialer = Dialer([closed_port()], "x" * 43, lambda: TOKEN, "w1")
+        end: RemoteEnd[ToBroker, ToWorker] = RemoteEnd(send, receive, decoder_to_worker)
+        links: list[Link[ToBroker, ToWorker]] = [dialer, end]
         for link in links:
-            link.send(HELLO)
-            link.close()
+            link.listen(lambda _: None, partial(ended.append, link))
+            for _ in range(2):
+                link.close()
+                link.send(HELLO)
+        async with asyncio.timeout(5):
+            await dialer.run()
+            await end.run()
+        assert ended == links
 
+    sent: list[bytes] = []
+    ended: list[object] = []
     play(story())
+    assert sent == []
 
 
 @pytest.mark.parametrize("host", ["x" * 64, "a" * 300, "a..b", "0"])
@@ -611,15 +651,17 @@ def test_an_owner_s_defect_ends_the_connection_and_not_the_dialling(
 def test_the_broker_s_own_key_file_and_a_key_store_both_serve(
     tmp_path: Path,
 ) -> None:
-    first = identity(str(tmp_path), None, lambda: None)
-    again = identity(str(tmp_path), None, lambda: None)
+    first, again = an_identity(tmp_path), an_identity(tmp_path)
+    store = keystore(tmp_path, *certificate(tmp_path))
+    other = identity(str(tmp_path), str(store), PASSPHRASE.encode)
+    assert first.pin == again.pin != other.pin
 
     async def story() -> None:
-        for one in (first, again):
+        for one in (first, again, other):
             async with (
                 far_broker(one.context) as broker,
-                dialling(broker.address, pin=first.pin),
+                dialling(broker.address, pin=one.pin) as owner,
             ):
-                await broker.until_heard(Hello)
+                assert await owner.state() == f"connected to {broker.address}"
 
     play(story())

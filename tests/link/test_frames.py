@@ -15,6 +15,7 @@ from grass.link.messages import (
     Exited,
     Heard,
     Heartbeat,
+    Message,
     OutputData,
     Resync,
     Start,
@@ -131,11 +132,13 @@ FRAMES = [*encode(UP), *encode(DOWN), *encode([Started("\udcff", 1, 2)])]
 @examples(300)
 @given(frame=st.one_of(st.binary(max_size=60), slipped_bytes(FRAMES)))
 def test_any_bytes_are_a_frame_or_a_protocol_error(frame: bytes) -> None:
+    heard: list[ToBroker | ToWorker] = []
     with bounded():
         with contextlib.suppress(ProtocolError):
-            decoder_to_broker.decode(frame)
+            heard += decoder_to_broker.decode(frame)
         with contextlib.suppress(ProtocolError):
-            decoder_to_worker.decode(frame)
+            heard += decoder_to_worker.decode(frame)
+    assert all(isinstance(one, Message) for one in heard), heard
 
 
 def test_a_batch_too_large_for_one_frame_becomes_several() -> None:

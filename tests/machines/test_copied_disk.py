@@ -1,20 +1,20 @@
 """Two machines from one disk, which only their boot ids tell apart."""
 
-import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from grass.client.client import Client
 from grass.config import LOCAL, Home
-from tests.machines.test_hosting import LOOPBACK, Machine, invitation, machine
-from tests.support.homes import GRASS, PATIENCE_S, GrassHome
-from tests.support.lan import can_make_hosts
+from tests.support.homes import GRASS, GrassHome
+from tests.support.machines import LOOPBACK, Machine, copy_home, invitation
+from tests.support.patience import until
 
-__all__ = ["machine"]
-
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
+pytestmark = [
+    pytest.mark.daemon,
+    pytest.mark.timeout(120),
+    pytest.mark.usefixtures("namespaces"),
+]
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BOOTED = f'mount --bind "$0" {BOOT_ID} && exec "$@"'
@@ -30,7 +30,7 @@ def boot(home: GrassHome, number: int) -> GrassHome:
 
 def copy_disk(original: GrassHome, copy: GrassHome) -> None:
     """Copy a home as with its whole disk: files keep their numbers."""
-    shutil.copytree(original.folder, copy.folder, symlinks=True, dirs_exist_ok=True)
+    copy_home(original, copy)
     instance: Path = copy.folder / "keeper" / "instance"
     name = instance.read_text().split()[0]
     instance.write_text(f"{name} {instance.stat().st_ino}\n")
@@ -38,19 +38,15 @@ def copy_disk(original: GrassHome, copy: GrassHome) -> None:
 
 def await_link(home: GrassHome, words: str) -> None:
     """Wait until a worker says this of its link."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        with Client(Home(str(home.folder)), may_start=False, broker=LOCAL) as client:
-            link = client.overview()["daemon"]["broker"]["link"]
-        if words in link:
-            return
-        assert time.monotonic() < deadline, link
-        time.sleep(0.05)
+    until(lambda: link_of(home), f"its link is never {words}", lambda it: words in it)
+
+
+def link_of(home: GrassHome) -> str:
+    with Client(Home(str(home.folder)), may_start=False, broker=LOCAL) as client:
+        return str(client.overview()["daemon"]["broker"]["link"])
 
 
 def test_two_machines_from_one_disk_displace_each_other_once(machine: Machine) -> None:
-    if not can_make_hosts():
-        pytest.skip("network namespaces cannot be made here")
     broker, rack = machine("broker"), boot(machine("rack"), 1)
     line = invitation(broker.ok("start", *LOOPBACK, "--no-worker"))
     rack.ok("join", "--name", "rack", line)

@@ -1,48 +1,14 @@
 """What a daemon is told to host, over its whole life: real daemons on loopback."""
 
-import re
 import socket
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.fifo import Fifo
-from tests.support.homes import GrassHome
+from tests.support.machines import LOOPBACK, Machine, door, invitation
+from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
-
-LOOPBACK = ("--bind", "127.0.0.1:0", "--advertise", "127.0.0.1")
-LINE = re.compile(r"^grass join (127\.0\.0\.1:\d+/[\w-]{43}/[\w-]{22})$", re.MULTILINE)
-
-Machine = Callable[[str], GrassHome]
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Make homes, each as if it were another machine's."""
-    made: list[GrassHome] = []
-
-    def make(name: str) -> GrassHome:
-        (tmp_path / name).mkdir()
-        made.append(GrassHome(tmp_path / name))
-        return made[-1]
-
-    yield make
-    for home in reversed(made):
-        home.end()
-
-
-def invitation(printed: str) -> str:
-    found = LINE.search(printed)
-    assert found is not None, printed
-    return found[1]
-
-
-def door(home: GrassHome) -> object:
-    home.client.close()
-    return home.client.overview()["daemon"]["door"]
 
 
 def test_start_prints_the_line_and_another_machine_works_at_once(
@@ -105,21 +71,18 @@ def test_a_certificate_beside_the_caller_and_a_pass_phrase_that_no_job_sees(
     machine: Machine,
 ) -> None:
     broker = machine("broker")
-    make = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout key.pem"
-    )
-    make += " -out cert.pem -days 9 -nodes -subj /CN=x && openssl pkcs12 -export"
-    make += " -out store.p12 -inkey key.pem -in cert.pem -passout pass:hushed"
-    subprocess.run(make, shell=True, check=True, cwd=broker.desk, capture_output=True)
-    broker.environment["GRASS_CERT_PASS"] = "hushed"
-    broker.ok("start", *LOOPBACK, "--cert", "store.p12")
+    store = keystore(broker.desk, *certificate(broker.desk)).name
+    broker.environment["GRASS_CERT_PASS"] = PASSPHRASE
+    broker.ok("start", *LOOPBACK, "--cert", store)
     id = broker.enqueue("--", "env")
     broker.wait(id)
-    assert "hushed" not in broker.logs(id)
-    assert not any("hushed" in str(row) for row in broker.rows("SELECT body FROM envs"))
-    (broker.desk / "phrase").write_text("hushed\n")
+    assert PASSPHRASE not in broker.logs(id)
+    assert not any(
+        PASSPHRASE in str(row) for row in broker.rows("SELECT body FROM envs")
+    )
+    (broker.desk / "phrase").write_text(f"{PASSPHRASE}\n")
     del broker.environment["GRASS_CERT_PASS"]
-    refused = broker.run("restart", *LOOPBACK, "--cert", "store.p12")
+    refused = broker.run("restart", *LOOPBACK, "--cert", store)
     assert "--cert-pass-file" in refused.stderr
     broker.ok("restart", "--cert-pass-file", "phrase")
 

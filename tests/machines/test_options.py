@@ -4,16 +4,14 @@ import json
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.machines.test_hosting import LOOPBACK, Machine, door, invitation, machine
 from tests.support.homes import GrassHome
+from tests.support.machines import LOOPBACK, Machine, door, invitation, place_of
 from tests.support.screen import Screen
-
-__all__ = ["machine"]
+from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
 
@@ -31,16 +29,6 @@ class Typed(Screen):
 def remembered(home: GrassHome) -> list[str]:
     words: list[str] = json.loads((home.folder / "daemon-options.json").read_text())
     return words
-
-
-def certificate(home: GrassHome) -> None:
-    """Make `store.p12`, which `hushed` opens, where commands are given."""
-    make = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout key.pem"
-        " -out cert.pem -days 90 -nodes -subj /CN=x && openssl pkcs12 -export"
-        " -out store.p12 -inkey key.pem -in cert.pem -passout pass:hushed"
-    )
-    subprocess.run(make, shell=True, check=True, cwd=home.desk, capture_output=True)
 
 
 @pytest.fixture
@@ -90,7 +78,7 @@ def test_another_way_to_host_replaces_the_one_before_and_says_so(
     line = invitation(broker.ok("start", *LOOPBACK))
     other.ok("start", *LOOPBACK, "--label", "kept")
     other.ok("join", "--no-start", line)
-    place = line.partition("/")[0]
+    place = place_of(line)
     told = other.run("restart", "--connect", place)
     assert told.returncode == 0, told.stderr
     assert told.stderr == "grass: --connect replaces --bind, --advertise\n"
@@ -106,14 +94,14 @@ def test_another_way_to_host_replaces_the_one_before_and_says_so(
 def test_a_restart_that_the_certificate_forbids_costs_nothing(
     broker: GrassHome,
 ) -> None:
-    certificate(broker)
+    store = keystore(broker.desk, *certificate(broker.desk)).name
     broker.ok("start", *LOOPBACK)
     before = broker.daemon_pid()
     (broker.desk / "wrong").write_text("loud\n")
     for words, why in (
-        (["--cert", "store.p12"], "needs its pass phrase"),
-        (["--cert", "store.p12", "--cert-pass-file", "wrong"], "does not open"),
-        (["--cert", "store.p12", "--cert-pass-file", "none"], "No such file"),
+        (["--cert", store], "needs its pass phrase"),
+        (["--cert", store, "--cert-pass-file", "wrong"], "does not open"),
+        (["--cert", store, "--cert-pass-file", "none"], "No such file"),
         (["--cert", "cert.pem"], "is not a PKCS#12 file"),
     ):
         ran = broker.run("restart", *words)
@@ -121,7 +109,7 @@ def test_a_restart_that_the_certificate_forbids_costs_nothing(
         assert why in ran.stderr
         assert RUNS_ON in ran.stderr
         assert broker.daemon_pid() == before
-    broker.ok("restart", "--cert", "store.p12", env={"GRASS_CERT_PASS": "hushed"})
+    broker.ok("restart", "--cert", store, env={"GRASS_CERT_PASS": PASSPHRASE})
 
 
 def test_a_restart_that_the_address_forbids_costs_nothing(
@@ -189,7 +177,7 @@ def test_who_leaves_another_broker_keeps_working(
     second, other = machine("second"), machine("other")
     line = invitation(broker.ok("start", *LOOPBACK))
     second.ok("start", *LOOPBACK)
-    place = line.partition("/")[0]
+    place = place_of(line)
     other.ok("join", line)
     other.ok("restart", "--connect", place, "--on-disconnect", "stop")
     other.ok("join", "--no-start", invitation(second.ok("token", "new")))
@@ -202,8 +190,7 @@ def test_who_leaves_another_broker_keeps_working(
 @pytest.fixture
 def prompt(broker: GrassHome) -> Typed:
     """A daemon that asks for a pass phrase on a terminal."""
-    certificate(broker)
-    store = str(broker.desk / "store.p12")
+    store = str(keystore(broker.desk, *certificate(broker.desk)))
     words = ("daemon", *LOOPBACK, "--cert", store)
     screen = Typed([*broker.grass, *words], broker.environment)
     screen.until(PROMPT)
@@ -227,11 +214,11 @@ def test_sigterm_ends_a_daemon_that_asks(prompt: Typed, broker: GrassHome) -> No
 def test_the_pass_phrase_opens_and_then_ctrl_c_stops(
     prompt: Typed, broker: GrassHome
 ) -> None:
-    prompt.type("hushed\n")
+    prompt.type(f"{PASSPHRASE}\n")
     prompt.until("ready")
     id = broker.enqueue("--", "env")
     broker.wait(id)
-    assert "hushed" not in broker.logs(id)
+    assert PASSPHRASE not in broker.logs(id)
     assert prompt.interrupt() == 0
 
 

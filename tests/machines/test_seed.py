@@ -2,11 +2,12 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.lan import Host, Lan, can_make_hosts
+from tests.support.lan import Host, Lan
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
 
@@ -21,13 +22,10 @@ STORE = (
 
 
 @pytest.fixture
-def lan(tmp_path: Path) -> Iterator[Lan]:
-    if not can_make_hosts():
-        pytest.skip("network namespaces cannot be made here")
+def lan(tmp_path: Path, namespaces: None) -> Iterator[Lan]:
     names = ("my.server.com", "worker", "anywhere")
-    lan = Lan(tmp_path, names, network="1.2.3", first=4)
-    yield lan
-    lan.close()
+    with closing(Lan(tmp_path, names, network="1.2.3", first=4)) as lan:
+        yield lan
 
 
 def typed(host: Host, line: str) -> str:

@@ -1,6 +1,5 @@
 """What commands say of a worker that is cut off, and of its jobs."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -8,24 +7,12 @@ import pytest
 
 from tests.machines.cluster import Cluster
 from tests.support.fifo import Fifo
-from tests.support.homes import PATIENCE_S
-from tests.support.lan import Host
+from tests.support.patience import PATIENCE_S
 from tests.support.screen import Screen
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
 
 AWAY = "worker `w1` is unreachable for "
-
-
-def follows(broker: Host, job: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*broker.grass, "logs", "-f", str(job)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=broker.environment,
-    )
 
 
 def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
@@ -36,7 +23,7 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
     line = f"echo one; echo $$ > {news}; read x < {gate}; echo two"
     id = broker.enqueue("--", "sh", "-c", line)
     broker.await_start(id, news)
-    following = follows(broker, id)
+    following = broker.popen("logs", "-f", str(id))
     assert following.stdout is not None
     assert following.stderr is not None
     try:

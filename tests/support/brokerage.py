@@ -4,8 +4,11 @@ After every call the changes are committed, every invariant is walked, and a sec
 is loaded from the store: it must know exactly what the first one knows.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from grass.broker import waiting
 from grass.broker.calls import (
@@ -37,6 +40,7 @@ from grass.broker.lookups import found, unread
 from grass.broker.replies import Done, Enqueued, Pruned
 from grass.broker.state import State
 from grass.broker.wishes import NewJob, Settings
+from grass.errors import GrassError
 from grass.link.messages import (
     Exited,
     Hello,
@@ -94,6 +98,15 @@ class Brokerage:
             self.core.advance()
         self.flush()
         return reply
+
+    def refused(self, error: type[GrassError], act: Callable[[], object]) -> str:
+        """Do what must be refused and change nothing; return what is said."""
+        before = memory(self.state)
+        with pytest.raises(error) as caught:
+            act()
+        self.flush()
+        assert memory(self.state) == before
+        return str(caught.value)
 
     def step(self, call: Call) -> Any:
         """Apply one call, leaving the batch open."""

@@ -5,7 +5,7 @@ import select
 import time
 from pathlib import Path
 
-PATIENCE_S = 30.0
+from tests.support.patience import PATIENCE_S
 
 
 class Fifo:

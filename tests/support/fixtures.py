@@ -1,12 +1,14 @@
 """Homes with a daemon in them; afterwards nothing of them is left."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
+from tests.support.machines import Machine, machines
 
 
 @pytest.fixture
@@ -41,17 +43,21 @@ def shared(lasting: GrassHome) -> Iterator[GrassHome]:
 
 
 @pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """Make homes, each as if it were another machine's."""
+    with machines(tmp_path) as make:
+        yield make
+
+
+@pytest.fixture
 def fifo(tmp_path: Path) -> Iterator[Callable[[str], Fifo]]:
     """Make named pipes to talk with jobs."""
-    made: list[Fifo] = []
+    with ExitStack() as ends:
 
-    def make(name: str) -> Fifo:
-        made.append(Fifo(tmp_path / name))
-        return made[-1]
+        def make(name: str) -> Fifo:
+            return ends.enter_context(closing(Fifo(tmp_path / name)))
 
-    yield make
-    for one in made:
-        one.close()
+        yield make
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import shlex
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +22,11 @@ from grass.client.client import Client
 from grass.config import Home
 from grass.keeper.launch import reach_keeper
 from tests.support.fifo import Fifo
+from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import await_end, kill, processes_with
 
 MAIN = str(Path(grass.__file__).with_name("__main__.py"))
 GRASS = (sys.executable, "-I", MAIN)
-PATIENCE_S = 30.0
 
 Ran = subprocess.CompletedProcess[str]
 Document = dict[str, Any]
@@ -134,9 +133,11 @@ class GrassHome:
     def await_start(self, id: int, news: Fifo) -> int:
         """Return the pid a job tells, once the keeper has told the same."""
         pid = int(news.hear())
-        deadline = time.monotonic() + PATIENCE_S
-        while self.client.job(id)["pid"] != pid:
-            assert time.monotonic() < deadline, "its start was never told"
+        until(
+            lambda: self.client.job(id)["pid"],
+            f"the start of job {id} was never told",
+            lambda told: told == pid,
+        )
         return pid
 
     def states(self, ids: Sequence[int]) -> list[str]:

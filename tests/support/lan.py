@@ -8,9 +8,11 @@ pulled swallows packets without a word, as a real one does.
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.support.homes import GRASS, PATIENCE_S, GrassHome, Ran
+from tests.support.homes import GRASS, GrassHome, Ran
+from tests.support.patience import PATIENCE_S
 
 _ENTER = 'mount --bind "$1" /etc/hosts; hostname "$2"; shift 2; exec "$@"'
 
@@ -92,10 +94,10 @@ class Host(GrassHome):
 
     def end(self) -> None:
         """End everything of this host."""
-        super().end()
-        for daemon in self._daemons:
-            daemon.kill()
-            daemon.communicate()
+        with ExitStack() as ends:
+            for daemon in self._daemons:
+                ends.callback(_end, daemon)
+            super().end()
 
 
 class Lan:
@@ -135,11 +137,12 @@ class Lan:
 
     def close(self) -> None:
         """End all hosts and take the network down."""
-        for host in self.hosts.values():
-            host.end()
-        for host in self.hosts.values():
-            ip("netns", "del", host.space)
-        ip("netns", "del", self._space)
+        with ExitStack() as ends:
+            ends.callback(ip, "netns", "del", self._space)
+            for host in self.hosts.values():
+                ends.callback(ip, "netns", "del", host.space)
+            for host in self.hosts.values():
+                ends.callback(host.end)
 
     def _plug_in(self, host: Host) -> None:
         ip("netns", "add", host.space)
@@ -150,6 +153,11 @@ class Lan:
         ip(*here, "addr", "add", f"{host.address}/24", "dev", "eth0")
         ip(*here, "link", "set", "eth0", "up")
         ip(*here, "link", "set", "lo", "up")
+
+
+def _end(daemon: subprocess.Popen[str]) -> None:
+    daemon.kill()
+    daemon.communicate()
 
 
 def ip(*words: str) -> None:

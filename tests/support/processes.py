@@ -4,11 +4,10 @@ import contextlib
 import os
 import select
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PATIENCE_S = 30.0
+from tests.support.patience import PATIENCE_S, until
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
@@ -66,13 +65,16 @@ def processes_with(mark: bytes) -> Iterator[int]:
 
 def await_socket(pid: int) -> None:
     """Return when a process holds a socket: its request is on the way."""
-    while True:
-        with contextlib.suppress(OSError):
-            links = [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
-            if any(link.startswith("socket:") for link in links):
-                return
-        assert alive(pid)
-        time.sleep(0.002)
+    until(lambda: _holds_socket(pid), f"{pid} asks nothing")
+
+
+def _holds_socket(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        links = [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
+        if any(link.startswith("socket:") for link in links):
+            return True
+    assert alive(pid)
+    return False
 
 
 def is_stopped(pid: int) -> bool:
@@ -83,7 +85,4 @@ def is_stopped(pid: int) -> bool:
 
 def await_stopped(*pids: int) -> None:
     """Return when all of these processes are stopped; nothing tells of that."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not all(map(is_stopped, pids)):
-        assert time.monotonic() < deadline, f"{pids} are not stopped"
-        time.sleep(0.005)
+    until(lambda: all(map(is_stopped, pids)), f"{pids} are not stopped")

@@ -1,0 +1,18 @@
+"""What is waited for is returned, and what never comes is told."""
+
+import pytest
+
+from tests.support.patience import until
+
+
+def test_what_is_seen_once_it_is_right_is_returned() -> None:
+    numbers = iter(range(9))
+    assert until(lambda: next(numbers), "no three", lambda seen: seen == 3) == 3
+    assert next(numbers) == 4
+
+
+def test_what_never_holds_is_told_with_what_was_seen_last() -> None:
+    with pytest.raises(AssertionError, match="it never comes; last seen: 'nothing'"):
+        until(
+            lambda: "nothing", "it never comes", lambda seen: seen == "it", within_s=0.0
+        )
