@@ -412,7 +412,7 @@ def test_a_second_workers_view_leaves_the_queues_limits_alone(two: Brokerage) ->
     assert two.state.queues["q"].max_running == 3
     two.call(DeleteQueue(ME, "q", "farm"))
     call = CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}"), max_running=4)
-    with pytest.raises(Refused, match="another max running"):
+    with pytest.raises(Refused, match="another limit on running jobs"):
         two.call(call)
 
 

@@ -142,6 +142,27 @@ def test_a_queue_that_commands_do_not_reach_is_said_to_be_local(
     assert call("create-queue", "q").err == ""
 
 
+@pytest.mark.parametrize(
+    ("route", "words"),
+    [
+        ("PATCH /queues/q", ["edit-queue", "q", "--max-running", "2"]),
+        ("DELETE /queues/q", ["delete-queue", "q"]),
+    ],
+)
+def test_a_queue_of_another_machine_is_not_changed_from_here(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, route: str, words: list[str]
+) -> None:
+    far_end.answers.update(ANSWERS)
+    far_end.answers[route] = problem("not-found", "there is no queue `q`")
+    assert call(*words).err == "grass: there is no queue `q`\n"
+    far_broker.joined_by(home(), role="submit")
+    assert call(*words).err == (
+        "grass: there is no queue `q` on this machine; commands go to the"
+        f" broker at {far_broker.address} (a queue is changed on the machines that give"
+        " it units)\n"
+    )
+
+
 def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
     local = {
         *("config", "create-queue", "edit-queue", "delete-queue", "capacity", "start"),
@@ -250,10 +271,10 @@ def test_a_broker_of_another_version_is_mentioned(
     far_broker: FarBroker, call: Call
 ) -> None:
     far_broker.joined_by(home())
-    body = json.dumps({"workers": []}).encode()
+    body = json.dumps({"tokens": []}).encode()
     head = b"HTTP/1.1 200 OK\r\nGrass-Version: 9.9\r\nContent-Length: %d\r\n\r\n%s"
-    far_broker.answers["GET /workers"] = head % (len(body), body)
-    assert call("workers").err == (
+    far_broker.answers["GET /tokens"] = head % (len(body), body)
+    assert call("token", "list").err == (
         f"grass: the broker at {far_broker.address} is 9.9, this command {__version__} "
         "(give both machines the same version)\n"
     )

@@ -47,6 +47,11 @@ def test_enqueue_imports_next_to_nothing(surroundings: dict[str, str]) -> None:
             "grass: there is no option `--nope` (`grass --help` lists all)",
         ),
         (
+            ["--broker", "desk:7500", "show"],
+            2,
+            "(it stands after the command: grass show --broker HOST:PORT)",
+        ),
+        (
             ["show", "--jsn"],
             2,
             "grass show: there is no option `--jsn` (see `grass show --help`)",

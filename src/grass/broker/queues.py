@@ -15,7 +15,11 @@ from grass.model.queue import Queue, View
 from grass.model.resources import check_name
 from grass.model.worker import Worker
 
-OF_THE_QUEUE = ("default_request", "max_running", "max_fails")
+OF_THE_QUEUE = {
+    "default_request": "default request",
+    "max_running": "limit on running jobs",
+    "max_fails": "limit on failures",
+}
 
 
 def find(state: State, name: str) -> Queue:
@@ -182,15 +186,16 @@ def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
         ("command", old.prefix, new.prefix),
         ("directory", old.cwd, new.cwd),
         ("environment", old.env, new.env),
-        ("default request", queue.default_request, call.default_request),
-        ("limit on running jobs", queue.max_running, call.max_running),
-        ("limit on failures", queue.max_fails, call.max_fails),
+        *(
+            (said, getattr(queue, name), getattr(call, name))
+            for name, said in OF_THE_QUEUE.items()
+        ),
     ]
     differing = [name for name, before, after in pairs if before != after]
     if differing:
         raise Refused(
             f"queue `{queue.name}` exists with another {' and '.join(differing)}",
-            f"`grass delete-queue {queue.name}` first",
+            f"`grass edit-queue {queue.name}` changes it",
         )
 
 
@@ -199,9 +204,9 @@ def _check_limits(state: State, queue: Queue, limits: dict[str, Any]) -> None:
     for name, asked in limits.items():
         if queue.views and asked != getattr(queue, name):
             on = ", ".join(fleet.name_of(state, worker) for worker in queue.views)
+            another = f"another {OF_THE_QUEUE[name]}"
             raise Refused(
-                f"queue `{queue.name}` exists on {on} with another"
-                f" {name.replace('_', ' ')}",
+                f"queue `{queue.name}` exists on {on} with {another}",
                 f"leave it out, or `grass edit-queue {queue.name}` first",
             )
 

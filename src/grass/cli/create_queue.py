@@ -4,7 +4,7 @@ The first plain word is the name. From the next plain word on everything is the 
 prefix, dashes included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grass.cli.enqueue import output_format
@@ -15,7 +15,7 @@ from grass.client.client import Client
 from grass.client.surroundings import caller_directory
 from grass.client.wire import Document
 from grass.config import LOCAL
-from grass.errors import GrassError, UsageError
+from grass.errors import GrassError, NotFound, UsageError
 
 OPTIONS = (
     Option("--json, --capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),
@@ -46,6 +46,22 @@ def run(words: list[str]) -> int:
         f"created queue {name}" if done["changed"] else f"queue {name} is there already"
     )
     return 0
+
+
+def of_this_machine(
+    client: Client, name: str, call: Callable[[], Document]
+) -> Document:
+    """Call for a queue of this machine; say so where commands would find another."""
+    try:
+        return call()
+    except NotFound:
+        elsewhere = _elsewhere(client)
+        if elsewhere is None:
+            raise
+        raise NotFound(
+            f"there is no queue `{name}` on this machine; commands go to {elsewhere}",
+            "a queue is changed on the machines that give it units",
+        ) from None
 
 
 def _elsewhere(client: Client) -> str | None:

@@ -1,5 +1,6 @@
 """`grass delete-queue`: delete a queue that has no unfinished jobs."""
 
+from grass.cli.create_queue import of_this_machine
 from grass.cli.options import JSON, Command, one_word, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.client import Client
@@ -13,7 +14,7 @@ def run(words: list[str]) -> int:
     values, rest = read(OPTIONS, words)
     name = one_word(rest, "the queue's name")
     with Client(broker=LOCAL) as client:
-        done = client.delete_queue(name)
+        done = of_this_machine(client, name, lambda: client.delete_queue(name))
     if values.has("json"):
         print_document({"queue": name, **done})
         return 0

@@ -6,7 +6,7 @@ everything is the new command prefix.
 
 from __future__ import annotations
 
-from grass.cli.create_queue import capacity, read_words
+from grass.cli.create_queue import capacity, of_this_machine, read_words
 from grass.cli.job_options import absolute, check_directory, variables
 from grass.cli.options import JSON, Command, Option, Values
 from grass.cli.printing import print_document, say, warn
@@ -41,7 +41,7 @@ def run(words: list[str]) -> int:
             "nothing to change was given", f"grass edit-queue {name} --max-running 2"
         )
     with Client(broker=LOCAL) as client:
-        done = client.edit_queue(name, body)
+        done = of_this_machine(client, name, lambda: client.edit_queue(name, body))
     if values.has("json"):
         print_document({"queue": name, **done})
         return 0

@@ -155,6 +155,8 @@ def _unknown(name: str) -> int:
     kind = "option" if name.startswith("-") else "command"
     near = get_close_matches(name, COMMANDS, 1)
     hint = f"did you mean `grass {near[0]}`?" if near else "`grass --help` lists all"
+    if name == "--broker":
+        hint = "it stands after the command: grass show --broker HOST:PORT"
     _complain(f"grass: there is no {kind} `{name}`", hint)
     return UsageError.exit_code
 
