@@ -33,14 +33,40 @@ def test_a_stopped_daemon_is_asked_for_unfinished_jobs_too(
 ) -> None:
     running("enqueue", "--hold", "--", "true")
     running("stop")
-    joined = running("join", line)
-    assert joined.returncode == 0
-    assert "this machine has 1 unfinished job of its own" in joined.stderr
-    assert (Path(surroundings["GRASS_HOME"]) / "stopped").exists()
+    for _ in range(2):
+        joined = running("join", line)
+        assert joined.returncode == 0
+        assert "this machine has 1 unfinished job of its own" in joined.stderr
+        assert (Path(surroundings["GRASS_HOME"]) / "stopped").exists()
     assert running("show", "--broker", "local").returncode == 3
     running("leave")
     running("start")
     assert running("show", "--quiet").stdout == "1\n"
+
+
+def test_joining_again_leaves_a_daemon_with_jobs_of_its_own_alone(
+    running: Grass, line: str
+) -> None:
+    running("enqueue", "--hold", "--", "true")
+    for _ in range(2):
+        joined = running("join", line)
+        assert joined.returncode == 0
+        assert "works for it" not in joined.stdout
+        assert "this machine has 1 unfinished job of its own" in joined.stderr
+    assert running("show", "--broker", "local", "--quiet").stdout == "1\n"
+    assert running("cancel", "--broker", "local", "1").returncode == 0
+    assert "works for it now" in running("join", line).stdout
+
+
+def test_a_daemon_that_is_to_run_no_jobs_stays_a_broker(
+    running: Grass, line: str, surroundings: dict[str, str]
+) -> None:
+    running("restart", "--no-worker")
+    running("join", "--no-start", line)
+    joined = running("join", line)
+    assert "works for it" not in joined.stdout
+    assert "`grass restart --no-broker` makes it a worker" in joined.stderr
+    running("leave")
 
 
 def test_an_idle_daemon_becomes_a_worker_and_a_broker_again(

@@ -30,12 +30,39 @@ def overview(**daemon: Any) -> dict[str, Any]:
     return {"daemon": {"pid": 4711, "jobs": {}, "door": None, **daemon}}
 
 
+def worker(broker: FarBroker, **more: Any) -> dict[str, Any]:
+    """Give what a worker's daemon tells of its broker."""
+    place = str(broker.address)
+    link = {"link": f"connected to {place}", "settled": True, "refused": False}
+    return {"address": place, "pin": broker.pin, **link, **more}
+
+
 @pytest.fixture(autouse=True)
 def played(far_end: FarEnd, far_broker: FarBroker) -> None:
-    """Let the broker take whoever comes, and this machine's daemon be idle."""
+    """Let the broker take whoever comes, and an idle daemon become its worker."""
     far_broker.answers["POST /join"] = enrolled("machine")
     far_end.answers["GET /overview"] = overview()
-    far_end.answers["POST /daemon/stop"] = STOPPED
+    restarts_as(far_end, broker=worker(far_broker))
+
+
+def restarts_as(far_end: FarEnd, **daemon: Any) -> None:
+    """Have the daemon tell this of itself once it was stopped."""
+
+    def stop(_: Any) -> dict[str, Any]:
+        far_end.answers["GET /overview"] = overview(**daemon)
+        return STOPPED
+
+    far_end.answers["POST /daemon/stop"] = stop
+
+
+def options(*words: str) -> None:
+    """Have this machine's daemon been started with options."""
+    Path(home().options).write_text(json.dumps(words))
+
+
+def remembered() -> list[str]:
+    words: list[str] = json.loads(Path(home().options).read_text())
+    return words
 
 
 def enrolled(role: str, token: str = "desk.t0ken") -> dict[str, str]:
@@ -53,7 +80,8 @@ def test_a_machine_joins_and_works(
     assert (joined.code, joined.err) == (0, "")
     assert joined.out == (
         f"joined the broker at {far_broker.address} as desk (role machine)\n"
-        "this machine works for it now (pid 4711): not connected yet\n"
+        "this machine works for it now (pid 4711): connected to"
+        f" {far_broker.address}\n"
         "commands go there from now on; `--broker local` means this machine\n"
     )
     [(route, body)] = far_broker.asked
@@ -71,17 +99,97 @@ def test_a_machine_joins_and_works(
 
 
 def test_a_machine_that_worked_for_another_broker_is_told_so(
-    far_broker: FarBroker, call: Call, tmp_path: Path
+    far_end: FarEnd, far_broker: FarBroker, call: Call
 ) -> None:
-    other = FarBroker(tmp_path / "other")
-    other.answers["POST /join"] = enrolled("machine")
-    call("join", line(far_broker))
-    moved = call("join", line(other))
-    other.close()
+    before = {"address": "other:7500", "pin": "other"}
+    far_end.answers["GET /overview"] = overview(broker=before)
+    moved = call("join", line(far_broker))
     assert (
-        "this machine works for it now (pid 4711), and no more for"
-        f" {far_broker.address}: not connected yet\n"
+        "this machine works for it now (pid 4711), and no more for other:7500:"
+        f" connected to {far_broker.address}\n"
     ) in moved.out
+
+
+def test_a_machine_that_joined_another_but_never_worked_for_it_is_not(
+    far_broker: FarBroker, call: Call
+) -> None:
+    Credentials.load(home()).add(far_broker.known()._replace(pin="other"))
+    assert "no more for" not in call("join", line(far_broker)).out
+
+
+def test_a_broker_that_refuses_the_new_worker_is_a_failure(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    said = "the broker at far:7500 refuses: another machine uses this worker's identity"
+    restarts_as(far_end, broker=worker(far_broker, link=said, refused=True))
+    assert call("join", line(far_broker)) == (
+        5,
+        "",
+        f"grass: the daemon (pid 4711) has no work: {said}\n",
+    )
+
+
+def test_a_daemon_that_does_not_become_a_worker_is_not_said_to_be_one(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    restarts_as(far_end)
+    joined = call("join", line(far_broker))
+    assert joined.code == 0
+    assert "works for it" not in joined.out
+    assert "this machine's daemon is no worker" in joined.err
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--bind=0.0.0.0:7500", "this machine's daemon is a broker for others"),
+        ("--no-worker", "this machine is to run no jobs (--no-worker)"),
+    ],
+)
+def test_what_the_daemon_was_told_to_be_stands_whatever_was_joined(
+    far_end: FarEnd, far_broker: FarBroker, call: Call, option: str, why: str
+) -> None:
+    options(option, "--name=tower")
+    for _ in range(2):
+        joined = call("join", line(far_broker))
+        assert joined.code == 0
+        assert "works for it" not in joined.out
+        assert (
+            f"grass: {why}: `grass restart --no-broker` makes it a worker instead\n"
+        ) in joined.err
+    assert not was_restarted(far_end)
+    assert remembered() == [option, "--name=tower"]
+    later = call("join", "--no-start", line(far_broker))
+    assert "`grass restart --no-broker` makes this machine's daemon" in later.out
+
+
+def test_the_name_of_before_is_asked_for_and_the_broker_s_counts_from_then_on(
+    far_broker: FarBroker, call: Call
+) -> None:
+    options("--name=tower", "--label=big")
+    joined = call("join", line(far_broker))
+    assert far_broker.bodies("POST /join")[0]["name"] == "tower"
+    assert "the broker calls this machine `desk`" in joined.err
+    assert "as desk (role machine)" in joined.out
+    assert remembered() == ["--label=big"]
+
+
+def test_who_only_enqueues_there_keeps_the_name_of_its_own_worker(
+    far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.answers["POST /join"] = enrolled("submit")
+    options("--name=tower")
+    assert call("join", line(far_broker)).code == 0
+    assert remembered() == ["--name=tower"]
+
+
+def test_a_name_that_nobody_could_type_is_refused_before_anything_happens(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    refused = call("join", "--name", "my läptop", line(far_broker))
+    assert refused.code == 2
+    assert "`my läptop` cannot be the name of a worker" in refused.err
+    assert far_broker.asked == far_end.asked == []
 
 
 @pytest.mark.parametrize("pasted", ["{}", "grass join {}", "  {}  "])
@@ -166,9 +274,10 @@ def test_a_daemon_that_is_needed_goes_on(
     remedy: str,
 ) -> None:
     far_end.answers["GET /overview"] = overview(**daemon)
-    joined = call("join", line(far_broker))
-    assert joined.code == 0
-    assert joined.err == f"grass: {why}: {remedy}\n"
+    for _ in range(2):
+        joined = call("join", line(far_broker))
+        assert joined.code == 0
+        assert joined.err == f"grass: {why}: {remedy}\n"
     assert not was_restarted(far_end)
     assert Credentials.load(home()).current() is not None
     told = json.loads(call("join", "--json", line(far_broker)).out)
@@ -180,7 +289,9 @@ def test_joining_again_renews_the_token_while_jobs_run(
 ) -> None:
     assert call("join", "--no-start", line(far_broker)).code == 0
     far_broker.answers["POST /join"] = enrolled("machine", "desk.newer")
-    far_end.answers["GET /overview"] = overview(jobs={"running": 2})
+    far_end.answers["GET /overview"] = overview(
+        jobs={"running": 2}, broker=worker(far_broker)
+    )
     told = json.loads(call("join", "--json", line(far_broker)).out)
     assert told == {
         "broker": str(far_broker.address),
@@ -258,8 +369,7 @@ def test_the_joined_broker_is_left(
     Credentials.load(home()).add(other)
     far_broker.joined_by(home())
     place = far_broker.address
-    broker = {"address": str(place), "link": "connected", "settled": True}
-    far_end.answers["GET /overview"] = overview(broker=broker)
+    far_end.answers["GET /overview"] = overview(broker=worker(far_broker))
     left = call("leave")
     assert left.out == (
         f"left the broker at {place}; `grass token revoke laptop` there ends the "
@@ -271,6 +381,15 @@ def test_the_joined_broker_is_left(
     assert told == {"left": str(place), "pin": "other", "current": None}
     assert Credentials.load(home()).all == []
     assert far_broker.connections == 0
+
+
+def test_a_daemon_of_before_tells_by_its_address_whom_it_works_for(
+    far_end: FarEnd, far_broker: FarBroker, call: Call
+) -> None:
+    far_broker.joined_by(home())
+    broker = {"address": f"else:1,{far_broker.address}", "link": "", "settled": True}
+    far_end.answers["GET /overview"] = overview(broker=broker)
+    assert "works for it until" in call("leave").out
 
 
 @pytest.mark.parametrize("works_for", [None, {"address": "other.host:7500"}])

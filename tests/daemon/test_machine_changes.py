@@ -46,6 +46,21 @@ def test_who_joins_again_without_a_restart_stays_connected(
     assert broker.wait(id)["state"] == "succeeded"
 
 
+def test_a_worker_has_one_name_whatever_it_was_called_before(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = machine("rack")
+    rack.ok("start", "--name", "tower")
+    assert " as tower (" in rack.ok("join", new_line(broker))
+    other = machine("other")
+    other.ok("start", "--name", "tower")
+    assert " as tower-2 (" in other.ok("join", new_line(broker))
+    other.ok("restart")
+    for name in ("tower", "tower-2"):
+        id = broker.enqueue("--worker", name, "--", "true")
+        assert broker.wait(id)["state"] == "succeeded"
+
+
 def test_stopping_a_worker_with_its_jobs_needs_no_jobs(
     broker: GrassHome, machine: Machine
 ) -> None:

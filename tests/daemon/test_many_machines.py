@@ -101,8 +101,10 @@ def test_a_worker_whose_token_was_revoked_does_not_start_well(
         ran = rack.run(*words)
         assert (ran.returncode, ran.stdout) == (5, ""), words
         assert ran.stderr.count("\n") == 1, ran.stderr
-        assert "refuses this machine's token" in ran.stderr
-        assert "`grass join` with a new line" in ran.stderr
+        assert "has no work: the broker at 127.0.0.1:" in ran.stderr
+        assert "refuses: " in ran.stderr
+        assert "token" in ran.stderr
+        assert "grass join" in ran.stderr
     rack.ok("join", "--name", "rack", new_line(broker))
     assert "connected to" in rack.ok("start")
 
@@ -244,6 +246,23 @@ def test_a_copied_home_does_not_join_as_the_first(
     (clone.folder / "worker-id").unlink()
     join(broker, clone, "clone")
     await_worker(broker, "rack", connected=True)
+
+
+def test_a_copied_home_does_not_start_well_beside_the_first(
+    broker: GrassHome, machine: Machine
+) -> None:
+    rack = join(broker, machine("rack"), "rack")
+    rack.ok("stop")
+    clone = copy_home(rack, machine("clone"))
+    rack.ok("start")
+    for words in (["start"], ["start", "--json"], ["restart"]):
+        refused = clone.run(*words)
+        assert (refused.returncode, refused.stdout) == (5, ""), words
+        assert refused.stderr.count("\n") == 1, refused.stderr
+        assert "another machine uses this worker's identity" in refused.stderr
+        assert "remove worker-id from the copy's state directory" in refused.stderr
+    rack.ok("stop")
+    assert "connected to" in rack.ok("start")
 
 
 def test_a_code_alone_takes_no_worker_over(broker: GrassHome, machine: Machine) -> None:

@@ -20,7 +20,7 @@ from websockets.http11 import Response
 from grass.errors import NoBroker
 from grass.link import dial, opening, remote
 from grass.link.channel import Link
-from grass.link.dial import Dialer, Pauses
+from grass.link.dial import Dialer, Pauses, Phase, Standing
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
     Exited,
@@ -49,11 +49,19 @@ class Owner:
 
     def __init__(self, addresses: list[Address], pin: str) -> None:
         self.states: asyncio.Queue[str] = asyncio.Queue()
-        tell = self.states.put_nowait
-        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", tell)
+        """What is said of the link, each line once until another comes."""
+        self.standings: asyncio.Queue[Standing] = asyncio.Queue()
+        self.last = Standing()
+        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", self.stands)
         self.got: asyncio.Queue[ToWorker] = asyncio.Queue()
         self.ends = 0
         self.dialer.listen(self.arrived, self.ended)
+
+    def stands(self, standing: Standing) -> None:
+        self.standings.put_nowait(standing)
+        if standing.news != self.last.news:
+            self.states.put_nowait(standing.news)
+        self.last = standing
 
     def arrived(self, batch: list[ToWorker]) -> None:
         for message in batch:
@@ -72,6 +80,12 @@ class Owner:
     async def state(self) -> str:
         async with asyncio.timeout(20):
             return await self.states.get()
+
+    async def phase(self) -> tuple[Phase, bool]:
+        """Give the next phase, and whether it is known then what came of it."""
+        async with asyncio.timeout(20):
+            standing = await self.standings.get()
+        return standing.phase, standing.settled
 
 
 @contextlib.asynccontextmanager
@@ -296,6 +310,35 @@ def test_a_link_closed_with_a_refusal_is_told_by_its_reason(
             assert await owner.state() == (
                 f"the broker at {broker.address} refuses: {reason}"
             )
+
+    play(story())
+
+
+def test_a_link_counts_once_the_broker_has_welcomed_the_worker(
+    known: ServerIdentity,
+) -> None:
+    async def story() -> None:
+        async with (
+            far_broker(known.context) as broker,
+            dialling(broker.address, pin=known.pin) as owner,
+        ):
+            assert await owner.phase() == (Phase.CONNECTED, False)
+            assert await owner.phase() == (Phase.WELCOMED, True)
+            await broker.connections[-1].close(remote.REFUSED, "no")
+            assert await owner.phase() == (Phase.REFUSED, True)
+            assert await owner.phase() == (Phase.CONNECTED, False)
+            assert await owner.phase() == (Phase.WELCOMED, True)
+            broker.connections[-1].transport.abort()
+            assert await owner.phase() == (Phase.AWAY, True)
+
+    play(story())
+
+
+def test_what_cannot_be_reached_does_not_refuse() -> None:
+    async def story() -> None:
+        async with dialling(closed_port(), pin="x" * 43) as owner:
+            assert not owner.last.settled
+            assert await owner.phase() == (Phase.AWAY, True)
 
     play(story())
 

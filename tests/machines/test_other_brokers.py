@@ -42,8 +42,8 @@ def test_another_broker_does_not_swallow_how_a_job_ended(
     worker.ok("join", invitation(second.ok("start", *LOOPBACK, "--no-worker")))
     place = place_of(line)
     said = (
-        f"grass: 1 unfinished job of the broker at {place} goes on here;"
-        " it is reported when this machine works there again\n"
+        f"grass: 1 unfinished job of the broker at {place} goes on here and holds its"
+        " units; that broker hears of it when this machine works for it again\n"
     )
     assert worker.run("restart").stderr == said
     gate.tell()
@@ -133,11 +133,34 @@ def test_a_restart_says_that_jobs_of_its_own_queue_stay(
     broker, other = machine("broker"), machine("other")
     job = other.enqueue("--", "sh", "-c", f"echo begun > {news}; read x < {gate}")
     assert news.hear() == "begun"
+    held = other.enqueue("--hold", "--", "true")
     other.ok("join", invitation(broker.ok("start", *LOOPBACK, "--no-worker")))
-    assert "1 unfinished job of this machine's own queue" in other.run("restart").stderr
+    assert other.run("restart").stderr == (
+        "grass: 2 unfinished jobs of this machine's own queue are out of reach while it"
+        " works for another; `grass leave`, then `grass restart` brings the queue back"
+        "\n"
+    )
+    # The keeper knows only of what runs.
+    assert "1 unfinished job of this machine's own" in other.run("restart").stderr
     gate.tell()
     await_idle(other)
     other.ok("leave")
     assert other.run("restart").stderr == ""
     other.client.close()
     assert other.wait(job)["state"] == "succeeded"
+    assert other.state(held) == "held"
+
+
+def test_a_restart_says_that_jobs_of_a_broker_that_was_left_hold_units(
+    machine: Machine, gate: Fifo, news: Fifo
+) -> None:
+    broker, other = machine("broker"), machine("other")
+    own = other.enqueue("--", "true")
+    other.wait(own)
+    other.ok("join", invitation(broker.ok("start", *LOOPBACK, "--no-worker")))
+    broker.enqueue("--", "sh", "-c", f"echo begun > {news}; read x < {gate}")
+    assert news.hear() == "begun"
+    other.ok("leave")
+    said = "1 unfinished job of another broker goes on here and holds its units\n"
+    assert other.run("restart").stderr == f"grass: {said}"
+    gate.tell()

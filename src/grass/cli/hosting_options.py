@@ -61,14 +61,14 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             is_worker_only=values.has("no_broker"),
             labels=tuple(_label(text) for text in values.all("label")),
             lease_s=_lease_s(values),
-            name=_name(values),
+            name=name_of(values),
             starts_jobs=not values.has("no_starts"),
             words=tuple(words),
         )
     )
 
 
-def _name(values: Values) -> str:
+def name_of(values: Values) -> str:
     """Read what the worker is to be called; others have to be able to type it."""
     name = values.text("name")
     if name is None:

@@ -13,9 +13,11 @@ import sys
 import time
 from typing import NamedTuple
 
+from grass.cli.hosting_options import name_of
+from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import counted, print_document, say, warn
-from grass.cli.start import settled, start_daemon
+from grass.cli.start import check_refusal, settled, start_daemon, works_for
 from grass.cli.states import UNFINISHED
 from grass.cli.stop import stop_daemon
 from grass.client.autostart import make, remember_stop, remembered, start
@@ -23,7 +25,7 @@ from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home, home
-from grass.daemon.hosting import forget_employer
+from grass.daemon.hosting import forget_employer, forget_name, stays_broker
 from grass.model.addresses import Invitation, read_invitation
 from grass.model.rights import ROLES, Right
 from grass.model.times import rfc3339
@@ -37,6 +39,9 @@ OPTIONS = (
     Option("--no-start", about="leave this machine's daemon as it is"),
     JSON,
 )
+_NAME = "--name="
+_NO_WORKER = "this machine's daemon is no worker"
+_INSTEAD = "`grass restart --no-broker` makes it a worker instead"
 
 
 class Obstacle(NamedTuple):
@@ -50,11 +55,11 @@ class Outcome(NamedTuple):
     """What came of joining a broker."""
 
     known: Known
-    before: str | None
-    """The broker that this machine worked for until now."""
-    pid: int | None
-    """The daemon that works for it."""
-    obstacle: Obstacle | None
+    before: str | None = None
+    """The broker that this machine's daemon worked for until now."""
+    daemon: Document | None = None
+    """What the daemon that works for it tells of itself."""
+    obstacle: Obstacle | None = None
 
     def document(self) -> Document:
         """Write it down for programs."""
@@ -64,7 +69,7 @@ class Outcome(NamedTuple):
             "cluster": self.known.cluster,
             "name": self.known.name,
             "role": self.known.role,
-            "pid": self.pid,
+            "pid": None if self.daemon is None else self.daemon["pid"],
             "obstacle": None if self.obstacle is None else self.obstacle.what,
         }
 
@@ -75,24 +80,23 @@ def run(words: list[str]) -> int:
     invitation = read_invitation(" ".join(rest) or _line())
     place = home()
     make(place)
-    may_start = not values.has("no_start")
-    # Whatever goes wrong here must do so before the broker gives a token.
-    before = _other_broker(place, invitation.pin)
-    obstacle = _obstacle(place, invitation.pin) if may_start else None
-    wanted = values.text("name")
+    wanted = name_of(values) or _name_before(place)
+    # Whatever goes wrong here must do so before the broker gives a token. And a daemon
+    # that is started after the broker is noted down is a worker of it already.
+    before = None if values.has("no_start") else _found(place)
     with Client.invited(place, invitation) as client:
         told = client.join(invitation.code, wanted or _own_name(), *_identity(place))
     known = Credentials.load(place).add(_known(invitation, told))
-    if wanted not in (None, known.name):
+    if wanted not in ("", known.name):
         warn(
             f"the broker calls this machine `{known.name}`: one that joins again keeps"
             " its name, and no two have the same"
         )
-    forget_employer(place, remembered(place))
-    if not _may_work(known):
-        may_start, obstacle = False, None
-    pid = _hire() if may_start and obstacle is None else None
-    outcome = Outcome(known, before, pid, obstacle)
+    _forget_options(place, known)
+    if before is None or not _may_work(known):
+        outcome = Outcome(known)
+    else:
+        outcome = _hired(known, before)
     if values.has("json"):
         print_document(outcome.document())
     else:
@@ -100,10 +104,35 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _hire() -> int:
-    """Start this machine's daemon anew; it finds by itself whom it works for."""
+def _forget_options(place: Home, known: Known) -> None:
+    """Forget whom the daemon worked for, and a name that the broker did not give."""
+    forget_employer(place, remembered(place))
+    if _may_work(known) and not stays_broker(remembered(place)):
+        forget_name(place, remembered(place))
+
+
+def _hired(known: Known, before: Document) -> Outcome:
+    """Start this machine's daemon anew, unless something is in the way."""
+    obstacle = _obstacle(before, known)
+    if obstacle is not None:
+        return Outcome(known, obstacle=obstacle)
+    tell_of_others(remembered(home()))
     stop_daemon(jobs=False)
-    return start_daemon(None)[0]
+    # It finds by itself whom it works for.
+    start_daemon(None)
+    with Client(may_start=False, broker=LOCAL) as client:
+        daemon = settled(client)
+    check_refusal(daemon)
+    if not works_for(daemon, known):
+        return Outcome(known, obstacle=Obstacle(_NO_WORKER, _INSTEAD))
+    return Outcome(known, _another(before, known), daemon)
+
+
+def _another(before: Document, known: Known) -> str | None:
+    """Name the broker that the daemon worked for, if it is another than this one."""
+    if not before.get("broker") or works_for(before, known):
+        return None
+    return str(before["broker"]["address"])
 
 
 def _line() -> str:
@@ -116,6 +145,12 @@ def _line() -> str:
     lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
     likely = [line for line in lines if line.startswith("grass join ")]
     return next(iter(likely or lines), "")
+
+
+def _name_before(place: Home) -> str:
+    """Give what this machine's worker was told to be called, if it was."""
+    given = [one for one in remembered(place) if one.startswith(_NAME)]
+    return given[-1].removeprefix(_NAME) if given else ""
 
 
 def _own_name() -> str:
@@ -143,35 +178,19 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _other_broker(place: Home, pin: str) -> str | None:
-    """Name the broker that this machine works for, unless it is the one of the pin."""
-    known = Credentials.load(place).current()
-    if known is None or known.pin == pin or not _may_work(known):
-        return None
-    return known.place
-
-
 def _may_work(known: Known) -> bool:
     return Right.WORK in ROLES.get(known.role, frozenset())
 
 
-def _obstacle(place: Home, pin: str) -> Obstacle | None:
-    """Say why this machine's daemon cannot become a worker now, if it cannot.
-
-    Asked before the broker is noted down, because a daemon that is started after that
-    is a worker already.
-    """
-    current = Credentials.load(place).current()
-    if current is not None and current.pin == pin:
-        return None
-    daemon = _daemon(place)
-    if daemon is None:
-        return None
-    if daemon.get("door"):
-        remedy = "`grass restart --no-broker` makes it a worker instead"
-        return Obstacle("this machine's daemon is a broker for others", remedy)
+def _obstacle(daemon: Document, known: Known) -> Obstacle | None:
+    """Say why this machine's daemon does not become a worker now, if it does not."""
+    options = remembered(home())
+    if "--no-worker" in options:
+        return Obstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
+    if daemon.get("door") or stays_broker(options):
+        return Obstacle("this machine's daemon is a broker for others", _INSTEAD)
     jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
-    if not jobs:
+    if not jobs or works_for(daemon, known):
         return None
     whose = "of another broker" if daemon.get("broker") else "of its own"
     what = f"this machine has {counted(jobs, 'unfinished job')} {whose}"
@@ -179,16 +198,18 @@ def _obstacle(place: Home, pin: str) -> Obstacle | None:
     return Obstacle(what, f"`grass restart` makes it a worker once {ended} ended")
 
 
-def _daemon(place: Home) -> Document | None:
+def _found(place: Home) -> Document:
     """Ask this machine's daemon about itself; one that is stopped may have jobs."""
     found = open_connection(place.socket)
-    if found is None and not os.path.exists(place.database):
-        return None
     if found is not None:
         found.close()
         return _asked()
+    if stays_broker(remembered(place)) or not os.path.exists(place.database):
+        return {"jobs": {}}
     was_stopped = os.path.exists(place.stopped)
-    start(place, asked_for=True, starts_jobs=False)[0].close()
+    # What was joined before would make a worker of it, which knows no queue.
+    options = ("--no-worker",) if Credentials.load(place).all else None
+    start(place, asked_for=True, starts_jobs=False, options=options)[0].close()
     told = _asked()
     stop_daemon(jobs=False)
     if was_stopped:
@@ -203,23 +224,18 @@ def _asked() -> Document:
 
 
 def _report(outcome: Outcome) -> None:
-    known, obstacle = outcome.known, outcome.obstacle
+    known, daemon, obstacle = outcome.known, outcome.daemon, outcome.obstacle
     say(f"joined the broker at {known.place} as {known.name} (role {known.role})")
-    if outcome.pid is not None:
+    if daemon is not None:
         no_more = f", and no more for {outcome.before}" if outcome.before else ""
-        say(f"this machine works for it now (pid {outcome.pid}){no_more}: {_link()}")
+        link = daemon["broker"]["link"]
+        say(f"this machine works for it now (pid {daemon['pid']}){no_more}: {link}")
     elif obstacle is not None:
         warn(f"{obstacle.what}: {obstacle.remedy}")
     elif _may_work(known):
-        say("`grass restart` makes this machine's daemon a worker of it")
+        more = " --no-broker" if stays_broker(remembered(home())) else ""
+        say(f"`grass restart{more}` makes this machine's daemon a worker of it")
     _tell_where_commands_go(known)
-
-
-def _link() -> str:
-    """Ask this machine's daemon how its link to the broker does."""
-    with Client(may_start=False, broker=LOCAL) as client:
-        broker = settled(client).get("broker") or {}
-    return str(broker.get("link", "not connected yet"))
 
 
 def _tell_where_commands_go(known: Known) -> None:

@@ -7,7 +7,7 @@ from shlex import quote
 from grass.cli.hosting_options import HOSTING, hosting_of
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
-from grass.cli.start import is_running
+from grass.cli.start import is_running, works_for
 from grass.client.autostart import remembered
 from grass.client.client import Client
 from grass.client.credentials import Credentials, Known
@@ -15,7 +15,6 @@ from grass.config import LOCAL, home
 from grass.daemon.hosting import Employer, employer, forget_employment
 from grass.errors import GrassError, NotFound
 from grass.model.addresses import read_address
-from grass.model.rights import ROLES, Right
 
 OPTIONS = (JSON,)
 
@@ -26,9 +25,9 @@ def run(words: list[str]) -> int:
     at_most(rest, 1)
     credentials = Credentials.load(home())
     left = _chosen(credentials, rest[0] if rest else None)
-    works_for = _employer()
+    hired_by = _employer()
     credentials.remove(left.pin)
-    if works_for is None or works_for.known.pin == left.pin:
+    if hired_by is None or hired_by.known.pin == left.pin:
         forget_employment(home(), remembered(home()))
     now = credentials.current()
     if values.has("json"):
@@ -38,7 +37,7 @@ def run(words: list[str]) -> int:
     revoke = f"`grass token revoke {quote(left.name)}`"
     say(f"left the broker at {left.place}; {revoke} there ends the token")
     say(f"commands go to {'this machine' if now is None else now.place} from now on")
-    if _still_works_for(left, works_for):
+    if _still_works_for(left):
         say("this machine's daemon works for it until `grass restart`")
     return 0
 
@@ -64,18 +63,12 @@ def _employer() -> Employer | None:
         return None
 
 
-def _still_works_for(left: Known, works_for: Employer | None) -> bool:
+def _still_works_for(left: Known) -> bool:
     """Ask the daemon that runs: joining and leaving may have changed its options."""
-    if Right.WORK not in ROLES.get(left.role, frozenset()) or not is_running():
+    if not is_running():
         return False
     with Client(may_start=False, broker=LOCAL) as client:
-        broker = client.overview()["daemon"].get("broker")
-    if not broker:
-        return False
-    places = set(left.addresses)
-    if works_for is not None and works_for.known.pin == left.pin:
-        places.update(works_for.addresses)
-    return not places.isdisjoint(map(read_address, broker["address"].split(",")))
+        return works_for(client.overview()["daemon"], left)
 
 
 COMMAND = Command(

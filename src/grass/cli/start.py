@@ -11,14 +11,16 @@ from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.autostart import remembered, start
 from grass.client.client import Client
-from grass.client.connection import Broken, open_connection
+from grass.client.connection import open_connection
 from grass.config import LOCAL, home
-from grass.errors import GrassError, Refused, Unauthorized
+from grass.errors import Refused
+from grass.model.addresses import is_loopback, read_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grass.client.credentials import Known
     from grass.client.wire import Document
 
 OPTIONS = (*HOSTING, FRESH, JSON)
@@ -69,11 +71,10 @@ def is_running() -> bool:
 def report(pid: int, *, started: bool, as_json: bool) -> None:
     """Say that a daemon runs, for whom it works, and how others join it."""
     with Client(may_start=False, broker=LOCAL) as client:
-        daemon = settled(client) if started else client.overview()["daemon"]
+        daemon = settled(client)
         line = _invitation(client, daemon) if started else None
+    check_refusal(daemon)
     broker = daemon.get("broker")
-    if broker:
-        _check_token(broker, pid)
     if line is not None:
         _warn_of_loopback(daemon["door"]["address"])
     if as_json:
@@ -89,7 +90,7 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
 
 
 def settled(client: Client) -> Document:
-    """Give a worker's daemon a moment to find its broker."""
+    """Ask the daemon about itself; a worker's gets a moment to find its broker."""
     deadline = time.monotonic() + CONNECTING_S
     while True:
         daemon: Document = client.overview()["daemon"]
@@ -99,22 +100,26 @@ def settled(client: Client) -> Document:
         time.sleep(0.05)
 
 
-def _check_token(broker: Document, pid: int) -> None:
-    """Refuse to call it a success if the broker does not take this machine's token."""
-    if broker.get("connected", True) or not broker["settled"]:
-        return
-    try:
-        with Client(broker=broker["address"]) as client:
-            client.workers()
-    except Unauthorized:
-        raise Unauthorized(
-            f"the broker at {broker['address']} refuses this machine's token, so the"
-            f" daemon (pid {pid}) has no work",
-            "`grass join` with a new line, which `grass token new` prints there",
-        ) from None
-    except (GrassError, Broken):
-        # Not within reach: the daemon goes on trying, and says so.
-        return
+def check_refusal(daemon: Document) -> None:
+    """Refuse to call it a success if the broker does not take this machine.
+
+    One that is merely not within reach is no failure: the daemon goes on trying.
+    """
+    broker = daemon.get("broker") or {}
+    if broker.get("refused"):
+        raise Refused(f"the daemon (pid {daemon['pid']}) has no work: {broker['link']}")
+
+
+def works_for(daemon: Document, known: Known) -> bool:
+    """Tell whether a daemon works for a broker that was joined."""
+    broker = daemon.get("broker")
+    if not broker:
+        return False
+    if "pin" in broker:
+        return bool(broker["pin"] == known.pin)
+    # A daemon of an older version tells only where it looks for its broker.
+    places = map(read_address, broker["address"].split(","))
+    return not set(known.addresses).isdisjoint(places)
 
 
 def _invitation(client: Client, daemon: Document) -> str | None:
@@ -131,7 +136,6 @@ def _invitation(client: Client, daemon: Document) -> str | None:
 def _warn_of_loopback(place: str) -> None:
     """Say that nobody else can reach this broker, unless it was named on purpose."""
     from grass.daemon.entrance import only_here
-    from grass.model.addresses import is_loopback, read_address
 
     address = read_address(place)
     named = any(word.startswith("--advertise=") for word in remembered(home()))

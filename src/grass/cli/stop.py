@@ -69,7 +69,8 @@ COMMAND = Command(
     about=(
         "Stop the daemon. Running jobs go on, and their results are there when it is "
         "started again. Until `grass start` or `grass daemon`, other commands refuse "
-        "to start one."
+        "to start one. The jobs of a worker are its broker's: there --jobs is refused "
+        "while some run; `grass cancel` them first."
     ),
     options=OPTIONS,
     examples=("grass stop", "grass stop --jobs"),

@@ -19,6 +19,7 @@ import grass
 from grass.api.app import ENDPOINTS, PREFIX, Application, built, limited_body
 from grass.api.auth import identify
 from grass.api.bodies import json_bytes
+from grass.api.interrupting import unless_interrupted
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.credentials import Credentials
@@ -26,14 +27,13 @@ from grass.config import Home
 from grass.daemon.hosting import Employer
 from grass.daemon.life import Life
 from grass.errors import NoBroker, Refused, UsageError
+from grass.link.dial import Phase, Standing
 from grass.model.rights import Right
 from grass.model.times import rfc3339
 from grass.settings import Settings
 from grass.worker.agent import Worker
 
 PATIENCE_S = 10.0
-NOTHING_YET = "not connected yet"
-"""What is said of the link until its first attempt came to something."""
 
 Handler = Callable[[Request], Awaitable[object]]
 
@@ -47,9 +47,8 @@ class Gateway(NamedTuple):
     settings: Settings
     life: Life
     agent: Worker
-    news: Callable[[], str]
-    is_linked: Callable[[], bool]
-    """Whether there is a link to the broker now."""
+    standing: Callable[[], Standing]
+    """How it stands with the broker now."""
     version: str = grass.__version__
 
     @property
@@ -90,11 +89,16 @@ async def _forward(request: Request) -> object:
     if request.url.query:
         path += f"?{request.url.query}"
     document = await _document(request)
+    passing = _passed_on(gateway, request.method, path, document)
+    return await unless_interrupted(request, passing)
+
+
+async def _passed_on(
+    gateway: Gateway, method: str, path: str, document: object
+) -> object:
     await _taken_in(gateway)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(
-        None, _asked, gateway, request.method, path, document
-    )
+    return await loop.run_in_executor(None, _asked, gateway, method, path, document)
 
 
 async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
@@ -114,7 +118,7 @@ async def _taken_in(gateway: Gateway) -> None:
         async with asyncio.timeout(PATIENCE_S):
             await gateway.agent.welcomed.wait()
     except TimeoutError:
-        raise NoBroker(gateway.news(), "see `grass workers` there") from None
+        raise NoBroker(gateway.standing().news, "see `grass workers` there") from None
 
 
 def _asked(gateway: Gateway, method: str, path: str, document: object) -> object:
@@ -153,6 +157,7 @@ def _way_out(gateway: Gateway) -> str:
 
 async def _overview(request: Request) -> object:
     gateway: Gateway = request.app.state.context
+    standing = gateway.standing()
     return {
         "daemon": {
             "pid": os.getpid(),
@@ -165,9 +170,11 @@ async def _overview(request: Request) -> object:
             "door": None,
             "broker": {
                 "address": gateway.broker,
-                "link": gateway.news(),
-                "settled": gateway.news() != NOTHING_YET,
-                "connected": gateway.is_linked(),
+                "pin": gateway.works_for.known.pin,
+                "link": standing.news,
+                "settled": standing.settled,
+                "connected": standing.phase in (Phase.CONNECTED, Phase.WELCOMED),
+                "refused": standing.phase is Phase.REFUSED,
             },
         },
         "workers": [],

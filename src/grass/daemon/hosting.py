@@ -112,6 +112,11 @@ def named(hosting: Hosting, works_for: Employer) -> Hosting:
     return hosting._replace(name=hosting.name or works_for.known.name)
 
 
+def stays_broker(words: Sequence[str]) -> bool:
+    """Tell whether a daemon with these options is a broker, whatever was joined."""
+    return any(word.startswith(("--bind=", "--no-worker")) for word in words)
+
+
 def remember(home: Home, words: Sequence[str]) -> None:
     """Keep the options for the next daemon here, if the disk has room for them."""
     with contextlib.suppress(GrassError):
@@ -121,6 +126,11 @@ def remember(home: Home, words: Sequence[str]) -> None:
 def forget_employer(home: Home, words: Sequence[str]) -> None:
     """Keep the options, but not for which broker to work: that has changed."""
     _remember_without(home, words, _EMPLOYER)
+
+
+def forget_name(home: Home, words: Sequence[str]) -> None:
+    """Keep the options, but not what to call the worker: a broker has named it."""
+    _remember_without(home, words, ("--name=",))
 
 
 def forget_employment(home: Home, words: Sequence[str]) -> None:

@@ -13,12 +13,12 @@ import os
 from grass.api.server import ApiServer, listen
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
-from grass.daemon.gateway import NOTHING_YET, Gateway, application
+from grass.daemon.gateway import Gateway, application
 from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.errors import GrassError
-from grass.link.dial import HEARTBEAT_S, Dialer
+from grass.link.dial import HEARTBEAT_S, Dialer, Standing
 from grass.settings import Settings
 
 log = logging.getLogger("grass.daemon")
@@ -49,7 +49,6 @@ async def host_worker(
         life,
         agent,
         news.read,
-        lambda: dialer.connected,
     )
     server = ApiServer(application(front))
     async with asyncio.TaskGroup() as group:
@@ -83,10 +82,10 @@ class _News:
     """How it stands with the broker, for whoever asks."""
 
     def __init__(self) -> None:
-        self._last = NOTHING_YET
+        self._last = Standing()
 
-    def tell(self, news: str) -> None:
-        self._last = news
+    def tell(self, standing: Standing) -> None:
+        self._last = standing
 
-    def read(self) -> str:
+    def read(self) -> Standing:
         return self._last

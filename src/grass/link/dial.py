@@ -16,13 +16,22 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 from grass.errors import GrassError, NoBroker, Refused
 from grass.link.frames import decoder_to_worker
-from grass.link.messages import Heartbeat, Hello, Resync, ToBroker, ToWorker
+from grass.link.messages import (
+    Heartbeat,
+    Hello,
+    Resync,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
 from grass.link.opening import (
     CLOSE_S,
     Credential,
@@ -46,6 +55,32 @@ _POLICY_VIOLATION, _TOO_BIG = 1008, 1009
 _NEXT_STEP = "join it again: grass join HOST:PORT/PIN/CODE"
 
 
+class Phase(Enum):
+    """How far a worker has come with its broker."""
+
+    DIALLING = auto()
+    """The first attempt has not come to anything yet."""
+    CONNECTED = auto()
+    """It may still be refused."""
+    WELCOMED = auto()
+    AWAY = auto()
+    """Not within reach, which time may heal."""
+    REFUSED = auto()
+    """Somebody has to put something right."""
+
+
+class Standing(NamedTuple):
+    """How it stands with the broker, for whoever asks."""
+
+    phase: Phase = Phase.DIALLING
+    news: str = "not connected yet"
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether it is known what came of the last attempt."""
+        return self.phase not in (Phase.DIALLING, Phase.CONNECTED)
+
+
 class Dialer:
     """A `Link` from a worker to a broker, over one connection after the other."""
 
@@ -55,13 +90,13 @@ class Dialer:
         pin: str,
         token: Callable[[], str],
         worker: str,
-        on_state: Callable[[str], None] = lambda _: None,
+        on_state: Callable[[Standing], None] = lambda _: None,
         heartbeat_s: float | None = None,
     ) -> None:
         """Know the broker; `run` dials, once somebody listens.
 
         `token` gives that of now: it is another one after the machine joined again.
-        `on_state` is told in one line how it stands, whenever that changes.
+        `on_state` is told how it stands, whenever that changes.
         """
         self._heartbeat_s = heartbeat_s or HEARTBEAT_S
         if not addresses:
@@ -69,7 +104,7 @@ class Dialer:
         self._addresses = tuple(addresses)
         self._pin, self._token, self._worker = pin, token, worker
         self._on_state = on_state
-        self._state = ""
+        self._standing = Standing()
         self._arrived: Callable[[list[ToWorker]], None] | None = None
         self._ended: Callable[[], None] | None = None
         self._listening = asyncio.Event()
@@ -125,12 +160,12 @@ class Dialer:
                 place, websocket = await self._opened()
                 reason = await self._converse(place, websocket)
             except NoBroker as error:
-                self._say(str(error))
+                self._say(Phase.AWAY, str(error))
             except GrassError as error:
-                self._say(str(error))
+                self._say(Phase.REFUSED, str(error))
                 self._pauses.refused()
             else:
-                self._say(f"the link to {place.address} ended: {reason}")
+                self._say(Phase.AWAY, f"the link to {place.address} ended: {reason}")
             await asyncio.sleep(self._pauses.next())
 
     async def _opened(self) -> tuple[Place, ClientConnection]:
@@ -166,7 +201,7 @@ class Dialer:
         end = _end_of(websocket)
         end.listen(self._hand_over, lambda: None)
         self._end, self._greeted = end, False
-        self._say(f"connected to {place.address}")
+        self._say(Phase.CONNECTED, f"connected to {place.address}")
         end.hand_over([Resync()])
         beating = asyncio.ensure_future(self._beat(end))
         began = time.monotonic()
@@ -198,12 +233,17 @@ class Dialer:
     def _hand_over(self, batch: list[ToWorker]) -> None:
         if self._arrived is not None:
             self._arrived(batch)
+        if self._standing.phase is not Phase.CONNECTED:
+            return
+        if any(isinstance(message, Welcome) for message in batch):
+            self._say(Phase.WELCOMED, self._standing.news)
 
-    def _say(self, state: str) -> None:
-        if state != self._state:
-            self._state = state
-            log.info("%s", state)
-            self._on_state(state)
+    def _say(self, phase: Phase, news: str) -> None:
+        before, self._standing = self._standing, Standing(phase, news)
+        if news != before.news:
+            log.info("%s", news)
+        if self._standing != before:
+            self._on_state(self._standing)
 
 
 class Pauses:

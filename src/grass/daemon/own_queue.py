@@ -1,0 +1,23 @@
+"""This machine's own queue, while the daemon works for another's.
+
+The database stays where it is, and its jobs under the keeper go on. Here it is only
+looked at, whether a daemon has it open or not.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from grass.config import Home
+from grass.store.sqlite_file import opened_for_reading
+from grass.store.statements import statements
+
+
+def own_cluster(home: Home) -> str | None:
+    """Tell by which cluster its jobs are known; None: there has been no queue here."""
+    try:
+        with closing(opened_for_reading(Path(home.database))) as db:
+            told = dict(db.execute(statements("sqlite")["load_meta"]))
+    except sqlite3.Error:
+        return None
+    return told.get("cluster")
