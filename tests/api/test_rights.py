@@ -163,6 +163,40 @@ def test_a_code_is_no_token(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+EITHER = [
+    ("/resume", {"queue": "default"}, "submit", "work"),
+    ("/resume", {"unit": "cpu:0"}, "submit", "work"),
+    ("/drain", {"unit": "cpu:0"}, "read", "work"),
+    ("/jobs/cancel", {"select": ["1"]}, "read", "submit"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "role", "own"), EITHER)
+def test_where_either_of_two_rights_would_do_both_are_named(
+    tmp_path: Path, path: str, body: dict[str, Any], role: str, own: str
+) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token(role)
+        told = (await api.remote("POST", path, body, token)).document["detail"]
+        assert told.startswith(f"this needs the right `operate`, or `{own}` for ")
+        assert told.endswith(f"; the role `{role}` has neither")
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("role", ["worker", "machine"])
+def test_who_has_one_of_two_rights_is_told_of_the_other(
+    tmp_path: Path, role: str
+) -> None:
+    async def story(api: Api) -> None:
+        token = await api.new_token(role)
+        asked = await api.remote("POST", "/resume", {"queue": "default"}, token)
+        needed = f"this needs the right `operate`, which the role `{role}` does not"
+        assert needed in asked.document["detail"]
+
+    play(tmp_path, story)
+
+
 VERBS = ["cancel", "hold", "edit", "rerun", "release", "suspend", "continue", "remove"]
 
 

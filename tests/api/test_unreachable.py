@@ -1,9 +1,11 @@
 """Jobs of a worker that is cut off: what is said of them, and what still works."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
+from tests.api.doorway import Doorway, at_the_door
 from tests.api.farm import (
     SINCE,
     cut_off,
@@ -74,6 +76,31 @@ def test_following_is_cut_off_with_its_worker(tmp_path: Path) -> None:
             await following
 
     play(tmp_path, story)
+
+
+def test_nothing_is_in_the_log_of_output_that_is_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(door: Doorway) -> None:
+        worker = await joined(door.api)
+        await enqueue(door.api, worker="farm")
+        await started(worker)
+        token = await door.api.new_token("read")
+        visit = await door.visit()
+        asking = visit.ask("GET", "/jobs/1/output?follow=1", token=token)
+        following = asyncio.ensure_future(asking)
+        await answers(worker, b"one\n")
+        await answers(worker, b"")
+        await worker.hears(ReadOutput)
+        await cut_off(door.api, worker)
+        # The reply has begun, and never says that it is over.
+        with pytest.raises(KeyError, match="content-length"):
+            await following
+        assert b"\r\n0\r\n" not in await visit.reader.read()
+
+    with caplog.at_level(logging.WARNING):
+        at_the_door(tmp_path, story)
+    assert not caplog.records
 
 
 def test_an_attempt_that_was_not_seen_to_start_is_not_waited_for(

@@ -146,6 +146,14 @@ def counts(broker: Brokerage, *secrets: str) -> list[bool]:
     return [broker.state.tokens["laptop"].fits(hash_of(one)) for one in secrets]
 
 
+def test_a_machine_is_not_called_as_another_worker_is(broker: Brokerage) -> None:
+    [own] = [one.name for one in broker.state.workers.values()]
+    by = code(broker)
+    assert enrol(broker, by, own, W1).name == f"{own}-2"
+    client = code(broker, "submit")
+    assert enrol(broker, client, own, None).name == own
+
+
 def test_a_machine_that_enrols_again_keeps_its_name(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:

@@ -25,6 +25,11 @@ LARGEST_OF_STRANGERS = 64 * 1024
 """In bytes: what is read of a body before anybody was identified."""
 USE_NOTED_US = 3_600 * 1_000_000
 """How often the use of a token is written down."""
+_OF_ONES_OWN = {
+    Right.SUBMIT: "jobs of one's own",
+    Right.WORK: "views and units of one's own machine",
+}
+"""What a right is enough for, where another one is for everybody's."""
 _NOBODY = Token("", "", bytes(32), 0, "")
 _KEY = "grass.identity"
 
@@ -73,13 +78,15 @@ def may(request: HTTPConnection, right: Right) -> bool:
 def require(request: HTTPConnection, right: Right, own: Right | None = None) -> None:
     """Refuse a caller without this right; `own` is enough for what is its own."""
     identity = identify(request)
-    if right not in identity.rights and own not in identity.rights:
-        needed = own or right
-        raise Forbidden(
-            f"this needs the right `{needed}`, which the role `{identity.role}` does"
-            " not have",
-            "ask for a token of a role that has it: see `grass token --help`",
-        )
+    if right in identity.rights or own in identity.rights:
+        return
+    hint = "ask for a token of a role that has it: see `grass token --help`"
+    if own is None:
+        lacks = f"`{right}`, which the role `{identity.role}` does not have"
+    else:
+        either = f"`{right}`, or `{own}` for {_OF_ONES_OWN[own]}"
+        lacks = f"{either}; the role `{identity.role}` has neither"
+    raise Forbidden(f"this needs the right {lacks}", hint)
 
 
 async def admit(request: Request, right: Right | None, own: Right | None) -> None:

@@ -20,6 +20,7 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from grass.api.guests import Guest, Guests
+from grass.api.interrupting import is_news
 from grass.api.peer import PeerProtocol
 from grass.api.server import ApiServer
 from grass.link.frames import LARGEST_FRAME
@@ -41,6 +42,7 @@ KEPT_BACK = 256
 
 _quiet = logging.getLogger("grass.door")
 _quiet.setLevel(logging.ERROR)
+_quiet.addFilter(is_news)
 """What strangers send is not worth a line each; what fails here is."""
 
 

@@ -1,6 +1,7 @@
 """Work that may take for ever, and what ends it early: the caller, or the daemon."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
@@ -37,6 +38,12 @@ async def unless_interrupted(request: Request, work: Coroutine[Any, Any, T]) -> 
 
 class CutOff(Exception):
     """Ends a stream in its middle, so that its reader knows that more would come."""
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Keep streams that were cut off on purpose out of a server's log."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, CutOff)
 
 
 async def until_closing(

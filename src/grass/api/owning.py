@@ -54,7 +54,7 @@ def worker_for(request: Request, named: str | None = None) -> str:
     if Right.OPERATE in identity.rights:
         wanted = None if named is None else fleet.find(state, named).id
         return wanted or identity.worker or context.worker
-    require(request, Right.WORK)
+    require(request, Right.OPERATE, own=Right.WORK)
     if identity.worker is None:
         raise Forbidden(
             "this token belongs to no worker yet", "start the daemon of that machine"

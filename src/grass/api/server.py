@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.applications import Starlette
 
-from grass.api.interrupting import CutOff
+from grass.api.interrupting import is_news
 from grass.api.peer import PeerProtocol
 
 SHUTDOWN_S = 1
@@ -41,7 +41,7 @@ class ApiServer(uvicorn.Server):
             )
         )
         self._closing: asyncio.Event = app.state.closing
-        logging.getLogger("uvicorn.error").addFilter(_is_news)
+        logging.getLogger("uvicorn.error").addFilter(is_news)
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Answer requests until `stop` is called."""
@@ -60,12 +60,6 @@ class ApiServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the daemon."""
         yield
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Pass over streams that were cut off on purpose."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, CutOff)
 
 
 def listen(path: str) -> socket.socket:

@@ -30,7 +30,7 @@ from grass.broker.replies import Issued
 from grass.broker.service import Broker
 from grass.broker.tokens import WRONG_CODE
 from grass.errors import Refused, Unauthorized
-from grass.model.rights import DEFAULT_ROLE
+from grass.model.rights import DEFAULT_ROLE, may_work
 from grass.model.times import rfc3339
 from grass.model.token import (
     START_CODE,
@@ -158,15 +158,25 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     secret = secrets.token_urlsafe(SECRET_BYTES)
     shown = bearer(request)
     call = Enrol(code.name, body.name, body.worker, hash_of(secret))
-    call.shown = None if shown is None else hash_of(split_token(shown)[1])
+    if shown is not None:
+        call.shown_name, its_secret = split_token(shown)
+        call.shown = hash_of(its_secret)
     call.instance = body.instance or ""
     async with _naming(request):
         wanted = token_name(body.name)
         call.used_names = await _used_names(context.broker, wanted)
         done: Issued = await context.broker.call(call)
+    _cut_former_worker(context.broker, done.name)
     sweep(request)
     token = token_text(done.name, secret)
     return JoinedReply(done.name, done.role, token, context.broker.state.cluster)
+
+
+def _cut_former_worker(broker: Broker, name: str) -> None:
+    """Cut the link of a worker that has joined again without the right to work."""
+    token = broker.state.tokens.get(name)
+    if token is not None and token.worker is not None and not may_work(token.role):
+        broker.hang_up(token.worker)
 
 
 def sweep(request: Request) -> None:

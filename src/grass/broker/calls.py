@@ -228,6 +228,8 @@ class Enrol(msgspec.Struct):
     """Names of tokens that are gone and whose jobs are there still."""
     instance: str = ""
     """Which of the homes with the worker's id this is: a home may be copied."""
+    shown_name: str = ""
+    """The name that was shown with that secret."""
 
 
 class BindToken(msgspec.Struct):

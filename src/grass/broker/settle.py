@@ -22,6 +22,7 @@ from grass.model.ids import AttemptId, attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
 from grass.model.resources import Allocation
+from grass.model.rights import may_work
 from grass.model.worker import Worker
 
 MOST_JOBS_BEHIND = 10_000_000
@@ -48,8 +49,9 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
 
 
 def _check_token(state: State, worker: str) -> None:
-    """Refuse a worker whose token was dropped after it had called."""
-    if all(token.worker != worker for token in state.tokens.values()):
+    """Refuse a worker whose token was dropped after it had called, or its right."""
+    bound = [one for one in state.tokens.values() if one.worker == worker]
+    if not any(may_work(token.role) for token in bound):
         raise Forbidden(
             "no token belongs to this worker any more",
             "paste a line of `grass token new` on its machine",

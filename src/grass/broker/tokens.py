@@ -3,10 +3,10 @@
 Secrets are made and read outside; here there are only their hashes. A code enrols as
 many machines as use it in time, each with a token of its own under a name of its own. A
 machine that enrols again shows its former token and keeps its name, so its jobs stay
-its own; the former secret counts until the new one is used. Nobody else gets the token
-of a worker (`claims`), nor a name under which jobs are there. What has expired is
-forgotten when tokens are next changed. The code of a start takes the place of the one
-before, unless that is in use.
+its own; it has the role of the code at once, and the former secret counts until the new
+one is used. Nobody else gets the token of a worker (`claims`), nor a name under which
+jobs are there. What has expired is forgotten when tokens are next changed. The code of
+a start takes the place of the one before, unless that is in use.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from grass.broker.calls import BindToken, Enrol, NewToken, RevokeToken, TouchTok
 from grass.broker.replies import Done, Issued
 from grass.broker.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
-from grass.model.rights import ROLES, Right
+from grass.model.rights import ROLES, may_work
 from grass.model.token import (
     HASH_BYTES,
     START_CODE,
@@ -76,23 +76,44 @@ def enrol(state: State, call: Enrol) -> Issued:
     code = state.tokens.get(call.code)
     if code is None or not code.is_code or not code.holds(state.now_us):
         raise Unauthorized(*WRONG_CODE)
-    # A code is only worth a worker if its role is: nobody else can displace one.
-    worker = call.worker if Right.WORK in ROLES.get(code.role, frozenset()) else None
+    shown = _shown(state, call)
+    worker = _worker_of(call, code, shown)
+    bound = _bound_to(state, worker)
     if worker is not None:
-        check_worker_id(worker)
-    former = _bound_to(state, worker)
-    if worker is not None:
-        claims.check(state, worker, former, call)
+        claims.check(state, check_worker_id(worker), bound, call)
     _check_room(state)
     _forget_expired(state)
     code.used_at = state.now_us
     _save(state, code)
-    made = _enrolled(state, call, code, former)
+    made = _enrolled(state, call, code, bound or shown)
     made.worker, name = worker, made.name
     _save(state, made)
-    facts: dict[str, Any] = {"worker": worker, "role": code.role, "code": code.name}
+    works = worker if may_work(code.role) else None
+    facts: dict[str, Any] = {"worker": works, "role": code.role, "code": code.name}
     state.note_by(actor_of(name), "machine-joined", name=name, **facts)
     return Issued(name, code.role, None)
+
+
+def _shown(state: State, call: Enrol) -> Token | None:
+    """Give the token that a machine shows, if it counts and is the machine's own."""
+    token = state.tokens.get(call.shown_name)
+    if token is None or token.is_code or not token.holds(state.now_us):
+        return None
+    if call.shown is None or not token.fits(call.shown):
+        return None
+    # A home that was copied has the token of the first, but maybe an id of its own.
+    return token if token.worker in (None, call.worker) else None
+
+
+def _worker_of(call: Enrol, code: Token, shown: Token | None) -> str | None:
+    """Give the worker whose token it is to be.
+
+    A code is only worth a worker if its role is: nobody else can displace one. A worker
+    that becomes a client is kept for its machine, which may work again one day.
+    """
+    if may_work(code.role):
+        return call.worker
+    return None if shown is None else shown.worker
 
 
 def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> Token:
@@ -100,13 +121,27 @@ def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> T
     hashes, now = call.hash, state.now_us
     if former is None:
         taken = _owners(state, call.used_names)
+        if may_work(code.role):
+            # The worker is called as its token is, and no two workers alike.
+            others = (one for one in state.workers.values() if one.id != call.worker)
+            taken.update(actor_of(one.name) for one in others)
         name = _free_name(state, token_name(call.name), taken)
         return Token(name, code.role, hashes, now, code.created_by)
-    if call.shown is not None and former.fits(call.shown):
+    if call.shown is not None and _keeps_former(former, call.shown, code.role):
         hashes += call.shown
     made = Token(former.name, code.role, hashes, now, code.created_by)
     made.used_at = former.used_at
     return made
+
+
+def _keeps_former(former: Token, shown: bytes, role: str) -> bool:
+    """Tell whether the secret that was shown counts on until the new one is used.
+
+    Not for more than it was good for. Only a worker would be locked out with its jobs
+    if the reply were lost; a client then joins under another name.
+    """
+    gained = ROLES[role] - ROLES.get(former.role, frozenset())
+    return former.fits(shown) and (former.worker is not None or not gained)
 
 
 def bind(state: State, call: BindToken) -> Done:
@@ -156,10 +191,14 @@ def _forget(state: State, name: str) -> None:
 
 
 def forget_worker(state: State, worker: str) -> None:
-    """Drop the tokens of a worker that is forgotten."""
-    names = [one.name for one in state.tokens.values() if one.worker == worker]
-    for name in names:
-        _forget(state, name)
+    """Drop the tokens of a worker that is forgotten; a client that it was stays."""
+    bound = [one for one in state.tokens.values() if one.worker == worker]
+    for token in bound:
+        if may_work(token.role):
+            _forget(state, token.name)
+        else:
+            token.worker = None
+            _save(state, token)
     _drop_proof(state, worker)
 
 

@@ -34,3 +34,8 @@ ROLES: dict[str, frozenset[Right]] = {
 
 DEFAULT_ROLE = "machine"
 EVERYTHING = frozenset(Right)
+
+
+def may_work(role: str) -> bool:
+    """Tell whether a role is one of workers; a later one, unknown here, is not."""
+    return Right.WORK in ROLES.get(role, frozenset())
