@@ -293,6 +293,34 @@ def test_a_second_ctrl_c_detaches_and_says_how_to_come_back(
     story.may_end.set()
 
 
+def test_a_wish_to_cancel_that_nobody_took_is_not_left_unsaid(
+    playing: FarEnd, start: Start
+) -> None:
+    story, may_answer = Interrupted(playing), threading.Event()
+
+    def cancel(_body: Any) -> Any:
+        story.cancelled.set()
+        assert may_answer.wait(30)
+        return DONE
+
+    playing.answers["POST /jobs/cancel"] = cancel
+    running = start("--", "ls", GRASS_AUTOSTART="0")
+    assert running.stderr is not None
+    assert story.followed.wait(30)
+    running.send_signal(signal.SIGINT)
+    running.stderr.readline()
+    assert story.cancelled.wait(30)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert errors == (
+        "grass: job 7 was perhaps not cancelled: the daemon has not answered "
+        "(`grass cancel 7`)\n"
+    )
+    may_answer.set()
+    story.may_end.set()
+
+
 def test_ctrl_c_before_the_job_has_an_id_counts_once_it_has(
     playing: FarEnd, start: Start
 ) -> None:

@@ -32,3 +32,18 @@ def test_a_picture_fits_a_terminal_also_one_that_does_not_know_its_size(
     assert len(shown) <= height
     assert max(map(cells, shown)) == width
     assert "50 shown" in shown[-1]
+
+
+def test_below_the_picture_it_is_said_that_the_broker_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = os.terminal_size((40, 10))
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
+    jobs = [job(id=number) for number in range(50)]
+    view = Listing(Wanted(Values(), []))
+    drawn = frame(view, {"jobs": jobs}, "the broker at desk:7500 cannot be reached")
+    lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[K\x1b[J").split("\x1b[K\n")
+    assert len(lines) == 10
+    assert "50 shown" in lines[-2]
+    assert lines[-1].startswith("the broker at desk:7500 cannot be")
+    assert cells(lines[-1]) <= 40

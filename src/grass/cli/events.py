@@ -81,6 +81,7 @@ def run(words: list[str]) -> int:
     at_most(rest, 0)
     show = print_document if values.has("json") else _print
     with Client(broker=values.broker) as client:
+        client.outage.tell = warn
         job = values.text("job")
         wanted = Wanted(values, None if job is None else int(client.job(job)["id"]))
         last = int(client.overview()["daemon"]["last_event"])

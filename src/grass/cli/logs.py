@@ -39,6 +39,7 @@ def run(words: list[str]) -> int:
     if (values.whole_number("tail") or 0) < 0:
         raise UsageError("--tail must not be negative")
     with Client(broker=values.broker) as client:
+        client.outage.tell = warn
         if names_one(select):
             return _one(client, values, select[0])
         jobs: list[int] = client.select(select)["jobs"]
@@ -134,6 +135,8 @@ def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> i
     import threading
     from queue import SimpleQueue
 
+    from grass.client.threads import CtrlCForMain
+
     ends: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def follow(job: int, writer: Writer) -> None:
@@ -147,8 +150,9 @@ def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> i
         except (GrassError, OSError) as error:
             ends.put(error)
 
-    for pair in writers.items():
-        threading.Thread(target=follow, args=pair, daemon=True).start()
+    with CtrlCForMain():
+        for pair in writers.items():
+            threading.Thread(target=follow, args=pair, daemon=True).start()
     return max(_judged(ends.get()) for _ in writers)
 
 

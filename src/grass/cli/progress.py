@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import threading
 
-from grass.cli.printing import counted
+from grass.cli.printing import counted, warn
 from grass.cli.states import UNFINISHED
 from grass.cli.table import cut
 from grass.cli.watching import News
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.ids import as_ranges
+from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError
 
 TYPE_CHECKING = False
@@ -48,7 +49,8 @@ class Progress:
 
     def __enter__(self) -> Self:
         """Begin to draw."""
-        self._thread.start()
+        with CtrlCForMain():
+            self._thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -58,6 +60,13 @@ class Progress:
             self._news.close()
         self._thread.join(_PAUSE_S)
         _draw("")
+
+    def interject(self, text: str) -> None:
+        """Say something above the line."""
+        _draw("")
+        warn(text)
+        if self._states and not self._ended.is_set():
+            _draw(line(self._states))
 
     def _run(self) -> None:
         try:

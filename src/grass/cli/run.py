@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from _thread import start_new_thread
 
 from grass.cli import job_options
 from grass.cli.enqueue import QUIET, enqueue_line, give_hint, read_call
@@ -23,6 +24,7 @@ from grass.cli.states import ENDED, UNSTARTED
 from grass.cli.wait import GRASS_FAILED, exit_code
 from grass.client.client import Client
 from grass.client.connection import Broken
+from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError, NotFound, Unreachable, UsageError
 
 TYPE_CHECKING = False
@@ -54,6 +56,7 @@ def run(words: list[str]) -> int:
             reply = enqueue_line(client, line)
             give_hint(reply, line.values)
             talk = _be_silent if line.values.has("quiet") else warn
+            client.outage.tell = talk
             interrupts.take(client, reply["first"])
             job = _follow(client, reply["first"], talk)
             interrupts.settle()
@@ -67,6 +70,7 @@ def run(words: list[str]) -> int:
         raise
     except (GrassError, Broken) as error:
         warn(str(error))
+        interrupts.warn_if_unheard()
         return GRASS_FAILED
 
 
@@ -78,7 +82,8 @@ class Interrupts:
         self._job: int | None = None
         self._client: Client | None = None
         self._count = 0
-        self._cancelling: threading.Thread | None = None
+        self._asked = False
+        self._answered = threading.Event()
 
     def listen(self) -> None:
         """Take over Ctrl-C, unless the caller is to ignore it."""
@@ -89,16 +94,32 @@ class Interrupts:
         """Know the job; a Ctrl-C that came too early counts now."""
         self._job, self._client = job, client
         if self._count:
+            self._asked = True
             self._cancel(client, job)
 
     def settle(self) -> None:
         """Let a wish to cancel go out that the end of the job has overtaken."""
-        if self._cancelling is not None:
-            self._cancelling.join(_PATIENCE_S)
+        if self._asked:
+            self._answered.wait(_PATIENCE_S)
+
+    def warn_if_unheard(self) -> bool:
+        """Say so if nobody has taken the wish to cancel; tell whether that is so."""
+        if not self._asked or self._client is None:
+            return False
+        # Only for a moment: another Ctrl-C would find nobody to take it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.settle()
+        if self._answered.is_set():
+            return False
+        warn(
+            f"job {self._job} was perhaps not cancelled: {self._client.far_end} has "
+            f"not answered (`grass cancel {self._job}`)"
+        )
+        return True
 
     def leave(self) -> int:
-        """Say how to come back to the job."""
-        if self._job is not None:
+        """Say how to come back to the job, or that it was not cancelled."""
+        if not self.warn_if_unheard() and self._job is not None:
             warn(f"job {self._job} is left to itself (`grass logs -f {self._job}`)")
         return DETACHED
 
@@ -109,10 +130,13 @@ class Interrupts:
         if self._job is not None and self._client is not None:
             # Not here: what was interrupted may hold the lock under which a daemon is
             # started, and would never let go of it.
-            wish = (self._client, self._job)
-            thread = threading.Thread(target=self._cancel, args=wish, daemon=True)
-            self._cancelling = thread
-            thread.start()
+            self._asked = True
+            # To do any more here would be to miss a Ctrl-C that comes at once.
+            start_new_thread(self._cancel_aside, (self._client, self._job))
+
+    def _cancel_aside(self, client: Client, job: int) -> None:
+        with CtrlCForMain():
+            self._cancel(client, job)
 
     def _cancel(self, client: Client, job: int) -> None:
         warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
@@ -122,6 +146,7 @@ class Interrupts:
                 aside.patiently(lambda: aside.cancel([str(job)]), time.monotonic())
         except (GrassError, Broken) as error:
             warn(f"job {job} could not be cancelled: {error}")
+        self._answered.set()
 
 
 class Notices:
@@ -138,7 +163,8 @@ class Notices:
 
     def __enter__(self) -> None:
         """Begin to look."""
-        self._thread.start()
+        with CtrlCForMain():
+            self._thread.start()
 
     def __exit__(self, *_error: object) -> None:
         """Say no more; a thread that is cut off while it writes would take stderr."""

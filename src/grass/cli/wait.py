@@ -71,10 +71,12 @@ def _waited(
     client: Client, select: list[str], timeout_s: float | None
 ) -> list[Document]:
     if not os.isatty(_STDERR):
+        client.outage.tell = warn
         return client.wait(select, timeout_s)
     from grass.cli.progress import Progress
 
-    with Progress(client, select):
+    with Progress(client, select) as progress:
+        client.outage.tell = progress.interject
         return client.wait(select, timeout_s)
 
 

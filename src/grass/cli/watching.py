@@ -11,11 +11,13 @@ import sys
 import threading
 import time
 
-from grass.cli.printing import printable
-from grass.cli.table import Screen, this_screen
+from grass.cli.printing import printable, warn
+from grass.cli.safe import safe
+from grass.cli.table import Screen, cut, this_screen
 from grass.cli.views import AsJson, AsText
 from grass.client.client import Client
 from grass.client.connection import Broken
+from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError
 
 TYPE_CHECKING = False
@@ -32,6 +34,7 @@ _CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 _TERMINATED = 143
 _USUAL_SIZE = (80, 24)
+_LEAST_HEIGHT = 2
 
 
 class News:
@@ -45,7 +48,8 @@ class News:
         self._heard: list[Document] = []
         self._error: GrassError | None = None
         self._closed = False
-        threading.Thread(target=self._follow, daemon=True).start()
+        with CtrlCForMain():
+            threading.Thread(target=self._follow, daemon=True).start()
 
     def take(self, wait_s: float | None) -> list[Document]:
         """Return what happened since the last time, waiting for it if need be."""
@@ -99,6 +103,7 @@ def watch(client: Client, view: View, form: Form, pause_s: float) -> None:
     if isinstance(form, AsText) and screen.width is not None and _can_move():
         with _Terminal():
             _Watch(client, view, pause_s).draw_forever()
+    client.outage.tell = warn
     separator = "" if isinstance(form, AsJson) else "\n"
     _Watch(client, view, pause_s).print_forever(form, separator)
 
@@ -111,16 +116,21 @@ class _Watch:
         self._view = view
         self._pause_s = pause_s
         self._read_at = 0.0
+        self._document: Document = {}
         self._news = News(client)
 
     def draw_forever(self) -> None:
         """Draw on a terminal; ages are counted on while nothing happens."""
-        document = self._read()
+        self._document = self._read()
+        self._client.outage.tell = self._draw
         while True:
-            sys.stdout.write(frame(self._view, document))
-            sys.stdout.flush()
+            self._draw(self._client.outage.told)
             if self._happened(_TICK_S):
-                document = self._read()
+                self._document = self._read()
+
+    def _draw(self, trouble: str) -> None:
+        sys.stdout.write(frame(self._view, self._document, trouble))
+        sys.stdout.flush()
 
     def print_forever(self, form: Form, separator: str) -> None:
         """Print one frame after the other."""
@@ -142,6 +152,10 @@ class _Watch:
 
     def _read(self) -> Document:
         self._read_at = time.monotonic()
+        # What was heard may be the last word of a daemon that is restarted.
+        return self._client.patiently(self._look, self._read_at)
+
+    def _look(self) -> Document:
         document = self._view.read(self._client)
         if "jobs" in document:
             document["jobs"] = list(document["jobs"])
@@ -172,15 +186,20 @@ def _can_move() -> bool:
     return os.environ.get("TERM", "dumb") != "dumb"
 
 
-def frame(view: View, document: Document) -> str:
-    """Return a picture that fits; the line that sums up is always in it."""
+def frame(view: View, document: Document, trouble: str = "") -> str:
+    """Return a picture that fits; the line that sums up is always in it.
+
+    Below it is said why it may be out of date.
+    """
     size = os.get_terminal_size(1)
     # A terminal that does not know its size says 0.
     width, height = size.columns or _USUAL_SIZE[0], size.lines or _USUAL_SIZE[1]
     screen = Screen(width, colours=this_screen().colours)
     lines = printable(view.text(document, screen)).rstrip("\n").split("\n")
+    below = [cut(safe(trouble), width)] if trouble else []
+    height = max(_LEAST_HEIGHT, height - len(below))
     if len(lines) > height:
         left_out = len(lines) - height + 1
         lines[height - 2 : -1] = [f"... {left_out} more lines"]
-    drawn = "\n".join(line + _TO_LINE_END for line in lines)
+    drawn = "\n".join(line + _TO_LINE_END for line in (*lines, *below))
     return _HOME + drawn + _TO_SCREEN_END

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Self, TypeVar
 
+    from grass.client.outage import Outage
     from grass.client.remote import Route
     from grass.client.wire import Document
     from grass.model.addresses import Invitation
@@ -58,8 +59,19 @@ class Caller:
         """The version of the daemon that answered last."""
         self._asked = broker
         self._route = _route(self.home, broker)
+        self._may_start = may_start
         self._connect = autostart.connect if may_start else autostart.connect_running
         self._connection: Connection | None = None
+        self._outage: Outage | None = None
+
+    @property
+    def outage(self) -> Outage:
+        """What is told while a call that is being repeated finds nobody."""
+        if self._outage is None:
+            from grass.client.outage import Outage
+
+            self._outage = Outage()
+        return self._outage
 
     @property
     def remote(self) -> bool:
@@ -81,9 +93,12 @@ class Caller:
         client._route = invited(place, invitation)
         return client
 
-    def beside(self, *, may_start: bool = True) -> Self:
+    def beside(self, *, may_start: bool | None = None) -> Self:
         """Return another client of the same broker, for use in another thread."""
-        return type(self)(self.home, may_start=may_start, broker=self._asked)
+        may_start = self._may_start if may_start is None else may_start
+        aside = type(self)(self.home, may_start=may_start, broker=self._asked)
+        aside._outage = self.outage  # noqa: SLF001 -- another one of its kind
+        return aside
 
     def __enter__(self) -> Self:
         """Return the client itself."""
@@ -151,15 +166,31 @@ class Caller:
         except Broken:
             return self.only_once(call)
 
-    def patiently(self, call: Callable[[], T], cut_off_at: float | None = None) -> T:
+    def patiently(
+        self,
+        call: Callable[[], T],
+        cut_off_at: float | None = None,
+        patience_s: float | None = None,
+    ) -> T:
         """Repeat a call that broke off until a daemon has answered it.
 
         `cut_off_at` tells that an earlier one broke off: a daemon may be on its way up.
         """
+        limit_s = PATIENCE_S if patience_s is None else patience_s
+        if cut_off_at is not None and self._connection is None:
+            self._begin_outage(limit_s)
+        try:
+            return self._repeated(call, cut_off_at, limit_s)
+        finally:
+            self._end_outage()
+
+    def _repeated(
+        self, call: Callable[[], T], cut_off_at: float | None, limit_s: float
+    ) -> T:
         deadline, pause = None, _FIRST_PAUSE_S
         trouble = self._interrupted()
         if cut_off_at is not None:
-            deadline = cut_off_at + PATIENCE_S
+            deadline = cut_off_at + limit_s
         while True:
             began = time.monotonic()
             try:
@@ -167,7 +198,7 @@ class Caller:
             except Broken:
                 now = time.monotonic()
                 if deadline is None or now - began > PATIENCE_S:
-                    deadline, pause = now + PATIENCE_S, _FIRST_PAUSE_S
+                    deadline, pause = now + limit_s, _FIRST_PAUSE_S
             except NoDaemon as error:
                 # Somebody else may be about to start it, but not after `grass stop`.
                 if deadline is None or self._is_stopped():
@@ -176,6 +207,7 @@ class Caller:
                     trouble = error
             if time.monotonic() > deadline:
                 raise trouble from None
+            self._begin_outage(limit_s)
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -187,7 +219,16 @@ class Caller:
             self._connection = (
                 self._connect(self.home) if route is None else route.open()
             )
+            self._end_outage()
         return self._connection
+
+    def _begin_outage(self, limit_s: float) -> None:
+        back = f"going on if it is back within {limit_s:.0f} s"
+        self.outage.begin(self, f"{self.far_end} cannot be reached; {back}")
+
+    def _end_outage(self) -> None:
+        if self._outage is not None:
+            self._outage.end(self)
 
     def _is_stopped(self) -> bool:
         return not self.remote and os.path.exists(self.home.stopped)

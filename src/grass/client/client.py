@@ -183,21 +183,15 @@ class Client(Caller):
     def wait(
         self, select: Sequence[str], timeout_s: float | None = None
     ) -> list[Document]:
-        """Return the selected jobs once all have ended."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        """Return the selected jobs once all have ended.
 
-        def once() -> list[Document]:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            body = {"select": list(select), "timeout_s": left}
-            found: list[Document] = self.once("POST", "/jobs/wait", body)["jobs"]
-            return found
+        Raises `TimedOut` when the time is up, whether the daemon answers or not.
+        """
+        from grass.client.waiting import wait_for_a_time, wait_for_ever
 
-        if not all(one.replace("-", "").isdecimal() for one in select):
-            from grass.client.ids import as_ranges
-
-            # After a restart `all` or `last` may mean other jobs; ids do not.
-            select = as_ranges(self.select(select)["jobs"])
-        return self.patiently(once) if select else []
+        if timeout_s is None:
+            return wait_for_ever(self, select)
+        return wait_for_a_time(self, select, timeout_s)
 
     def queue(self, name: str) -> Document:
         """Read a queue's name, prefix and whether it is paused."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Place = tuple[socket.AddressFamily, Any]
 
 PATIENCE_S = 10.0
-"""How long a connection, and then its handshake, may take."""
+"""How long a connection with its handshake may take, wherever it is looked for."""
 
 _HEAD_START_S = 0.25
 _HINT = "is its daemon running there, and is the port open to this machine?"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from grass.client.connection import Connection
 from grass.client.credentials import Credentials
 from grass.client.dialling import PATIENCE_S, dial, unreachable
+from grass.client.racing import first_found
 from grass.errors import GrassError, NoBroker, Untrusted, UsageError
 from grass.model.addresses import read_address
 from grass.tls.client import check_certificate, check_pin, client_context
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from grass.client.credentials import Known
     from grass.config import Home
     from grass.model.addresses import Address, Invitation
+
+_LEAST_S = 1.0
+"""A handshake is given this long, also where connecting took all the time."""
 
 _JOIN = "paste the line that it prints: grass join HOST:PORT/PIN/CODE"
 
@@ -81,8 +85,8 @@ def open_broker(address: Address, credentials: Credentials) -> Connection:
 
 
 def open_joined(known: Known) -> Connection:
-    """Connect to a joined broker at the first of its addresses where it is found."""
-    return _tried(known.addresses, lambda one: _open(one, known.pin, known.token))
+    """Connect to a joined broker at whichever of its addresses it is found."""
+    return first_found(known.addresses, lambda one: _open(one, known.pin, known.token))
 
 
 class SecureConnection(Connection):
@@ -105,20 +109,7 @@ def _current(home: Home) -> Connection:
 
 
 def _first_of(addresses: Sequence[Address], credentials: Credentials) -> Connection:
-    return _tried(addresses, lambda one: open_broker(one, credentials))
-
-
-def _tried(
-    addresses: Sequence[Address], open: Callable[[Address], Connection]
-) -> Connection:
-    """Connect where it works; where it works nowhere, tell of the first address."""
-    trouble = list[GrassError]()
-    for address in addresses:
-        try:
-            return open(address)
-        except (NoBroker, Untrusted) as error:
-            trouble.append(error)
-    raise trouble[0]
+    return first_found(addresses, lambda one: open_broker(one, credentials))
 
 
 def _open(address: Address, pin: str, token: str | None) -> Connection:
@@ -133,9 +124,10 @@ def _open(address: Address, pin: str, token: str | None) -> Connection:
 
 def _secured(address: Address) -> tuple[ssl.SSLSocket, str]:
     """Return a socket under TLS, and the pin of the key that was proved."""
+    deadline = time.monotonic() + PATIENCE_S
     plain = dial(address)
     try:
-        return _shaken(plain)
+        return _shaken(plain, deadline)
     except TimeoutError:
         why = f"no TLS within {PATIENCE_S:g} s"
     except ssl.SSLError as error:
@@ -150,8 +142,8 @@ def _secured(address: Address) -> tuple[ssl.SSLSocket, str]:
     raise unreachable(address, why)
 
 
-def _shaken(plain: socket.socket) -> tuple[ssl.SSLSocket, str]:
-    plain.settimeout(PATIENCE_S)
+def _shaken(plain: socket.socket, deadline: float) -> tuple[ssl.SSLSocket, str]:
+    plain.settimeout(max(_LEAST_S, deadline - time.monotonic()))
     channel = client_context().wrap_socket(plain)
     certificate = channel.getpeercert(binary_form=True)
     try:

@@ -1,0 +1,178 @@
+"""A broker that is away or frozen: limits are kept, and it is told once."""
+
+import socket
+import time
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+
+import pytest
+
+from grass.client import caller, outage, racing
+from grass.client.client import Client
+from grass.client.credentials import Credentials
+from grass.client.outage import Outage
+from grass.config import Home
+from grass.errors import NoBroker, TimedOut
+from grass.model.addresses import Address
+from tests.cli.far_broker import FarBroker
+
+from .conftest import Play
+
+TEXT = "the broker cannot be reached"
+
+
+@pytest.fixture
+def moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "MOMENT_S", 0.05)
+
+
+def heard_by(watched: Outage) -> SimpleQueue[str]:
+    heard: SimpleQueue[str] = SimpleQueue()
+    watched.tell = heard.put
+    return heard
+
+
+@pytest.mark.usefixtures("moment")
+def test_an_outage_is_told_once_and_again_only_after_it_was_over() -> None:
+    watched = Outage()
+    heard = heard_by(watched)
+    for client in (1, 2, 1):
+        watched.begin(client, TEXT)
+    assert heard.get(timeout=30) == TEXT
+    assert watched.told == TEXT
+    watched.end(1)
+    watched.begin(1, TEXT)
+    watched.end(1)
+    with pytest.raises(Empty):
+        heard.get(timeout=0.2)
+    watched.end(2)
+    assert watched.told == ""
+    watched.begin(1, TEXT)
+    assert heard.get(timeout=30) == TEXT
+    watched.end(1)
+
+
+def test_what_is_over_in_a_moment_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outage, "MOMENT_S", 0.2)
+    watched = Outage()
+    heard = heard_by(watched)
+    watched.begin(1, TEXT)
+    watched.end(1)
+    with pytest.raises(Empty):
+        heard.get(timeout=0.4)
+
+
+@pytest.mark.usefixtures("moment")
+def test_following_tells_that_the_broker_is_away(
+    home: Home, play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = play()
+    broker.joined_by(home)
+
+    def vanish(_body: object) -> bytes:
+        broker.stop_listening()
+        return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+
+    broker.answers["GET /jobs/7/output?follow=1"] = vanish
+    broker.cut_after = 1
+    monkeypatch.setattr(caller, "PATIENCE_S", 0.5)
+    with Client(home) as client:
+        # The clients of one command tell together.
+        heard = heard_by(client.beside().outage)
+        following = client.output(7, follow=True)
+        assert next(following) == b"x"
+        with pytest.raises(NoBroker):
+            next(following)
+    told = heard.get(timeout=30)
+    assert told.startswith(f"the broker at {broker.address} cannot be reached; ")
+    assert heard.empty()
+
+
+@pytest.fixture
+def frozen() -> Iterator[Address]:
+    """Listen where nobody ever answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        yield Address(*silent.getsockname())
+
+
+def test_a_wait_keeps_its_limit_also_where_nobody_answers(home: Home) -> None:
+    with socket.socket(socket.AF_UNIX) as silent, Client(home) as client:
+        silent.bind(home.socket)
+        silent.listen()
+        began = time.monotonic()
+        with pytest.raises(TimedOut, match="the daemon has not answered"):
+            client.wait(["7"], 2.0)
+        assert 2 <= time.monotonic() - began < 4
+
+
+def test_a_wait_keeps_its_limit_at_a_broker_that_is_frozen(
+    home: Home, play: Play, frozen: Address
+) -> None:
+    Credentials.load(home).add(play().known()._replace(addresses=(frozen,)))
+    with Client(home) as client, pytest.raises(TimedOut, match="has not answered"):
+        client.wait(["last"], 2.0)
+
+
+@pytest.mark.usefixtures("moment")
+def test_a_wait_keeps_its_limit_while_the_broker_is_away(
+    home: Home, broker: FarBroker
+) -> None:
+    broker.joined_by(home)
+
+    def vanish(_body: object) -> bytes:
+        broker.stop_listening()
+        return b""
+
+    broker.answers["POST /jobs/wait"] = vanish
+    broker.cut_after = 1
+    began = time.monotonic()
+    with Client(home) as client:
+        heard = heard_by(client.outage)
+        with pytest.raises(TimedOut, match="has not answered"):
+            client.wait(["7"], 2.0)
+    assert 2 <= time.monotonic() - began < 4
+    assert "cannot be reached" in heard.get(timeout=30)
+    assert heard.empty()
+
+
+def test_what_a_wait_with_a_limit_is_told_is_passed_on(
+    home: Home, broker: FarBroker
+) -> None:
+    broker.joined_by(home)
+    broker.answers["POST /jobs/wait"] = {"jobs": [{"id": 7}]}
+    with Client(home) as client:
+        assert client.wait(["7"], 60) == [{"id": 7}]
+
+
+@pytest.fixture
+def broker(play: Play) -> FarBroker:
+    return play()
+
+
+def test_several_dead_addresses_share_the_time_of_one(
+    home: Home, play: Play, frozen: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(racing, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(racing, "HEAD_START_S", 0.1)
+    places = (frozen, frozen._replace(host="localhost"), Address("127.0.0.1", 1))
+    Credentials.load(home).add(play().known()._replace(addresses=places))
+    began = time.monotonic()
+    with Client(home) as client, pytest.raises(NoBroker) as caught:
+        client.job(7)
+    assert time.monotonic() - began < 5
+    assert caught.value.message == (
+        f"the broker at {places[0]} cannot be reached: no answer within 1 s; "
+        f"nor was it found at {places[1]}, {places[2]}"
+    )
+
+
+def test_a_broker_is_found_while_an_earlier_address_hangs(
+    home: Home, broker: FarBroker, frozen: Address
+) -> None:
+    places = (frozen, broker.address)
+    Credentials.load(home).add(broker.known()._replace(addresses=places))
+    broker.answers["GET /jobs/7"] = {"id": 7}
+    began = time.monotonic()
+    with Client(home) as client:
+        assert client.job(7) == {"id": 7}
+    assert time.monotonic() - began < 5
