@@ -277,3 +277,9 @@ def test_start_prints_the_pid_for_machines_too(cold: GrassHome) -> None:
     assert said == {"pid": cold.daemon_pid(), "started": True}
     kill(said["pid"], signal.SIGTERM)
     assert cold.daemon_pid() is None
+
+
+def test_a_daemon_that_lets_nobody_in_loads_no_cryptography(home: GrassHome) -> None:
+    loaded = Path(f"/proc/{home.daemon_pid()}/maps").read_text()
+    assert "uvloop" in loaded
+    assert "cryptography" not in loaded

@@ -14,12 +14,10 @@ import uvloop
 
 from grass.broker.service import Broker
 from grass.config import Home
-from grass.daemon.broker_host import host_broker
 from grass.daemon.entrance import ask_ahead, called
 from grass.daemon.hosting import Employer, Hosting, employer
 from grass.daemon.life import Life
 from grass.daemon.ownership import taken
-from grass.daemon.worker_host import host_worker
 from grass.errors import GrassError
 from grass.settings import Settings, settings_of
 from grass.store.sqlite import SqliteStore
@@ -57,9 +55,14 @@ def _host(
     works_for: Employer | None,
     life: Life,
 ) -> None:
+    # A daemon loads what it hosts, and no more.
     if works_for is not None:
+        from grass.daemon.worker_host import host_worker
+
         uvloop.run(host_worker(home, hosting, settings, works_for, life))
         return
+    from grass.daemon.broker_host import host_broker
+
     with contextlib.closing(_store(home)) as store:
         broker = Broker(store, is_fatal)
         if not hosting.starts_jobs:
