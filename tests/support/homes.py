@@ -10,12 +10,13 @@ import fcntl
 import json
 import os
 import shlex
+import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import grass
 from grass.client.client import Client
@@ -264,24 +265,39 @@ def _holder(lock: Path) -> int | None:
 
 def _end_jobs(directory: str) -> None:
     """Have the keeper, or a successor, kill all jobs; it then leaves by itself."""
-    with reach_keeper(directory) as channel:
-        channel.settimeout(PATIENCE_S)
-        lines = channel.makefile("rb")
-        _say(channel, {"v": "hello"})
-        hello = json.loads(lines.readline())
-        running = {a["id"] for a in hello["attempts"] if a["state"] != "exited"}
-        for id in running:
-            stop = {"v": "stop", "id": id, "signal": 9, "grace": 0, "reason": "over"}
-            _say(channel, stop)
-        left = set(running)
-        while left:
-            event = json.loads(lines.readline())
-            if event["e"] == "exited":
-                left.discard(event["id"])
-        _say(channel, {"v": "forget", "ids": [a["id"] for a in hello["attempts"]]})
-        lines.close()
-    await_end(hello["pid"])
+    told = 0
+    while not told:
+        # One that is about to leave may let go of who has just connected.
+        with contextlib.suppress(ConnectionError), reach_keeper(directory) as channel:
+            channel.settimeout(PATIENCE_S)
+            with channel.makefile("rb") as lines:
+                told = _end_all(channel, lines)
+    await_end(told)
 
 
-def _say(channel: Any, message: Document) -> None:
+def _end_all(channel: socket.socket, lines: BinaryIO) -> int:
+    """End what the keeper has; gives its pid."""
+    _say(channel, {"v": "hello"})
+    hello = _heard(lines)
+    left = {a["id"] for a in hello["attempts"] if a["state"] != "exited"}
+    for id in left:
+        stop = {"v": "stop", "id": id, "signal": 9, "grace": 0, "reason": "over"}
+        _say(channel, stop)
+    while left:
+        event = _heard(lines)
+        if event["e"] == "exited":
+            left.discard(event["id"])
+    _say(channel, {"v": "forget", "ids": [a["id"] for a in hello["attempts"]]})
+    return int(hello["pid"])
+
+
+def _heard(lines: BinaryIO) -> Document:
+    line = lines.readline()
+    if not line:
+        raise ConnectionError("the keeper is gone")
+    heard: Document = json.loads(line)
+    return heard
+
+
+def _say(channel: socket.socket, message: Document) -> None:
     channel.sendall(json.dumps(message).encode() + b"\n")
