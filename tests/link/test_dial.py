@@ -100,7 +100,7 @@ async def dialling(*addresses: Address, pin: str) -> AsyncIterator[Owner]:
         async with asyncio.timeout(5):
             await running
         assert owner.ends == 1
-        assert not owner.dialer.connected
+        assert owner.dialer.standing == owner.last
 
 
 @pytest.fixture(scope="module")

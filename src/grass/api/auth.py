@@ -18,7 +18,7 @@ from grass.api.guests import Guest, Guests
 from grass.api.problem import problem_response
 from grass.broker.calls import TouchToken
 from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
-from grass.model.rights import EVERYTHING, ROLES, Right
+from grass.model.rights import EVERYTHING, Right, rights_of
 from grass.model.token import Token, actor_of, hash_of, split_token
 
 LARGEST_OF_STRANGERS = 64 * 1024
@@ -199,7 +199,7 @@ def _remote(request: HTTPConnection, guest: Guest) -> Identity:
         )
     return Identity(
         actor_of(token.name),
-        ROLES.get(token.role, frozenset()),
+        rights_of(token.role),
         token.worker,
         token.role,
         token.name,

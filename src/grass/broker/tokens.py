@@ -16,7 +16,7 @@ from grass.broker.calls import BindToken, Enrol, NewToken, RevokeToken, TouchTok
 from grass.broker.replies import Done, Issued
 from grass.broker.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
-from grass.model.rights import ROLES, may_work
+from grass.model.rights import ROLES, may_work, rights_of
 from grass.model.token import (
     HASH_BYTES,
     START_CODE,
@@ -140,7 +140,7 @@ def _keeps_former(former: Token, shown: bytes, role: str) -> bool:
     Not for more than it was good for. Only a worker would be locked out with its jobs
     if the reply were lost; a client then joins under another name.
     """
-    gained = ROLES[role] - ROLES.get(former.role, frozenset())
+    gained = rights_of(role) - rights_of(former.role)
     return former.fits(shown) and (former.worker is not None or not gained)
 
 

@@ -9,7 +9,7 @@ from grass.cli.options import Option, read
 from grass.cli.printing import warn
 from grass.client.autostart import remembered
 from grass.config import home
-from grass.errors import UsageError
+from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from grass.cli.options import Values
     from grass.daemon.hosting import Employer, Hosting
-    from grass.model.addresses import Address
 
 HOSTING = (
     Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
@@ -174,15 +173,17 @@ def check_successor(words: Sequence[str]) -> None:
     from grass.daemon.entrance import check_entrance
 
     check(words)
-    check_entrance(home(), _hosting(words), _held())
+    check_entrance(home(), _hosting(words), last_hosting().bind)
 
 
-def _held() -> Address | None:
-    """Tell where the daemon listens that runs now, by the options that it had."""
+def last_hosting() -> Hosting:
+    """Tell what the last daemon here hosted, by the options that are remembered."""
+    from grass.daemon.hosting import Hosting
+
     try:
-        return _hosting(remembered(home())).bind
-    except UsageError:
-        return None
+        return _hosting(remembered(home()))
+    except GrassError:
+        return Hosting()
 
 
 def _hosting(words: Sequence[str]) -> Hosting:

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from grass.cli.hosting_options import name_of
+from grass.cli.hosting_options import last_hosting, name_of
 from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, Option, read
 from grass.cli.printing import counted, print_document, say, warn
@@ -25,9 +25,9 @@ from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home, home
-from grass.daemon.hosting import forget_employer, forget_name, stays_broker
+from grass.daemon.hosting import forget_employer, forget_name
 from grass.model.addresses import Invitation, read_invitation
-from grass.model.rights import ROLES, Right
+from grass.model.rights import Right, may_work, rights_of
 from grass.model.times import rfc3339
 
 TYPE_CHECKING = False
@@ -39,7 +39,6 @@ OPTIONS = (
     Option("--no-start", about="leave this machine's daemon as it is"),
     JSON,
 )
-_NAME = "--name="
 _NO_WORKER = "this machine's daemon is no worker"
 _INSTEAD = "`grass restart --no-broker` makes it a worker instead"
 
@@ -80,7 +79,7 @@ def run(words: list[str]) -> int:
     invitation = read_invitation(" ".join(rest) or _line())
     place = home()
     make(place)
-    wanted = name_of(values) or _name_before(place)
+    wanted = name_of(values) or last_hosting().name
     # Whatever goes wrong here must do so before the broker gives a token. And a daemon
     # that is started after the broker is noted down is a worker of it already.
     before = None if values.has("no_start") else _found(place)
@@ -93,7 +92,7 @@ def run(words: list[str]) -> int:
             " its name, and no two have the same"
         )
     _forget_options(place, known)
-    if before is None or not _may_work(known):
+    if before is None or not may_work(known.role):
         outcome = Outcome(known)
     else:
         outcome = _hired(known, before)
@@ -107,7 +106,7 @@ def run(words: list[str]) -> int:
 def _forget_options(place: Home, known: Known) -> None:
     """Forget whom the daemon worked for, and a name that the broker did not give."""
     forget_employer(place, remembered(place))
-    if _may_work(known) and not stays_broker(remembered(place)):
+    if may_work(known.role) and not last_hosting().stays_broker:
         forget_name(place, remembered(place))
 
 
@@ -147,12 +146,6 @@ def _line() -> str:
     return next(iter(likely or lines), "")
 
 
-def _name_before(place: Home) -> str:
-    """Give what this machine's worker was told to be called, if it was."""
-    given = [one for one in remembered(place) if one.startswith(_NAME)]
-    return given[-1].removeprefix(_NAME) if given else ""
-
-
 def _own_name() -> str:
     host = os.uname().nodename.partition(".")[0]
     kept = "".join(one if one.isascii() and one.isalnum() else "-" for one in host)
@@ -178,16 +171,12 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _may_work(known: Known) -> bool:
-    return Right.WORK in ROLES.get(known.role, frozenset())
-
-
 def _obstacle(daemon: Document, known: Known) -> Obstacle | None:
     """Say why this machine's daemon does not become a worker now, if it does not."""
-    options = remembered(home())
-    if "--no-worker" in options:
+    hosting = last_hosting()
+    if not hosting.has_worker:
         return Obstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
-    if daemon.get("door") or stays_broker(options):
+    if daemon.get("door") or hosting.stays_broker:
         return Obstacle("this machine's daemon is a broker for others", _INSTEAD)
     jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
     if not jobs or works_for(daemon, known):
@@ -204,7 +193,7 @@ def _found(place: Home) -> Document:
     if found is not None:
         found.close()
         return _asked()
-    if stays_broker(remembered(place)) or not os.path.exists(place.database):
+    if last_hosting().stays_broker or not os.path.exists(place.database):
         return {"jobs": {}}
     was_stopped = os.path.exists(place.stopped)
     # What was joined before would make a worker of it, which knows no queue.
@@ -232,14 +221,14 @@ def _report(outcome: Outcome) -> None:
         say(f"this machine works for it now (pid {daemon['pid']}){no_more}: {link}")
     elif obstacle is not None:
         warn(f"{obstacle.what}: {obstacle.remedy}")
-    elif _may_work(known):
-        more = " --no-broker" if stays_broker(remembered(home())) else ""
+    elif may_work(known.role):
+        more = " --no-broker" if last_hosting().stays_broker else ""
         say(f"`grass restart{more}` makes this machine's daemon a worker of it")
     _tell_where_commands_go(known)
 
 
 def _tell_where_commands_go(known: Known) -> None:
-    if Right.READ in ROLES.get(known.role, frozenset()):
+    if Right.READ in rights_of(known.role):
         say(f"commands go there from now on; `--broker {LOCAL}` means this machine")
     else:
         warn(

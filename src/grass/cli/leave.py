@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shlex import quote
 
-from grass.cli.hosting_options import HOSTING, hosting_of
+from grass.cli.hosting_options import last_hosting
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say
 from grass.cli.start import is_running, works_for
@@ -58,7 +58,7 @@ def _chosen(credentials: Credentials, word: str | None) -> Known:
 def _employer() -> Employer | None:
     """Find the broker that the daemon works for, by the options that it had."""
     try:
-        return employer(home(), hosting_of(read(HOSTING, remembered(home()))[0]))
+        return employer(home(), last_hosting())
     except GrassError:
         return None
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from shlex import join
 
-from grass.cli.hosting_options import FRESH, HOSTING, check, given, wanted
+from grass.cli.hosting_options import (
+    FRESH,
+    HOSTING,
+    check,
+    given,
+    last_hosting,
+    wanted,
+)
 from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.printing import print_document, say, warn
-from grass.client.autostart import remembered, start
+from grass.client.autostart import start
 from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.config import LOCAL, home
@@ -138,7 +145,7 @@ def _warn_of_loopback(place: str) -> None:
     from grass.daemon.entrance import only_here
 
     address = read_address(place)
-    named = any(word.startswith("--advertise=") for word in remembered(home()))
+    named = last_hosting().advertise is not None
     if is_loopback(address.host) and not named:
         warn(only_here(address))
 

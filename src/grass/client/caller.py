@@ -60,7 +60,6 @@ class Caller:
         self._asked = broker
         self._route = _route(self.home, broker)
         self._may_start = may_start
-        self._connect = autostart.connect if may_start else autostart.connect_running
         self._connection: Connection | None = None
         self._outage: Outage | None = None
 
@@ -215,12 +214,16 @@ class Caller:
         if self._connection is not None and not self._connection.is_ready():
             self.close()
         if self._connection is None:
-            route = self._route
-            self._connection = (
-                self._connect(self.home) if route is None else route.open()
-            )
+            self._connection = self._opened()
             self._end_outage()
         return self._connection
+
+    def _opened(self) -> Connection:
+        if self._route is not None:
+            return self._route.open()
+        if self._may_start:
+            return autostart.connect(self.home)
+        return autostart.connect_running(self.home)
 
     def _begin_outage(self, limit_s: float) -> None:
         back = f"going on if it is back within {limit_s:.0f} s"

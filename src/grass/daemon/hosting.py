@@ -16,7 +16,7 @@ from grass.client.private import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
 from grass.model.addresses import Address, read_address
-from grass.model.rights import ROLES, Right
+from grass.model.rights import may_work
 
 DEFAULT_LEASE_S = 60.0
 SHORTEST_LEASE_S = 4.0
@@ -50,6 +50,11 @@ class Hosting(NamedTuple):
         """The name of this machine's worker."""
         return self.name or socket.gethostname()
 
+    @property
+    def stays_broker(self) -> bool:
+        """Whether the daemon has a queue of its own, whatever was joined."""
+        return self.bind is not None or not self.has_worker
+
 
 class Employer(NamedTuple):
     """The broker that a worker works for."""
@@ -81,14 +86,13 @@ def checked(hosting: Hosting) -> Hosting:
 
 def employer(home: Home, hosting: Hosting) -> Employer | None:
     """Find the broker that this daemon works for, if it is not a broker itself."""
-    if hosting.bind is not None or not hosting.has_worker:
+    if hosting.stays_broker:
         _refuse_lease(hosting)
         return None
     joined = Credentials.load(home)
     known = next(filter(None, map(joined.by_address, hosting.connect)), None)
     known = known or joined.current()
-    works = known is not None and Right.WORK in ROLES.get(known.role, frozenset())
-    if known is None or not works:
+    if known is None or not may_work(known.role):
         if not hosting.is_worker_only:
             _refuse_lease(hosting)
             return None
@@ -110,11 +114,6 @@ def _refuse_lease(hosting: Hosting) -> None:
 def named(hosting: Hosting, works_for: Employer) -> Hosting:
     """Call the worker what its machine was called when it joined, unless told."""
     return hosting._replace(name=hosting.name or works_for.known.name)
-
-
-def stays_broker(words: Sequence[str]) -> bool:
-    """Tell whether a daemon with these options is a broker, whatever was joined."""
-    return any(word.startswith(("--bind=", "--no-worker")) for word in words)
 
 
 def remember(home: Home, words: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.machine import worker, worker_id
 from grass.errors import GrassError
-from grass.link.dial import HEARTBEAT_S, Dialer, Standing
+from grass.link.dial import HEARTBEAT_S, Dialer
 from grass.settings import Settings
 
 log = logging.getLogger("grass.daemon")
@@ -31,13 +31,11 @@ async def host_worker(
     life.begin()
     identity = worker_id(home)
     known = works_for.known
-    news = _News()
     dialer = Dialer(
         works_for.addresses,
         known.pin,
         lambda: _token(home, known),
         identity,
-        on_state=news.tell,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     agent = worker(home, named(hosting, works_for), identity, dialer)
@@ -48,7 +46,7 @@ async def host_worker(
         settings,
         life,
         agent,
-        news.read,
+        lambda: dialer.standing,
     )
     server = ApiServer(application(front))
     async with asyncio.TaskGroup() as group:
@@ -76,16 +74,3 @@ def _token(home: Home, known: Known) -> str:
 def _heartbeat_s(lease_s: float | None) -> float:
     """Tell the broker often enough: a lease must outlast a few that are lost."""
     return HEARTBEAT_S if lease_s is None else min(HEARTBEAT_S, lease_s / 4)
-
-
-class _News:
-    """How it stands with the broker, for whoever asks."""
-
-    def __init__(self) -> None:
-        self._last = Standing()
-
-    def tell(self, standing: Standing) -> None:
-        self._last = standing
-
-    def read(self) -> Standing:
-        return self._last

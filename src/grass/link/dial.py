@@ -116,9 +116,9 @@ class Dialer:
         self._pauses = Pauses()
 
     @property
-    def connected(self) -> bool:
-        """Tell whether there is a connection now."""
-        return self._end is not None
+    def standing(self) -> Standing:
+        """Tell how it stands with the broker now."""
+        return self._standing
 
     def listen(
         self, arrived: Callable[[list[ToWorker]], None], ended: Callable[[], None]

@@ -36,6 +36,11 @@ DEFAULT_ROLE = "machine"
 EVERYTHING = frozenset(Right)
 
 
+def rights_of(role: str) -> frozenset[Right]:
+    """Give what a role may do; a later one, unknown here, nothing."""
+    return ROLES.get(role, frozenset())
+
+
 def may_work(role: str) -> bool:
-    """Tell whether a role is one of workers; a later one, unknown here, is not."""
-    return Right.WORK in ROLES.get(role, frozenset())
+    """Tell whether a role is one of workers."""
+    return Right.WORK in rights_of(role)
