@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
+import uvloop
 from tests.support.far_end import FarEnd
 
 from grass.broker.service import Broker
@@ -32,6 +33,11 @@ class FailingStore(SqliteStore):
 def play(path: Path, story: Story, *errors: Exception) -> None:
     """Run a broker with one worker for as long as the story lasts."""
     asyncio.run(_play(path, story, list(errors)))
+
+
+def play_on_uvloop(path: Path, story: Story) -> None:
+    """Run the same on the event loop that daemons have."""
+    uvloop.run(_play(path, story, []))
 
 
 async def _play(path: Path, story: Story, errors: list[Exception]) -> None:

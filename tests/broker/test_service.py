@@ -4,15 +4,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.broker.serving import play
+from tests.broker.serving import play, play_on_uvloop
 from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Cancel, Enqueue
+from grass.broker.calls import Cancel, Enqueue, Rerun
 from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
 from grass.broker.wishes import NewJob, Settings
-from grass.errors import NotFound, StorageError
+from grass.errors import GrassError, NotFound, StorageError
 from grass.link.messages import (
     Exited,
     Forget,
@@ -100,6 +100,55 @@ def test_a_defect_drops_its_batch_and_the_broker_goes_on(tmp_path: Path) -> None
         assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
 
     play(tmp_path, story, RuntimeError("a defect"))
+
+
+def test_a_tick_may_be_wanted_again_before_one_that_is_due_at_once(
+    tmp_path: Path,
+) -> None:
+    """A delay under half a millisecond has no timer there that knows its time."""
+
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        for delay_s in (0.0004, 0.0, 10.0, 0.0002):
+            broker.wake_within(delay_s)
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
+
+    play_on_uvloop(tmp_path, story)
+
+
+def raises(*_arguments: object) -> None:
+    """Stand in for a handler with a defect."""
+    raise RuntimeError("a defect")
+
+
+def test_a_defect_in_one_call_costs_that_call_and_no_other(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        await broker.call(Enqueue("me", ONE * 3))
+        await broker.call(Cancel("me", [3]))
+        broker._rounds.core._handlers[Cancel] = raises
+        first = asyncio.ensure_future(broker.call(Enqueue("me", ONE)))
+        rerun = asyncio.ensure_future(broker.call(Rerun("me", [3], wanted=[3])))
+        bad = asyncio.ensure_future(broker.call(Cancel("me", [1])))
+        after = asyncio.ensure_future(broker.call(Enqueue("me", ONE)))
+        with pytest.raises(GrassError, match="went wrong inside grass"):
+            await bad
+        assert (await first, await after) == (Enqueued(4, 4), Enqueued(5, 5))
+        assert (await rerun).jobs == [3]
+
+    play(tmp_path, story)
+
+
+def test_a_defect_after_a_commit_leaves_the_broker_alive(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        broker.wake_at = raises  # type: ignore[assignment, method-assign]
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
+        await worker.hears(Resync)
+        del broker.wake_at
+        worker.hello()
+        await worker.hears(Welcome)
+        assert await broker.call(Enqueue("me", ONE)) == Enqueued(2, 2)
+
+    play(tmp_path, story)
 
 
 def test_a_key_that_is_not_text_is_refused_and_harms_nobody(tmp_path: Path) -> None:

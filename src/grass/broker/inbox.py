@@ -55,6 +55,11 @@ class Inbox:
         self._waiting.append((call, reply))
         self._leave_out()
 
+    def put_back(self, call: Call, reply: Reply) -> None:
+        """Have a call that somebody waits for be the next one again."""
+        self._asked += 1
+        self._waiting.appendleft((call, reply))
+
     def first(self) -> Call:
         """Return the call that has waited longest."""
         return self._waiting[0][0]

@@ -4,7 +4,9 @@ A round takes the calls that wait, up to about 10 ms of work, applies them, has 
 follows committed in one transaction, and only then answers the callers and sends starts
 to workers; the next round gathers meanwhile. A round that cannot be committed is
 dropped whole: the core is built anew from the store, the callers get the error, and
-workers are asked to report again.
+workers are asked to report again. A defect in the handler of one call has changed
+memory nobody knows how, so there the core is built anew as well; but only that call
+gets the error, and the others are applied again.
 
 `round` is a generator: it yields what must be read or written and is sent what came of
 it, or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
@@ -37,6 +39,9 @@ SETTLE_S = 0.05
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 Round = Generator[Step, Any, None]
+
+UNDECIDED: Any = object()
+"""The outcome of a call whose handler has not returned."""
 
 
 class Applied(NamedTuple):
@@ -130,13 +135,14 @@ class Rounds:
             effects = self.core.take()
             self.committing = effects.moved
             yield Commit(effects.changes)
+            self._finish(applied, effects)
         except GrassError as error:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
             self._outside.defect(error)
-            yield from self._drop(applied, _defect())
-        else:
-            self._finish(applied, effects)
+            told, again = _by_blame(applied)
+            yield from self._drop(told, _defect())
+            self._put_back(again)
 
     def _look_up(self) -> Round:
         """Read the jobs that waiting calls are about and memory may not know.
@@ -156,7 +162,7 @@ class Rounds:
             if isinstance(first, Reading) and unread(first):
                 break
             call, reply = self._inbox.take()
-            applied.append(Applied(call, reply, None))
+            applied.append(Applied(call, reply, UNDECIDED))
             try:
                 outcome = self.core.step(call, now_us)
             except GrassError as error:
@@ -279,11 +285,32 @@ class Rounds:
             self._outside.send(worker, Resync())
         self._unheard.clear()
 
+    def _put_back(self, calls: list[Applied]) -> None:
+        """Have calls applied again, before those that came after them."""
+        for call, reply, _ in reversed(calls):
+            if isinstance(call, Reading) and call.wanted:
+                call.found = None
+                self._unread.appendleft(call)
+            self._inbox.put_back(call, reply)
+
     def _given_up(self) -> list[Reply]:
         """Take out the calls whose jobs could not be read."""
         lost = {id(call) for call in self._unread}
         self._unread.clear()
         return self._inbox.give_up(lost)
+
+
+def _by_blame(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
+    """Split calls into those whose callers are told of a defect, and all others.
+
+    Applied again are those that somebody waits for, if another call's handler raised.
+    With a defect that is no single call's they would only meet it again.
+    """
+    if not applied or applied[-1].outcome is not UNDECIDED:
+        return applied, []
+    others = [one for one in applied[:-1] if one.reply is not None]
+    heard = [one for one in applied[:-1] if one.reply is None]
+    return [*heard, applied[-1]], others
 
 
 def _defect() -> GrassError:

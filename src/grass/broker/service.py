@@ -60,7 +60,8 @@ class Broker:
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None
+        """When the next tick is due, and its timer, which uvloop may give no time."""
         self._wall_clock = WallClock(self._tick)
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
@@ -286,10 +287,10 @@ class Broker:
         """Have the core look again, at the latest after this time."""
         loop = asyncio.get_running_loop()
         at = loop.time() + delay_s
-        if self._timer is None or self._timer.when() > at:
+        if self._timer is None or self._timer[0] > at:
             if self._timer is not None:
-                self._timer.cancel()
-            self._timer = loop.call_at(at, self._tick)
+                self._timer[1].cancel()
+            self._timer = at, loop.call_at(at, self._tick)
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""
