@@ -4,7 +4,8 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
-from tests.support.processes import kill
+from tests.support.patience import until
+from tests.support.processes import await_end, kill
 
 pytestmark = pytest.mark.daemon
 
@@ -47,3 +48,21 @@ def test_a_lost_job_runs_again_only_as_often_as_allowed(
     assert [one["exit_code"] for one in job["attempts"]] == [None, None]
     printed = [home.ok("logs", "--attempt", number, str(again)) for number in "12"]
     assert printed == ["attempt 1\n", "attempt 2\n"]
+
+
+def test_an_exit_that_the_keeper_knew_outlives_the_machine(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    line = f"echo $$ > {news}; read x < {gate}; exit 3"
+    id = home.enqueue("--retry-lost", "5", line)
+    pid = home.await_start(id, news)
+    home.kill_daemon()
+    gate.tell()
+    await_end(pid)
+    records = home.folder / "keeper" / "records"
+    until(records.read_text, "its end is not on record", lambda it: '"exited"' in it)
+    home.kill_keeper()
+    home.pretend_other_boot()
+    job = home.wait(id)
+    assert (job["state"], job["exit_code"]) == ("failed", 3)
+    assert len(job["attempts"]) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
+from grass.keeper.core import SYNC_S, KeeperCore
 
 from .cores import core_with_job, ended, of, spec
 
@@ -119,6 +119,8 @@ def test_every_deadline_ends_with_the_attempt() -> None:
     assert core.timers.next_due() is not None
     core.step(ended(), 1.0)
     core.step(events.Surveyed("a", True, 0), 1.0)
+    core.step(events.Forget(["a"]), 1.0)
+    core.step(events.Tick(), 1.0 + SYNC_S)
     assert core.timers.next_due() is None
 
 

@@ -146,9 +146,10 @@ def test_records_are_read_back_in_order(tmp_path: Path) -> None:
     for id in "ab":
         records.add(b'{"e":"started","id":"%s"}\n' % id.encode())
     records.flush(list, empty=False)
-    again = Records(str(tmp_path), {"boot": "this"})
-    assert [entry["id"] for entry in again.load()] == ["a", "b"]
-    assert Records(str(tmp_path), {"boot": "other"}).load() == []
+    kept, rebooted = Records(str(tmp_path), {"boot": "this"}).load()
+    assert [entry["id"] for entry in kept] == ["a", "b"]
+    assert not rebooted
+    assert Records(str(tmp_path), {"boot": "other"}).load() == (kept, True)
 
 
 def test_large_records_are_emptied_when_nothing_is_kept(tmp_path: Path) -> None:

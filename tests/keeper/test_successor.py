@@ -113,14 +113,27 @@ def test_start_that_never_happened_is_lost(daemon: Daemon, make_daemon: Make) ->
     assert (state["state"], state["lost"]) == ("exited", True)
 
 
-def test_records_of_another_boot_are_dropped(daemon: Daemon, make_daemon: Make) -> None:
-    daemon.run("a", "true")
+def test_of_another_boot_only_exits_are_told(daemon: Daemon, make_daemon: Make) -> None:
+    daemon.shell("a", "exit 3")
+    daemon.start("b", "sleep", "100")
+    pid = daemon.expect("started", "b")["pid"]
     kill_and_await(daemon.keeper)
-    records = daemon.directory / "records"
+    kill_and_await(pid)
+    pretend_other_boot(daemon.directory)
+    successor = make_daemon()
+    [told] = successor.hello["attempts"]
+    assert (told["id"], told["state"], told["code"]) == ("a", "exited", 3)
+    assert told["meta"] == {"for": "a"}
+    kill_and_await(successor.keeper)
+    pretend_other_boot(daemon.directory)
+    assert state_of(make_daemon(), "a")["code"] == 3
+
+
+def pretend_other_boot(directory: Path) -> None:
+    records = directory / "records"
     _, *rest = records.read_bytes().splitlines(keepends=True)
     header = encode({"e": "keeper", "version": 1, "pid": 1, "boot": "another"})
     records.write_bytes(b"".join([header, *rest]))
-    assert make_daemon().hello["attempts"] == []
 
 
 def test_torn_last_line_is_passed_over(daemon: Daemon, make_daemon: Make) -> None:

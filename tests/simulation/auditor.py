@@ -20,6 +20,7 @@ from tests.simulation.world import SECOND, Host, Violation, World
 
 OVER = (AttemptState.EXITED, AttemptState.LOST)
 FORGOTTEN = "its worker was forgotten"
+RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
@@ -39,6 +40,8 @@ class Auditor:
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
         """When a machine was last seen without a link to the broker."""
+        self._on_record: set[str] = set()
+        """Exits that the records of a machine have brought through its reboot."""
         self._world = world
         self._witness = witness
         self._run_again: set[int | None] = set()
@@ -61,6 +64,10 @@ class Auditor:
     def apart(self, host: Host) -> None:
         """Note that a machine may be out of the broker's reach from here on."""
         self._apart_at[host.name] = self._world.now
+
+    def on_record(self, exits: list[str]) -> None:
+        """Note which exits a machine that goes down will know when it is back."""
+        self._on_record.update(exits)
 
     # What really starts.
 
@@ -208,6 +215,8 @@ class Auditor:
             return
         if attempt.state is AttemptState.LOST:
             self._check_cause(attempt, name)
+            if attempt.reason == RESTARTED and name in self._on_record:
+                raise Violation(f"{name} is lost and its exit is on record")
         if not run.over:
             if not _ended_in_its_sleep(attempt, run):
                 raise Violation(f"{name} is recorded as {attempt.state} and is alive")

@@ -9,9 +9,11 @@ predecessor left.
 
 from collections import deque
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from grass.keeper import effects, events
+from grass.keeper.attempt import attempts_of
 from grass.keeper.core import KeeperCore
 from grass.keeper.events import Entry
 from grass.keeper.lease import LONGEST_SLEEP_S
@@ -20,31 +22,72 @@ from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
 from tests.simulation.processes import Process, Processes
-from tests.simulation.world import SECOND, Event, Host, Killed, Life
+from tests.simulation.world import (
+    SECOND,
+    Event,
+    Host,
+    Killed,
+    Life,
+    Violation,
+)
 
 TURN_US = 30
 LONGEST_SLEEP_US = 60 * SECOND
 LEASED_SLEEP_US = int(LONGEST_SLEEP_S * SECOND)
 HOLD_US = 2_000
 FAILED_WRITES = 0.002
+FAILED_SYNCS = 0.05
+LONGEST_SYNC_US = 300_000
+MOST_UNSYNCED_US = 1_500_000
+"""By then an exit outlives a power cut, whatever else happens."""
 
 
 class RecordsFile:
-    """The keeper's file: it outlives the keeper, and is of one boot."""
+    """The keeper's file: it outlives the keeper, and what is synced a power cut."""
 
     def __init__(self) -> None:
         """Begin with nothing written."""
         self.boot = ""
         self.entries: list[Entry] = []
         self.full = False
+        self.version = 0
+        self.synced = 0
+        """How many entries a power cut cannot take."""
+        self._before: tuple[str, list[Entry]] | None = None
+        """What a power cut may bring back: the last rename may not be on the disk."""
 
-    def load(self, boot: str) -> list[Entry]:
-        """Give what a keeper of the same boot left."""
-        return list(self.entries) if self.boot == boot else []
+    def load(self, boot: str) -> tuple[list[Entry], bool]:
+        """Give what a keeper left, and whether that was in an earlier boot."""
+        return list(self.entries), self.boot != boot
 
     def rewrite(self, boot: str, entries: list[Entry]) -> None:
         """Replace all that is there."""
+        if self._before is None:
+            self._before = self.boot, self.entries[: self.synced]
         self.boot, self.entries = boot, entries
+        has_exits = any(entry["e"] in ("ended", "exited") for entry in entries)
+        self.synced = len(entries) if has_exits else 0
+        self.version += 1
+
+    def sync(self, version: int, count: int) -> None:
+        """Have the disk keep so many entries of the file, and its name."""
+        self._before = None
+        if version == self.version:
+            self.synced = max(self.synced, count)
+
+    def lose_power(self, rng: Random) -> None:
+        """Lose some of what is not synced."""
+        if self._before is not None and rng.random() < 0.3:
+            self.boot, self.entries = self._before
+        else:
+            del self.entries[rng.randint(self.synced, len(self.entries)) :]
+        self.synced, self._before = len(self.entries), None
+
+    def exits(self) -> list[str]:
+        """Name the attempts whose exit is on record and known."""
+        kept = attempts_of(self.entries).values()
+        ends = ("ended", "exited")
+        return [one.id for one in kept if one.state in ends and not one.lost]
 
 
 class Line:
@@ -88,6 +131,9 @@ class SimKeeper:
         self._hold_until: int | None = None
         self._urgent = False
         self._stalled_until = 0
+        self._exited_at: dict[str, int] = {}
+        self._hindered_at = host.now
+        """Until when it could not sync."""
         self._planned: Event | None = None
         self._jobs = KeeperJobs(host, processes, self)
         actions: dict[type, Callable[[Any], events.Event | None]] = {
@@ -98,12 +144,13 @@ class SimKeeper:
             effects.GiveUp: lambda effect: events.SpawnFailed(
                 effect.id, effect.reason, self._host.wall_us
             ),
+            effects.Sync: self._sync,
             effects.CheckSocket: lambda effect: None,
             effects.Exit: self._exit,
             **self._jobs.actions(),
         }
         self._order = Turn(self.core, self, actions)
-        self._order.feed(events.Restored(records.load(boot)))
+        self._order.feed(events.Restored(*records.load(boot)))
         self._order.finish()
         self._arm()
 
@@ -160,7 +207,7 @@ class SimKeeper:
 
     def stall(self, lasts_us: int) -> None:
         """Get no time to run for a while."""
-        self._stalled_until = self._host.now + lasts_us
+        self._stalled_until = self._hindered_at = self._host.now + lasts_us
 
     def _turn(self) -> None:
         self._planned = None
@@ -207,7 +254,12 @@ class SimKeeper:
 
     def record(self, entry: Entry) -> None:
         """Have an entry written with the next flush."""
+        self._note_exit(entry)
         self._pending.append(entry)
+
+    def _note_exit(self, entry: Entry) -> None:
+        if entry["e"] in ("ended", "exited"):
+            self._exited_at[entry["id"]] = self._host.now
 
     def send(self) -> None:
         """Send all that waits to be sent."""
@@ -243,6 +295,7 @@ class SimKeeper:
         pending, self._pending = self._pending, []
         if (pending or self._behind) and self._write_fails():
             self._behind = True
+            self._hindered_at = self._host.now
             return False
         if self._behind:
             self._records.rewrite(self._boot, self.core.snapshot())
@@ -252,12 +305,38 @@ class SimKeeper:
         self.crash_point()
         return True
 
+    def _sync(self, effect: effects.Sync) -> events.Synced | None:
+        if not self.flush_records():
+            return events.Synced(done=False)
+        version, count = self._records.version, len(self._records.entries)
+        delay = self._host.between(0, LONGEST_SYNC_US)
+        synced = lambda: self._synced(version, count)  # noqa: E731
+        self._host.after(delay, "synced", synced, self)
+        return None
+
+    def _synced(self, version: int, count: int) -> None:
+        done = not self._host.chance(FAILED_SYNCS)
+        if done:
+            self._records.sync(version, count)
+        else:
+            self._behind, self._hindered_at = True, self._host.now
+        self.post(events.Synced(done))
+
+    def check_synced(self) -> None:
+        """Check that a power cut now loses no exit that was told long ago."""
+        synced = set(attempts_of(self._records.entries[: self._records.synced]))
+        for name in self._records.exits():
+            since = max(self._exited_at.get(name, 0), self._hindered_at)
+            if name not in synced and self._host.now > since + MOST_UNSYNCED_US:
+                raise Violation(f"the exit of {name} is not synced")
+
     def _write_fails(self) -> bool:
         return self._records.full or self._host.chance(FAILED_WRITES)
 
     # What is said.
 
     def _publish(self, effect: effects.Publish) -> None:
+        self._note_exit(effect.entry)
         self._pending.append(effect.entry)
         if effect.urgent:
             self._urgent = True

@@ -198,14 +198,16 @@ class Machine:
         self.host.wake()
         self._auditor.unclear(self.host)
         self.end_worker()
+        if power_lost and self.keeper is not None:
+            self.keeper.check_synced()
         self.kill_keeper()
         self.processes.kill_all()
         self.boots += 1
         self.host.boot()
         self._starting_keeper = False
-        if power_lost and self.records.entries:
-            kept = self.world.rng.randint(0, len(self.records.entries))
-            del self.records.entries[kept:]
+        if power_lost:
+            self.records.lose_power(self.world.rng)
+        self._auditor.on_record(self.records.exits())
 
     def reboot(self, *, power_lost: bool) -> None:
         """Go down, and come up again."""

@@ -8,6 +8,7 @@ from grass.keeper.attempt import Attempt
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import Custody
 from grass.keeper.events import Entry
+from grass.keeper.syncing import Syncing
 from grass.link.messages import Start
 from grass.worker.core import WorkerCore
 from tests.simulation.planting import bug
@@ -62,3 +63,13 @@ def _exit_guessed(patch: pytest.MonkeyPatch) -> None:
 @bug("a successor forgets what its predecessor had on record")
 def _records_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Custody, "restore", lambda self, entries: None)
+
+
+@bug("exits of an earlier boot are thrown away")
+def _exits_of_a_boot(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Custody, "restore_exits", lambda self, entries: None)
+
+
+@bug("exits that nobody has taken are not synced")
+def _never_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Syncing, "begin", lambda self: False)

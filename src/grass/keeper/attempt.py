@@ -119,6 +119,12 @@ class Attempt:
         else:
             self._take_status(status)
 
+    def finish(self) -> None:
+        """Be over: nothing of the tree is left."""
+        if self.ladder is not None and self.ladder.reason is not None:
+            self.reason = self.ladder.reason
+        self.state = "exited"
+
     def _take_status(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
         self.code = code if code >= 0 else None

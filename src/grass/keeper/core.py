@@ -25,6 +25,8 @@ VERSION = 2
 """Grows with the verbs: from 2 on `lease` is known."""
 FIRST_DAEMON_S = 30.0
 SOCKET_CHECK_S = 60.0
+SYNC_S = 0.5
+"""How long an exit waits for others before it is synced, if nobody has taken it."""
 
 
 class KeeperCore:
@@ -56,6 +58,7 @@ class KeeperCore:
             events.Leave: self._leave,
             events.SocketMissing: self._socket_is_missing,
             events.Restored: self._restored,
+            events.Synced: self._synced,
             events.Tick: self._tick,
             **self._custody.handlers(),
         }
@@ -67,6 +70,8 @@ class KeeperCore:
         for lease in self.leases.run_out(now):
             self._cut_off(lease, now)
         self._handlers[type(event)](event, now)
+        if self._custody.syncing.is_due:
+            self._plan_sync(now)
         if self._asked_to_leave or not self._connections:
             self._consider_leaving(now)
         return self._custody.take_effects()
@@ -230,6 +235,9 @@ class KeeperCore:
 
     def _restored(self, event: events.Restored, now: float) -> None:
         self.timers.set("first daemon", "", now + FIRST_DAEMON_S)
+        if event.rebooted:
+            self._custody.restore_exits(event.entries)
+            return
         self._custody.restore(event.entries)
         self.leases.restore(event.entries)
         for cluster, until in self.leases.untils().items():
@@ -241,8 +249,22 @@ class KeeperCore:
                 self._may_leave = True
             elif purpose == "socket":
                 self._want(effects.CheckSocket())
+            elif purpose == "sync":
+                self._sync()
             elif purpose != "records":
                 self._custody.due(purpose, id, now)
+
+    def _plan_sync(self, now: float) -> None:
+        if ("sync", "") not in self.timers:
+            self.timers.set("sync", "", now + SYNC_S)
+
+    def _sync(self) -> None:
+        # Most exits are forgotten by now: the broker has committed them.
+        if self._custody.syncing.begin():
+            self._want(effects.Sync())
+
+    def _synced(self, event: events.Synced, now: float) -> None:
+        self._custody.syncing.end(done=event.done)
 
     def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:
         self._socket_missing = True

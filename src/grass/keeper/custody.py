@@ -150,16 +150,31 @@ class Custody(Endings):
         if attempt is None or attempt.state != "exited":
             return False
         del self.attempts[id]
+        self.syncing.forget(id)
         return True
 
     def restore(self, entries: list[events.Entry]) -> None:
         """Take over what a dead predecessor had on record."""
         self.attempts = attempts_of(entries)
         for attempt in self.attempts.values():
-            if attempt.state != "exited":
+            if attempt.state == "exited":
+                self.syncing.note_exit(attempt.id)
+            else:
                 self.live += 1
                 self.want(_known_facts(attempt))
                 self._take_over(attempt)
+
+    def restore_exits(self, entries: list[events.Entry]) -> None:
+        """Take over the exits that an earlier boot had on record.
+
+        Every process of that boot is gone. Of what had not ended nothing is known: the
+        broker finds it missing after a restart of the machine, and calls it lost.
+        """
+        for attempt in attempts_of(entries).values():
+            if attempt.state in ("ended", "exited"):
+                attempt.finish()
+                self.attempts[attempt.id] = attempt
+                self.syncing.note_exit(attempt.id)
 
     def due(self, purpose: str, id: str, now: float) -> None:
         """Act on a deadline that has come."""

@@ -134,6 +134,10 @@ class Release(NamedTuple):
     id: str
 
 
+class Sync(NamedTuple):
+    """Have the disk keep what is on record; answered by Synced, later."""
+
+
 class CheckSocket(NamedTuple):
     """Look whether the socket's file is there; answered by SocketMissing if not."""
 
@@ -161,6 +165,7 @@ Effect = (
     | Inspect
     | Know
     | Release
+    | Sync
     | CheckSocket
     | Exit
 )

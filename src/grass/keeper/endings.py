@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from grass.keeper import effects, events
 from grass.keeper.attempt import Attempt, Ladder
 from grass.keeper.relay import Relay
+from grass.keeper.syncing import Syncing
 from grass.keeper.timers import Timers
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Endings:
         self.attempts: dict[str, Attempt] = {}
         self.timers = Timers()
         self.live = 0
+        self.syncing = Syncing()
         self._relay = Relay()
         self._by_pid: dict[int, Attempt] = {}
         self._ended: dict[str, Attempt] = {}
@@ -85,6 +87,7 @@ class Endings:
 
     def _begin_on_leftovers(self, attempt: Attempt, now: float) -> None:
         self.want(effects.Record(attempt.exited_entry("ended")))
+        self.syncing.note_exit(attempt.id)
         self._begin(Ladder(now + LEFTOVER_GRACE_S, SIGTERM, None), attempt, now)
         self.timers.set("leftovers", attempt.id, now + LOOK_AGAIN_S[0])
 
@@ -95,15 +98,14 @@ class Endings:
         self.want(effects.Survey(attempt.id))
 
     def _finish(self, attempt: Attempt) -> None:
-        if attempt.ladder is not None and attempt.ladder.reason is not None:
-            attempt.reason = attempt.ladder.reason
-        attempt.state = "exited"
+        attempt.finish()
         self._ended.pop(attempt.id, None)
         self.live -= 1
         for purpose in _PURPOSES:
             self.timers.cancel(purpose, attempt.id)
         self.want(effects.Release(attempt.id))
         self.want(effects.Publish(attempt.exited_entry("exited")))
+        self.syncing.note_exit(attempt.id)
         self._let_followers_go(attempt.id)
 
     def _let_followers_go(self, id: str) -> None:

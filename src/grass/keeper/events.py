@@ -211,10 +211,18 @@ class SocketMissing(NamedTuple):
     """The socket's file is gone: no daemon can ever connect again."""
 
 
+class Synced(NamedTuple):
+    """A sync of the records has ended; not done: what was written may be lost."""
+
+    done: bool
+
+
 class Restored(NamedTuple):
-    """What a predecessor of this boot had on record, in order."""
+    """What a predecessor had on record, in order."""
 
     entries: list[Entry]
+    rebooted: bool = False
+    """Whether that was in an earlier boot: then only exits still mean something."""
 
 
 class Tick(NamedTuple):
@@ -246,6 +254,7 @@ Event = (
     | Enclosed
     | Measured
     | SocketMissing
+    | Synced
     | Restored
     | Tick
 )

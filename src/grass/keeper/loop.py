@@ -54,6 +54,7 @@ class Loop:
         self._connections = Connections(listener, self.waiting, jobs, self.feed)
         self._behind = False
         self._done = False
+        self._sync_child = 0
         actions: dict[type, Action] = {
             effects.Publish: self._publish,
             effects.Tell: self._connections.tell,
@@ -71,6 +72,7 @@ class Loop:
             effects.Inspect: jobs.adopting.inspect,
             effects.Know: jobs.know,
             effects.Release: jobs.release,
+            effects.Sync: self._sync,
             effects.CheckSocket: self._check_socket,
             effects.Exit: self._exit,
         }
@@ -123,8 +125,19 @@ class Loop:
     def children_ended(self) -> None:
         """Collect the children that ended and tell the core."""
         for event in self._jobs.reap():
+            if isinstance(event, events.ChildEnded) and event.pid == self._sync_child:
+                self._sync_ended(done=event.status == 0)
+                continue
             crash_point("keeper.after-reap")
             self.feed(event)
+
+    def _sync_ended(self, *, done: bool) -> None:
+        self._sync_child = 0
+        if not done:
+            # The kernel may have dropped what it could not write: write it anew.
+            self._records.distrust()
+        self.feed(events.Synced(done))
+        crash_point("keeper.after-sync")
 
     # What the order of a turn needs.
 
@@ -183,6 +196,14 @@ class Loop:
 
     def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
         return events.SpawnFailed(effect.id, effect.reason, utc_us())
+
+    def _sync(self, effect: effects.Sync) -> events.Synced | None:
+        # What this turn has led to belongs to it.
+        if self.flush_records():
+            with suppress(OSError):
+                self._sync_child = self._records.begin_sync()
+                return None
+        return events.Synced(done=False)
 
     def _check_socket(self, effect: effects.CheckSocket) -> events.Event | None:
         there = os.path.exists(self._socket_path)

@@ -100,7 +100,7 @@ def _make_loop(directory: str) -> Loop:
     listener = _listen(directory)
     loop = Loop(core, records, jobs, listener, path)
     _wake_on_child(loop)
-    loop.feed(Restored(records.load()))
+    loop.feed(Restored(*records.load()))
     loop.finish_turn()
     return loop
 

@@ -2,8 +2,11 @@
 
 A line is whole or not there: a write that fails is cut off again. After a failure the
 file is behind the truth, and the next flush writes it anew from a snapshot; until that
-works no attempt may start. A keeper begins so, with its predecessor's file. Nothing is
-fsynced, as records matter within one boot only.
+works no attempt may start. A keeper begins so, with its predecessor's file.
+
+Within one boot nothing needs a sync. Exits outlive it, so they are synced when they are
+kept for longer than a moment: by a forked child, as a disk may hang. A file that takes
+the place of one with exits is synced before.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from grass.keeper.wire import BrokenLine, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
     from grass.keeper.events import Entry
 
 TIDY_BYTES = 1 << 20
 COMPACT_BYTES = 64 << 20
+_ENDS = ("ended", "exited")
 
 
 class Records:
@@ -36,17 +41,16 @@ class Records:
         self._behind = True
         self._compact_at = COMPACT_BYTES
 
-    def load(self) -> list[Entry]:
-        """Return what a predecessor of the same boot left; else nothing."""
+    def load(self) -> tuple[list[Entry], bool]:
+        """Return what a predecessor left, and whether that was in an earlier boot."""
         try:
             with open(self._path, "rb") as file:
                 lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
-            return []
+            return [], False
         entries = list(_readable(lines))
-        if not entries or entries[0].get("boot") != self._header["boot"]:
-            return []
-        return entries[1:]
+        rebooted = not entries or entries[0].get("boot") != self._header["boot"]
+        return entries[1:], rebooted
 
     def add(self, line: bytes) -> None:
         """Queue a line for the next flush."""
@@ -87,6 +91,8 @@ class Records:
         )
         try:
             self._write(descriptor, data)
+            if any(entry["e"] in _ENDS for entry in entries):
+                os.fsync(descriptor)
             crash_point("keeper.before-rename")
             os.rename(self._path + ".new", self._path)
         except OSError:
@@ -102,10 +108,37 @@ class Records:
         # Under many live attempts a snapshot is large itself: let it double first.
         self._compact_at = max(COMPACT_BYTES, 2 * len(data))
 
+    def distrust(self) -> None:
+        """Have the next flush write everything anew."""
+        self._behind = True
+
+    def begin_sync(self) -> int:
+        """Have a child sync the file and its name; return the child's pid.
+
+        Its exit status tells whether that worked.
+        """
+        pid = os.fork()
+        if pid == 0:
+            _sync(self._descriptor, os.path.dirname(self._path))
+        return pid
+
     def _write(self, descriptor: int, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
+
+
+def _sync(descriptor: int, folder: str) -> NoReturn:
+    """Sync a file and the folder that names it, in a child of the keeper."""
+    try:
+        # Above all the lock: a child that hangs must not hold it for a dead keeper.
+        os.dup2(descriptor, 0)
+        os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+        os.fdatasync(0)
+        os.fsync(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+    except BaseException:  # noqa: BLE001 - whatever it is, nothing was promised yet
+        os._exit(1)
+    os._exit(0)
 
 
 def _readable(lines: list[bytes]) -> list[Entry]:
