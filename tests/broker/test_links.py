@@ -1,10 +1,12 @@
 """Which link of a worker counts, and who may speak on it."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.copies import MOST_BOOTS, MOST_HOMES, Boots
-from grass.broker.links import MOST_REMEMBERED, TWICE, Caller, Links
+from grass.broker.links import DEFECT, MOST_REMEMBERED, TWICE, Caller, Links
 from grass.broker.state import Absence, State
 from grass.link.messages import (
     Exited,
@@ -30,11 +32,14 @@ class Wire:
         self.sent: list[ToWorker] = []
         self.closed = False
         self.refusal = ""
+        self.failure: Exception | None = None
 
     def listen(self, *_owner: object) -> None:
         """Nobody is called here."""
 
     def send(self, message: ToWorker) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.sent.append(message)
 
     def close(self, refusal: str = "") -> None:
@@ -61,6 +66,7 @@ class Owner:
         self.gone: list[str] = []
         self.came: list[Caller] = []
         self.log: list[str] = []
+        self.planned: list[Callable[[], None]] = []
 
     def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
         self.said += [(caller.worker, one) for one in messages]
@@ -73,6 +79,12 @@ class Owner:
 
     def complain(self, text: str) -> None:
         self.log.append(text)
+
+    def defect(self, error: Exception) -> None:
+        self.log.append(f"a defect: {error}")
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        self.planned.append(act)
 
 
 def hello(
@@ -347,3 +359,36 @@ def test_complaints_that_are_remembered_are_bounded(owner: Owner) -> None:
     assert len(owner.log) == MOST_REMEMBERED + 1
     owner.links.complain("w", "reason 0")
     assert len(owner.log) == MOST_REMEMBERED + 2
+
+
+def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
+    owner: Owner,
+) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello()])
+    owner.links.expel("w")
+    owner.links.expel("w")
+    assert (wire.closed, wire.refusal, owner.gone) == (True, DEFECT, ["w"])
+    second, wire = opened(owner)
+    second.arrived([hello()])
+    assert (wire.closed, wire.refusal) == (True, DEFECT)
+    (end,) = owner.planned
+    end()
+    third, wire = opened(owner)
+    third.arrived([hello()])
+    assert not wire.closed
+
+
+def test_the_own_worker_is_never_expelled(owner: Owner) -> None:
+    caller, wire = opened(owner, address=None)
+    caller.arrived([hello()])
+    owner.links.expel("w")
+    assert not wire.closed
+
+
+def test_a_message_that_cannot_be_sent_ends_its_link_alone(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello()])
+    wire.failure = RuntimeError("no")
+    owner.links.send("w", Resync())
+    assert (wire.closed, owner.log) == (True, ["a defect: no"])

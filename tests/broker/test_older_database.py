@@ -4,7 +4,7 @@ import pytest
 from tests.support.brokerage import Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import settle
+from grass.broker import settle, starts
 from grass.broker.calls import FromWorker
 from grass.link.messages import (
     RECALLED,
@@ -19,6 +19,7 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amounts import WHOLE
+from grass.model.ids import attempt_id
 from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState, JobState
 
@@ -104,10 +105,57 @@ def test_a_namesake_that_runs_is_stopped_and_the_job_gets_another_number(
 
 def test_a_namesake_of_a_job_that_waits_does_not_start_it(broker: Brokerage) -> None:
     job = broker.enqueue(hold=True)
-    broker.hello(running=[namesake(broker, job, 3)])
+    broker.hello(running=[namesake(broker, job, 1), namesake(broker, job, 2)])
     assert broker.job_state(job) is JobState.HELD
     broker.release(job)
-    assert placed(broker, job).number == 4
+    assert placed(broker, job).number == 3
+
+
+def test_a_number_is_skipped_only_where_it_is_in_use(broker: Brokerage) -> None:
+    job = broker.enqueue(hold=True)
+    broker.hello(running=[namesake(broker, job, 3)])
+    broker.release(job)
+    assert placed(broker, job).number == 1
+
+
+def test_a_worker_moves_no_number_of_a_job_that_is_not_placed_there(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue(hold=True)
+    lies = [namesake(broker, job, number) for number in range(1, 200)]
+    broker.join("liar", running=[*lies, namesake(broker, 41)])
+    assert broker.state.jobs[job].attempts == 0
+    assert broker.enqueue(hold=True) == job + 1
+    broker.edit(job, worker=WORKER)
+    broker.release(job)
+    assert placed(broker, job).number == 1
+
+
+def test_a_worker_that_names_every_number_as_used_gets_the_first(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue(hold=True, worker=WORKER)
+    used = range(1, starts.MOST_SKIPPED + 1)
+    broker.hello(running=[namesake(broker, job, number) for number in used])
+    broker.release(job)
+    assert placed(broker, job).number == 1
+
+
+@pytest.mark.parametrize("made", [10**9 - 1, 10**17])
+def test_a_job_whose_numbers_were_pushed_far_still_runs(
+    broker: Brokerage, made: int
+) -> None:
+    job = broker.enqueue(hold=True)
+    broker.state.jobs[job].attempts = made
+    broker.state.save_job(broker.state.jobs[job])
+    broker.flush()
+    broker.restart()
+    broker.hello()
+    broker.release(job)
+    assert attempt_id(broker.name(job)).number == made + 1
+    broker.restart_all()
+    broker.exit(job)
+    assert broker.job_state(job) is JobState.SUCCEEDED
 
 
 def test_a_worker_that_does_not_say_when_it_was_placed_is_believed(

@@ -92,6 +92,9 @@ class Slow:
     def defect(self, error: Exception) -> None:
         raise error
 
+    def expel(self, worker: str) -> None:
+        raise AssertionError(worker)
+
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[Slow]:

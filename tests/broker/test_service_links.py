@@ -10,10 +10,10 @@ from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
-from grass.broker import output
+from grass.broker import attempts, output, settle, starts
 from grass.broker.calls import Enqueue, SetPaused
 from grass.broker.service import Broker
-from grass.broker.state import Absence
+from grass.broker.state import Absence, State
 from grass.broker.wishes import NewJob, Settings
 from grass.errors import StorageError, TimedOut, Unreachable
 from grass.link.messages import (
@@ -24,6 +24,7 @@ from grass.link.messages import (
     Hello,
     OutputData,
     ReadOutput,
+    Report,
     Resync,
     Returned,
     Start,
@@ -233,3 +234,66 @@ def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
         await own.hears(Start)
 
     play(tmp_path, story, StorageError("the disk is full"))
+
+
+@pytest.mark.parametrize("where", ["exited", "_settle"])
+def test_a_message_that_brings_out_a_defect_costs_its_own_link_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    module = attempts if where == "exited" else settle
+    real = getattr(module, where)
+
+    def fail(state: State, *said: object) -> None:
+        if FARM in state.workers and any(_of_the_farm(one) for one in said):
+            raise RuntimeError("a defect")
+        real(state, *said)
+
+    async def story(broker: Broker, own: FarEnd) -> None:
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=WORKER))]))
+        start = await own.hears(Start)
+        monkeypatch.setattr(module, where, fail)
+        broker._rounds._pause_s = 0.0
+        worker = call_in(broker)
+        say_hello(worker)
+        worker.link.send(Exited(f"{'a' * 16}.1.1", 5, 0))
+        await own.hears(Resync)
+        assert worker.link.closed
+        again = call_in(broker)
+        say_hello(again)
+        assert isinstance(start, Start)
+        report = Report(start.attempt, start.allocation, running=True)
+        own.link.send(Hello(WORKER, "desk", BOOT, units("{cpu:2}"), [report], []))
+        await own.hears(Welcome)
+        assert again.link.closed
+        own.link.send(Exited(start.attempt, 5, 0))
+        await broker.ended([1])
+
+    play(tmp_path, story)
+
+
+def _of_the_farm(said: object) -> bool:
+    return said == FARM or (isinstance(said, Hello) and said.worker == FARM)
+
+
+def test_a_defect_after_the_commit_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failures = starts.unless_cancelled, [RuntimeError("a defect")]
+
+    def fail(state: State, message: ToWorker) -> ToWorker:
+        if failures:
+            raise failures.pop()
+        return real(state, message)
+
+    async def story(broker: Broker, own: FarEnd) -> None:
+        broker._rounds._pause_s = 0.0
+        monkeypatch.setattr(starts, "unless_cancelled", fail)
+        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await own.hears(Resync)
+        own.hello()
+        start = await own.hears(Start)
+        assert isinstance(start, Start)
+        own.link.send(Exited(start.attempt, 5, 0))
+        await broker.ended([1])
+
+    play(tmp_path, story)

@@ -11,7 +11,7 @@ from grass.model.times import rfc3339
 CLUSTER = "0123456789abcdef"
 
 
-@given(st.integers(0, 10**18 - 1), st.integers(0, 10**9 - 1))
+@given(st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1))
 def test_an_attempt_reads_back_from_its_name(job: int, number: int) -> None:
     identity = AttemptId(CLUSTER, job, number)
     assert attempt_id(str(identity)) == identity
@@ -28,6 +28,10 @@ def test_an_attempt_reads_back_from_its_name(job: int, number: int) -> None:
         f"{CLUSTER}.7.1\n",
         f"{CLUSTER.upper()}.7.1",
         f"{CLUSTER}.{'9' * 19}.1",
+        f"{CLUSTER}.7.{'9' * 19}",
+        f"{CLUSTER}.07.1",
+        f"{CLUSTER}.7.01",
+        f"{CLUSTER}.\u0667.1",
         "x" * 10_000,
     ],
 )

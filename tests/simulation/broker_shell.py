@@ -295,6 +295,10 @@ class SimBroker:
         """Write an error that is ours into the log."""
         raise Violation(f"a defect: {error!r}") from error
 
+    def expel(self, worker: str) -> None:
+        """Close the link of a worker whose message brought out a defect."""
+        self._links.expel(worker)
+
 
 class BrokerEnd:
     """A link as the broker holds it."""

@@ -6,6 +6,7 @@ told why not, and the link is closed. A worker that says nothing for a while is 
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -21,6 +22,8 @@ from grass.link.messages import VERSION, Hello, ToBroker, ToWorker
 from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
 from grass.model.rights import Right
 from grass.model.worker import check_worker_id
+
+log = logging.getLogger(__name__)
 
 LONGEST_ID = 255
 LONGEST_REASON = 120
@@ -50,6 +53,8 @@ async def link(websocket: WebSocket) -> None:
     closing = asyncio.ensure_future(_end_with(websocket.app.state.closing, end))
     try:
         await end.run()
+    except Exception:
+        log.exception("a defect of grass; ending this link")
     finally:
         closing.cancel()
     if end.refusal:

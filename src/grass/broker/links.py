@@ -6,6 +6,7 @@ which is closed. Nothing here waits or reads: the daemon's shell and the simulat
 use the same rules.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from grass.broker import leases
@@ -23,6 +24,9 @@ from grass.link.messages import (
 )
 
 TWICE = "; ".join(COPIED)
+DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
+EXPELLED_S = 60.0
+"""How long a worker is not listened to after that."""
 MOST_REMEMBERED = 1000
 """So many complaints about workers are known, and not written again."""
 
@@ -42,6 +46,12 @@ class Owner(Protocol):
     def complain(self, text: str) -> None:
         """Write something into the log."""
 
+    def defect(self, error: Exception) -> None:
+        """Write an error that is ours into the log."""
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a time."""
+
 
 class Links:
     """The links that were opened, and the one of each worker that counts."""
@@ -58,6 +68,7 @@ class Links:
         """The link a worker last said hello on, also when that has ended."""
         self._boots = Boots()
         self._complaints: dict[tuple[str, str], None] = {}
+        self._expelled: set[str] = set()
 
     def open(
         self,
@@ -76,8 +87,13 @@ class Links:
     def send(self, worker: str, message: ToWorker) -> None:
         """Say something to a worker, if it is connected."""
         caller = self._callers.get(worker)
-        if caller is not None:
+        if caller is None:
+            return
+        try:
             caller.say(message)
+        except Exception as error:  # noqa: BLE001 -- other links are not concerned
+            self.owner.defect(error)
+            caller.link.close()
 
     def hang_up(self, worker: str, refusal: str = "") -> None:
         """Close a worker's link now, whatever is still under way on it."""
@@ -86,6 +102,17 @@ class Links:
         if caller is not None:
             caller.link.close(refusal)
             self.ended(caller)
+
+    def expel(self, worker: str) -> None:
+        """Close a worker's link, and refuse it for a while; never the own worker's."""
+        if worker != self._home and worker not in self._expelled:
+            self._expelled.add(worker)
+            self.owner.later(EXPELLED_S, lambda: self._expelled.discard(worker))
+            self.hang_up(worker, DEFECT)
+
+    def is_expelled(self, worker: str) -> bool:
+        """Tell whether a worker is not listened to for now."""
+        return worker in self._expelled
 
     def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
         """Complain; a worker whose hello is refused is not left waiting."""
@@ -195,6 +222,9 @@ class Caller:
         if hello.worker != who or not self._links.may_speak(self, who):
             text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
             self._links.owner.complain(text)
+            return False
+        if self._links.is_expelled(who):
+            self.link.close(DEFECT)
             return False
         is_late = self.number < self._links.newest(who)
         if not is_late and self._links.is_copy(self, hello):

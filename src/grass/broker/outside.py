@@ -76,3 +76,6 @@ class Outside(Protocol):
 
     def defect(self, error: Exception) -> None:
         """Write an error that is ours into the log."""
+
+    def expel(self, worker: str) -> None:
+        """Close the link of a worker whose message brought out a defect."""

@@ -1,8 +1,9 @@
 """Reading what a worker says before anything is changed by it.
 
-A worker may be of another version, broken or not ours. What it says is looked at here,
-once: a message that leaves this module names real attempts and holds only what can be
-true, so that the store can keep it and sums of it stay numbers.
+A worker may be of another version, broken or hostile. What it says is looked at here,
+once: a message that leaves this module names attempts, holds only what can be true, so
+that the store can keep it and sums of it stay numbers, and is of bounded size. What a
+person reads and a good worker may make too long is cut; all else is refused.
 """
 
 from collections.abc import Iterable
@@ -12,11 +13,18 @@ from grass.link.messages import Exited, Hello, Report, Returned, Started, ToBrok
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
-from grass.model.worker import capacity_of, check_label
+from grass.model.worker import Found, capacity_of, check_label
 
 MOST_LABELS = 64
+MOST_REPORTS = 64 * 1024
+"""More attempts than a machine has processes for; of a hello, all lists together."""
+MOST_KINDS = 64
+MOST_DETAILS = 16
+LONGEST_DETAIL = 256
 LONGEST_TEXT = 4096
-LONGEST_OF_ATTEMPT = 64 * 1024
+LONGEST_PATH = 64 * 1024
+LONGEST_REASON = 1000
+"""A longer reason is cut: it is kept with the attempt, and shown in one line."""
 LONGEST_LEASE_S = 1e9
 LARGEST_SIZE = 2**50
 MOST_CPU_S = 1e12
@@ -33,7 +41,8 @@ _BOUNDS = {
     "max_rss": (0, LARGEST_SIZE),
     "cpu_s": (0, MOST_CPU_S),
 }
-_TEXTS = ("output", "stderr", "reason")
+_PATHS = ("output", "stderr")
+_AboutAttempt = Report | Exited | Started | Returned
 
 
 def check(message: ToBroker) -> None:
@@ -53,19 +62,44 @@ def _check_hello(message: Hello) -> None:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
         raise ProtocolError(f"{len(message.labels)} labels")
+    reports: list[_AboutAttempt] = [*message.running, *message.exited, *message.started]
+    if len(reports) > MOST_REPORTS:
+        raise ProtocolError(f"{len(reports)} attempts in a hello are too many")
     lease_s = message.lease_s
     if lease_s is not None and not 0 < lease_s <= LONGEST_LEASE_S:
         raise ProtocolError(f"a lease of {lease_s} s")
     try:
         for label in message.labels:
             check_label(label)
-        check_units(capacity_of(message.found))
+        _check_found(message.found)
     except GrassError as error:
         raise ProtocolError(error.message) from None
-    _check_each([*message.running, *message.exited, *message.started])
+    _check_each(reports)
 
 
-def _check_each(reports: Iterable[Report | Exited | Started | Returned]) -> None:
+def _check_found(found: Found) -> None:
+    if len(found) > MOST_KINDS:
+        raise ProtocolError(f"{len(found)} kinds of units")
+    check_units(capacity_of(found))
+    for units in found.values():
+        for unit in units.values():
+            if len(unit.details) > MOST_DETAILS:
+                raise ProtocolError(f"{len(unit.details)} details of a unit")
+            for name, detail in unit.details.items():
+                _check_detail(name)
+                _check_detail(detail)
+
+
+def _check_detail(said: str | int) -> None:
+    if isinstance(said, int):
+        if abs(said) > LARGEST_SIZE:
+            raise ProtocolError("a detail of a unit is too large")
+        return
+    _check_length(said, LONGEST_DETAIL)
+    _check_readable(said)
+
+
+def _check_each(reports: Iterable[_AboutAttempt]) -> None:
     for report in reports:
         attempt_id(report.attempt)
         for name, (least, most) in _BOUNDS.items():
@@ -73,10 +107,11 @@ def _check_each(reports: Iterable[Report | Exited | Started | Returned]) -> None
             # Of what is no number at all neither side of this holds.
             if number is not None and not least <= number <= most:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
-        for name in _TEXTS:
-            _check_length(getattr(report, name, None) or "", LONGEST_OF_ATTEMPT)
-        if isinstance(report, Exited | Returned):
-            _check_readable(report.reason or "")
+        for name in _PATHS:
+            _check_length(getattr(report, name, None) or "", LONGEST_PATH)
+        if isinstance(report, Exited | Returned) and report.reason:
+            _check_readable(report.reason)
+            report.reason = report.reason[:LONGEST_REASON]
 
 
 def _check_text(*texts: str) -> None:

@@ -8,6 +8,11 @@ workers are asked to report again. A defect in the handler of one call has chang
 memory nobody knows how, so there the core is built anew as well; but only that call
 gets the error, and the others are applied again.
 
+A worker whose message brought out a defect is sent away for a while, so that it does
+not do so again at once. Where the defect came later in the round, and others spoke in
+it, each round takes a single call until they have reported again: then the next defect
+tells which worker it is.
+
 `round` is a generator: it yields what must be read or written and is sent what came of
 it, or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
 simulation, which waits for nothing, run the very same order.
@@ -20,7 +25,7 @@ from typing import Any, NamedTuple
 
 from grass.broker import arrivals, starts
 from grass.broker.arrivals import Arrival
-from grass.broker.calls import Call, FromWorker, Reading, Tick
+from grass.broker.calls import Call, FromWorker, Reading, Tick, WorkerGone
 from grass.broker.core import BrokerCore
 from grass.broker.inbox import Inbox
 from grass.broker.lookups import found, unread
@@ -88,6 +93,8 @@ class Rounds:
         """Whether what memory has to do would only be dropped again right now."""
         self._unheard: dict[str, None] = {}
         """Workers whose words were dropped, and that memory may not know."""
+        self._suspects: set[str] = set()
+        """Workers that spoke in a round with a defect, and not in a good one since."""
 
     @property
     def idle(self) -> bool:
@@ -140,6 +147,7 @@ class Rounds:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
             self._outside.defect(error)
+            self._blame(applied)
             told, again = _by_blame(applied)
             yield from self._drop(told, _defect())
             self._put_back(again)
@@ -158,6 +166,8 @@ class Rounds:
         deadline = self._outside.now_s() + BATCH_S
         now_us = self._outside.now_us()
         while self._inbox and self._outside.now_s() < deadline:
+            if self._suspects and applied:
+                break
             first = self._inbox.first()
             if isinstance(first, Reading) and unread(first):
                 break
@@ -202,6 +212,8 @@ class Rounds:
         """Answer and send: what was decided is durable now."""
         self._pause_s = FIRST_PAUSE_S
         self.committing = set()
+        if self._suspects:
+            self._suspects -= _workers(applied)
         crash_point("broker.before-answer")
         self._answer(applied)
         crash_point("broker.before-dispatch")
@@ -238,6 +250,15 @@ class Rounds:
             if arrival.complete:
                 self._outside.answer(reply, arrivals.reply(arrival))
         self._arriving = [one for one in self._arriving if not one[0].complete]
+
+    def _blame(self, applied: list[Applied]) -> None:
+        """Send the worker away whose message brought out a defect, if that is known."""
+        if applied and applied[-1].outcome is UNDECIDED:
+            applied = applied[-1:]
+        self._suspects = _workers(applied)
+        alone = all(isinstance(one.call, FromWorker | Tick) for one in applied)
+        if alone and len(self._suspects) == 1:
+            self._outside.expel(self._suspects.pop())
 
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
         """Forget all that was not committed; workers will report again."""
@@ -311,6 +332,12 @@ def _by_blame(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
     others = [one for one in applied[:-1] if one.reply is not None]
     heard = [one for one in applied[:-1] if one.reply is None]
     return [*heard, applied[-1]], others
+
+
+def _workers(applied: list[Applied]) -> set[str]:
+    """Name the workers that calls came from, or that are gone."""
+    calls = (one.call for one in applied)
+    return {one.worker for one in calls if isinstance(one, FromWorker | WorkerGone)}
 
 
 def _defect() -> GrassError:

@@ -309,6 +309,10 @@ class Broker:
         text = "a defect of grass; going on from what was committed"
         log.error(text, exc_info=error)
 
+    def expel(self, worker: str) -> None:
+        """Close the link of a worker whose message brought out a defect."""
+        self._links.expel(worker)
+
     def _tick(self) -> None:
         self._timer = None
         self._post(Tick(), None)

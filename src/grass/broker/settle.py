@@ -7,9 +7,11 @@ worker once had and no longer knows, or that another boot of the machine had, is
 What only the worker knows is stopped if it is ours, and left alone, its units held, if
 it belongs to another database.
 
-A database that came back from a backup knows less than the workers do. The numbers of
-jobs and attempts that they name are not given out again; where that came too late, the
-worker has another attempt under the name of ours, and ours is asked back.
+A database that came back from a backup knows less than the workers do. Where a worker
+has another attempt under the name of ours, ours is asked back, and `starts` gives its
+job a number that is free on that worker. A worker is believed only about attempts that
+were given to it. The broker's own worker, which reads its keeper's records, is believed
+about the ids of jobs as well.
 """
 
 from collections.abc import Container
@@ -18,7 +20,7 @@ from grass.broker import attempts, copies, fleet, leases, relay, starts, units, 
 from grass.broker.state import State
 from grass.errors import Forbidden
 from grass.link.messages import Hello, Report, Stop, Welcome
-from grass.model.ids import AttemptId, attempt_id
+from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
 from grass.model.resources import Allocation
@@ -26,8 +28,7 @@ from grass.model.rights import may_work
 from grass.model.worker import Worker
 
 MOST_JOBS_BEHIND = 10_000_000
-MOST_ATTEMPTS_BEHIND = 1_000
-"""How much older than a worker a database can be; what is further off is nonsense."""
+"""How much older than its own worker a database can be."""
 
 
 def hello(state: State, message: Hello, address: str | None = None) -> None:
@@ -44,7 +45,8 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     units.publish(state, worker)
     if not was_here:
         state.note("worker-connected", worker=worker.id, name=worker.name)
-    _catch_up(state, message)
+    if address is None:
+        _catch_up(state, message)
     _settle(state, message, rebooted)
 
 
@@ -93,7 +95,7 @@ def gone(state: State, worker: str) -> None:
 
 
 def _catch_up(state: State, message: Hello) -> None:
-    """Give out no number of a job that a worker has met and this database has not."""
+    """Give out no id of a job that the own worker has met and this database has not."""
     names = [one.attempt for one in message.running]
     names += [one.attempt for one in message.exited]
     most = state.last_job + MOST_JOBS_BEHIND
@@ -188,19 +190,8 @@ def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
     identity = attempt_id(report.attempt)
     # Said with every hello: the stop that came before may never have arrived.
     if identity.cluster == state.cluster:
-        _pass_over(state, identity)
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
         state.send(worker, stop)
-
-
-def _pass_over(state: State, known: AttemptId) -> None:
-    """Let the next attempt of a job not have the number that a stranger has."""
-    job = state.jobs.get(known.job)
-    if job is None or job.id in state.attempts:
-        return
-    if 0 < known.number - job.attempts <= MOST_ATTEMPTS_BEHIND:
-        job.attempts = known.number
-        state.save_job(job)
 
 
 def _clipped(wanted: Allocation, free: Allocation) -> Allocation:

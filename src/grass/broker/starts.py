@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from grass.broker import attempts
 from grass.broker.state import State
 from grass.link.messages import Recall, Start, ToWorker
+from grass.model.ids import AttemptId
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import View
@@ -17,13 +18,15 @@ from grass.model.resources import units_json
 from grass.scheduler import Placement
 
 _NO_VIEW = View({})
+MOST_SKIPPED = 100
+"""So many numbers of a job can be in use on a worker by attempts of a lost database."""
 
 
 def place(state: State, placement: Placement, after: int | None = None) -> None:
     """Turn a decision of the scheduler into an attempt."""
     job = state.jobs[placement.job]
     worker = state.workers[placement.worker]
-    job.attempts += 1
+    job.attempts = _free_number(state, job, worker.id)
     job.started_at = state.now_us
     job.reason = None
     attempt = Attempt(
@@ -43,6 +46,22 @@ def place(state: State, placement: Placement, after: int | None = None) -> None:
     units = units_json(placement.allocation)
     state.note("started", job.id, worker=worker.name, units=units)
     send_start(state, job, attempt)
+
+
+def _free_number(state: State, job: Job, worker: str) -> int:
+    """Skip attempt numbers that an unknown attempt on this worker already uses.
+
+    The worker would refuse the start. Where it names more such attempts than are
+    skipped, it does refuse, and only its own starts suffer.
+    """
+    first = job.attempts + 1
+    if not state.foreign:
+        return first
+    for number in range(first, first + MOST_SKIPPED):
+        name = str(AttemptId(state.cluster, job.id, number))
+        if (worker, name) not in state.foreign:
+            return number
+    return first
 
 
 def _keep_what_runs(state: State, job: Job, worker: str) -> None:

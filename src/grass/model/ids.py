@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from grass.errors import ProtocolError
 
-_ATTEMPT = re.compile(r"([0-9a-f]{16})\.(\d{1,18})\.(\d{1,9})\Z")
+_NUMBER = r"(0|[1-9][0-9]{0,17})"
+_ATTEMPT = re.compile(rf"([0-9a-f]{{16}})\.{_NUMBER}\.{_NUMBER}\Z")
 
 CLUSTER_ID_BYTES = 8
 
@@ -27,7 +28,7 @@ class AttemptId(NamedTuple):
 
 
 def attempt_id(text: str) -> AttemptId:
-    """Read an attempt's name back."""
+    """Read an attempt's name back; only what `str` writes is one."""
     found = _ATTEMPT.match(text)
     if found is None:
         raise ProtocolError(f"`{text[:60]}` is not an attempt")
