@@ -1,6 +1,12 @@
-"""In CI a skipped test fails, unless `allowed_skips.txt` gives it leave."""
+"""What holds for every test, wherever the suite is started.
+
+In CI a skipped test fails, unless `allowed_skips.txt` gives it leave. A shell that
+starts the suite in the background has it ignore Ctrl-C and hangups, and every process
+inherits what is ignored: tests that send these signals need the usual dispositions.
+"""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,6 +15,12 @@ import pytest
 from tests.support.skips import leave_to_skip
 
 _ALLOWED = Path(__file__).with_name("allowed_skips.txt")
+
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(_number, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @pytest.hookimpl(wrapper=True)

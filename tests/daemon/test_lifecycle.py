@@ -15,7 +15,7 @@ from grass.errors import Refused
 from grass.keeper.mounts import network_mount
 from tests.support.fifo import Fifo
 from tests.support.homes import GRASS, GrassHome
-from tests.support.processes import alive, await_end, kill, ticks
+from tests.support.processes import alive, await_end, kill, ticks, until_ready
 
 pytestmark = pytest.mark.daemon
 
@@ -168,9 +168,7 @@ def test_a_foreground_daemon_stops_at_ctrl_c(
     cold: GrassHome, gate: Fifo, news: Fifo
 ) -> None:
     process = cold.popen("daemon")
-    assert process.stderr is not None
-    while "ready" not in process.stderr.readline():
-        assert process.poll() is None
+    until_ready(process)
     id = cold.enqueue(f"echo $$ > {news}; read x < {gate}")
     pid = int(news.hear())
     process.send_signal(signal.SIGHUP)

@@ -180,22 +180,29 @@ def test_the_journal_tells_who_did_what(shared: GrassHome) -> None:
 def test_logs_of_several_are_told_apart(shared: GrassHome, gate: Fifo) -> None:
     ids = shared.enqueue_array("--array", "1-2", "echo {index} one; echo {index} two")
     shared.wait(*ids)
-    lines = shared.ok("logs", str(ids[0]), str(ids[1])).splitlines()
-    assert [line.split("1 ")[-1] for line in lines[:2]] == ["one", "two"]
-    assert all(line.startswith(str(ids[0])) for line in lines[:2])
-    assert all(line.startswith(str(ids[1])) for line in lines[2:])
+    assert _by_job(shared.ok("logs", *map(str, ids))) == [
+        (ids[0], "1 one"),
+        (ids[0], "1 two"),
+        (ids[1], "2 one"),
+        (ids[1], "2 two"),
+    ]
     assert shared.ok("logs", "--tail", "1", str(ids[0])) == "1 two\n"
-    tails = shared.ok("logs", "--tail", "1", f"{ids[0]}-{ids[1]}").splitlines()
-    assert [line.rpartition(" ")[2] for line in tails] == ["two", "two"]
+    tails = _by_job(shared.ok("logs", "--tail", "1", f"{ids[0]}-{ids[1]}"))
+    assert tails == [(ids[0], "1 two"), (ids[1], "2 two")]
     more = shared.enqueue_array("--require", "{}", "--array", "1-2",
                                 f"read x < {gate}; echo {{index}} now")  # fmt: skip
     following = shared.popen("logs", "-f", *map(str, more))
     gate.tell(times=2)
     printed, errors = following.communicate(timeout=30)
     assert (following.returncode, errors) == (0, "")
-    assert sorted(line.split()[0] for line in printed.splitlines()) == [
-        str(id) for id in more
-    ]
+    told = [(more[0], "1 now"), (more[1], "2 now")]
+    assert sorted(_by_job(printed)) == told
+
+
+def _by_job(printed: str) -> list[tuple[int, str]]:
+    """Read lines of the form `7 | text`; ids are aligned to the right."""
+    parted = [line.partition(" | ") for line in printed.splitlines()]
+    return [(int(id), text) for id, _, text in parted]
 
 
 def test_wait_gives_up_in_time(shared: GrassHome, gate: Fifo) -> None:

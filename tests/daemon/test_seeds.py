@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.homes import GrassHome, Ran
+from tests.support.processes import until_ready
 
 pytestmark = pytest.mark.daemon
 
@@ -132,9 +133,7 @@ def test_the_local_setup_runs_beside_a_daemon_in_the_foreground(
     furnished: GrassHome,
 ) -> None:
     daemon = furnished.popen("daemon")
-    assert daemon.stderr is not None
-    while "ready" not in (line := daemon.stderr.readline()):
-        assert line, "the daemon did not come up"
+    until_ready(daemon)
     ran = each(furnished, LOCAL_SETUP)
     assert codes(ran) == [0, 0, 4, 0]
     assert "no queue or program `job2`" in ran[2].stderr

@@ -22,7 +22,7 @@ from grass.errors import StorageError
 from tests.support.fifo import Fifo
 from tests.support.homes import Document, GrassHome
 from tests.support.patience import PATIENCE_S, until
-from tests.support.processes import alive, await_end
+from tests.support.processes import alive, await_end, until_ready
 
 pytestmark = pytest.mark.daemon
 
@@ -46,8 +46,7 @@ class Faulty:
             env=home.environment,
             text=True,
         )
-        assert self.process.stderr is not None
-        assert self.process.stderr.readline().startswith("ready")
+        until_ready(self.process)
 
     def fail_next_commit(self, name: str, when: str) -> None:
         fault = self.home.folder / "fault"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, invitation, place_of
+from tests.support.processes import until_ready
 from tests.support.screen import Screen
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
@@ -53,10 +54,7 @@ def test_a_daemon_that_prints_into_a_file_keeps_no_code_there(
             text=True,
             env=cold.environment,
         )
-    assert daemon.stderr is not None
-    told = daemon.stderr.readline() + daemon.stderr.readline()
-    assert "`grass token new` prints the line" in told
-    assert "ready" in told
+    assert "`grass token new` prints the line" in until_ready(daemon)
     daemon.terminate()
     daemon.communicate(timeout=30)
     assert kept.read_text() == ""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.machines import LOOPBACK, Machine, door, invitation
+from tests.support.processes import until_ready
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(120)]
@@ -122,10 +123,7 @@ def test_a_service_keeps_no_code_in_its_journal(machine: Machine) -> None:
     broker = machine("broker")
     broker.environment["JOURNAL_STREAM"] = "8:12345"
     daemon = broker.popen("daemon", *LOOPBACK)
-    assert daemon.stderr is not None
-    told = daemon.stderr.readline() + daemon.stderr.readline()
-    assert "grass token new" in told
-    assert "ready" in told
+    assert "grass token new" in until_ready(daemon)
     daemon.terminate()
     printed, _ = daemon.communicate(timeout=30)
     assert printed == ""

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, Machine, door, invitation, place_of
+from tests.support.processes import until_ready
 from tests.support.screen import Screen
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
@@ -146,10 +147,7 @@ def test_a_broker_on_the_loopback_says_that_nobody_else_reaches_it(
     assert broker.run("restart", "--advertise", "127.0.0.1").stderr == ""
     broker.ok("stop")
     daemon = broker.popen("daemon", "--bind", "127.0.0.1:0")
-    assert daemon.stderr is not None
-    assert "only this machine can reach" in daemon.stderr.readline()
-    while "ready" not in daemon.stderr.readline():
-        assert daemon.poll() is None
+    assert "only this machine can reach" in until_ready(daemon)
     daemon.terminate()
     assert invitation(daemon.communicate(timeout=30)[0])
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,3 +87,17 @@ def is_stopped(pid: int) -> bool:
 def await_stopped(*pids: int) -> None:
     """Return when all of these processes are stopped; nothing tells of that."""
     until(lambda: all(map(is_stopped, pids)), f"{pids} are not stopped")
+
+
+def until_ready(daemon: subprocess.Popen[str]) -> str:
+    """Return what a daemon in the foreground says until it is ready.
+
+    It may say more before, such as that another user runs a daemon on this machine.
+    """
+    assert daemon.stderr is not None
+    said = ""
+    for line in daemon.stderr:
+        said += line
+        if line.startswith("ready"):
+            return said
+    raise AssertionError(f"the daemon did not come up: {said}")
