@@ -227,7 +227,8 @@ def test_pruning_forgets_jobs_and_has_their_output_removed(tmp_path: Path) -> No
         assert dry.document == {"jobs": 1, "output_bytes": 7}
         done = await api.post("/jobs/prune", {"older_s": 0})
         assert done.document == {"jobs": 1, "output_bytes": 7}
-        assert await api.worker.hears(RemoveOutput) == RemoveOutput(["/out/1.log"])
+        heard = await api.worker.hears(RemoveOutput)
+        assert heard == RemoveOutput(["/out/1.log"], 1)
         assert (await api.get("/jobs/1")).status == 404
         daemon = (await api.get("/overview")).document["daemon"]
         assert daemon["jobs"]["succeeded"] == 0

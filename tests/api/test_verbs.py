@@ -193,7 +193,7 @@ def test_ended_jobs_are_removed_with_their_output(tmp_path: Path) -> None:
         assert (done["jobs"], done["output_bytes"]) == (2, 12)
         assert done["warnings"] == ["1 jobs have not ended and were left alone"]
         heard = await api.worker.hears(RemoveOutput)
-        assert heard == RemoveOutput(["/out/1.log", "/out/2.log"])
+        assert heard == RemoveOutput(["/out/1.log", "/out/2.log"], 1)
         jobs = (await api.get("/jobs")).document["jobs"]
         assert [job["id"] for job in jobs] == [3]
 

@@ -7,7 +7,7 @@ a promise that is not in the store is found at once, not at the end.
 
 import json
 
-from grass.link.messages import Forget, Start, Stop, ToWorker
+from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
 from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
 from grass.model.job import Attempt, Job, Spec
@@ -36,6 +36,10 @@ class Auditor:
         """Actor, kind and job of every line of the journal."""
         self.cancelled: set[int | None] = set()
         """Jobs whose cancel was acknowledged, until they are run again."""
+        self.forgotten: dict[int, str] = {}
+        """Jobs that were pruned, and their names."""
+        self.doomed: dict[str, set[str]] = {}
+        """Output of those that must go, by worker."""
         self._unclear_at: dict[str, int] = {}
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
@@ -108,8 +112,18 @@ class Auditor:
         elif isinstance(message, Stop):
             self._stops.setdefault(message.attempt, set()).add(message.reason)
         elif isinstance(message, Forget):
-            for name in message.attempts:
-                self._check_forgotten(worker, name)
+            self._check_forget(worker, message)
+        elif isinstance(message, RemoveOutput):
+            self._check_removal(worker, message)
+
+    def _check_forget(self, worker: str, message: Forget) -> None:
+        for name in message.attempts:
+            self._check_forgotten(worker, name)
+
+    def _check_removal(self, worker: str, message: RemoveOutput) -> None:
+        wrong = set(message.paths) - self.doomed.get(worker, set())
+        if wrong:
+            raise Violation(f"{min(wrong)} is removed, and its job is there still")
 
     def _check_forgotten(self, worker: str, name: str) -> None:
         who = attempt_id(name)
@@ -150,6 +164,16 @@ class Auditor:
             self._check_attempt(attempt, None if gone else self._attempt(*key), changes)
         for line in changes.events:
             self.noted.add((line.actor, line.kind, line.job))
+        for number in changes.removed_jobs:
+            self._expect_removal(number)
+        for worker in changes.removed_workers:
+            self.doomed.pop(worker, None)
+
+    def _expect_removal(self, number: int) -> None:
+        self.forgotten[number] = self.disk.jobs[number].name
+        for attempt in self.disk.attempts.get(number, {}).values():
+            if attempt.output is not None and attempt.worker in self.disk.workers:
+                self.doomed.setdefault(attempt.worker, set()).add(attempt.output)
 
     def _check_job(self, number: int, job: Job, *, again: bool) -> None:
         before = self.disk.jobs.get(number)

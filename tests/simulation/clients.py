@@ -15,6 +15,7 @@ from grass.broker.calls import (
     Enqueue,
     ForgetWorker,
     Hold,
+    Prune,
     Release,
     Rerun,
     SetPaused,
@@ -37,6 +38,7 @@ _FITTING: dict[type, tuple[str, ...]] = {
     Continue: ("running",),
     Edit: ("held", "waiting", "queued"),
     Rerun: ("succeeded", "failed", "cancelled", "lost"),
+    Prune: ("succeeded", "failed", "cancelled", "lost"),
 }
 
 
@@ -58,6 +60,7 @@ class Clients:
         self._retry_lost = rng.random() < 0.5
         self._pins = rng.random() < 0.5 and len(cluster.machines) > 1
         self._verbs = [Cancel, Hold, Release, Suspend, Continue, Edit, Rerun, SetPaused]
+        self._verbs += [Prune]
         if cluster.others:
             self._verbs += [SetResting, ForgetWorker, ForgetWorker]
         rng.shuffle(self._verbs)
@@ -181,6 +184,8 @@ class Clients:
         elif verb is Rerun:
             hold = rng.random() < 0.1
             self.ask(lambda name: Rerun(name, list(jobs), {}, hold, wanted=list(jobs)))
+        elif verb is Prune:
+            self.ask(lambda name: Prune(name, list(jobs), wanted=list(jobs)))
         elif verb is Cancel:
             grace = rng.choice((None, 0.0, 0.2))
             self.ask(lambda name: Cancel(name, list(jobs), grace))

@@ -109,8 +109,9 @@ def _check_ends(cluster: Cluster) -> None:
 def _check_keys(cluster: Cluster, clients: Clients) -> None:
     """Whoever asked for jobs, however often, has them once."""
     found: dict[str, list[int]] = {}
-    for job in cluster.disk.jobs.values():
-        found.setdefault(job.name, []).append(job.id)
+    kept = {job.id: job.name for job in cluster.disk.jobs.values()}
+    for number, name in sorted({**cluster.auditor.forgotten, **kept}.items()):
+        found.setdefault(name, []).append(number)
     for name, jobs in found.items():
         sizes = {len(jobs), jobs[-1] - jobs[0] + 1}
         asked = clients.size_of(name)
@@ -128,6 +129,8 @@ def _check_nothing_held(cluster: Cluster) -> None:
             raise Violation(f"the broker holds {scheduler.holders(machine.id)}")
         if scheduler.free(machine.id) != machine.capacity:
             raise Violation(f"units leaked: {scheduler.free(machine.id)}")
+    if broker.state.removals.waiting or cluster.disk.removals:
+        raise Violation(f"at rest, to be removed: {broker.state.removals.waiting}")
     check_books(broker)
     if broker.settled:
         check_twin(cluster, broker)
@@ -137,6 +140,9 @@ def _check_machine(cluster: Cluster, machine: Machine) -> None:
     worker, keeper = machine.worker, machine.keeper
     assert worker is not None
     assert keeper is not None
+    left = machine.processes.output & cluster.auditor.doomed.get(machine.id, set())
+    if left:
+        raise Violation(f"{machine.id} keeps output of pruned jobs: {sorted(left)}")
     if machine.processes.living():
         raise Violation(f"something lives at rest: {cluster.witness.alive()}")
     if worker.core._attempts or worker.core._ledger._held or worker.core._books.heirs:

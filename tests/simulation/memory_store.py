@@ -17,7 +17,7 @@ from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
 from grass.model.token import Token
 from grass.model.worker import Worker
-from grass.store.changes import Call, Changes, Env, StoredEvent
+from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from tests.simulation import memory_filters
 
@@ -42,6 +42,7 @@ class MemoryDisk(msgspec.Struct):
     arrivals: dict[int, int] = {}
     arrays: dict[int, int] = {}
     tokens: dict[str, Token] = {}
+    removals: dict[int, Removal] = {}
     last_event: int = 0
 
 
@@ -146,6 +147,11 @@ class MemoryStore:
             ]
             return runs[:limit]
 
+    def removal_paths(self, number: int) -> list[str]:
+        """Give the files of a removal; none if it is not known."""
+        known = self.disk.removals.get(number)
+        return [] if known is None else list(known.paths)
+
     def close(self) -> None:
         """Let go of the disk; may be called twice."""
 
@@ -175,6 +181,7 @@ class MemoryStore:
         for name in changes.removed_tokens:
             disk.tokens.pop(name, None)
         disk.tokens.update((name, copy(one)) for name, one in changes.tokens.items())
+        self._write_removals(changes)
         for event in changes.events:
             disk.last_event += 1
             disk.events.append(StoredEvent(disk.last_event, *event))
@@ -193,6 +200,11 @@ class MemoryStore:
                 new.worker, new.boot = before.worker, before.boot
                 new.allocation = before.allocation
             known[number] = new
+
+    def _write_removals(self, changes: Changes) -> None:
+        self.disk.removals.update((one.id, one) for one in changes.removals)
+        for number in changes.removed_removals:
+            self.disk.removals.pop(number, None)
 
     def _remove_jobs(self, gone: set[int]) -> None:
         disk = self.disk
@@ -245,7 +257,10 @@ class MemoryStore:
             envs=[env for n, env in sorted(disk.envs.items()) if n in envs],
             calls=sorted(disk.calls.values(), key=lambda call: call.at),
             counts=counts,
-            output_bytes=sum(one.output_bytes for one in tries),
+            output_bytes=sum(one.output_bytes for one in tries)
+            + sum(one.bytes for one in disk.removals.values()),
+            last_removal=int(disk.meta.get("last_removal", "0")),
+            removals=[(n, r.worker, r.bytes) for n, r in disk.removals.items()],
             arrays=dict(disk.arrays),
             tokens=self._tokens(),
             settled={

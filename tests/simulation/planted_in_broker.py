@@ -14,6 +14,7 @@ from grass.broker import (
     dependents,
     outcomes,
     relay,
+    removals,
     rounds,
     settle,
     verbs,
@@ -22,7 +23,7 @@ from grass.broker import enqueue as enqueueing
 from grass.broker.outside import Commit
 from grass.broker.rounds import Rounds
 from grass.broker.state import State
-from grass.link.messages import Exited, Hello, Recall, Start
+from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
@@ -243,3 +244,22 @@ def _array_cut(patch: pytest.MonkeyPatch) -> None:
 @bug("a repeated call makes new jobs while the first is in memory")
 def _keys_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(enqueueing, "_known_call", lambda state, call: None)
+
+
+@bug("a removal of output is forgotten at a crash")
+def _removal_forgotten(patch: pytest.MonkeyPatch) -> None:
+    real = removals._add
+
+    def add(state: State, worker: str, files: list[str], size: int) -> None:
+        # Only memory knows of it, and sends it without reading it.
+        real(state, worker, files, size)
+        added = state.changes.removals.pop()
+        state.send(worker, RemoveOutput(list(added.paths), added.id))
+        state.removals.sent[worker] = added.id
+
+    patch.setattr(removals, "_add", add)
+
+
+@bug("output counts as removed when its worker is asked")
+def _removal_unconfirmed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(removals, "sent", removals._gone)

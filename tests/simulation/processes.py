@@ -75,6 +75,8 @@ class Processes:
     def __init__(self, host: Host, witness: Witness, tells_exits: bool) -> None:
         """Begin with none; a kernel may or may not tell exits to descriptors."""
         self.tells_exits = tells_exits
+        self.output: set[str] = set()
+        """Files that jobs wrote; they outlast every process."""
         self._host = host
         self._witness = witness
         self._by_pid: dict[int, Process] = {}
@@ -93,6 +95,7 @@ class Processes:
         process = Process(self._host, pid, ticks, spec, parent)
         self._by_pid[pid] = process
         self._trees.setdefault(spec.id, []).append(process)
+        self.output.add(spec.output)
         return process
 
     def _count_pid(self) -> None:

@@ -24,7 +24,12 @@ class Told(NamedTuple):
 
 def replayed(disk: MemoryDisk) -> dict[int, Told]:
     """Read the journal from its first line to its last."""
-    jobs: dict[int, Told] = {}
+    # The line of an array's arrival goes with its first job.
+    jobs: dict[int, Told] = {
+        job.id: Told(NOT_STARTED, 0)
+        for job in disk.jobs.values()
+        if job.array is not None and job.array not in disk.jobs
+    }
     for line in disk.events:
         data = json.loads(line.data)
         if line.kind == "enqueued" and line.job is not None:

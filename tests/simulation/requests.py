@@ -21,7 +21,7 @@ from grass.broker.calls import (
     SetResting,
     Suspend,
 )
-from grass.broker.replies import Done, Enqueued
+from grass.broker.replies import Done, Enqueued, Pruned
 from grass.errors import (
     Busy,
     GrassError,
@@ -100,6 +100,10 @@ class Request:
             self._check_enqueued(outcome)
         elif isinstance(outcome, Done):
             self._check_done(outcome)
+        elif isinstance(outcome, Pruned):
+            for details in outcome.jobs:
+                if details.job.id in self._cluster.disk.jobs:
+                    raise Violation(f"job {details.job.id} was pruned and is there")
 
     def _check_enqueued(self, reply: Enqueued) -> None:
         assert isinstance(self.call, Enqueue)
@@ -108,7 +112,10 @@ class Request:
             self._cluster.disk.jobs.get(number)
             for number in range(reply.first, reply.last + 1)
         ]
-        names = {None if job is None else job.name for job in jobs}
+        names = {
+            self._cluster.auditor.forgotten.get(number) if job is None else job.name
+            for number, job in enumerate(jobs, reply.first)
+        }
         if len(jobs) != expected or names != {self._name}:
             raise Violation(f"{self._name} was acknowledged and is not in the store")
 
@@ -153,4 +160,6 @@ def _short(outcome: object) -> str:
         return type(outcome).__name__
     if isinstance(outcome, Enqueued):
         return f"{outcome.first}-{outcome.last}"
+    if isinstance(outcome, Pruned):
+        return f"{[details.job.id for details in outcome.jobs]}"
     return f"{getattr(outcome, 'jobs', '')}"

@@ -8,7 +8,15 @@ new link.
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from grass.link.messages import Heartbeat, Hello, Resync, ToBroker, ToWorker
+from grass.link.messages import (
+    Heartbeat,
+    Hello,
+    Removed,
+    RemoveOutput,
+    Resync,
+    ToBroker,
+    ToWorker,
+)
 from grass.model.worker import Found
 from grass.worker.core import WorkerCore
 from grass.worker.lines import tell_exits
@@ -93,6 +101,7 @@ class SimWorker:
         self._host = host
         self._around = around
         self._keeper: Line | None = None
+        self._processes = processes
         self._watch = Watch(host, processes, self)
         self._seek_keeper()
         self._seek_broker()
@@ -174,8 +183,21 @@ class SimWorker:
         self._heard_at = self._host.now
         self.core.now_s = self.now_s()
         for message in messages:
-            self.core.from_broker(message)
+            if isinstance(message, RemoveOutput):
+                self._remove(message)
+            else:
+                self.core.from_broker(message)
         self._flush()
+
+    def _remove(self, wanted: RemoveOutput) -> None:
+        """Remove one file after the other, as a thread does, and then say so."""
+        if not wanted.paths:
+            self.say(Removed(wanted.number))
+            return
+        self._processes.output.discard(wanted.paths[0])
+        rest = RemoveOutput(wanted.paths[1:], wanted.number)
+        pause = self._host.between(20, 20 * MILLISECOND)
+        self._host.after(pause, "removes", lambda: self._remove(rest), self)
 
     def _flush(self) -> None:
         effects = self.core.take()

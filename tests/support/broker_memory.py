@@ -56,6 +56,7 @@ def memory(state: State) -> dict[str, object]:
         "last_job": state.last_job,
         "paused": state.paused,
         "output_bytes": state.output_bytes,
+        "removals": (state.removals.last, state.removals.waiting),
         "arrays": {
             first: (array.unfinished, array.fails)
             for first, array in state.arrays.items()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grass.broker import waiting
+from grass.broker import removals, waiting
 from grass.broker.calls import (
     AddUnits,
     Call,
@@ -44,6 +44,7 @@ from grass.errors import GrassError
 from grass.link.messages import (
     Exited,
     Hello,
+    RemoveOutput,
     Report,
     Start,
     Started,
@@ -85,8 +86,8 @@ class Brokerage:
         """Apply one call and finish its batch; return the reply."""
         reply = self.step(call)
         self.flush()
-        while self.state.waits.resolving:
-            before = self.sent
+        while self.state.waits.resolving or removals.due(self.state):
+            before = self.sent + self._ask_for_removals()
             self.flush()
             self.sent = before + self.sent
         return reply
@@ -132,6 +133,15 @@ class Brokerage:
             again, now = memory(self._loaded().state), memory(self.state)
             for what, known in now.items():
                 assert again[what] == known, f"{what} differ after a restart"
+
+    def _ask_for_removals(self) -> list[tuple[str, ToWorker]]:
+        asked: list[tuple[str, ToWorker]] = []
+        for worker, number in removals.due(self.state):
+            removals.sent(self.state, worker, number)
+            asked.append(
+                (worker, RemoveOutput(self.store.removal_paths(number), number))
+            )
+        return asked
 
     def restart(self) -> None:
         """Forget everything that was not committed; no worker is connected."""

@@ -4,19 +4,27 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
-from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
+from grass.link.messages import (
+    CloseOutput,
+    OutputData,
+    ReadOutput,
+    Removed,
+    RemoveOutput,
+)
 from grass.worker.files import LARGEST_PIECE, OutputFiles
 from grass.worker.inotify import FileWatcher
 
-Story = Callable[[OutputFiles, "asyncio.Queue[OutputData]"], Awaitable[None]]
+Answers = asyncio.Queue[Any]
+Story = Callable[[OutputFiles, Answers], Awaitable[None]]
 
 
 def play(folder: Path, story: Story) -> None:
     """Give the story files to ask and a queue with the answers."""
 
     async def run() -> None:
-        answers: asyncio.Queue[OutputData] = asyncio.Queue()
+        answers: Answers = asyncio.Queue()
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             files = OutputFiles(str(folder), answers.put_nowait, group.create_task)
             try:
@@ -27,9 +35,7 @@ def play(folder: Path, story: Story) -> None:
     asyncio.run(run())
 
 
-async def all_read(
-    files: OutputFiles, answers: "asyncio.Queue[OutputData]", path: Path
-) -> None:
+async def all_read(files: OutputFiles, answers: Answers, path: Path) -> None:
     """Return when the questions before this one have been looked at."""
     files.read(ReadOutput(99, str(path), 0, 0))
     assert (await answers.get()).stream == 99
@@ -39,7 +45,7 @@ def test_a_file_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"hello world")
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         files.read(ReadOutput(1, str(path), 0, 5))
         assert await answers.get() == OutputData(1, b"hello")
         files.read(ReadOutput(2, str(path), 6, 100))
@@ -54,7 +60,7 @@ def test_a_piece_is_never_larger_than_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"x" * (LARGEST_PIECE + 10))
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         files.read(ReadOutput(1, str(path), 0, 2**40))
         assert len((await answers.get()).data) == LARGEST_PIECE
 
@@ -62,7 +68,7 @@ def test_a_piece_is_never_larger_than_the_limit(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone_is_missing(tmp_path: Path) -> None:
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         for stream, wait in ((1, False), (2, True)):
             files.read(ReadOutput(stream, str(tmp_path / "no"), 0, 5, wait))
             assert await answers.get() == OutputData(stream, b"", missing=True)
@@ -79,7 +85,7 @@ def test_what_is_no_file_has_nothing_to_show_and_holds_nobody_up(
     os.mkfifo(pipe)
     path.write_bytes(b"hello")
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         for stream in range(4):
             files.read(ReadOutput(stream, str(pipe), 0, 5))
             assert await answers.get() == OutputData(stream, b"")
@@ -93,7 +99,7 @@ def test_waiting_readers_are_woken_when_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"old")
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         for stream in (1, 2, 3):
             files.read(ReadOutput(stream, str(path), 3, 10, wait=True))
         files.close_stream(CloseOutput(3))
@@ -115,7 +121,7 @@ def test_a_waiting_reader_with_news_already_there_gets_it_at_once(
     path = tmp_path / "out"
     path.write_bytes(b"news")
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         files.read(ReadOutput(1, str(path), 0, 10, wait=True))
         assert await answers.get() == OutputData(1, b"news")
 
@@ -127,7 +133,7 @@ def test_two_names_of_one_file_are_both_watched(tmp_path: Path) -> None:
     path.write_bytes(b"")
     link.symlink_to(path)
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         files.read(ReadOutput(1, str(path), 0, 10, wait=True))
         files.read(ReadOutput(2, str(link), 0, 10, wait=True))
         await all_read(files, answers, path)
@@ -147,18 +153,34 @@ def test_pruned_output_is_removed_with_its_empty_folders(tmp_path: Path) -> None
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
 
-    async def story(files: OutputFiles, answers: "asyncio.Queue[OutputData]") -> None:
+    async def story(files: OutputFiles, answers: Answers) -> None:
         sneaky = f"{folder}/../thesis.txt"
-        files.remove(RemoveOutput([str(gone), str(outside), sneaky, "thesis.txt"]))
-        files.read(ReadOutput(1, str(kept), 0, 1))
-        await answers.get()
-        files._threads.shutdown(wait=True)
+        paths = [str(gone), str(outside), sneaky, "thesis.txt"]
+        files.remove(RemoveOutput(paths, 7))
+        assert await answers.get() == Removed(7)
 
     play(folder, story)
     assert not gone.parent.exists()
     assert kept.exists()
     assert outside.exists()
     assert folder.exists()
+
+
+def test_output_that_cannot_be_removed_is_reported(tmp_path: Path) -> None:
+    stuck, gone = tmp_path / "stuck", tmp_path / "gone"
+    stuck.mkdir()
+    (stuck / "more").write_text("x")
+    gone.write_text("x")
+
+    async def story(files: OutputFiles, answers: Answers) -> None:
+        files.remove(RemoveOutput([str(stuck), str(gone), str(tmp_path / "no")], 3))
+        answer = await answers.get()
+        assert (answer.number, answer.left) == (3, 1)
+        assert str(stuck) in answer.reason
+
+    play(tmp_path, story)
+    assert stuck.exists()
+    assert not gone.exists()
 
 
 def test_a_watcher_may_be_told_to_stop_more_than_once(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Forgetting ended jobs: records, journal, and the output on the workers' disks."""
 
-import asyncio
 import time
 
 from starlette.requests import Request
@@ -15,8 +14,6 @@ from grass.broker.calls import Prune
 from grass.broker.replies import Pruned
 from grass.broker.service import Broker
 from grass.errors import Refused
-from grass.link.messages import RemoveOutput
-from grass.store.interface import JobDetails
 
 BATCH = 1000
 
@@ -65,32 +62,14 @@ async def prune_before(broker: Broker, who: str, before: int) -> PrunedReply:
 
 
 async def _forget(broker: Broker, who: str, ids: list[int], total: PrunedReply) -> None:
-    # Shielded: once records may be gone, their output has to go as well.
-    gone = await asyncio.shield(_forgotten(broker, who, ids))
-    total.jobs += len(gone)
+    done: Pruned = await broker.call(Prune(who, ids, wanted=ids))
+    total.jobs += len(done.jobs)
     total.output_bytes += sum(
         attempt.output_bytes
-        for details in gone
+        for details in done.jobs
         if details.spec.output is None
         for attempt in details.attempts
     )
-
-
-async def _forgotten(broker: Broker, who: str, ids: list[int]) -> list[JobDetails]:
-    done: Pruned = await broker.call(Prune(who, ids, wanted=ids))
-    _remove_output(broker, done.jobs)
-    return done.jobs
-
-
-def _remove_output(broker: Broker, gone: list[JobDetails]) -> None:
-    """Have output removed that lies in the workers' own folders, and no other."""
-    paths: dict[str, list[str]] = {}
-    for details in gone:
-        for attempt in details.attempts:
-            if attempt.output is not None and details.spec.output is None:
-                paths.setdefault(attempt.worker, []).append(attempt.output)
-    for worker, files in paths.items():
-        broker.send(worker, RemoveOutput(files))
 
 
 def _not_ended(jobs: list[int]) -> Refused:

@@ -20,6 +20,7 @@ from grass.broker import (
     leases,
     queues,
     relay,
+    removals,
     reports,
     reruns,
     settle,
@@ -34,7 +35,7 @@ from grass.broker.calls import Call, FromWorker, Prune, Tick, WorkerGone
 from grass.broker.replies import Pruned
 from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
-from grass.link.messages import Exited, Hello, Returned, Started
+from grass.link.messages import Exited, Hello, Removed, Returned, Started
 from grass.model.lifecycle import JobState
 from grass.store.interface import Snapshot
 
@@ -96,7 +97,9 @@ class BrokerCore:
     @property
     def busy(self) -> bool:
         """Tell whether `advance` has more to do."""
-        return bool(self.state.arriving or self.state.waits.resolving)
+        state = self.state
+        waiting_for_a_slice = state.arriving or state.waits.resolving
+        return bool(waiting_for_a_slice or removals.due(state))
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
@@ -195,6 +198,8 @@ def _from_worker(state: State, call: FromWorker) -> None:
             attempts.exited(state, call.worker, call.message)
         case Returned():
             attempts.returned(state, call.worker, call.message)
+        case Removed():
+            removals.removed(state, call.worker, call.message)
         case _:
             raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
 
@@ -210,7 +215,7 @@ def _prune(state: State, call: Prune) -> Pruned:
     gone = [one for one in known if _may_go(state, one.job.id)]
     for details in gone:
         state.counts[details.job.state] -= 1
-        state.output_bytes -= sum(one.output_bytes for one in details.attempts)
+    removals.add(state, gone)
     state.changes.removed_jobs.extend(details.job.id for details in gone)
     state.envs.keep_only(state.specs.base_envs())
     state.note_by(call.actor, "pruned", jobs=len(gone))

@@ -4,7 +4,7 @@ It is the user who knows that a machine is gone for good: nothing is given up by
 alone, unless the worker itself promised to end what it runs.
 """
 
-from grass.broker import attempts, fleet, leases, queues, tokens
+from grass.broker import attempts, fleet, leases, queues, removals, tokens
 from grass.broker.calls import ForgetWorker
 from grass.broker.replies import Done
 from grass.broker.state import State
@@ -21,6 +21,7 @@ def forget(state: State, call: ForgetWorker) -> Done:
     queues.drop_views(state, worker)
     tokens.forget_worker(state, worker.id)
     leases.back(state, worker.id)
+    removals.drop(state, worker.id)
     _drop(state, worker)
     known = {"worker": worker.id, "name": worker.name}
     state.note_by(call.actor, "worker-forgotten", None, lost=len(lost), **known)

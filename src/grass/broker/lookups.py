@@ -23,3 +23,8 @@ def found(wanted: list[int]) -> Callable[[Store], Found]:
         return Found(jobs, {env.id: env for env in envs})
 
     return query
+
+
+def paths_of(removal: int) -> Callable[[Store], list[str]]:
+    """Make the query for the files of a removal."""
+    return lambda store: store.removal_paths(removal)

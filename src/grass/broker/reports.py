@@ -9,7 +9,15 @@ person reads and a good worker may make too long is cut; all else is refused.
 from collections.abc import Iterable
 
 from grass.errors import GrassError, ProtocolError
-from grass.link.messages import Exited, Hello, Report, Returned, Started, ToBroker
+from grass.link.messages import (
+    Exited,
+    Hello,
+    Removed,
+    Report,
+    Returned,
+    Started,
+    ToBroker,
+)
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
@@ -52,6 +60,8 @@ def check(message: ToBroker) -> None:
             _check_hello(message)
         case Report() | Exited() | Started() | Returned():
             _check_each([message])
+        case Removed():
+            _check_text(message.reason)
         case _:
             pass
 

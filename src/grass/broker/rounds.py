@@ -23,17 +23,17 @@ from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from grass.broker import arrivals, starts
+from grass.broker import arrivals, removals, starts
 from grass.broker.arrivals import Arrival
 from grass.broker.calls import Call, FromWorker, Reading, Tick, WorkerGone
 from grass.broker.core import BrokerCore
 from grass.broker.inbox import Inbox
-from grass.broker.lookups import found, unread
+from grass.broker.lookups import found, paths_of, unread
 from grass.broker.outside import Commit, Outside, Pause, Read, Reply, Step
 from grass.broker.state import CALLS_KEPT_US, Effects, State
 from grass.errors import GrassError, StorageError
 from grass.keeper.crash import crash_point
-from grass.link.messages import Resync
+from grass.link.messages import RemoveOutput, Resync
 from grass.store.interface import Store
 
 MOST_READ = 256
@@ -132,6 +132,7 @@ class Rounds:
         self._waits = False
         try:
             yield from self._look_up()
+            yield from self._send_removals()
             self._apply(applied)
             if self.core.state.quiet and not self._overdue(applied):
                 self._answer(applied)
@@ -160,6 +161,13 @@ class Rounds:
         for call in list(islice(self._unread, MOST_READ)):
             call.found = yield Read(found(call.wanted))
             self._unread.popleft()
+
+    def _send_removals(self) -> Round:
+        """Have workers remove output; the store has it, so it is committed."""
+        for worker, number in removals.due(self.core.state):
+            paths = yield Read(paths_of(number))
+            removals.sent(self.core.state, worker, number)
+            self._outside.send(worker, RemoveOutput(paths, number))
 
     def _apply(self, applied: list[Applied]) -> None:
         """Apply what waits, and let the scheduler decide once for all of it."""

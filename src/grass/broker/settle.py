@@ -16,7 +16,17 @@ about the ids of jobs as well.
 
 from collections.abc import Container
 
-from grass.broker import attempts, copies, fleet, leases, relay, starts, units, verbs
+from grass.broker import (
+    attempts,
+    copies,
+    fleet,
+    leases,
+    relay,
+    removals,
+    starts,
+    units,
+    verbs,
+)
 from grass.broker.state import State
 from grass.errors import Forbidden
 from grass.link.messages import Hello, Report, Stop, Welcome
@@ -41,6 +51,7 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     worker = _taken_in(state, message)
     worker.address = address
     leases.back(state, worker.id)
+    removals.connected(state, message)
     state.send(worker.id, Welcome(state.cluster, at=message.at))
     units.publish(state, worker)
     if not was_here:

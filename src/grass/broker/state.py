@@ -90,6 +90,21 @@ class Waits(msgspec.Struct):
     """A heap of times and the jobs that wait for them."""
 
 
+class Removals(msgspec.Struct):
+    """Output that workers are to remove."""
+
+    last: int
+    """The largest number that was given out."""
+    waiting: dict[str, dict[int, int]] = {}
+    """The bytes of each removal, by worker and number."""
+    sent: dict[str, int] = {}
+    """What each worker was sent and has not answered."""
+    failed: dict[str, set[int]] = {}
+    """What each worker could not remove."""
+    silent: set[str] = set()
+    """Workers that confirm nothing."""
+
+
 class State:
     """Queues, workers and unfinished jobs."""
 
@@ -110,6 +125,7 @@ class State:
         self.counts = dict.fromkeys(JobState, 0)
         self.counts.update({JobState(k): n for k, n in snapshot.counts.items()})
         self.output_bytes = snapshot.output_bytes
+        self.removals = Removals(snapshot.last_removal)
         self.home_worker: str | None = None
         """The worker in the broker's own daemon; callers' environments go there."""
         self.absences: dict[str, Absence] = {}
@@ -137,6 +153,8 @@ class State:
             default = Queue(DEFAULT_QUEUE, self.now_us)
             self.queues[DEFAULT_QUEUE] = default
             self.changes.queues[DEFAULT_QUEUE] = default
+        for number, worker, size in snapshot.removals:
+            self.removals.waiting.setdefault(worker, {})[number] = size
         for job in snapshot.jobs:
             self.jobs[job.id] = job
             self.specs.use(job.spec)

@@ -97,6 +97,8 @@ class Hello(Message, tag="hello"):
     """When this was said, by the worker's own clock; `Welcome` repeats it."""
     instance: str = ""
     """Which of the homes this is that have the worker's id: a home may be copied."""
+    confirms_removals: bool = False
+    """Whether it answers `RemoveOutput`; a worker of version 0.1 does not."""
 
 
 class Returned(Message, tag="returned"):
@@ -120,6 +122,15 @@ class OutputData(Message, tag="output-data"):
     stream: int
     data: bytes
     missing: bool = False
+
+
+class Removed(Message, tag="removed"):
+    """The answer to `RemoveOutput`: the files are gone, but for those that are left."""
+
+    number: int
+    left: int = 0
+    reason: str = ""
+    """Why a file could not be removed."""
 
 
 class Welcome(Message, tag="welcome"):
@@ -237,9 +248,13 @@ class RemoveOutput(Message, tag="remove-output"):
     """Delete the output of pruned attempts, within the worker's own folder."""
 
     paths: list[str]
+    number: int = 0
+    """Repeated by `Removed`."""
 
 
-ToBroker = Hello | Report | Exited | Started | Returned | Heartbeat | OutputData
+ToBroker = (
+    Hello | Report | Exited | Started | Returned | Heartbeat | OutputData | Removed
+)
 ToWorker = (
     Welcome
     | Heard

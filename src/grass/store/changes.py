@@ -56,6 +56,15 @@ class Env(NamedTuple):
     body: str
 
 
+class Removal(NamedTuple):
+    """Output of forgotten jobs that a worker is to remove."""
+
+    id: int
+    worker: str
+    paths: tuple[str, ...]
+    bytes: int
+
+
 class Changes(msgspec.Struct):
     """Everything a batch changed, in no particular order."""
 
@@ -88,6 +97,10 @@ class Changes(msgspec.Struct):
 
     With them go the comings and goings of workers from before all jobs that are left.
     """
+
+    removals: list[Removal] = []
+    removed_removals: list[int] = []
+    """Removals whose files are gone."""
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to write."""

@@ -44,6 +44,9 @@ class Snapshot(msgspec.Struct):
     settled: dict[int, JobState] = {}
     """How those jobs ended that unfinished ones depend on; missing ones are pruned."""
     tokens: list[Token] = []
+    last_removal: int = 0
+    removals: list[tuple[int, str, int]] = []
+    """Number, worker and bytes of output that is to be removed."""
 
 
 class Order(StrEnum):
@@ -124,6 +127,9 @@ class Store(Protocol):
 
     def runtimes(self, name: str, limit: int) -> list[float]:
         """Give the seconds that the last successful jobs of a name ran."""
+
+    def removal_paths(self, number: int) -> list[str]:
+        """Give the files of a removal; none if it is not known."""
 
     def close(self) -> None:
         """Let go of the database; may be called twice."""

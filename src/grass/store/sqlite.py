@@ -6,6 +6,7 @@ nothing. People's reading goes over a second connection that cannot write, so a 
 listing never delays a commit.
 """
 
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -18,7 +19,7 @@ from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
 from grass.store import queries, rows
-from grass.store.changes import Call, Changes, Env, StoredEvent
+from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite_file import (
     grow_log,
@@ -143,6 +144,12 @@ class SqliteStore:
             lambda db: [row[0] for row in db.execute(statement, (name, limit))]
         )
 
+    def removal_paths(self, number: int) -> list[str]:
+        """Give the files of a removal; none if it is not known."""
+        statement = self._sql["read_removal"]
+        row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
+        return [] if row is None else list(json.loads(row[0]))
+
     def close(self) -> None:
         """Let go of the database; may be called twice."""
         # Whoever is the last, and may write, copies the log and syncs the database.
@@ -222,6 +229,8 @@ class SqliteStore:
             calls=[Call(*row) for row in db.execute(sql["load_calls"], (calls_since,))],
             counts=dict(db.execute(sql["count_by_state"])),
             output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
+            last_removal=int(meta.get("last_removal", "0")),
+            removals=db.execute(sql["load_removals"]).fetchall(),
             arrays=dict(db.execute(sql["load_arrays"])),
             tokens=[rows.token_from(row) for row in db.execute(sql["load_tokens"])],
             settled=self._ends_of({one.job for s in specs.values() for one in s.after}),
@@ -248,6 +257,11 @@ def _spec_row(item: tuple[int, Spec]) -> rows.Row:
 def _view_row(item: tuple[tuple[str, str], View]) -> rows.Row:
     (queue, worker), view = item
     return (queue, worker, rows.json_text(view))
+
+
+def _removal_row(removal: Removal) -> rows.Row:
+    number, worker, paths, size = removal
+    return (number, worker, rows.json_text(paths), size)
 
 
 def _alone(value: object) -> rows.Row:
@@ -280,6 +294,8 @@ _WRITES = [
     # Removals first: a machine that joins again gets its name anew.
     ("remove_token", lambda changes: changes.removed_tokens, _alone),
     ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
+    ("add_removal", lambda changes: changes.removals, _removal_row),
+    ("remove_removal", lambda changes: changes.removed_removals, _alone),
     ("add_event", lambda changes: changes.events, _as_it_is),
     ("add_call", lambda changes: changes.calls, _as_it_is),
 ]

@@ -10,7 +10,7 @@ from grass.store import queries
 from grass.store.sqlite_log import LOG_BYTES
 from grass.store.statements import migrations
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 CACHE_KIB = 1024
 
 

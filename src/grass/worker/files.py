@@ -13,7 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from grass.link.messages import CloseOutput, OutputData, ReadOutput, RemoveOutput
+from grass.keeper.crash import crash_point
+from grass.link.messages import (
+    CloseOutput,
+    OutputData,
+    ReadOutput,
+    Removed,
+    RemoveOutput,
+)
 from grass.worker.inotify import FileWatcher
 
 LARGEST_PIECE = 1 << 20
@@ -29,7 +36,10 @@ class OutputFiles:
     """Answers the broker's questions about files."""
 
     def __init__(
-        self, folder: str, answer: Callable[[OutputData], None], begin: Begin
+        self,
+        folder: str,
+        answer: Callable[[OutputData | Removed], None],
+        begin: Begin,
     ) -> None:
         """`folder` is where output goes unless a job says otherwise."""
         self._begin = begin
@@ -51,8 +61,8 @@ class OutputFiles:
         self._settle(question.stream)
 
     def remove(self, request: RemoveOutput) -> None:
-        """Delete output of pruned attempts."""
-        self._threads.submit(self._remove, request.paths)
+        """Delete output of pruned attempts, and say when it is gone."""
+        self._begin(self._remove(request))
 
     def close(self) -> None:
         """Stop answering."""
@@ -87,17 +97,35 @@ class OutputFiles:
         if all(other.path != question.path for other in self._waiting.values()):
             self._watcher.remove(question.path)
 
-    def _remove(self, paths: list[str]) -> None:
-        for path in map(Path, paths):
+    async def _remove(self, request: RemoveOutput) -> None:
+        loop = asyncio.get_running_loop()
+        gone = await loop.run_in_executor(self._threads, self._removed, request)
+        self._answer(gone)
+
+    def _removed(self, request: RemoveOutput) -> Removed:
+        answer = Removed(request.number)
+        for path in map(Path, request.paths):
+            crash_point("worker.before-remove")
             if not path.is_relative_to(self._folder) or ".." in path.parts:
                 continue
-            with contextlib.suppress(OSError):
+            try:
                 path.unlink(missing_ok=True)
-            for parent in path.parents:
-                if parent == self._folder:
-                    break
-                with contextlib.suppress(OSError):
-                    parent.rmdir()
+            except OSError as error:
+                answer.left += 1
+                answer.reason = str(error)
+            else:
+                self._remove_empty_folders(path)
+        return answer
+
+    def _remove_empty_folders(self, path: Path) -> None:
+        for parent in path.parents:
+            if parent == self._folder:
+                break
+            try:
+                parent.rmdir()
+            except OSError:
+                # It holds more, and so do those above it.
+                break
 
 
 def _piece(question: ReadOutput) -> bytes | None:

@@ -63,4 +63,5 @@ class Greeting:
             lease_s=None if self._promise is None else self._promise[1],
             at=now_s,
             instance=who.instance,
+            confirms_removals=True,
         )

@@ -262,7 +262,10 @@ SELECT state, COUNT(*) FROM jobs AS j WHERE NOT EXISTS (
 -- SUM fails where a wrong number makes it too large; TOTAL never does.
 
 -- name: output_usage
-SELECT CAST(TOTAL(output_bytes) AS INTEGER) FROM attempts;
+SELECT CAST(
+    (SELECT TOTAL(output_bytes) FROM attempts)
+    + (SELECT TOTAL(bytes) FROM removals) AS INTEGER
+);
 
 -- name: read_jobs
 SELECT
@@ -298,6 +301,18 @@ WHERE j.finished_at < ? AND j.state NOT IN ('held', 'waiting', 'queued', 'runnin
 SELECT id FROM jobs
 WHERE finished_at < ? AND state NOT IN ('held', 'waiting', 'queued', 'running')
 ORDER BY finished_at LIMIT ?;
+
+-- name: add_removal
+INSERT INTO removals (id, worker, paths, bytes) VALUES (?, ?, ?, ?);
+
+-- name: remove_removal
+DELETE FROM removals WHERE id = ?;
+
+-- name: load_removals
+SELECT id, worker, bytes FROM removals ORDER BY id;
+
+-- name: read_removal
+SELECT paths FROM removals WHERE id = ?;
 
 -- name: remove_events_of
 DELETE FROM events WHERE job = ?;

@@ -1,0 +1,128 @@
+"""Output of forgotten jobs: to be removed until the worker says that it is gone."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.brokerage import Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker import removals
+from grass.link.messages import Hello, Removed, RemoveOutput, Started
+
+
+class Home(Brokerage):
+    """A broker whose worker confirms what it removed, as all but the first do."""
+
+    def connect(self, *, confirms: bool = True) -> None:
+        found = units(self.found)
+        self.hear(
+            Hello(WORKER, "desk", BOOT, found, [], [], confirms_removals=confirms)
+        )
+
+    def ended(self, size: int, **settings: str) -> int:
+        job = self.enqueue("work", **settings)
+        self.hear(Started(self.name(job), 7, self.now_us, f"/out/{job}.log"))
+        self.exit(job, output_bytes=size)
+        return job
+
+    @property
+    def asked(self) -> list[RemoveOutput]:
+        return self.said(RemoveOutput)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    broker = Home(tmp_path / "grass.db")
+    broker.connect()
+    return broker
+
+
+def test_bytes_count_until_the_files_are_gone(home: Home) -> None:
+    jobs = [home.ended(5), home.ended(7)]
+    assert home.prune(*jobs) == jobs
+    assert home.asked == [RemoveOutput(["/out/1.log", "/out/2.log"], 1)]
+    assert home.state.output_bytes == 12
+    home.hear(Removed(1))
+    assert home.state.output_bytes == 0
+    assert home.store.removal_paths(1) == []
+
+
+def test_a_removal_outlives_the_broker(home: Home) -> None:
+    home.prune(home.ended(5))
+    home.restart()
+    assert home.state.output_bytes == 5
+    assert removals.due(home.state) == []
+    home.connect()
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+
+
+def test_a_worker_that_is_away_is_asked_when_it_connects(home: Home) -> None:
+    first, second = home.ended(5), home.ended(7)
+    home.leave()
+    home.prune(first)
+    home.prune(second)
+    assert home.asked == []
+    home.connect()
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+    home.hear(Removed(1))
+    assert home.asked == [RemoveOutput(["/out/2.log"], 2)]
+
+
+def test_a_worker_is_asked_again_when_its_answer_may_be_lost(home: Home) -> None:
+    home.prune(home.ended(5))
+    home.connect()
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+    home.hear(Removed(1))
+    home.hear(Removed(1))
+    assert home.state.output_bytes == 0
+
+
+def test_what_could_not_be_removed_stays_and_holds_up_no_other(home: Home) -> None:
+    first, second = home.ended(5), home.ended(7)
+    home.prune(first)
+    home.hear(Removed(1, left=1, reason="it is busy"))
+    assert home.asked == []
+    assert home.state.output_bytes == 12
+    home.prune(second)
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+    home.hear(Removed(1, left=1, reason="it is busy"))
+    home.hear(Removed(2))
+    assert home.state.output_bytes == 5
+    home.connect()
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+
+
+def test_a_worker_that_confirms_nothing_is_believed(home: Home) -> None:
+    home.connect(confirms=False)
+    home.prune(home.ended(5))
+    assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
+    assert home.state.output_bytes == 0
+    home.restart()
+    assert home.state.output_bytes == 0
+
+
+def test_nothing_but_what_was_asked_is_believed(home: Home) -> None:
+    job = home.ended(5)
+    home.join("other", confirms_removals=True)
+    home.prune(job)
+    home.hear(Removed(1), "other")
+    home.hear(Removed(2))
+    assert home.state.output_bytes == 5
+
+
+def test_files_of_the_user_are_not_removed(home: Home) -> None:
+    home.prune(home.ended(5, output="/mine"))
+    assert home.asked == []
+    assert home.state.output_bytes == 0
+
+
+def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
+    first, second = home.ended(5), home.ended(7)
+    home.leave()
+    home.prune(first)
+    home.forget("desk")
+    assert home.state.output_bytes == 7
+    home.prune(second)
+    assert home.state.output_bytes == 0
+    home.connect()
+    assert home.asked == []
