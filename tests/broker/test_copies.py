@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.brokerage import Brokerage
-from tests.support.building import BOOT
+from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.calls import FromWorker
 from grass.errors import Forbidden
@@ -167,3 +167,46 @@ def test_two_workers_may_both_have_an_attempt_that_is_not_ours(
     broker.hear(Exited(FOREIGN, broker.now_us, 0), "one")
     held = [broker.state.scheduler.free(worker) for worker in ("one", "two")]
     assert held == [{"cpu": {"0": WHOLE}}, {"cpu": {"0": 0}}]
+
+
+class Desk:
+    """The worker in the broker's own daemon, with a job."""
+
+    def __init__(self, broker: Brokerage) -> None:
+        self.broker = broker
+        self.call("one")
+        self.job = broker.enqueue(retry_lost=3)
+        broker.hear(Started(broker.name(self.job), 7, broker.now_us))
+
+    def call(self, instance: str, *running: int, boot: str = BOOT) -> None:
+        reports = [self.broker.report(job) for job in running]
+        found = units("{cpu:4}")
+        hello = Hello(WORKER, "desk", boot, found, reports, [], instance=instance)
+        self.broker.hear(hello)
+
+    def attempt(self) -> tuple[int, bool]:
+        """Give the attempt that counts, and whether it is set apart."""
+        attempt = self.broker.state.attempts[self.job]
+        worker = self.broker.state.workers[WORKER]
+        return attempt.number, worker.is_apart(self.broker.name(self.job))
+
+
+@pytest.mark.parametrize("instance", ["two", ""])
+def test_the_brokers_own_worker_has_no_copies(broker: Brokerage, instance: str) -> None:
+    desk = Desk(broker)
+    broker.restart()
+    desk.call(instance, desk.job)
+    assert desk.attempt() == (1, False)
+    broker.restart()
+    desk.call("three", boot="another boot")
+    assert desk.attempt() == (2, False)
+
+
+def test_what_was_set_apart_of_the_brokers_own_worker_is_settled(
+    broker: Brokerage,
+) -> None:
+    desk = Desk(broker)
+    worker = broker.state.workers[WORKER]
+    worker.apart = {"one": [broker.name(desk.job)]}
+    desk.call("two", boot="another boot")
+    assert desk.attempt() == (2, False)

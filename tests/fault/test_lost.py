@@ -1,5 +1,9 @@
 """Attempts whose end nobody saw."""
 
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from tests.support.fifo import Fifo
@@ -66,3 +70,45 @@ def test_an_exit_that_the_keeper_knew_outlives_the_machine(
     job = home.wait(id)
     assert (job["state"], job["exit_code"]) == ("failed", 3)
     assert len(job["attempts"]) == 1
+
+
+def empty_instance(folder: Path) -> None:
+    (folder / "keeper" / "instance").write_bytes(b"")
+
+
+def restore_from_backup(folder: Path) -> None:
+    backup = folder.with_name("backup")
+    shutil.copytree(folder, backup, ignore=shutil.ignore_patterns("*.sock"))
+    shutil.rmtree(folder)
+    backup.rename(folder)
+
+
+def lose_keeper_folder(folder: Path) -> None:
+    shutil.rmtree(folder / "keeper")
+
+
+@pytest.mark.parametrize(
+    "damage", [empty_instance, restore_from_backup, lose_keeper_folder]
+)
+def test_whatever_a_reboot_does_to_the_home_its_jobs_are_settled(
+    home: GrassHome, news: Fifo, damage: Callable[[Path], None]
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; exec sleep 1000")
+    lose(home, home.await_start(id, news))
+    damage(home.folder)
+    assert home.wait(id)["state"] == "lost"
+
+
+def test_a_restored_home_finds_what_still_runs(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; read x < {gate}")
+    home.await_start(id, news)
+    home.kill_daemon()
+    home.kill_keeper()
+    restore_from_backup(home.folder)
+    home.ok("start")
+    assert home.state(id) == "running"
+    assert not home.client.job(id)["unreachable"]
+    gate.tell()
+    assert home.wait(id)["state"] in ("succeeded", "lost")

@@ -44,8 +44,8 @@ class Auditor:
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
         """When a machine was last seen without a link to the broker."""
-        self._on_record: set[str] = set()
-        """Exits that the records of a machine have brought through its reboot."""
+        self._on_record: dict[str, list[str]] = {}
+        """Exits that a machine's records have brought through its last reboot."""
         self._world = world
         self._witness = witness
         self._run_again: set[int | None] = set()
@@ -69,9 +69,9 @@ class Auditor:
         """Note that a machine may be out of the broker's reach from here on."""
         self._apart_at[host.name] = self._world.now
 
-    def on_record(self, exits: list[str]) -> None:
+    def on_record(self, host: Host, exits: list[str]) -> None:
         """Note which exits a machine that goes down will know when it is back."""
-        self._on_record.update(exits)
+        self._on_record[host.name] = exits
 
     # What really starts.
 
@@ -239,7 +239,8 @@ class Auditor:
             return
         if attempt.state is AttemptState.LOST:
             self._check_cause(attempt, name)
-            if attempt.reason == RESTARTED and name in self._on_record:
+            known = self._on_record.get(attempt.worker, ())
+            if attempt.reason == RESTARTED and name in known:
                 raise Violation(f"{name} is lost and its exit is on record")
         if not run.over:
             if not _ended_in_its_sleep(attempt, run):

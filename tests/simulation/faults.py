@@ -33,6 +33,7 @@ class Faults:
             "keeper killed": self._kill_keeper,
             "rebooted": lambda: cluster.reboot(self._some(), power_lost=False),
             "power lost": lambda: cluster.reboot(self._some(), power_lost=True),
+            "files lost": self._lose_files,
             "disk full": self._fill_disk,
             "disk unreadable": self._hide_disk,
             "I/O error": self._fail_commit,
@@ -127,6 +128,12 @@ class Faults:
     def _empty_disk(self) -> None:
         self._cluster.store.heal()
         self._cluster.home.records.full = False
+
+    def _lose_files(self) -> None:
+        """Lose files of the broker's own machine to a power cut."""
+        home = self._cluster.home
+        home.loses_files = True
+        self._cluster.reboot(home, power_lost=True)
 
     def _hide_disk(self) -> None:
         """Let nothing be read, and mostly nothing be written either."""

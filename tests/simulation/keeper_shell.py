@@ -83,6 +83,10 @@ class RecordsFile:
             del self.entries[rng.randint(self.synced, len(self.entries)) :]
         self.synced, self._before = len(self.entries), None
 
+    def lose(self) -> None:
+        """Be gone, with all that was ever synced."""
+        self.boot, self.entries, self.synced = "", [], 0
+
     def exits(self) -> list[str]:
         """Name the attempts whose exit is on record and known."""
         kept = attempts_of(self.entries).values()

@@ -56,6 +56,7 @@ class Machine:
         self.slowest_us = rng.choice(LATENCIES_US) if number > 1 else LATENCIES_US[0]
         """How long a message to the broker or back takes at most."""
         self.boots = 1
+        self.instance = f"home of {self.id}"
         self.records = RecordsFile()
         self.processes = Processes(self.host, auditor, world.chance(0.5))
         self.worker: SimWorker | None = None
@@ -69,6 +70,8 @@ class Machine:
         """For how long the next link is cut while the worker's hello is under way."""
         self.sleeps_next_us = 0
         """For how long it sleeps when the next start is under way to its keeper."""
+        self.loses_files = False
+        """Whether files are lost when it next goes down."""
         self._network = network
         self._auditor = auditor
         self._lines = 0
@@ -91,7 +94,9 @@ class Machine:
             for kind, units in self.capacity.items()
         }
         name, remote = NAMES[self.number - 1], self.number > 1
-        return Identity(self.id, name, found, self.labels, self.lease_s, remote)
+        return Identity(
+            self.id, name, found, self.labels, self.lease_s, remote, self.instance
+        )
 
     @property
     def away(self) -> bool:
@@ -207,7 +212,17 @@ class Machine:
         self._starting_keeper = False
         if power_lost:
             self.records.lose_power(self.world.rng)
-        self._auditor.on_record(self.records.exits())
+        if self.loses_files:
+            self.loses_files = False
+            self.lose_files()
+        self._auditor.on_record(self.host, self.records.exits())
+
+    def lose_files(self) -> None:
+        """Lose the mark of the home, as an empty file, or the keeper's whole folder."""
+        self.host.note("FILES LOST")
+        self.instance = f"home {self.boots} of {self.id}"
+        if self.world.chance(0.5):
+            self.records.lose()
 
     def reboot(self, *, power_lost: bool) -> None:
         """Go down, and come up again."""

@@ -11,6 +11,7 @@ import pytest
 from grass.broker import (
     arrivals,
     attempts,
+    copies,
     dependents,
     outcomes,
     relay,
@@ -27,6 +28,7 @@ from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
+from grass.model.worker import Worker
 from grass.store.changes import Changes
 from grass.worker.core import WorkerCore
 from grass.worker.ledger import Ledger
@@ -263,3 +265,15 @@ def _removal_forgotten(patch: pytest.MonkeyPatch) -> None:
 @bug("output counts as removed when its worker is asked")
 def _removal_unconfirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(removals, "sent", removals._gone)
+
+
+@bug("the broker's own worker is taken for a copy of its home")
+def _own_home_copied(patch: pytest.MonkeyPatch) -> None:
+    real = copies.sort_out
+
+    def sort_out(state: State, worker: Worker, message: Hello) -> None:
+        address, worker.address = worker.address, worker.address or "elsewhere"
+        real(state, worker, message)
+        worker.address = address
+
+    patch.setattr(copies, "sort_out", sort_out)

@@ -43,6 +43,7 @@ class Identity(NamedTuple):
     lease_s: float | None = None
     remote: bool = True
     """Whether it is on another machine than the broker, and gives signs of life."""
+    instance: str = ""
 
     @property
     def heartbeat_us(self) -> int:
@@ -93,7 +94,7 @@ class SimWorker:
             AROUND,
             labels=who.labels,
             lease_s=who.lease_s,
-            instance=f"home of {who.worker}",
+            instance=who.instance,
         )
         self.link: Link | None = None
         self._greeted = False

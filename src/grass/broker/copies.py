@@ -3,7 +3,8 @@
 While one of them is connected the others are refused (`links`). Where the first is only
 cut off, a copy may come in its place. What the first was running lives on there, so
 none of it may be lost, given back or run again: it is set apart, unreachable, until the
-home that has it is back, or the worker is forgotten.
+home that has it is back, or the worker is forgotten. The worker in the broker's own
+daemon has no copies: it lives where the database does.
 
 A disk that was copied whole, as a snapshot of a virtual machine is, keeps all marks of
 the first. Then only the boot tells: another one is a restart, but none comes back.
@@ -64,7 +65,14 @@ def is_another(worker: Worker, instance: str) -> bool:
 
 
 def sort_out(state: State, worker: Worker, message: Hello) -> None:
-    """Set apart what other homes have, and take back what this one has."""
+    """Set apart what other homes have, and take back what this one has.
+
+    The worker in the broker's own daemon shares its home with the database: whatever
+    became of the mark there, nobody else has what it is to run.
+    """
+    if worker.address is None:
+        worker.instance, worker.apart = message.instance, {}
+        return
     other, before = is_another(worker, message.instance), worker.instance
     worker.instance = message.instance or (NAMELESS if before else "")
     if not other and not worker.apart:

@@ -46,10 +46,9 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     if address is not None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
-    rebooted = worker is not None and _rebooted(worker, message)
+    rebooted = worker is not None and _rebooted(worker, message, address)
     was_here = worker is not None and worker.connected
-    worker = _taken_in(state, message)
-    worker.address = address
+    worker = _taken_in(state, message, address)
     leases.back(state, worker.id)
     removals.connected(state, message)
     state.send(worker.id, Welcome(state.cluster, at=message.at))
@@ -71,13 +70,13 @@ def _check_token(state: State, worker: str) -> None:
         )
 
 
-def _rebooted(worker: Worker, message: Hello) -> bool:
-    if copies.is_another(worker, message.instance):
+def _rebooted(worker: Worker, message: Hello, address: str | None) -> bool:
+    if address is not None and copies.is_another(worker, message.instance):
         return False
     return worker.boot != message.boot
 
 
-def _taken_in(state: State, message: Hello) -> Worker:
+def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     """Note all that a worker says of itself."""
     name = fleet.name_for(state, message.worker, message.name)
     worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
@@ -85,6 +84,7 @@ def _taken_in(state: State, message: Hello) -> Worker:
     worker.labels = tuple(sorted(set(message.labels)))
     worker.lease_s = message.lease_s
     worker.connected, worker.heard_at = True, state.now_us
+    worker.address = address
     copies.sort_out(state, worker, message)
     state.changes.workers[worker.id] = worker
     if worker.id in state.changes.removed_workers:

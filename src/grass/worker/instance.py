@@ -19,8 +19,12 @@ def instance_of(folder: str) -> str:
     """Return the name of a keeper's folder, made at the first call."""
     path = Path(folder) / FILE
     # A daemon and a command may ask at the same time, and must agree.
-    with _locked(folder):
-        return _known(path) or _made(path)
+    with _locked(folder) as descriptor:
+        known = _known(path)
+        if known is None:
+            known = _made(path)
+            os.fsync(descriptor)
+        return known
 
 
 def _known(path: Path) -> str | None:
@@ -39,6 +43,8 @@ def _made(path: Path) -> str:
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(file, f"{made} {os.fstat(file).st_ino}\n".encode())
+        # A power cut leaves the whole file or none: an empty one is another home.
+        os.fsync(file)
     finally:
         os.close(file)
     draft.rename(path)
@@ -46,10 +52,10 @@ def _made(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: str) -> Iterator[None]:
+def _locked(folder: str) -> Iterator[int]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
