@@ -29,6 +29,7 @@ class Home:
         self.log = os.path.join(folder, "daemon.log")
         self.worker_id = os.path.join(folder, "worker-id")
         self.brokers = os.path.join(folder, "brokers.json")
+        self.brokers_lock = os.path.join(folder, "brokers.lock")
         self.options = os.path.join(folder, "daemon-options.json")
         self.keeper = os.path.join(folder, "keeper")
         self.output = os.path.join(folder, "output")

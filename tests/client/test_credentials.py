@@ -70,7 +70,7 @@ def test_only_the_owner_may_read_the_file_whatever_the_umask(home: Home) -> None
     finally:
         os.umask(before)
     assert os.stat(home.brokers).st_mode & 0o777 == 0o600
-    assert os.listdir(home.folder) == ["brokers.json"]
+    assert sorted(os.listdir(home.folder)) == ["brokers.json", "brokers.lock"]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o660])

@@ -248,8 +248,9 @@ def test_a_network_disk_is_refused(
     assert network_mount("/net/user/grass", mounts) is not None
     assert network_mount("/home/user/grass", mounts) is None
     monkeypatch.setattr(ownership, "network_mount", lambda *_: "nfs4")
-    with pytest.raises(Refused, match="nfs4"):
-        ownership._take(Home(str(tmp_path / "home")))
+    home = Home(str(tmp_path / "home"))
+    with pytest.raises(Refused, match="nfs4"), ownership.taken(home):
+        pass
     assert not (tmp_path / "home").exists()
 
 

@@ -47,6 +47,20 @@ class ApiServer(uvicorn.Server):
         """Answer requests until `stop` is called."""
         await self.serve(sockets=[listener])
 
+    async def serve_anew_on(self, listener: socket.socket) -> None:
+        """Answer requests on another socket from now on; connections stay open."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self._protocol, sock=listener)
+        before, self.servers = self.servers, [server]
+        for one in before:
+            one.close()
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = PeerProtocol(
+            self.config, self.server_state, self.lifespan.state
+        )
+        return protocol
+
     def stop(self) -> None:
         """Have `serve_on` finish what it is answering, end streams, and return."""
         self.should_exit = True

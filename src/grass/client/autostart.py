@@ -125,14 +125,15 @@ def remember_stop(home: Home) -> None:
 
 def wait_until_gone(home: Home) -> None:
     """Sleep until no process holds the daemon's lock."""
-    try:
-        lock = os.open(home.daemon_lock, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-    finally:
-        os.close(lock)
+    for path in (home.folder, home.daemon_lock):
+        try:
+            lock = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        finally:
+            os.close(lock)
 
 
 def _opened(path: str, flags: int) -> int:
@@ -178,11 +179,16 @@ def _when_settled(home: Home) -> Connection | None:
     deadline = time.monotonic() + HANDOVER_S
     while True:
         found = open_connection(home.socket)
-        if found is not None or not _is_held(home.daemon_lock):
+        if found is not None or not _is_served(home):
             return found
         if time.monotonic() > deadline:
             raise NoDaemon(f"the daemon does not answer, see {home.log}")
         time.sleep(0.01)
+
+
+def _is_served(home: Home) -> bool:
+    """Tell whether a process has this home; an earlier version's locks only a file."""
+    return _is_held(home.folder) or _is_held(home.daemon_lock)
 
 
 def _is_held(path: str) -> bool:

@@ -99,14 +99,16 @@ class Credentials:
 
 
 class _Lock:
-    """Keeps other processes from changing the file; the folder itself is locked."""
+    """Keeps other processes from changing the file; the folder is the daemon's."""
 
     def __init__(self, home: Home) -> None:
-        self._folder = home.folder
+        self._path = home.brokers_lock
         self._descriptor = -1
 
     def __enter__(self) -> None:
-        self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600)
+        # Whatever umask the first of them had, the next must be able to open it.
+        os.fchmod(self._descriptor, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def __exit__(self, *_error: object) -> None:

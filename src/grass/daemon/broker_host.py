@@ -18,6 +18,7 @@ from grass.broker.service import Broker
 from grass.config import Home
 from grass.daemon.hosting import Hosting, remember
 from grass.daemon.life import Life
+from grass.daemon.lost_files import put_back_files
 from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
 from grass.link.messages import Resync, ToBroker, ToWorker
@@ -56,6 +57,7 @@ async def host_broker(
             parts.append(group.create_task(_work(home, hosting, own, broker)))
             await broker.welcomed(own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
+        watching = group.create_task(put_back_files(home, server))
         if doorway is not None:
             parts.append(group.create_task(doorway.serve(server)))
             if life.has_reader:
@@ -67,6 +69,7 @@ async def host_broker(
         if settings.keep_s is not None:
             parts.append(group.create_task(forget_old(broker, settings.keep_s)))
         await life.over()
+        watching.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
         server.stop()

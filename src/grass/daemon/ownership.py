@@ -1,7 +1,9 @@
 """Who may use a state directory: one daemon at a time, on a disk that can be trusted.
 
-The lock dies with the process that holds it, so a daemon that was killed leaves nothing
-to clean up.
+The lock is on the folder itself, which nobody can replace while leaving the database in
+it. A second one is on `daemon.lock`, which tells the pid of its holder, and which
+daemons of earlier versions look at. Locks die with the process that holds them, so a
+daemon that was killed leaves nothing to clean up.
 """
 
 import contextlib
@@ -9,6 +11,7 @@ import errno
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,46 +22,77 @@ from grass.neighbours import announce, other_daemons
 
 log = logging.getLogger("grass.daemon")
 
+GLANCE_S = 0.1
+"""For longer nobody holds a lock who does not keep it."""
+
 
 @contextlib.contextmanager
 def taken(home: Home) -> Iterator[None]:
     """Hold the state directory for as long as this lasts."""
-    lock = _take(home)
-    try:
+    _refuse_network_disk(home.folder)
+    with contextlib.ExitStack() as locks:
+        try:
+            home.make()
+            locks.callback(os.close, _locked(home.folder, os.O_RDONLY | os.O_DIRECTORY))
+            # Only now: who is refused makes no file that tells nothing.
+            lock = _locked(home.daemon_lock, os.O_RDWR | os.O_CREAT)
+        except BlockingIOError:
+            raise _is_taken(home) from None
+        except OSError as error:
+            text = f"{home.folder} cannot be used: {error.strerror}"
+            raise GrassError(text) from error
+        locks.callback(os.close, lock)
+        _sign(lock)
+        _warn_of_neighbours()
         yield
-    finally:
-        os.close(lock)
 
 
-def _take(home: Home) -> int:
-    """Make the state directory ours, or say who has it."""
-    problem = _network_disk(home.folder)
+def put_lock_back(home: Home) -> None:
+    """Make the file anew that tells who serves here; it is held until the end."""
+    _sign(_locked(home.daemon_lock, os.O_RDWR | os.O_CREAT))
+
+
+def _is_taken(home: Home) -> Refused:
+    first = ""
+    with contextlib.suppress(OSError):
+        first = Path(home.daemon_lock).read_text().strip()
+    who = f"a daemon with pid {first}" if first else "a daemon"
+    return Refused(
+        f"{who} already serves {home.folder}",
+        "`grass stop` ends it, GRASS_HOME chooses another home",
+    )
+
+
+def _locked(path: str, flags: int) -> int:
+    """Open and lock; a command that only looks whether it is free has it a moment."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + GLANCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno != errno.EAGAIN or time.monotonic() > deadline:
+                os.close(descriptor)
+                raise
+            time.sleep(0.01)
+        else:
+            return descriptor
+
+
+def _sign(lock: int) -> None:
+    """Write who holds the lock, over what is there: a full disk has room for that."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(lock, os.pwrite(lock, f"{os.getpid()}\n".encode(), 0))
+
+
+def _refuse_network_disk(folder: str) -> None:
+    problem = _network_disk(folder)
     if problem is not None:
         raise Refused(
-            f"{home.folder} lies on a network file system ({problem}), where SQLite is"
+            f"{folder} lies on a network file system ({problem}), where SQLite is"
             " not safe",
             "set GRASS_HOME to a folder on a local disk",
         )
-    try:
-        home.make()
-        lock = os.open(home.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise GrassError(f"{home.folder} cannot be used: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        first = os.read(lock, 32).decode(errors="replace").strip()
-        os.close(lock)
-        if error.errno not in (errno.EAGAIN, errno.EACCES):
-            raise GrassError(f"{home.daemon_lock}: {error.strerror}") from error
-        raise Refused(
-            f"a daemon with pid {first} already serves {home.folder}",
-            "`grass stop` ends it, GRASS_HOME chooses another home",
-        ) from None
-    os.ftruncate(lock, 0)
-    os.write(lock, f"{os.getpid()}\n".encode())
-    _warn_of_neighbours()
-    return lock
 
 
 def _network_disk(folder: str) -> str | None:

@@ -16,6 +16,7 @@ from grass.config import Home
 from grass.daemon.gateway import Gateway, application
 from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
+from grass.daemon.lost_files import put_back_files
 from grass.daemon.machine import worker, worker_id
 from grass.errors import GrassError
 from grass.link.dial import HEARTBEAT_S, Dialer
@@ -52,9 +53,11 @@ async def host_worker(
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(agent.run())]
         serving = group.create_task(server.serve_on(listen(home.socket)))
+        watching = group.create_task(put_back_files(home, server))
         remember(home, hosting.words)
         life.is_up(home)
         await life.over()
+        watching.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
         server.stop()

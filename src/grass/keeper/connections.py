@@ -6,7 +6,9 @@ leaves before the records were written. News that are not urgent may wait a mome
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 from typing import TYPE_CHECKING
 
 from grass.keeper import events
@@ -22,8 +24,6 @@ from grass.keeper.wire import (
 )
 
 if TYPE_CHECKING:
-    import socket
-
     from grass.keeper import effects
     from grass.keeper.adopting import Feed
     from grass.keeper.jobs import Jobs
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # The news of a start waits this long for that of an exit: a short job then costs the
 # daemon one wake-up and one commit instead of two.
 _HOLD_S = 0.002
+SOCKET_NAME = "keeper.sock"
 
 
 class Connections:
@@ -49,6 +50,13 @@ class Connections:
         self._urgent = False
         self.hold_until: float | None = None
         waiting.watch(listener.fileno(), self._accept)
+
+    def listen_on(self, listener: socket.socket) -> None:
+        """Take over another listening socket: nobody finds the one before any more."""
+        self._waiting.unwatch(self._listener.fileno())
+        self._listener.close()
+        self._listener = listener
+        self._waiting.watch(listener.fileno(), self._accept)
 
     @property
     def knocking(self) -> bool:
@@ -146,3 +154,19 @@ class Connections:
         connection = self._open.get(effect.connection)
         if connection is not None:
             connection.greet(encode(effect.entry))
+
+
+def listen(directory: str) -> socket.socket:
+    """Listen under a relative name: a full path may be too long for a socket."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    os.chdir(directory)
+    try:
+        if os.path.lexists(SOCKET_NAME):
+            os.unlink(SOCKET_NAME)
+        listener.bind(SOCKET_NAME)
+        os.chmod(SOCKET_NAME, 0o600)
+    finally:
+        os.chdir("/")
+    listener.setblocking(False)
+    listener.listen(64)
+    return listener

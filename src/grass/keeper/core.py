@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 VERSION = 2
 """Grows with the verbs: from 2 on `lease` is known."""
 FIRST_DAEMON_S = 30.0
-SOCKET_CHECK_S = 60.0
 SYNC_S = 0.5
 """How long an exit waits for others before it is synced, if nobody has taken it."""
+SOCKET_CHECK_S = 2.0
+"""How often to look, while no daemon is connected, whether one could be."""
 
 
 class KeeperCore:
@@ -247,11 +248,9 @@ class KeeperCore:
         for purpose, id in self.timers.take_due(now):
             if purpose == "first daemon":
                 self._may_leave = True
-            elif purpose == "socket":
-                self._want(effects.CheckSocket())
             elif purpose == "sync":
                 self._sync()
-            elif purpose != "records":
+            elif purpose not in ("records", "socket"):
                 self._custody.due(purpose, id, now)
 
     def _plan_sync(self, now: float) -> None:
@@ -270,12 +269,13 @@ class KeeperCore:
         self._socket_missing = True
 
     def _consider_leaving(self, now: float) -> None:
+        if not self._connections and ("socket", "") not in self.timers:
+            self._socket_missing = False
+            self._want(effects.CheckSocket())
+            self.timers.set("socket", "", now + SOCKET_CHECK_S)
         if self._custody.live:
             return
         unreachable = self._socket_missing and not self._connections
         unused = self.empty and (self._may_leave or self._asked_to_leave)
         if unreachable or unused:
             self._want(effects.Exit())
-        elif not self._connections and ("socket", "") not in self.timers:
-            self._want(effects.CheckSocket())
-            self.timers.set("socket", "", now + SOCKET_CHECK_S)

@@ -139,7 +139,7 @@ class Sync(NamedTuple):
 
 
 class CheckSocket(NamedTuple):
-    """Look whether the socket's file is there; answered by SocketMissing if not."""
+    """Put the socket's file back if it is gone; SocketMissing where that fails."""
 
 
 class Exit(NamedTuple):

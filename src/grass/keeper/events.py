@@ -208,7 +208,7 @@ class Measured(NamedTuple):
 
 
 class SocketMissing(NamedTuple):
-    """The socket's file is gone: no daemon can ever connect again."""
+    """The socket's file is gone and cannot be put back: no daemon can connect."""
 
 
 class Synced(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from grass.keeper import effects, events
 from grass.keeper.clocks import boot_s, utc_us
-from grass.keeper.connections import Connections
+from grass.keeper.connections import Connections, listen
 from grass.keeper.crash import crash_point
 from grass.keeper.lease import LONGEST_SLEEP_S
 from grass.keeper.log import log_defect
@@ -206,8 +206,15 @@ class Loop:
         return events.Synced(done=False)
 
     def _check_socket(self, effect: effects.CheckSocket) -> events.Event | None:
-        there = os.path.exists(self._socket_path)
-        return None if there else events.SocketMissing()
+        if os.path.exists(self._socket_path):
+            return None
+        try:
+            self._connections.listen_on(listen(os.path.dirname(self._socket_path)))
+        except OSError:
+            # The folder is gone, or the disk takes no more files.
+            return events.SocketMissing()
+        sys.stderr.write("the socket was deleted; it is back\n")
+        return None
 
     def _exit(self, effect: effects.Exit) -> None:
         # A daemon may be knocking already; then there is a reason to stay.

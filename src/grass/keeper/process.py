@@ -12,11 +12,11 @@ import fcntl
 import gc
 import os
 import signal
-import socket
 import sys
 from contextlib import suppress
 
 from grass.keeper.cgroups import Cgroups
+from grass.keeper.connections import SOCKET_NAME, listen
 from grass.keeper.core import VERSION, KeeperCore
 from grass.keeper.events import Restored
 from grass.keeper.jobs import Jobs
@@ -28,7 +28,6 @@ from grass.keeper.records import Records
 from grass.keeper.tree import start_ticks
 
 LOCKED = 75
-SOCKET_NAME = "keeper.sock"
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -97,7 +96,7 @@ def _make_loop(directory: str) -> Loop:
     files.raise_own()
     jobs = Jobs(Mounts(), Cgroups(read_mountinfo(), pid), files)
     path = os.path.join(directory, SOCKET_NAME)
-    listener = _listen(directory)
+    listener = listen(directory)
     loop = Loop(core, records, jobs, listener, path)
     _wake_on_child(loop)
     loop.feed(Restored(*records.load()))
@@ -108,22 +107,6 @@ def _make_loop(directory: str) -> Loop:
 def _boot_id() -> str:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
-
-
-def _listen(directory: str) -> socket.socket:
-    """Listen under a relative name: a full path may be too long for a socket."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    os.chdir(directory)
-    try:
-        if os.path.lexists(SOCKET_NAME):
-            os.unlink(SOCKET_NAME)
-        listener.bind(SOCKET_NAME)
-        os.chmod(SOCKET_NAME, 0o600)
-    finally:
-        os.chdir("/")
-    listener.setblocking(False)
-    listener.listen(64)
-    return listener
 
 
 def _wake_on_child(loop: Loop) -> None:

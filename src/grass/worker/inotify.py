@@ -10,7 +10,9 @@ import os
 import struct
 from collections.abc import Callable
 
-_MODIFIED = 0x00000002
+MODIFIED = 0x00000002
+REMOVED = 0x00000200 | 0x00000040
+"""In a folder: a file was deleted or moved away."""
 _HEADER = struct.Struct("iIII")
 _NONBLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -25,13 +27,13 @@ class FileWatcher:
         self._callbacks: dict[int, dict[str, Callable[[], None]]] = {}
         self._numbers: dict[str, int] = {}
 
-    def add(self, path: str, callback: Callable[[], None]) -> None:
+    def add(
+        self, path: str, callback: Callable[[], None], events: int = MODIFIED
+    ) -> None:
         """Watch a file that exists; raises OSError otherwise."""
         if self._descriptor < 0:
             self._open()
-        number = _libc().inotify_add_watch(
-            self._descriptor, os.fsencode(path), _MODIFIED
-        )
+        number = _libc().inotify_add_watch(self._descriptor, os.fsencode(path), events)
         if number < 0:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error), path)

@@ -1,0 +1,54 @@
+"""Files of a running daemon that are deleted beneath it, and are put back.
+
+Without its socket nobody reaches a daemon that is otherwise well, and without its lock
+nobody can tell which process it is. The kernel tells when a file leaves the folder, so
+a daemon of which nothing is deleted does nothing for this.
+"""
+
+import asyncio
+import logging
+import os
+
+from grass.api.server import ApiServer, listen
+from grass.config import Home
+from grass.daemon.ownership import put_lock_back
+from grass.worker.inotify import REMOVED, FileWatcher
+
+log = logging.getLogger("grass.daemon")
+
+PAUSE_S = 1.0
+"""How long to wait before what failed is tried again."""
+
+
+async def put_back_files(home: Home, server: ApiServer) -> None:
+    """Put socket and lock back whenever they are gone, until cancelled."""
+    removed = asyncio.Event()
+    watcher = FileWatcher()
+    try:
+        watcher.add(home.folder, removed.set, REMOVED)
+        while not _is_gone(home.folder):
+            await removed.wait()
+            removed.clear()
+            try:
+                await _put_back(home, server)
+            except OSError as error:
+                log.warning("a deleted file cannot be put back: %s", error)
+                await asyncio.sleep(PAUSE_S)
+                removed.set()
+    except OSError as error:
+        log.warning("deleted files will not be noticed: %s", error)
+    finally:
+        watcher.close()
+
+
+async def _put_back(home: Home, server: ApiServer) -> None:
+    if _is_gone(home.socket):
+        await server.serve_anew_on(listen(home.socket))
+        log.warning("%s was deleted; it is back", home.socket)
+    if _is_gone(home.daemon_lock):
+        put_lock_back(home)
+        log.warning("%s was deleted; it is back", home.daemon_lock)
+
+
+def _is_gone(path: str) -> bool:
+    return not os.path.exists(path)

@@ -1,0 +1,122 @@
+"""Files of a running home that are deleted: sockets and locks come back."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from grass.client.connection import open_connection
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+from tests.support.processes import await_end, await_stopped
+
+pytestmark = pytest.mark.daemon
+
+SOON_S = 5.0
+
+
+def await_socket_of(home: GrassHome) -> None:
+    """Return when a daemon can be reached again."""
+
+    def reached() -> bool:
+        found = open_connection(str(home.folder / "grass.sock"))
+        if found is not None:
+            found.close()
+        return found is not None
+
+    until(reached, "the socket did not come back", within_s=SOON_S)
+
+
+def test_a_daemon_puts_its_socket_back(home: GrassHome) -> None:
+    daemon = home.daemon_pid()
+    for _ in range(3):
+        (home.folder / "grass.sock").unlink()
+        await_socket_of(home)
+    mode = (home.folder / "grass.sock").stat().st_mode
+    assert mode & 0o777 == 0o600
+    home.client.close()
+    assert home.wait(home.enqueue("--", "true"))["state"] == "succeeded"
+    assert home.daemon_pid() == daemon
+    home.ok("stop")
+    assert not (home.folder / "grass.sock").exists()
+
+
+def test_a_connection_outlives_the_socket_that_it_was_made_with(
+    home: GrassHome,
+) -> None:
+    before = home.client.overview()["daemon"]["pid"]
+    (home.folder / "grass.sock").unlink()
+    await_socket_of(home)
+    assert home.client.overview()["daemon"]["pid"] == before
+
+
+def test_without_lock_and_socket_there_is_still_one_daemon(home: GrassHome) -> None:
+    daemon = home.daemon_pid()
+    (home.folder / "daemon.lock").unlink()
+    (home.folder / "grass.sock").unlink()
+    assert f"(pid {daemon})" in home.ok("start")
+    until(home.daemon_pid, "the lock did not come back", lambda pid: pid == daemon)
+    home.client.close()
+    assert home.wait(home.enqueue("--", "true"))["state"] == "succeeded"
+
+
+def test_a_second_daemon_is_refused_however_many_files_are_gone(
+    home: GrassHome,
+) -> None:
+    daemon = home.daemon_pid()
+    assert daemon is not None
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        await_stopped(daemon)
+        for name in ("daemon.lock", "grass.sock", "start.lock"):
+            (home.folder / name).unlink()
+        refused = home.run("daemon")
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    assert refused.returncode == 5
+    assert "a daemon already serves" in refused.stderr
+    await_socket_of(home)
+
+
+def test_a_home_moved_while_its_daemon_runs_is_still_taken(
+    home: GrassHome, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    home.folder.rename(moved)
+    try:
+        refused = home.run("daemon", env={"GRASS_HOME": str(moved)})
+    finally:
+        moved.rename(home.folder)
+    assert refused.returncode == 5
+
+
+def test_the_next_daemon_reaches_a_keeper_whose_socket_was_deleted(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+    pid = home.await_start(id, news)
+    keeper = home.keeper_pid()
+    (home.folder / "keeper" / "keeper.sock").unlink()
+    home.replace_daemon()
+    gate.tell()
+    await_end(pid)
+    assert home.wait(id)["exit_code"] == 4
+    assert home.keeper_pid() == keeper
+
+
+def test_a_keeper_puts_its_socket_back_while_no_daemon_runs(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    id = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+    home.await_start(id, news)
+    socket = home.folder / "keeper" / "keeper.sock"
+    home.kill_daemon()
+    for _ in range(2):
+        socket.unlink()
+        until(socket.exists, "the socket did not come back", within_s=SOON_S)
+    assert socket.stat().st_mode & 0o777 == 0o600
+    home.ok("start")
+    gate.tell()
+    assert home.wait(id)["exit_code"] == 4
