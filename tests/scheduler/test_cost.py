@@ -8,7 +8,7 @@ from collections import deque
 from types import FrameType
 
 from grass.model.amounts import WHOLE
-from grass.model.resources import Request
+from grass.model.resources import Capacity, Request
 from grass.scheduler import Scheduler
 
 ONE: Request = (("cpu", WHOLE),)
@@ -56,6 +56,24 @@ class Site:
         self.enqueue_next()
 
 
+class QueuesSite(Site):
+    """One full worker whose jobs come from many queues, each with a view of its own."""
+
+    def __init__(self, queues: int, view: Capacity, waiting: int = 2000) -> None:
+        """Fill the worker; every queue has jobs that wait."""
+        self.queues = queues
+        self.view = view
+        super().__init__([ONE], waiting)
+
+    def enqueue_next(self) -> None:
+        """Enqueue one job of the next queue in turn."""
+        queue = f"q{self.jobs % self.queues}"
+        if self.jobs < self.queues:
+            self.scheduler.set_view(queue, "w", self.view)
+        self.jobs += 1
+        self.scheduler.enqueue(self.jobs, queue, ONE)
+
+
 def calls(site: Site) -> int:
     """Count the calls that a number of turns make."""
     counted = 0
@@ -88,3 +106,43 @@ def test_a_longer_line_of_many_shapes_costs_no_more_calls() -> None:
 def test_better_jobs_that_do_not_fit_are_not_looked_at_again() -> None:
     many = calls(Site([ONE], 100, too_large=999))
     assert many <= 1.5 * calls(Site([ONE], 100, too_large=1))
+
+
+def test_a_release_costs_no_more_calls_with_many_queues_that_see_the_same() -> None:
+    view = {"cpu": {str(unit): WHOLE for unit in range(16)}}
+    assert calls(QueuesSite(1000, view)) <= 1.5 * calls(QueuesSite(20, view))
+
+
+def test_queues_at_their_own_limits_are_not_looked_at_for_what_others_release() -> None:
+    memory: Request = (("ram", WHOLE),)
+
+    def site(queues: int) -> Site:
+        made = Site([(("cpu", WHOLE), ("ram", WHOLE))], 200)
+        for number in range(queues):
+            queue = f"narrow{number}"
+            made.scheduler.set_view(queue, "w", {"ram": {"0": WHOLE}})
+            # One of the two runs from now on, and is all that its queue may have.
+            made.scheduler.enqueue(10**6 + 2 * number, queue, memory, priority=9)
+            made.scheduler.enqueue(10**6 + 2 * number + 1, queue, memory, priority=9)
+        assert len(made.scheduler.decide(0.0)) == queues
+        made.turn()
+        return made
+
+    assert calls(site(500)) <= 1.5 * calls(site(5))
+
+
+def test_a_new_queue_does_not_make_others_look_again() -> None:
+    view = {"cpu": {str(unit): WHOLE for unit in range(16)}}
+
+    def created(queues: int) -> int:
+        site = QueuesSite(queues, view)
+        turn = site.turn
+
+        def turn_with_new_queue() -> None:
+            site.scheduler.set_view(f"new{site.jobs}", "w", view)
+            turn()
+
+        site.turn = turn_with_new_queue  # type: ignore[method-assign]
+        return calls(site)
+
+    assert created(1000) <= 1.5 * created(20)

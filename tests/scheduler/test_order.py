@@ -200,3 +200,19 @@ def test_waiting_counts_by_queue(lab: Lab) -> None:
 def test_explaining_a_job_that_does_not_wait_is_not_found(lab: Lab) -> None:
     with pytest.raises(NotFound):
         lab.explain(7)
+
+
+def test_a_queue_at_its_own_limit_goes_on_once_it_gives_something_back(
+    lab: Lab,
+) -> None:
+    lab.worker("w", "{ram:[10]}")
+    lab.view("a", "w", "{ram:[1]}")
+    lab.view("b", "w", "{ram:[1]}")
+    runs = {queue: lab.enqueue("{ram:1}", queue=queue) for queue in ("a", "b")}
+    waits = {queue: lab.enqueue("{ram:1}", queue=queue) for queue in ("a", "b")}
+    other = lab.enqueue("{ram:1}")
+    assert set(lab.decide()) == {*runs.values(), other}
+    # What others give back is not theirs to have.
+    assert lab.release(other) == {}
+    assert set(lab.release(runs["a"])) == {waits["a"]}
+    assert set(lab.release(runs["b"])) == {waits["b"]}

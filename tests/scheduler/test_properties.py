@@ -18,7 +18,7 @@ from grass.scheduler import Placement, Scheduler
 
 from .oracle import Oracle, Waiting
 
-QUEUES = ("default", "a", "b")
+QUEUES = ("default", "a", "b", "c")
 WORKERS = ("u", "v", "w")
 LIMITERS = ("x", "y")
 HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
@@ -108,6 +108,12 @@ class Histories(RuleBasedStateMachine):
             self.oracle.views.pop((queue, worker), None)
         else:
             self.oracle.views[queue, worker] = limits
+
+    @rule(worker=st.sampled_from(WORKERS), limits=capacities())
+    def set_same_view(self, worker: str, limits: Capacity) -> None:
+        """All queues see the same of a worker: they wait together for it."""
+        for queue in QUEUES[1:]:
+            self.set_view(queue, worker, limits)
 
     @rule(
         queue=st.sampled_from(QUEUES),

@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from grass.broker import waiting
+from grass.broker.declared import Declared
 from grass.broker.state import State
 from grass.broker.units import known_capacity
 from grass.model.lifecycle import JobState
@@ -18,8 +19,11 @@ def check(state: State) -> None:
         assert state.counts[kept] >= unfinished
     waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
     assert state.scheduler.waiting() == waiting or state.arriving
+    counted = Declared(state.queues.values())
     for worker in state.workers.values():
         _check_units(state, worker.id)
+        named = dict(state.declared.largest(worker.id, {}))
+        assert named == dict(counted.largest(worker.id, {}))
 
 
 def _check_units(state: State, worker: str) -> None:

@@ -161,10 +161,8 @@ def _spec(state: State, queue: Queue, settings: Settings) -> Spec:
 
 def _known_kinds(state: State) -> frozenset[str]:
     """Name every kind that a placeholder could mean."""
-    views = [view for queue in state.queues.values() for view in queue.views.values()]
-    kinds = [kind for view in views for kind in view.capacity]
-    kinds += [kind for worker in state.workers.values() for kind in worker.found]
-    return frozenset(["gpu", *kinds])
+    found = [kind for worker in state.workers.values() for kind in worker.found]
+    return frozenset(["gpu", *found, *state.declared.kinds()])
 
 
 def check_words(words: tuple[str, ...], prepared: Prepared) -> None:

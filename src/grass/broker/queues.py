@@ -124,7 +124,9 @@ def drop_views(state: State, worker: Worker) -> None:
 
 
 def _drop_view(state: State, queue: Queue, worker: str) -> None:
-    queue.views.pop(worker, None)
+    view = queue.views.pop(worker, None)
+    if view is not None:
+        state.declared.remove(worker, view.capacity)
     state.changes.views.pop((queue.name, worker), None)
     state.changes.removed_views.append((queue.name, worker))
     state.scheduler.set_view(queue.name, worker, None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from grass.broker.declared import Declared
 from grass.broker.interning import EnvTable, SpecTable
 from grass.link.messages import ToWorker
 from grass.model.ids import AttemptId
@@ -115,6 +116,8 @@ class State:
         self.last_job = snapshot.last_job
         self.paused = snapshot.paused
         self.queues = {queue.name: queue for queue in snapshot.queues}
+        self.declared = Declared(snapshot.queues)
+        """What the queues' views name."""
         self.workers = {worker.id: worker for worker in snapshot.workers}
         self.jobs: dict[int, Job] = {}
         self.attempts = {attempt.job: attempt for attempt in snapshot.attempts}

@@ -20,15 +20,14 @@ FOUND, ADDED, DECLARED = "found", "added", "declared"
 def known_capacity(state: State, worker: Worker, without: str = "") -> Capacity:
     """Give every unit of a worker, leaving out what only one queue declares."""
     known: Capacity = {kind: dict(units) for kind, units in _owned(worker)}
-    for queue in state.queues.values():
-        view = queue.views.get(worker.id)
-        if view is None or queue.name == without:
-            continue
-        for kind, units in view.capacity.items():
-            have = known.setdefault(kind, {})
-            for name, amount in units.items():
-                if _origin(worker, kind, name) == DECLARED:
-                    have[name] = max(have.get(name, 0), amount)
+    left_out = state.queues.get(without)
+    view = None if left_out is None else left_out.views.get(worker.id)
+    named = state.declared.largest(worker.id, {} if view is None else view.capacity)
+    for kind, units in named:
+        have = known.setdefault(kind, {})
+        for name, amount in units.items():
+            if _origin(worker, kind, name) == DECLARED:
+                have[name] = amount
     return {kind: units for kind, units in known.items() if units}
 
 

@@ -61,7 +61,10 @@ def put(state: State, queue: Queue) -> list[str]:
         _check_default(state, queue)
     state.queues[queue.name] = state.changes.queues[queue.name] = queue
     for worker in workers:
-        state.changes.views[queue.name, worker.id] = queue.views[worker.id]
+        view = state.changes.views[queue.name, worker.id] = queue.views[worker.id]
+        if worker.id in old.views:
+            state.declared.remove(worker.id, old.views[worker.id].capacity)
+        state.declared.add(worker.id, view.capacity)
         # What the view declared before and does not now is not there any more.
         units.forget_drained(state, worker)
         units.publish(state, worker)
@@ -103,8 +106,10 @@ def _check_agrees(state: State, queue: Queue, worker: Worker) -> None:
 
 def _check_default(state: State, queue: Queue) -> None:
     """Refuse a default request that no job of the queue could ever have met."""
+    if queue.default_request is None:
+        return
     short = [
-        _shortage(capacity, queue.default_request or ())
+        _shortage(capacity, queue.default_request)
         for capacity in _capacities(state, queue)
     ]
     missing = [one for one in short if one is not None]

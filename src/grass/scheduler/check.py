@@ -119,8 +119,9 @@ def _check_views(fleet: Fleet, worker: Worker) -> None:
 def _check_rooms(worker: Worker, view: View) -> None:
     for kind, limits in view.limits.items():
         open_units = worker.free.get(kind, {}).keys() - worker.shut.get(kind, set())
-        assert view.room[kind].keys() == open_units & limits.keys(), f"room of {kind}"
-        for unit, left in view.room[kind].items():
+        room = worker.room(view, kind)
+        assert room.keys() == open_units & limits.keys(), f"room of {kind}"
+        for unit, left in room.items():
             allowed = limits[unit] - view.used[kind].get(unit, 0)
             free = worker.free[kind][unit]
             assert left == max(0, min(free, allowed)), f"room on {kind} {unit}"

@@ -6,6 +6,8 @@ that has most of them free already. Jobs of worse order then leave these units a
 worker carries one claim at a time; heads that are due wait for one to end.
 """
 
+from collections.abc import Callable
+
 from grass.model.resources import Allocation
 from grass.scheduler.placement import drainable
 from grass.scheduler.shapes import Shape, Standing
@@ -70,7 +72,7 @@ class Claims:
         """Turn due heads into claims, best order first, where a worker is left."""
         heads = sorted((shape.members[job], shape) for job, shape in self.due.items())
         for order, shape in heads:
-            blocked = shape.standing is Standing.BLOCKED and not _is_paused(shape)
+            blocked = shape.standing is Standing.BLOCKED and not is_paused(shape)
             if shape.head is not order or (blocked and self._claim(shape)):
                 del self.due[order[2]]
 
@@ -85,12 +87,11 @@ class Claims:
             worker.claim = None
         return worker
 
-    def suspend(self, *, only_paused: bool) -> list[tuple[Worker, Claim]]:
-        """End claims, all or those of heads behind a paused gate; they stay due."""
+    def suspend(self, which: Callable[[Shape], bool]) -> list[tuple[Worker, Claim]]:
+        """End the claims of some shapes' heads, which stay due."""
         ended = []
         for job, (worker, shape) in list(self.held.items()):
-            # A full gate opens when a job ends, as units do, so draining goes on.
-            if only_paused and not _is_paused(shape):
+            if not which(shape):
                 continue
             assert worker.claim is not None
             ended.append((worker, worker.claim))
@@ -129,7 +130,11 @@ def claimed_units(worker: Worker, job: int) -> Allocation | None:
     return claim.allocation if free else None
 
 
-def _is_paused(shape: Shape) -> bool:
+def is_paused(shape: Shape) -> bool:
+    """Tell whether a shape is behind a paused gate.
+
+    A full gate opens when a job ends, as units do, so draining goes on for it.
+    """
     gate = shape.gate()
     return gate is not None and gate.is_paused()
 

@@ -31,7 +31,7 @@ class Scheduler:
         self._fleet = Fleet()
         self._claims = Claims(overtakes, patience_s)
         self._dispatch = Dispatch(self._fleet, self._claims)
-        self._queues: dict[str, Queue] = {}
+        self._queues = self._dispatch.queues
         self._limiters: dict[str, Gate] = {}
         self._relays = Relays()
         self._paused = False
@@ -79,7 +79,7 @@ class Scheduler:
         record.at_most = max_running
         if record.open_to_all != open_to_all:
             record.open_to_all = open_to_all
-            self._fleet.version += 1
+            self._fleet.stale[queue] = None
         self._dispatch.opened(record)
 
     def set_queue_paused(self, queue: str, *, paused: bool) -> None:
@@ -186,14 +186,8 @@ class Scheduler:
 
     def _free(self, holder: Holder) -> None:
         hold = self._fleet.give(holder)
-        if hold is None:
-            return
-        dispatch = self._dispatch
-        dispatch.touch(hold.worker, hold.allocation)
-        if hold.queue is not None:
-            dispatch.opened(hold.queue)
-        if hold.limiter is not None:
-            dispatch.opened(hold.limiter)
+        if hold is not None:
+            self._dispatch.released(hold)
 
     def hand_ahead(self, holder: Holder, at_most: int) -> Placement | None:
         """Decide who takes over a holder's units when it lets go, if that is fair.
@@ -314,6 +308,7 @@ class Scheduler:
         self._shapes_made += 1
         shape = Shape(self._shapes_made, key, self._queue(key.queue), limiter)
         self._dispatch.shapes[key] = shape
+        shape.queue.shapes[shape] = None
         return shape
 
     def _queue(self, name: str) -> Queue:

@@ -6,18 +6,17 @@ shape that finds no place becomes blocked; one that meets a closed gate is parke
 nobody touched since the last decision is not looked at.
 """
 
-from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from grass.model.resources import Allocation
-from grass.scheduler.claims import Claims, claimed_units
+from grass.scheduler.claims import Claims, claimed_units, is_paused
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.gates import Gate
-from grass.scheduler.index import BlockedIndex
+from grass.scheduler.gates import Gate, Queue
+from grass.scheduler.index import BlockedIndex, Freed
 from grass.scheduler.placement import TIED, allocate, lacking, slack
 from grass.scheduler.shapes import Order, Shape, ShapeKey, Standing
-from grass.scheduler.worker import Worker
+from grass.scheduler.worker import Hold, Worker
 
 
 class Placement(NamedTuple):
@@ -46,10 +45,11 @@ class Dispatch:
         self.fleet = fleet
         self.claims = claims
         self.index = BlockedIndex()
+        self.queues: dict[str, Queue] = {}
         self.shapes: dict[ShapeKey, Shape] = {}
         self.shape_of: dict[int, Shape] = {}
         self.ready: list[tuple[Order, Shape]] = []
-        self._touched: dict[Worker, dict[str, None]] = {}
+        self._touched: dict[Worker, dict[str, set[str]]] = {}
         self._opened: dict[Gate, None] = {}
         self._aside: list[tuple[Shape, Worker, int]] = []
         self._offers: list[Offer] = []
@@ -65,13 +65,20 @@ class Dispatch:
         shape.standing = Standing.READY
         heappush(self.ready, (shape.head, shape))
 
-    def touch(self, worker: Worker, kinds: Iterable[str]) -> None:
-        """Note that some of these kinds may have become free on a worker."""
-        touched = self._touched.get(worker)
-        if touched is None:
-            self._touched[worker] = dict.fromkeys(kinds)
-        else:
-            touched.update(dict.fromkeys(kinds))
+    def touch(self, worker: Worker, freed: Freed) -> None:
+        """Note that some of these units may have become free on a worker."""
+        touched = self._touched.setdefault(worker, {})
+        for kind, units in freed.items():
+            touched.setdefault(kind, set()).update(units)
+
+    def released(self, hold: Hold) -> None:
+        """Note that what a holder had is free."""
+        self.touch(hold.worker, hold.allocation)
+        if hold.queue is not None:
+            self.index.given_back(hold.worker, hold.queue.name, hold.allocation)
+            self.opened(hold.queue)
+        if hold.limiter is not None:
+            self.opened(hold.limiter)
 
     def opened(self, gate: Gate) -> None:
         """Note that a gate may have opened."""
@@ -87,14 +94,15 @@ class Dispatch:
             if shape.entries:
                 self.index.forget(shape)
             del self.shapes[shape.key]
+            del shape.queue.shapes[shape]
         worker = self.claims.forget(job)
         if worker is not None:
-            self.touch(worker, worker.stocks)
+            self.touch(worker, worker.free)
         return worker
 
     def is_outdated(self) -> bool:
         """Tell whether units, views or labels changed since the last decision."""
-        return self._version != self.fleet.version
+        return self._version != self.fleet.version or bool(self.fleet.stale)
 
     def run(self, now: float) -> list[Placement]:
         """Start every job that may start, best order first."""
@@ -118,10 +126,13 @@ class Dispatch:
         return placements
 
     def _prepare(self, now: float) -> None:
-        if self.is_outdated():
+        if self._version != self.fleet.version:
             self._start_over()
+        elif self.fleet.stale:
+            self._look_again(list(self.fleet.stale))
+        self.fleet.stale.clear()
         if self.claims.held:
-            for worker, claim in self.claims.suspend(only_paused=True):
+            for worker, claim in self.claims.suspend(is_paused):
                 self.touch(worker, claim.allocation)
         self.claims.expire(now)
         if self.claims.due:
@@ -131,16 +142,32 @@ class Dispatch:
         self._opened.clear()
 
     def _start_over(self) -> None:
-        """Forget what blocked shapes lack: units, views or labels have changed."""
+        """Forget what blocked shapes lack: units or labels have changed."""
         self._version = self.fleet.version
-        self.claims.suspend(only_paused=False)
+        self.claims.suspend(lambda _: True)
         self.index.clear()
         self._touched.clear()
         for shape in self.shapes.values():
-            shape.eligible = None
             shape.entries.clear()
-            if shape.standing is Standing.BLOCKED:
-                self.wake(shape)
+            self._reconsider(shape)
+
+    def _look_again(self, queues: list[str]) -> None:
+        """Forget what blocked shapes of some queues lack: their views have changed."""
+        concerned = [one for one in map(self.queues.get, queues) if one is not None]
+        ended = self.claims.suspend(lambda shape: shape.queue in concerned)
+        for worker, claim in ended:
+            self.touch(worker, claim.allocation)
+        for queue in concerned:
+            for shape in queue.shapes:
+                self.index.forget(shape)
+                self._reconsider(shape)
+        for name in queues:
+            self.index.drop(name)
+
+    def _reconsider(self, shape: Shape) -> None:
+        shape.eligible = None
+        if shape.standing is Standing.BLOCKED:
+            self.wake(shape)
 
     def _finish(self) -> None:
         for shape, worker, amount in self._aside:
@@ -255,7 +282,7 @@ class Dispatch:
         job = order[2]
         # Counted before the start can close a gate, or a head of the same queue would
         # be parked each time it is overtaken.
-        self._count_overtaken(worker, allocation, order, now)
+        self._count_overtaken(worker, allocation, shape, now)
         self.fleet.take(job, worker, allocation, shape.queue, shape.limiter)
         self._placements.append(Placement(job, worker.name, allocation))
         unclaimed = self.leave(shape, job)
@@ -263,10 +290,17 @@ class Dispatch:
             self._offer(unclaimed)
 
     def _count_overtaken(
-        self, worker: Worker, allocation: Allocation, order: Order, now: float
+        self, worker: Worker, allocation: Allocation, by: Shape, now: float
     ) -> None:
-        heads: dict[Shape, None] = {}
-        for pool in self.index.pools(worker, allocation):
+        """Count the first of those who wait for units that a head takes.
+
+        Whoever waits for the limits of its own queue is overtaken by that queue alone.
+        """
+        order, heads = by.head, dict[Shape, None]()
+        assert order is not None
+        pools = self.index.fed_by(worker, allocation)
+        pools += self.index.own(worker, by.key.queue, allocation)
+        for pool in pools:
             entry = pool.best_live(order)
             while entry is not None and self._parked(entry.shape):
                 entry = pool.best_live(order)

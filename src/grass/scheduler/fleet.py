@@ -1,7 +1,8 @@
 """All workers together: who comes and goes, who holds what, who may serve a shape.
 
-`version` grows whenever units, views or labels change, which is when everything known
-about blocked shapes is void. Holders of a worker that went away stay held until they
+`version` grows whenever units or labels change, which is when everything known about
+blocked shapes is void; a change of one queue's views concerns its own shapes alone
+(`stale`). Holders of a worker that went away stay held until they
 are released, and a worker that was never seen can be held from: after a restart jobs
 are known before their workers are back.
 """
@@ -22,6 +23,8 @@ class Fleet:
         self.workers: dict[str, Worker] = {}
         self.holds: dict[Holder, Hold] = {}
         self.version = 0
+        self.stale: dict[str, None] = {}
+        """Queues whose views changed since somebody looked."""
 
     def add(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
         """Add a worker, or give a known one a new capacity."""
@@ -88,7 +91,7 @@ class Fleet:
             worker.views.pop(queue, None)
         else:
             worker.views[queue] = self._new_view(worker, queue, limits)
-        self._changed(worker)
+        self.stale[queue] = None
         self._forget_if_unused(worker)
 
     def remove_queue(self, queue: str) -> None:
@@ -117,7 +120,8 @@ class Fleet:
                 raise Refused(f"{short} of worker `{name}` has too little free")
             _grow(worker, allocation)
         self.take(holder, worker, allocation, queue, limiter)
-        for view in worker.views.values():
+        view = None if queue is None else worker.views.get(queue.name)
+        if view is not None:
             view.inherited = view.inherited or view.exceeded()
 
     def take(
@@ -288,7 +292,7 @@ def _held(worker: Worker, kind: str, unit: str) -> int:
 
 
 def _derive(worker: Worker) -> None:
-    """Compute again what follows from capacity, drains and views."""
+    """Compute again what follows from capacity and drains."""
     worker.shut = {kind: set(units) for kind, units in worker.drained.items() if units}
     for kind, unit in worker.leaving:
         worker.shut.setdefault(kind, set()).add(unit)
@@ -299,15 +303,5 @@ def _derive(worker: Worker) -> None:
             for unit, amount in units.items()
         }
         worker.stocks[kind] = Stock({unit: has for unit, has in sizes.items() if has})
-    for view in worker.views.values():
-        view.stocks = dict(worker.stocks)
-        for kind, limits in view.limits.items():
-            sizes = worker.stocks[kind].sizes if kind in worker.stocks else {}
-            view.stocks[kind] = Stock(
-                {
-                    unit: min(limits[unit], has)
-                    for unit, has in sizes.items()
-                    if unit in limits
-                }
-            )
-    worker.refresh_rooms()
+    worker.moves += 1
+    worker.changes += 1

@@ -70,10 +70,12 @@ class Gate:
 class Queue(Gate):
     """A named line of jobs and the workers that serve it."""
 
-    __slots__ = ("open_to_all", "waiting")
+    __slots__ = ("open_to_all", "shapes", "waiting")
 
     def __init__(self, name: str) -> None:
         """Start without workers of its own."""
         super().__init__(name)
         self.open_to_all = False
         self.waiting = 0
+        self.shapes: dict[Shape, None] = {}
+        """Those of its waiting jobs."""

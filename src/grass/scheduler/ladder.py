@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from grass.scheduler.index import Ranked
+    from grass.scheduler.ranks import Ranked
 
 BLOCK = 48
 

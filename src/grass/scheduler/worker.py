@@ -1,8 +1,10 @@
 """One worker: its units, and what is free of them.
 
 Always true: for each unit, free plus the amounts of all holders is the capacity. A view
-limits one queue's share of the kinds it names. A unit that is drained takes nothing
-new; a unit that was withdrawn while held drains too, and leaves when it is unused.
+limits one queue's share of the kinds it names; what follows from that is computed when
+it is asked for, so that a change of units costs the same however many queues there are.
+A unit that is drained takes nothing new; a unit that was withdrawn while held drains
+too, and leaves when it is unused.
 Nothing here chooses units (`placement`) or knows other workers (`fleet`).
 """
 
@@ -33,14 +35,26 @@ class Stock:
 class View:
     """One queue's share of one worker: limits, and what the queue holds of them."""
 
-    __slots__ = ("inherited", "limits", "room", "stocks", "used")
+    __slots__ = (
+        "inherited",
+        "limits",
+        "room",
+        "room_of",
+        "stocks",
+        "stocks_of",
+        "used",
+    )
 
     def __init__(self, limits: Capacity) -> None:
-        """Start unused; the fleet fills in what is held and what exists."""
+        """Start unused; the fleet fills in what is held."""
         self.limits = ordered(limits)
         self.used: Capacity = {kind: {} for kind in limits}
-        self.room: Capacity = {kind: {} for kind in limits}
+        self.room: Capacity = {}
+        self.room_of = -1
+        """The worker's number of moves that `room` was computed at."""
         self.stocks: dict[str, Stock] = {}
+        self.stocks_of = -1
+        """The worker's number of changes that `stocks` was computed at."""
         self.inherited = False
 
     def shift(self, allocation: Allocation, sign: int) -> None:
@@ -51,12 +65,13 @@ class View:
                 for unit, amount in units.items():
                     used[unit] = used.get(unit, 0) + sign * amount
 
-    def refresh(self, kind: str, unit: str, free: int) -> None:
-        """Note how much the queue may still take of a unit that has this much free."""
-        room = self.room.get(kind)
-        if room is not None and unit in room:
-            left = self.limits[kind][unit] - self.used[kind].get(unit, 0)
-            room[unit] = max(0, min(free, left))
+    def headroom(self, kind: str) -> Units:
+        """Return what the queue could still take if others held nothing."""
+        used = self.used[kind]
+        return {
+            unit: max(0, limit - used.get(unit, 0))
+            for unit, limit in self.limits[kind].items()
+        }
 
     def exceeded(self) -> bool:
         """Tell whether the queue holds more than its limits allow."""
@@ -96,6 +111,7 @@ class Worker:
     __slots__ = (
         "away",
         "capacity",
+        "changes",
         "claim",
         "drained",
         "free",
@@ -103,6 +119,7 @@ class Worker:
         "known",
         "labels",
         "leaving",
+        "moves",
         "name",
         "shut",
         "stocks",
@@ -124,11 +141,35 @@ class Worker:
         self.leaving: dict[tuple[str, str], int] = {}
         self.shut: dict[str, set[str]] = {}
         self.stocks: dict[str, Stock] = {}
+        self.moves = 0
+        """Grows whenever `free` or `shut` changes."""
+        self.changes = 0
+        """Grows whenever `stocks` changes."""
 
     def stocks_for(self, queue: str) -> dict[str, Stock]:
         """Return what a queue could get here if nobody held anything."""
         view = self.views.get(queue)
-        return self.stocks if view is None else view.stocks
+        if view is None:
+            return self.stocks
+        if view.stocks_of != self.changes:
+            view.stocks = self._stocks_of(view)
+            view.stocks_of = self.changes
+        return view.stocks
+
+    def room(self, view: View, kind: str) -> Units:
+        """Return what a view's queue may take now of a kind that the view limits."""
+        if view.room_of != self.moves:
+            view.room = {}
+            view.room_of = self.moves
+        room = view.room.get(kind)
+        if room is None:
+            free, shut = self.free.get(kind, NO_UNITS), self.shut.get(kind, ())
+            room = view.room[kind] = {
+                unit: min(free[unit], left)
+                for unit, left in view.headroom(kind).items()
+                if unit in free and unit not in shut
+            }
+        return room
 
     def units_for(self, kind: str, queue: str, order: Order | None) -> Units:
         """Return what is free for a job of this order; None sees past any claim."""
@@ -138,13 +179,13 @@ class Worker:
         claim = self.claim
         if claim is None or order is None or order <= claim.order:
             if view is not None and limited:
-                return view.room[kind]
+                return self.room(view, kind)
             return free if kind not in self.shut else self._open(kind, free)
         claimed = claim.allocation.get(kind, NO_UNITS)
         units = _less(self._open(kind, free), claimed)
         if view is None or not limited:
             return units
-        room = view.room[kind]
+        room = self.room(view, kind)
         if claim.queue == queue:
             room = _less(room, claimed)
         return {unit: min(left, units[unit]) for unit, left in room.items()}
@@ -166,24 +207,27 @@ class Worker:
                     return f"{kind} {unit}"
         return None
 
-    def refresh_rooms(self) -> None:
-        """Compute again what each view may still take of each open unit."""
-        for view in self.views.values():
-            for kind, limits in view.limits.items():
-                units = self._open(kind, self.free.get(kind, NO_UNITS))
-                view.room[kind] = {unit: 0 for unit in limits if unit in units}
-                for unit in view.room[kind]:
-                    view.refresh(kind, unit, units[unit])
-
     def _shift(self, allocation: Allocation, sign: int, queue: str | None) -> None:
+        self.moves += 1
         if queue is not None and queue in self.views:
             self.views[queue].shift(allocation, -sign)
         for kind, units in allocation.items():
             free = self.free[kind]
             for unit, amount in units.items():
                 free[unit] += sign * amount
-                for view in self.views.values():
-                    view.refresh(kind, unit, free[unit])
+
+    def _stocks_of(self, view: View) -> dict[str, Stock]:
+        stocks = dict(self.stocks)
+        for kind, limits in view.limits.items():
+            sizes = self.stocks[kind].sizes if kind in self.stocks else NO_UNITS
+            stocks[kind] = Stock(
+                {
+                    unit: min(limit, sizes[unit])
+                    for unit, limit in limits.items()
+                    if unit in sizes
+                }
+            )
+        return stocks
 
     def _open(self, kind: str, free: Units) -> Units:
         shut = self.shut.get(kind, ())

@@ -1,0 +1,70 @@
+"""What the views of all queues name of each worker, counted as views come and go.
+
+Thousands of queues may name the same units. What they come to together is asked with
+every enqueue and every change of a queue, so it is kept, not collected each time.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from grass.model.queue import Queue
+from grass.model.resources import Capacity, Units
+
+_Amounts = dict[int, int]
+"""How many views name each amount of one unit."""
+
+
+class Declared:
+    """The units that views name, by worker."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        """Count the views of these queues."""
+        self._of: dict[str, dict[str, dict[str, _Amounts]]] = {}
+        for queue in queues:
+            for worker, view in queue.views.items():
+                self.add(worker, view.capacity)
+
+    def add(self, worker: str, capacity: Capacity) -> None:
+        """Count a view."""
+        kinds = self._of.setdefault(worker, {})
+        for kind, unit, amount in _each(capacity):
+            amounts = kinds.setdefault(kind, {}).setdefault(unit, {})
+            amounts[amount] = amounts.get(amount, 0) + 1
+
+    def remove(self, worker: str, capacity: Capacity) -> None:
+        """Count a view no more."""
+        kinds = self._of[worker]
+        for kind, unit, amount in _each(capacity):
+            amounts = kinds[kind][unit]
+            amounts[amount] -= 1
+            if not amounts[amount]:
+                del amounts[amount]
+            if not amounts:
+                del kinds[kind][unit]
+            if not kinds[kind]:
+                del kinds[kind]
+
+    def kinds(self) -> set[str]:
+        """Give every kind that a view names."""
+        return {kind for kinds in self._of.values() for kind in kinds}
+
+    def largest(self, worker: str, without: Capacity) -> Iterator[tuple[str, Units]]:
+        """Give the largest amount named of each unit, leaving one view out."""
+        for kind, units in self._of.get(worker, {}).items():
+            left_out = without.get(kind, {})
+            found = {
+                unit: _largest(amounts, left_out.get(unit))
+                for unit, amounts in units.items()
+            }
+            yield kind, {unit: most for unit, most in found.items() if most is not None}
+
+
+def _largest(amounts: _Amounts, left_out: int | None) -> int | None:
+    if left_out is None or amounts[left_out] > 1:
+        return max(amounts)
+    return max((one for one in amounts if one != left_out), default=None)
+
+
+def _each(capacity: Capacity) -> Iterator[tuple[str, str, int]]:
+    for kind, units in capacity.items():
+        for unit, amount in units.items():
+            yield kind, unit, amount
