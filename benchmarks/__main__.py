@@ -18,6 +18,7 @@ from benchmarks.rounds import run_rounds
 from benchmarks.scratch import HERE
 from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.throughput import throughput
+from benchmarks.verbs import verbs
 
 BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "throughput": throughput,
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "placement": placement,
     "backlog": backlog,
     "memory": memory,
+    "verbs": verbs,
     "remote": remote,
     "fleet": fleet,
     "following": following,

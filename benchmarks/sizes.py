@@ -17,6 +17,8 @@ class Sizes:
     placement_turns: int = 5_000
     backlog_jobs: int = 2_000
     memory_jobs: int = 20
+    few_jobs: int = 10_000
+    many_jobs: int = 300_000
     remote_jobs: int = 5_000
     fleet: int = 200
     output_bytes: int = 1 << 30
@@ -33,6 +35,8 @@ QUICK = Sizes(
     long_line=5_000,
     placement_turns=1_000,
     backlog_jobs=200,
+    few_jobs=1_000,
+    many_jobs=10_000,
     remote_jobs=300,
     fleet=20,
     output_bytes=1 << 26,

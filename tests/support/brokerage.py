@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from grass.broker import removals, waiting
+from grass.broker.bulk import Bulk
 from grass.broker.calls import (
     AddUnits,
     Call,
@@ -86,11 +87,21 @@ class Brokerage:
         """Apply one call and finish its batch; return the reply."""
         reply = self.step(call)
         self.flush()
-        while self.state.waits.resolving or removals.due(self.state):
+        while self._has_more_to_do():
             before = self.sent + self._ask_for_removals()
+            self._read_for_bulk()
             self.flush()
             self.sent = before + self.sent
-        return reply
+        return outcome_of(reply)
+
+    def _has_more_to_do(self) -> bool:
+        state = self.state
+        return bool(state.waits.resolving or state.bulks or removals.due(state))
+
+    def _read_for_bulk(self) -> None:
+        if self.state.bulks and self.state.bulks[0].wanted:
+            first = self.state.bulks[0]
+            first.found = found(first.wanted)(self.store)
 
     def call_at_once(self, call: Call) -> Any:
         """Apply one call, and all that follows from it, in a single batch."""
@@ -376,3 +387,13 @@ class Brokerage:
         core = BrokerCore(self.store.load(0), self.now_us)
         core.state.home_worker = WORKER
         return core
+
+
+def outcome_of(reply: Any) -> Any:
+    """Give what a call was answered with once it is done, or raise it."""
+    if not isinstance(reply, Bulk):
+        return reply
+    outcome = reply.result()
+    if isinstance(outcome, GrassError):
+        raise outcome
+    return outcome

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct
 from grass.api import checks
 from grass.api.schemas import EditBody, EditQueueBody, QueueBody, RerunBody
 from grass.broker.calls import CreateQueue, Edit, EditQueue, Rerun
+from grass.broker.reruns import first_read
 from grass.errors import UsageError
 from grass.model.resources import Request, capacity_from, check_name, request_from
 
@@ -32,7 +33,7 @@ def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edi
 
 def rerun_call(body: RerunBody, actor: str, jobs: list[int]) -> Rerun:
     """Read how ended jobs run again."""
-    return Rerun(actor, jobs, _job_changes(body), body.hold, wanted=jobs)
+    return Rerun(actor, jobs, _job_changes(body), body.hold, wanted=first_read(jobs))
 
 
 def create_queue_call(

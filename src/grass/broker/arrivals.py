@@ -17,6 +17,7 @@ from grass.broker.calls import Enqueue
 from grass.broker.replies import Enqueued
 from grass.broker.state import State
 from grass.broker.wishes import NewJob
+from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
@@ -55,6 +56,14 @@ class Arrival(msgspec.Struct):
     def complete(self) -> bool:
         """Whether every job has been made."""
         return len(self.jobs) == len(self.call.jobs)
+
+    def cut_off(self, error: GrassError) -> GrassError:
+        """Give what the caller is told: none of its jobs exists."""
+        return error
+
+    def result(self) -> Enqueued:
+        """Give the ids, which follow on each other."""
+        return Enqueued(self.first, self.last)
 
 
 def begin(
@@ -95,11 +104,6 @@ def advance(state: State, arrival: Arrival) -> None:
 def done(arrival: Arrival) -> bool:
     """Tell whether nothing is left to do."""
     return arrival.handed == len(arrival.call.jobs)
-
-
-def reply(arrival: Arrival, hint: str = "") -> Enqueued:
-    """Give the ids, which follow on each other."""
-    return Enqueued(arrival.first, arrival.last, hint)
 
 
 def _make_slice(state: State, arrival: Arrival) -> None:

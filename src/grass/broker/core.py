@@ -12,6 +12,7 @@ from grass.broker import (
     arrays,
     arrivals,
     attempts,
+    bulk,
     calls,
     capacity,
     edits,
@@ -93,12 +94,13 @@ class BrokerCore:
         waiting.due(state)
         for job, reason in waiting.advance(state):
             attempts.give_up(state, job, reason)
+        bulk.advance(state)
 
     @property
     def busy(self) -> bool:
         """Tell whether `advance` has more to do."""
         state = self.state
-        waiting_for_a_slice = state.arriving or state.waits.resolving
+        waiting_for_a_slice = state.arriving or state.waits.resolving or state.bulks
         return bool(waiting_for_a_slice or removals.due(state))
 
     def decide(self, now_s: float) -> None:
@@ -107,6 +109,8 @@ class BrokerCore:
         if state.absences:
             leases.run_out(state, now_s)
         for placement in state.scheduler.decide(now_s):
+            if state.kept_back and bulk.act_before_start(state, placement.job):
+                continue
             starts.place(state, placement)
             state.leaders.append(placement.job)
         if state.leaders:
@@ -117,6 +121,9 @@ class BrokerCore:
     def _hand_ahead(self, now_s: float) -> None:
         state = self.state
         leaders, state.leaders = state.leaders, []
+        if state.kept_back:
+            # Whoever is next may be one of those that are not to start.
+            return
         for number in leaders:
             leader = state.jobs.get(number)
             most = 0 if leader is None else relay.depth(state, leader)

@@ -1,35 +1,67 @@
-"""Changing jobs that have not started: all that a call names, or none."""
+"""Changing jobs that have not started: all that a call names, or none.
 
-from grass.broker import dependents, new_waits, waiting
+Very many jobs are first all checked and then changed, both in slices. One that ends
+between its check and its change is left alone.
+"""
+
+from grass.broker import bulk, dependents, new_waits, waiting
+from grass.broker.bulk import Bulk, Work
 from grass.broker.calls import Edit
 from grass.broker.changing import Change
 from grass.broker.enqueue import ends_of
 from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import Refused
+from grass.model.dependencies import After
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
 
 
-def edit(state: State, call: Edit) -> Done:
+def edit(state: State, call: Edit) -> Done | Bulk:
     """Change jobs that have not started: all of them, or none."""
-    new_waits.catch_up(state)
+    return bulk.begin(state, _edit(state, call), call.found)
+
+
+def _edit(state: State, call: Edit) -> Work:
+    yield from new_waits.catch_up(state)
+    found = (yield call.wanted) if call.wanted else None
+    ends, waits = ends_of(found), dict[int, tuple[After, ...]]()
+    change, kept = Change(state, call.changes), new_waits.Remembered(state)
     numbers = list(dict.fromkeys(call.jobs))
-    jobs = [_not_started(state, number) for number in numbers]
-    ends = ends_of(call.found)
-    change = Change(state, call.changes)
-    edited = [change.to(job, state.specs[job.spec]) for job in jobs]
-    if "after" in call.changes:
-        waits = {one.job.id: one.spec.after for one in edited}
-        new_waits.check(state, waits, ends, {})
-    new_waits.remember(state, (one.open_after for one in edited), ends)
-    for one in edited:
-        _take_out(state, one.job)
+
+    def check(number: int) -> None:
+        job = _not_started(state, number)
+        waits[number] = change.to(job, state.specs[job.spec]).open_after
+        kept.remember(waits[number], ends)
+
+    try:
+        yield from bulk.work_off(numbers, check)
+        if "after" in call.changes:
+            new_waits.check(state, waits, ends, {})
+        done = Done()
+        act = _act(state, call, change, done)
+        yield from bulk.work_off_before_start(state, numbers, act)
+    finally:
+        kept.forget()
+    left = len(numbers) - len(done.jobs)
+    if left:
+        done.warnings.append(f"{left} jobs have ended meanwhile and were left alone")
+    return done
+
+
+def _act(state: State, call: Edit, change: Change, done: Done) -> bulk.Act:
+    def act(number: int) -> None:
+        job = state.jobs.get(number)
+        if job is None or job.state is JobState.RUNNING:
+            return
+        one = change.to(job, state.specs[job.spec])
+        _take_out(state, job)
         change.apply(one)
-        waiting.enter(state, one.job)
-        state.note_by(call.actor, "edited", one.job.id, changed=sorted(call.changes))
-    new_waits.forget(state, (one.spec.after for one in edited))
-    return Done(jobs=numbers)
+        waiting.enter(state, job)
+        state.note_by(call.actor, "edited", number, changed=sorted(call.changes))
+        done.jobs.append(number)
+
+    return act
 
 
 def _not_started(state: State, number: int) -> Job:

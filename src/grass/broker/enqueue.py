@@ -49,7 +49,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = arrivals.begin(state, call, prepared, ends)
     if arrivals.done(arrival):
-        return arrivals.reply(arrival, _gpu_hint(state, prepared))
+        return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
     state.arriving.append(arrival)
     return arrival
 

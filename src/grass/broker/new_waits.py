@@ -8,6 +8,7 @@ start now is cancelled, and neither edited nor run again.
 from collections.abc import Container, Iterable, Mapping
 
 from grass.broker import attempts, dependents, waiting
+from grass.broker.bulk import Slices
 from grass.broker.state import State
 from grass.errors import Refused
 from grass.model.dependencies import After
@@ -20,13 +21,19 @@ _THIS_CALL = 0
 """Holds what is remembered of other jobs while a call is applied; no job has it."""
 
 
-def catch_up(state: State) -> None:
-    """Finish with those who waited for ends or for a time that has come.
+def catch_up(state: State) -> Slices:
+    """Finish with those who waited for ends or for a time that has come, in slices.
 
     Whoever may start by now does so, also if a job that it waited for is run again.
     """
     waiting.due(state)
+    looked_at = 0
     while state.waits.resolving:
+        if looked_at >= waiting.SLICE:
+            looked_at = 0
+            yield []
+            continue
+        looked_at += len(state.waits.resolving[0])
         for job, reason in waiting.advance(state):
             attempts.give_up(state, job, reason)
 
@@ -48,16 +55,28 @@ def check(
         _check_cycle(state, waits, after, seen)
 
 
-def remember(state: State, waits: Iterable[Waits], ends: dict[int, JobState]) -> None:
-    """Know how others ended also while nobody waits for them for a moment."""
-    for after in _each_once(waits):
-        dependents.remember(state, after, ends, _THIS_CALL)
+class Remembered:
+    """How others ended, also while nobody waits for them for a moment.
 
+    Only one call at a time edits jobs or runs them again: see `bulk`.
+    """
 
-def forget(state: State, waits: Iterable[Waits]) -> None:
-    """Let go of what was remembered, once whoever is to wait does so."""
-    for after in _each_once(waits):
-        dependents.forget(state, [each.job for each in after], _THIS_CALL)
+    def __init__(self, state: State) -> None:
+        """Begin with nothing."""
+        self._state = state
+        self._kept: dict[int, Waits] = {}
+
+    def remember(self, after: Waits, ends: dict[int, JobState]) -> None:
+        """Keep what a job waits for, once for all that share it."""
+        if id(after) not in self._kept:
+            self._kept[id(after)] = after
+            dependents.remember(self._state, after, ends, _THIS_CALL)
+
+    def forget(self) -> None:
+        """Let go of it, once whoever is to wait does so."""
+        for after in self._kept.values():
+            named = [each.job for each in after]
+            dependents.forget(self._state, named, _THIS_CALL)
 
 
 def _check_cycle(

@@ -4,9 +4,11 @@ Such a job comes back into memory with its spec and environment, as if it had ne
 started; its attempts go on being counted.
 """
 
+from collections.abc import Sequence
 from copy import copy
 
-from grass.broker import arrays, dependents, new_waits, waiting
+from grass.broker import arrays, bulk, dependents, new_waits, waiting
+from grass.broker.bulk import Bulk, Work
 from grass.broker.calls import Found, Rerun
 from grass.broker.changing import Change, Edited
 from grass.broker.enqueue import ends_of
@@ -14,42 +16,112 @@ from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.broker.verbs import MOST_WARNINGS
 from grass.errors import Busy, NotFound, Refused
+from grass.model.dependencies import After
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import ENDED, JobState
 
 
-def rerun(state: State, call: Rerun) -> Done:
+def rerun(state: State, call: Rerun) -> Done | Bulk:
     """Give ended jobs a new attempt; those that have not ended are left alone."""
-    new_waits.catch_up(state)
-    found = call.found or Found()
-    left, edited = list[str](), list[Edited]()
-    change = Change(state, call.changes)
-    for number in dict.fromkeys(call.jobs):
-        job = _ended(state, number, found)
+    return bulk.begin(state, _rerun(state, call), call.found)
+
+
+def first_read(jobs: list[int]) -> list[int]:
+    """Tell which of the jobs to run again are read before anything is done."""
+    return list(dict.fromkeys(jobs))[: bulk.SLICE]
+
+
+def _rerun(state: State, call: Rerun) -> Work:
+    yield from new_waits.catch_up(state)
+    again = _Again(state, call)
+    parts = bulk.parts(list(dict.fromkeys(call.jobs)))
+    found = Found()
+    try:
+        for part in parts:
+            found = (yield list(part)) or Found()
+            again.check(part, found)
+        again.check_together()
+        for part in parts:
+            if len(parts) > 1:
+                yield from new_waits.catch_up(state)
+                found = (yield list(part)) or Found()
+                for _ in new_waits.catch_up(state):
+                    """Little has come since: it is looked at in this slice."""
+            again.revive(part, found)
+        yield from bulk.work_off(again.done.jobs, again.enter)
+    finally:
+        again.kept.forget()
+    again.done.changed = bool(again.done.jobs)
+    return again.done
+
+
+class _Again:
+    """The jobs of a call that are run again, checked before any of them is."""
+
+    def __init__(self, state: State, call: Rerun) -> None:
+        self._state = state
+        self._call = call
+        self._change = Change(state, call.changes)
+        self._specs: dict[int, Spec] = {}
+        """One object for each, whichever slice it was read for."""
+        self._together: dict[int, tuple[After, ...]] = {}
+        self._ends: dict[int, JobState] = {}
+        self.kept = new_waits.Remembered(state)
+        self.done = Done()
+
+    def check(self, part: Sequence[int], found: Found) -> None:
+        """Refuse what cannot run again."""
+        ends = ends_of(found)
+        self._ends |= ends
+        for number in part:
+            one = self._edited(number, found)
+            if one is None:
+                self._leave_alone(number)
+            else:
+                self._together[number] = one.open_after
+                self.kept.remember(one.open_after, ends)
+
+    def check_together(self) -> None:
+        """Refuse jobs that would wait in a circle, or for what can never come."""
+        jobs = self._call.jobs
+        if len(jobs) == 1 and not self._together:
+            raise Refused(self.done.warnings[0], f"`grass cancel {jobs[0]}` first")
+        new_waits.check(self._state, self._together, self._ends, self._together)
+
+    def revive(self, part: Sequence[int], found: Found) -> None:
+        """Bring jobs back into memory; what is no longer there stays away."""
+        for number in part:
+            known = number in found.jobs or number in self._state.changes.jobs
+            checked = known and number in self._together
+            one = self._edited(number, found) if checked else None
+            if one is not None:
+                _revive(self._state, one, self._call, self._change, found)
+                self.done.jobs.append(number)
+
+    def enter(self, number: int) -> None:
+        """Let a job wait or stand in line, once all are back that it may wait for."""
+        job = self._state.jobs.get(number)
+        if job is not None and job.state in (JobState.HELD, JobState.WAITING):
+            waiting.enter(self._state, job)
+
+    def _edited(self, number: int, found: Found) -> Edited | None:
+        job = _ended(self._state, number, found)
         if job is None:
-            left.append(f"job {number} has not ended")
-        else:
-            spec = _spec_of(state, job, found)
-            edited.append(change.to(job, spec))
-    if len(call.jobs) == 1 and not edited:
-        raise Refused(left[0], f"`grass cancel {call.jobs[0]}` first")
-    together = {one.job.id: one.open_after for one in edited}
-    ends = ends_of(found)
-    new_waits.check(state, together, ends, together)
-    new_waits.remember(state, together.values(), ends)
-    for one in edited:
-        _revive(state, one, call, change)
-    for one in edited:
-        waiting.enter(state, one.job)
-    new_waits.forget(state, (one.spec.after for one in edited))
-    return Done([one.job.id for one in edited], left[:MOST_WARNINGS], bool(edited))
+            return None
+        spec = _spec_of(self._state, job, found)
+        return self._change.to(job, self._specs.setdefault(job.spec, spec))
+
+    def _leave_alone(self, number: int) -> None:
+        if len(self.done.warnings) < MOST_WARNINGS:
+            self.done.warnings.append(f"job {number} has not ended")
 
 
-def _revive(state: State, one: Edited, call: Rerun, change: Change) -> None:
+def _revive(
+    state: State, one: Edited, call: Rerun, change: Change, found: Found
+) -> None:
     job = one.job
-    envs = call.found.envs if call.found is not None else {}
-    if one.spec.base_env in envs:
-        state.envs.restore(envs[one.spec.base_env])
+    if one.spec.base_env in found.envs:
+        state.envs.restore(found.envs[one.spec.base_env])
     dependents.running_again(state, job.id)
     job.started_at = job.finished_at = job.exit_code = job.signal = job.reason = None
     job.stopping_since = job.not_before = None

@@ -23,8 +23,9 @@ from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from grass.broker import arrivals, removals, starts
+from grass.broker import removals, starts
 from grass.broker.arrivals import Arrival
+from grass.broker.bulk import Bulk
 from grass.broker.calls import Call, FromWorker, Reading, Tick, WorkerGone
 from grass.broker.core import BrokerCore
 from grass.broker.inbox import Inbox
@@ -86,7 +87,8 @@ class Rounds:
         self._outside = outside
         self._inbox = Inbox()
         self._unread: deque[Reading] = deque()
-        self._arriving: list[tuple[Arrival, Reply]] = []
+        self._under_way: list[tuple[Arrival | Bulk, Reply]] = []
+        """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
         self._will_ask = False
         self._waits = False
@@ -161,6 +163,9 @@ class Rounds:
         for call in list(islice(self._unread, MOST_READ)):
             call.found = yield Read(found(call.wanted))
             self._unread.popleft()
+        bulks = self.core.state.bulks
+        if bulks and bulks[0].wanted:
+            bulks[0].found = yield Read(found(bulks[0].wanted))
 
     def _send_removals(self) -> Round:
         """Have workers remove output; the store has it, so it is committed."""
@@ -249,15 +254,15 @@ class Rounds:
                 elif isinstance(outcome, GrassError):
                     name = type(call).__name__
                     self._outside.complain(f"refused {name}: {outcome}")
-            elif isinstance(outcome, Arrival):
-                self._arriving.append((outcome, reply))
+            elif isinstance(outcome, Arrival | Bulk):
+                self._under_way.append((outcome, reply))
             else:
                 self._outside.answer(reply, outcome)
         # Large calls are answered when their last slice has been committed.
-        for arrival, reply in self._arriving:
-            if arrival.complete:
-                self._outside.answer(reply, arrivals.reply(arrival))
-        self._arriving = [one for one in self._arriving if not one[0].complete]
+        for large, reply in self._under_way:
+            if large.complete:
+                self._outside.answer(reply, large.result())
+        self._under_way = [one for one in self._under_way if not one[0].complete]
 
     def _blame(self, applied: list[Applied]) -> None:
         """Send the worker away whose message brought out a defect, if that is known."""
@@ -272,11 +277,12 @@ class Rounds:
         """Forget all that was not committed; workers will report again."""
         self._outside.complain(f"a batch was dropped: {error}")
         waiting = [one.reply for one in applied] + self._given_up()
-        waiting += [reply for _, reply in self._arriving]
-        self._arriving = []
         for reply in waiting:
             if reply is not None:
                 self._outside.answer(reply, error)
+        for large, reply in self._under_way:
+            self._outside.answer(reply, large.cut_off(error))
+        self._under_way = []
         self._unheard.update(
             (one.call.worker, None)
             for one in applied

@@ -37,8 +37,11 @@ SCHEDULER = "scheduler"
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grass.broker.arrays import ArrayState
     from grass.broker.arrivals import Arrival
+    from grass.broker.bulk import Bulk
 
 
 class Effects(msgspec.Struct):
@@ -135,8 +138,6 @@ class State:
         """Workers that end their attempts by themselves while they are cut off."""
         self.foreign: dict[tuple[str, str], str] = {}
         """Attempts of another database, by worker and id, and who holds their units."""
-        self.arriving: list[Arrival] = []
-        """Large calls whose jobs are being made."""
         self.pace: dict[tuple[str, int], float] = {}
         """How long jobs of a queue and spec run, in seconds, on a moving average."""
         self.handed: dict[int, float] = {}
@@ -148,8 +149,17 @@ class State:
         self.array_fails = dict(snapshot.arrays)
         self.tokens = {token.name: token for token in snapshot.tokens}
         self.scheduler = Scheduler()
+        self._begin_slices()
         self._start_batch()
         self._restore(snapshot)
+
+    def _begin_slices(self) -> None:
+        self.arriving: list[Arrival] = []
+        """Large calls whose jobs are being made."""
+        self.bulks: deque[Bulk] = deque()
+        """Large calls that are worked off in slices, the first one first."""
+        self.kept_back: list[tuple[set[int], Callable[[int], None]]] = []
+        """Jobs that a large call acts on before they start, and what it does."""
 
     def _restore(self, snapshot: Snapshot) -> None:
         if DEFAULT_QUEUE not in self.queues:

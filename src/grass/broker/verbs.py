@@ -2,11 +2,13 @@
 
 A verb passes over jobs it has nothing to do to, and says so in a warning where only few
 were named. Each answers with the jobs it touched; the wish is durable when it does.
+Very many jobs are done in slices, see `bulk`.
 """
 
 from collections.abc import Callable
 
-from grass.broker import attempts, waiting
+from grass.broker import attempts, bulk, waiting
+from grass.broker.bulk import Bulk, Slices, Work
 from grass.broker.calls import Cancel, Continue, Hold, Release, Suspend
 from grass.broker.replies import Done
 from grass.broker.state import State
@@ -18,43 +20,37 @@ MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)
 
 
-def cancel(state: State, call: Cancel) -> Done:
+def cancel(state: State, call: Cancel) -> Done | Bulk:
     """Make the wish durable: from now on no attempt of these jobs starts."""
-    touched = []
-    for number in call.jobs:
-        job = state.jobs.get(number)
-        if job is None:
-            continue
-        touched.append(number)
-        state.note_by(call.actor, "cancelled", number)
-        if job.state is JobState.RUNNING:
-            _stop(state, job, call)
-        else:
-            if job.state is JobState.QUEUED:
-                state.scheduler.remove(number)
-            job.reason = "cancelled"
-            attempts.finish(state, job, JobState.CANCELLED)
-    return Done(jobs=touched, changed=bool(touched))
+    return bulk.begin_each(state, call.jobs, _cancel_all(state, call))
 
 
-def hold(state: State, call: Hold) -> Done:
+def hold(state: State, call: Hold) -> Done | Bulk:
     """Keep jobs from starting."""
-    return _each(state, call.jobs, lambda job: _hold(state, call.actor, job))
+    told = _Told(state, lambda job: _hold(state, call.actor, job))
+    slices = bulk.work_off_before_start(state, call.jobs, told.act)
+    return bulk.begin_each(state, call.jobs, told.work(slices))
 
 
-def release(state: State, call: Release) -> Done:
+def release(state: State, call: Release) -> Done | Bulk:
     """Let held jobs start when their turn comes."""
-    return _each(state, call.jobs, lambda job: _release(state, call.actor, job))
+    told = _Told(state, lambda job: _release(state, call.actor, job))
+    slices = bulk.work_off(call.jobs, told.act)
+    return bulk.begin_each(state, call.jobs, told.work(slices))
 
 
-def suspend(state: State, call: Suspend) -> Done:
+def suspend(state: State, call: Suspend) -> Done | Bulk:
     """Stop running jobs where they are; their units stay held."""
-    return _each(state, call.jobs, lambda job: _suspend(state, call.actor, job))
+    told = _Told(state, lambda job: _suspend(state, call.actor, job))
+    slices = bulk.work_off(call.jobs, told.act)
+    return bulk.begin_each(state, call.jobs, told.work(slices))
 
 
-def go_on(state: State, call: Continue) -> Done:
+def go_on(state: State, call: Continue) -> Done | Bulk:
     """Let suspended jobs go on."""
-    return _each(state, call.jobs, lambda job: _continue(state, call.actor, job))
+    told = _Told(state, lambda job: _continue(state, call.actor, job))
+    slices = bulk.work_off(call.jobs, told.act)
+    return bulk.begin_each(state, call.jobs, told.work(slices))
 
 
 def settle_suspended(state: State, job: Job, stands_still: bool) -> None:
@@ -74,21 +70,57 @@ def _tell_worker(state: State, job: Job) -> None:
         state.send(attempt.worker, messages.Suspend(name))
 
 
-def _each(state: State, jobs: list[int], act: Callable[[Job], str | None]) -> Done:
-    """Do something to every job that has not ended; collect why not to the others."""
-    done, left = Done(changed=False), list[str]()
-    for number in jobs:
-        job = state.jobs.get(number)
-        problem = f"job {number} has ended" if job is None else act(job)
+class _Told:
+    """What a verb did to every job that has not ended, and why not to the others."""
+
+    def __init__(self, state: State, act: Callable[[Job], str | None]) -> None:
+        self._state = state
+        self._act = act
+        self._done = Done(changed=False)
+        self._left = 0
+
+    def act(self, number: int) -> None:
+        job = self._state.jobs.get(number)
+        problem = f"job {number} has ended" if job is None else self._act(job)
         if problem is None:
-            done.jobs.append(number)
+            self._done.jobs.append(number)
         else:
-            left.append(problem)
-    done.changed = bool(done.jobs)
-    done.warnings = left[:MOST_WARNINGS]
-    if len(left) > MOST_WARNINGS:
-        done.warnings.append(f"and {len(left) - MOST_WARNINGS} more were left alone")
-    return done
+            self._left += 1
+            if self._left <= MOST_WARNINGS:
+                self._done.warnings.append(problem)
+
+    def work(self, slices: Slices) -> Work:
+        """Do all slices, and tell what came of them."""
+        yield from slices
+        done, more = self._done, self._left - MOST_WARNINGS
+        done.changed = bool(done.jobs)
+        if more > 0:
+            done.warnings.append(f"and {more} more were left alone")
+        return done
+
+
+def _cancel_all(state: State, call: Cancel) -> Work:
+    touched = list[int]()
+
+    def act(number: int) -> None:
+        job = state.jobs.get(number)
+        if job is not None:
+            touched.append(number)
+            _cancel(state, job, call)
+
+    yield from bulk.work_off_before_start(state, call.jobs, act)
+    return Done(jobs=touched, changed=bool(touched))
+
+
+def _cancel(state: State, job: Job, call: Cancel) -> None:
+    state.note_by(call.actor, "cancelled", job.id)
+    if job.state is JobState.RUNNING:
+        _stop(state, job, call)
+        return
+    if job.state is JobState.QUEUED:
+        state.scheduler.remove(job.id)
+    job.reason = "cancelled"
+    attempts.finish(state, job, JobState.CANCELLED)
 
 
 def _hold(state: State, actor: str, job: Job) -> str | None:
