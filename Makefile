@@ -29,11 +29,14 @@ MINUTES ?= 2
 soak: $(READY)
 	$(BIN)/python -m tests.fault.soak --minutes $(MINUTES)
 
-# The decoders under a fuzzer, which it installs: `make fuzz SECONDS_EACH=600`.
+# The decoders under a fuzzer, which it installs, and a worker that sends what it likes
+# to a running broker, a hundred examples a dose: `make fuzz SECONDS_EACH=600 DOSES=500`.
 SECONDS_EACH ?= 20
+DOSES ?= 20
 fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python -m tests.fuzz.coverage_guided $(SECONDS_EACH)
+	GRASS_FUZZ=$(DOSES) $(BIN)/python -m pytest --timeout 0 tests/fuzz/test_hostile_peer.py
 
 # What to run before every commit; about a minute.
 check: $(READY) lint

@@ -38,6 +38,12 @@ def _keeper(data: bytes) -> object:
     return wire.event_of(wire.decode(data), 1)
 
 
+def _link(data: bytes) -> object:
+    reports = import_module("grass.broker.reports")
+    said = import_module("grass.link.frames").decoder_to_broker.decode(data)
+    return [reports.check(message) for message in said]
+
+
 TARGETS: dict[str, Target] = {
     "json5": _text("grass.model.json5", "read_object", "it"),
     "request": _text("grass.model.resources", "request_from"),
@@ -50,14 +56,25 @@ TARGETS: dict[str, Target] = {
     "dependencies": _dependencies,
     "body": _body,
     "keeper": _keeper,
+    "link": _link,
 }
+
+
+MODULES = (
+    "model.resources",
+    "api.bodies",
+    "api.checks",
+    "keeper.wire",
+    "broker.reports",
+    "link.frames",
+)
 
 
 def _fuzz(name: str, seconds: str) -> None:
     """Run one target in this process; the fuzzer ends the process itself."""
     atheris = import_module("atheris")
     with atheris.instrument_imports(include=["grass"]):
-        for module in ("model.resources", "api.bodies", "api.checks", "keeper.wire"):
+        for module in MODULES:
             import_module(f"grass.{module}")
     from grass.errors import GrassError
     from grass.keeper.wire import BadMessage, BrokenLine
