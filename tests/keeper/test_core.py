@@ -72,7 +72,7 @@ def test_records_that_cannot_be_written_are_tried_again_and_again() -> None:
     core = KeeperCore(1, "boot")
     pauses = []
     for _ in range(10):
-        core.not_written(100.0)
+        core.step(events.Flushed("full"), 100.0)
         due = core.timers.next_due()
         assert due is not None
         pauses.append(due - 100.0)
@@ -80,9 +80,10 @@ def test_records_that_cannot_be_written_are_tried_again_and_again() -> None:
     assert pauses == sorted(pauses)
     assert pauses[0] < 0.1
     assert pauses[-1] == 5.0
-    core.not_written(100.0)
-    core.written()
-    assert ("records", "") not in core.timers
+    core.step(events.Flushed("full"), 100.0)
+    assert not core.may_start
+    core.step(events.Flushed(None), 100.0)
+    assert core.may_start
 
 
 def test_exit_is_published_only_when_the_tree_is_empty() -> None:

@@ -14,7 +14,7 @@ from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.store.changes import Changes
 from tests.simulation.memory_store import MemoryDisk
-from tests.simulation.processes import Process
+from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process
 from tests.simulation.witness import Run, Witness
 from tests.simulation.world import SECOND, Host, Violation, World
 
@@ -22,6 +22,7 @@ OVER = (AttemptState.EXITED, AttemptState.LOST)
 FORGOTTEN = "its worker was forgotten"
 RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
+KEEPERS_DEATH = ("the keeper was killed", "its keeper was killed")
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
 
@@ -40,6 +41,8 @@ class Auditor:
         """Jobs that were pruned, and their names."""
         self.doomed: dict[str, set[str]] = {}
         """Output of those that must go, by worker."""
+        self.in_doubt: set[str] = set()
+        """Attempts whose keeper died between their record and their start."""
         self._unclear_at: dict[str, int] = {}
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
@@ -231,8 +234,7 @@ class Auditor:
         name = self._name(attempt.job, attempt.number)
         run = self._witness.runs.get(name)
         if run is None:
-            if attempt.reason is None:
-                self._check_status(attempt, name, self._never_ran.get(name))
+            self._check_never_ran(attempt, name)
             return
         if attempt.reason == FORGOTTEN:
             run.forgiven = True
@@ -249,6 +251,15 @@ class Auditor:
         elif attempt.state is AttemptState.EXITED:
             self._check_status(attempt, name, run.main.status)
             self._check_reason(attempt, name, run)
+
+    def _check_never_ran(self, attempt: Attempt, name: str) -> None:
+        """What never ran does not fail by its machine, nor is it lost by its keeper."""
+        if attempt.reason is None:
+            self._check_status(attempt, name, self._never_ran.get(name))
+        elif attempt.reason in (NO_PROCESS, DISK_FULL):
+            raise Violation(f"{name} fails by its machine: {attempt.reason}")
+        elif attempt.reason.startswith(KEEPERS_DEATH) and name not in self.in_doubt:
+            raise Violation(f"{name} never ran and is lost: {attempt.reason}")
 
     def _check_cause(self, attempt: Attempt, name: str) -> None:
         """Nothing is lost but where its machine was in trouble while it ran."""

@@ -35,6 +35,8 @@ class Faults:
             "power lost": lambda: cluster.reboot(self._some(), power_lost=True),
             "files lost": self._lose_files,
             "disk full": self._fill_disk,
+            "worker full": self._fill_worker,
+            "forks fail": self._fail_forks,
             "disk unreadable": self._hide_disk,
             "I/O error": self._fail_commit,
             "clock jumped": lambda: cluster.jump_clock(self._some()),
@@ -134,6 +136,26 @@ class Faults:
         home = self._cluster.home
         home.loses_files = True
         self._cluster.reboot(home, power_lost=True)
+
+    def _fill_worker(self) -> None:
+        """Let a keeper write nothing, on a machine whose broker can."""
+        machine = self._some()
+        machine.records.full = True
+        self._mend_later(machine, lambda: setattr(machine.records, "full", False))
+
+    def _fail_forks(self) -> None:
+        machine = self._some()
+        machine.processes.full = True
+        self._mend_later(machine, lambda: setattr(machine.processes, "full", False))
+
+    def _mend_later(self, machine: Machine, mend: Callable[[], None]) -> None:
+        """Let a machine start jobs again after a while, with whom is left there."""
+        lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
+        elsewhere = self._world.elsewhere
+        elsewhere.after(lasts, "mended", mend)
+        for kill in (machine.kill_worker, machine.kill_keeper):
+            if self._world.chance(0.3):
+                elsewhere.after(self._world.between(0, lasts), "killed", kill)
 
     def _hide_disk(self) -> None:
         """Let nothing be read, and mostly nothing be written either."""

@@ -10,11 +10,12 @@ from typing import Any, Protocol
 from grass.keeper import effects, events
 from grass.model.ids import attempt_id
 from tests.simulation.job_plans import MIXED, Plan, plan_of
-from tests.simulation.processes import SIGKILL, Process, Processes
+from tests.simulation.processes import NO_PROCESS, SIGKILL, Process, Processes
 from tests.simulation.world import MILLISECOND, Host
 
 SIGPIPE = 13
 REPORT_US = 100
+FAILED_FORKS = 0.002
 
 
 class Keeper(Protocol):
@@ -46,6 +47,7 @@ class KeeperJobs:
     def actions(self) -> dict[type, Callable[[Any], events.Event | None]]:
         """Give who carries out which effect."""
         return {
+            effects.Probe: self._probe,
             effects.SignalTree: self._signal_tree,
             effects.KillTree: self._kill_tree,
             effects.Survey: self._survey,
@@ -68,6 +70,8 @@ class KeeperJobs:
         who = attempt_id(spec.id)
         pace = spec.env.get("PACE", MIXED)
         plan = plan_of(self._host.seed, who.job, who.number, pace)
+        if self._fork_fails():
+            return events.CannotSpawn(spec, NO_PROCESS, self._host.wall_us)
         if plan.careful_us is not None:
             return self._fork(spec, plan)
         if plan.cannot_start is not None:
@@ -75,6 +79,12 @@ class KeeperJobs:
         process = self._processes.fork(spec, self._keeper)
         self._processes.run_program(process, plan)
         return self._spawned(process)
+
+    def _fork_fails(self) -> bool:
+        return self._processes.full or self._host.chance(FAILED_FORKS)
+
+    def _probe(self, effect: effects.Probe) -> events.Probed:
+        return events.Probed(NO_PROCESS if self._fork_fails() else None, None)
 
     def _spawned(self, process: Process) -> events.Spawned:
         now = self._host.wall_us
@@ -98,6 +108,11 @@ class KeeperJobs:
         elif not self._keeper.alive:
             # Nobody reads the pipe on which it reports before it runs the program.
             self._processes.die(process, SIGPIPE)
+        elif self._host.chance(FAILED_FORKS):
+            # Its output cannot be made: it reports that, and ends.
+            spec, now = process.spec, self._host.wall_us
+            self._careful[process.pid] = events.CannotSpawn(spec, NO_PROCESS, now)
+            self._processes.die(process, 127 << 8)
         else:
             self._processes.run_program(process, plan)
             self._careful[process.pid] = self._spawned(process)

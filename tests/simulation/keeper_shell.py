@@ -21,7 +21,7 @@ from grass.keeper.turn import Turn
 from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
-from tests.simulation.processes import Process, Processes
+from tests.simulation.processes import DISK_FULL, Process, Processes
 from tests.simulation.world import (
     SECOND,
     Event,
@@ -53,6 +53,8 @@ class RecordsFile:
         self.version = 0
         self.synced = 0
         """How many entries a power cut cannot take."""
+        self._least = 0
+        """How many there were since a sync began, at the least."""
         self._before: tuple[str, list[Entry]] | None = None
         """What a power cut may bring back: the last rename may not be on the disk."""
 
@@ -69,11 +71,22 @@ class RecordsFile:
         self.synced = len(entries) if has_exits else 0
         self.version += 1
 
-    def sync(self, version: int, count: int) -> None:
-        """Have the disk keep so many entries of the file, and its name."""
+    def cut(self, count: int) -> None:
+        """Take the last entries back."""
+        del self.entries[-count:]
+        left = len(self.entries)
+        self.synced, self._least = min(self.synced, left), min(self._least, left)
+
+    def begin_sync(self) -> int:
+        """Begin to have the disk keep all entries; return which file this is."""
+        self._least = len(self.entries)
+        return self.version
+
+    def sync(self, version: int) -> None:
+        """Have the disk keep what the file has had since then, and its name."""
         self._before = None
         if version == self.version:
-            self.synced = max(self.synced, count)
+            self.synced = max(self.synced, self._least)
 
     def lose_power(self, rng: Random) -> None:
         """Lose some of what is not synced."""
@@ -145,6 +158,7 @@ class SimKeeper:
             effects.Tell: self._tell,
             effects.Reply: self._reply,
             effects.Greet: self._greet,
+            effects.Unrecord: self._unrecord,
             effects.GiveUp: lambda effect: events.SpawnFailed(
                 effect.id, effect.reason, self._host.wall_us
             ),
@@ -294,34 +308,42 @@ class SimKeeper:
 
     # Records.
 
-    def flush_records(self) -> bool:
-        """Write the entries; tell whether the records are complete now."""
+    def flush_records(self) -> str | None:
+        """Write the entries; tell why the records are not complete, if so."""
         pending, self._pending = self._pending, []
         if (pending or self._behind) and self._write_fails():
             self._behind = True
             self._hindered_at = self._host.now
-            return False
+            return DISK_FULL
         if self._behind:
             self._records.rewrite(self._boot, self.core.snapshot())
         else:
             self._records.entries.extend(pending)
         self._behind = False
         self.crash_point()
-        return True
+        return None
+
+    def _unrecord(self, effect: effects.Unrecord) -> None:
+        """Cut entries off that are not true any more, as a file can be cut."""
+        written, false = self._records.entries, effect.entries
+        if not self._pending and not self._behind and written[-len(false) :] == false:
+            self._records.cut(len(false))
+        else:
+            self._pending.append({"e": "forgotten", "ids": [effect.id]})
 
     def _sync(self, effect: effects.Sync) -> events.Synced | None:
-        if not self.flush_records():
+        if self.flush_records() is not None:
             return events.Synced(done=False)
-        version, count = self._records.version, len(self._records.entries)
+        version = self._records.begin_sync()
         delay = self._host.between(0, LONGEST_SYNC_US)
-        synced = lambda: self._synced(version, count)  # noqa: E731
+        synced = lambda: self._synced(version)  # noqa: E731
         self._host.after(delay, "synced", synced, self)
         return None
 
-    def _synced(self, version: int, count: int) -> None:
+    def _synced(self, version: int) -> None:
         done = not self._host.chance(FAILED_SYNCS)
         if done:
-            self._records.sync(version, count)
+            self._records.sync(version)
         else:
             self._behind, self._hindered_at = True, self._host.now
         self.post(events.Synced(done))

@@ -179,6 +179,10 @@ class Machine:
             self._auditor.unclear(self.host)
             keeper, self.keeper = self.keeper, None
             keeper.end()
+            known = keeper.core.attempts.values()
+            self._auditor.in_doubt |= {
+                one.id for one in known if one.state == "starting"
+            }
             self.processes.orphan(keeper)
 
     def stall_keeper(self, lasts_us: int) -> None:
@@ -261,7 +265,7 @@ class Machine:
 
     def heal(self) -> None:
         """Let nothing go wrong here any more."""
-        self.flaps = self.records.full = False
+        self.flaps = self.records.full = self.processes.full = False
         self.cut_off_until = self.cuts_next_us = self.sleeps_next_us = 0
         for one in (self.worker, self.keeper):
             if one is not None:

@@ -22,7 +22,12 @@ from grass.store.interface import JobDetails, JobFilter, Snapshot
 from tests.simulation import memory_filters
 
 _RECENT = 5000
-_COMINGS = ("worker-connected", "worker-disconnected")
+_COMINGS = (
+    "worker-connected",
+    "worker-disconnected",
+    "worker-able",
+    "worker-unable",
+)
 _LIVE = (AttemptState.STARTING, AttemptState.RUNNING)
 
 

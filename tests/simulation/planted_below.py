@@ -7,10 +7,11 @@ import pytest
 from grass.keeper.attempt import Attempt
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import Custody
-from grass.keeper.events import Entry
+from grass.keeper.events import CannotSpawn, Entry, SpawnFailed
 from grass.keeper.syncing import Syncing
 from grass.link.messages import Start
 from grass.worker.core import WorkerCore
+from tests.simulation.keeper_shell import SimKeeper
 from tests.simulation.planting import bug
 
 
@@ -40,6 +41,20 @@ def _spawn_first(patch: pytest.MonkeyPatch) -> None:
         return []
 
     patch.setattr(Custody, "spawning", spawning)
+
+
+@bug("an attempt fails when its machine cannot fork")
+def _fork_fails_job(patch: pytest.MonkeyPatch) -> None:
+    def cannot_spawn(self: Custody, event: CannotSpawn) -> None:
+        failed = SpawnFailed(event.spec.id, event.reason, event.at)
+        self._spawn_failed(failed, 0.0)
+
+    patch.setattr(Custody, "cannot_spawn", cannot_spawn)
+
+
+@bug("an attempt that could not be forked stays on record as begun")
+def _unspawned_on_record(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimKeeper, "_unrecord", lambda self, effect: None)
 
 
 @bug("the keeper tells an exit while children live")

@@ -16,6 +16,8 @@ SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
 TICK_US = 10_000
 FIRST_PID, LAST_PID = 300, 700
 """So few that numbers are used again."""
+NO_PROCESS, DISK_FULL = "no more processes are allowed", "no space left on device"
+"""What keeps a machine from starting any."""
 CLEAN_UP_US = 3 * MILLISECOND
 
 
@@ -77,6 +79,8 @@ class Processes:
         self.tells_exits = tells_exits
         self.output: set[str] = set()
         """Files that jobs wrote; they outlast every process."""
+        self.full = False
+        """Whether no more processes can be made."""
         self._host = host
         self._witness = witness
         self._by_pid: dict[int, Process] = {}

@@ -199,6 +199,7 @@ class Attempt:
         entry["stopping"] = self.ladder is not None and not over
         entry["suspended"] = self.suspended and not over
         entry["after"] = self.after
+        entry["begun"] = self.state not in ("waiting", "due")
         entry["meta"] = self.meta
         return entry
 

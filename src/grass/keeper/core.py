@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from grass.keeper import effects, events
 from grass.keeper.custody import SIGTERM, Custody
-from grass.keeper.endings import pause
+from grass.keeper.hindrance import OUTPUT, PROCESSES, RECORDS, Hindrance
 from grass.keeper.lease import CUT_OFF, Lease, Leases, cluster_of, entry
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class KeeperCore:
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
-        self._failed_writes = 0
+        self._hindrance = Hindrance(self.timers, self._want)
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             events.Opened: self._opened,
             events.Closed: self._closed,
@@ -61,6 +61,10 @@ class KeeperCore:
             events.Restored: self._restored,
             events.Synced: self._synced,
             events.Tick: self._tick,
+            events.Flushed: self._flushed,
+            events.Probed: self._probed,
+            events.Spawned: self._spawned,
+            events.CannotSpawn: self._cannot_spawn,
             **self._custody.handlers(),
         }
 
@@ -94,20 +98,14 @@ class KeeperCore:
         """
         self._custody.put_off(spec)
 
-    def not_written(self, now: float) -> None:
-        """Note that the records are behind, and plan a turn that tries them again.
+    @property
+    def may_start(self) -> bool:
+        """Tell whether a start may be tried now, or only after a pause."""
+        return self._hindrance.may_try
 
-        Every turn tries; this is the one that comes without anything else happening.
-        """
-        if ("records", "") not in self.timers:
-            self.timers.set("records", "", now + pause(self._failed_writes))
-            self._failed_writes += 1
-
-    def written(self) -> None:
-        """Note that the records tell all that is known."""
-        if self._failed_writes:
-            self._failed_writes = 0
-            self.timers.cancel("records", "")
+    def start_later(self, now: float) -> None:
+        """Plan a turn for those who are left in line."""
+        self._hindrance.try_again(now)
 
     def snapshot(self) -> list[events.Entry]:
         """Return the shortest records from which a successor learns all of this."""
@@ -149,6 +147,7 @@ class KeeperCore:
             "pid": self._pid,
             "boot": self._boot,
             "leases": self.leases.untils(),
+            "unable": self._hindrance.told,
             "attempts": [each.full_entry() for each in self.attempts.values()],
         }
         self._want(effects.Greet(event.connection, greeting))
@@ -250,8 +249,38 @@ class KeeperCore:
                 self._may_leave = True
             elif purpose == "sync":
                 self._sync()
-            elif purpose not in ("records", "socket"):
+            elif purpose == "try again":
+                if not self._custody.in_line:
+                    self._hindrance.look()
+            elif purpose != "socket":
                 self._custody.due(purpose, id, now)
+
+    def _flushed(self, event: events.Flushed, now: float) -> None:
+        if event.reason is None:
+            self._hindrance.worked(RECORDS, now)
+        else:
+            self._hindrance.failed(RECORDS, event.reason, now)
+
+    def _probed(self, event: events.Probed, now: float) -> None:
+        if event.reason is None:
+            self._hindrance.worked(PROCESSES, now)
+            self._hindrance.worked(OUTPUT, now)
+        else:
+            self._cannot_start(event.reason, event.folder, now)
+
+    def _spawned(self, event: events.Spawned, now: float) -> None:
+        self._hindrance.worked(PROCESSES, now)
+        if self.attempts[event.id].own_output:
+            self._hindrance.worked(OUTPUT, now)
+        self._custody.spawned(event, now)
+
+    def _cannot_spawn(self, event: events.CannotSpawn, now: float) -> None:
+        self._cannot_start(event.reason, event.folder, now)
+        self._custody.cannot_spawn(event)
+
+    def _cannot_start(self, reason: str, folder: str | None, now: float) -> None:
+        what = PROCESSES if folder is None else OUTPUT
+        self._hindrance.failed(what, reason, now, folder)
 
     def _plan_sync(self, now: float) -> None:
         if ("sync", "") not in self.timers:

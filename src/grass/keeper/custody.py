@@ -37,7 +37,6 @@ class Custody(Endings):
         """Return who deals with which event about processes."""
         return {
             events.Forked: self._forked,
-            events.Spawned: self._spawned,
             events.SpawnFailed: self._spawn_failed,
             events.ChildEnded: self._child_ended,
             events.Surveyed: self._surveyed,
@@ -80,6 +79,11 @@ class Custody(Endings):
     def is_due(self, spec: events.Spec) -> bool:
         """Tell whether an attempt is still to be spawned as this says."""
         return self._in_line.get(spec.id) is spec
+
+    @property
+    def in_line(self) -> bool:
+        """Tell whether an attempt is to be spawned as soon as that can be."""
+        return bool(self._in_line)
 
     def put_off(self, spec: events.Spec) -> None:
         """Put an attempt back in line: `spawning` did not get on record."""
@@ -202,7 +206,8 @@ class Custody(Endings):
         self.want(effects.Record(attempt.forked_entry()))
         self._resume_ladder(attempt, now)
 
-    def _spawned(self, event: events.Spawned, now: float) -> None:
+    def spawned(self, event: events.Spawned, now: float) -> None:
+        """Take over a program that runs."""
         attempt = self.attempts[event.id]
         attempt.began(event, now)
         self._by_pid[event.pid] = attempt
@@ -231,6 +236,24 @@ class Custody(Endings):
         attempt.reason = event.reason
         attempt.exited_at = event.at
         self._finish(attempt)
+
+    def cannot_spawn(self, event: events.CannotSpawn) -> None:
+        """Put an attempt back in line that this machine could not start.
+
+        Behind the others: should it be its own doing after all, they go on.
+        """
+        spec, attempt = event.spec, self.attempts[event.spec.id]
+        if attempt.ladder is not None:
+            # Somebody wants its end by now, and it has come.
+            ended = events.SpawnFailed(spec.id, event.reason, event.at)
+            self._spawn_failed(ended, 0.0)
+            return
+        self.want(effects.Unrecord(attempt.id, attempt.entries()))
+        if attempt.pid is not None:
+            self._by_pid.pop(attempt.pid, None)
+            self.want(effects.Release(attempt.id))
+        attempt.pid = attempt.ticks = None
+        self._line_up(attempt, spec)
 
     def _settle(self, now: float) -> None:
         settling = self._settling

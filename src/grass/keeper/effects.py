@@ -17,6 +17,13 @@ class Record(NamedTuple):
     entry: Entry
 
 
+class Unrecord(NamedTuple):
+    """Take back what the records say of an attempt, which never ran."""
+
+    id: str
+    entries: list[Entry]
+
+
 class Publish(NamedTuple):
     """Append the entry to the records and send it to every listening connection.
 
@@ -48,9 +55,19 @@ class Greet(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """Record that it starts, then start it: Spawned, SpawnFailed or Forked comes."""
+    """Record that it starts, then start it.
+
+    Answered by Spawned, SpawnFailed, CannotSpawn or Forked.
+    """
 
     spec: Spec
+
+
+class Probe(NamedTuple):
+    """Look whether a program could be started now; answered by Probed."""
+
+    folder: str | None
+    """Where it must be possible to make a file."""
 
 
 class GiveUp(NamedTuple):
@@ -148,11 +165,13 @@ class Exit(NamedTuple):
 
 Effect = (
     Record
+    | Unrecord
     | Publish
     | Tell
     | Reply
     | Greet
     | Spawn
+    | Probe
     | GiveUp
     | SignalTree
     | KillTree

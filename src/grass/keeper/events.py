@@ -144,6 +144,29 @@ class SpawnFailed(NamedTuple):
     at: int
 
 
+class CannotSpawn(NamedTuple):
+    """This machine cannot start programs now; the attempt's never ran."""
+
+    spec: Spec
+    reason: str
+    at: int
+    folder: str | None = None
+    """Where its output could not be made, if it is that."""
+
+
+class Probed(NamedTuple):
+    """Whether a program could be started now, and if not, why."""
+
+    reason: str | None
+    folder: str | None
+
+
+class Flushed(NamedTuple):
+    """Whether the records tell all that is known, and if not, why."""
+
+    reason: str | None
+
+
 class ChildEnded(NamedTuple):
     """A child was reaped: some attempt's main process or an orphan of one."""
 
@@ -245,6 +268,9 @@ Event = (
     | Forked
     | Spawned
     | SpawnFailed
+    | CannotSpawn
+    | Probed
+    | Flushed
     | ChildEnded
     | Surveyed
     | Adopted

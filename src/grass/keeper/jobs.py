@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING
 from grass.keeper import cgroups, effects, events, pidfd
 from grass.keeper.adopting import Adopting
 from grass.keeper.clocks import utc_us
+from grass.keeper.shortage import (
+    CannotStartNow,
+    cause,
+    is_of_machine,
+    probe_folder,
+    probe_process,
+)
 from grass.keeper.spawn import (
     CannotStart,
     Outputs,
@@ -82,17 +89,26 @@ class Jobs:
             began = boot_ticks()
             pid, outputs = self._spawner.spawn(spec)
         except WouldBlock:
-            return self._fork(spec)
-        except CannotStart as error:
-            return events.SpawnFailed(spec.id, str(error), utc_us())
-        except OSError as error:
-            reason = f"could not start: {error.strerror}"
-            return events.SpawnFailed(spec.id, reason, utc_us())
+            return self.spawn(spec, careful=True)
+        except (CannotStart, CannotStartNow, OSError) as error:
+            return _not_spawned(spec, error)
         # A process that began within one tick began at that tick: reading /proc for
         # it would cost a third as much as the spawn itself.
         ticks = began if boot_ticks() == began else _ticks_of_child(pid, began)
         self._forest.plant(spec.id, pid, ticks, adopted=False)
         return self._spawned(spec, pid, outputs)
+
+    def probe(self, effect: effects.Probe) -> events.Probed:
+        """Look whether a program could be started now."""
+        failing: str | None = None
+        try:
+            probe_process()
+            failing = effect.folder
+            if failing is not None:
+                probe_folder(failing)
+        except OSError as error:
+            return events.Probed(cause(error), failing)
+        return events.Probed(None, None)
 
     def _needs_care(self, spec: events.Spec) -> bool:
         if spec.nice or spec.cpus is not None:
@@ -154,7 +170,11 @@ class Jobs:
         os.close(careful.reader)
         del self._careful[careful.pid]
         report = careful.report
-        if "error" in report:
+        if "now" in report:
+            why, where = str(report["now"]), report["folder"]
+            folder = None if where is None else str(where)
+            self._feed(events.CannotSpawn(careful.spec, why, utc_us(), folder))
+        elif "error" in report:
             reason = str(report["error"])
             self._feed(events.SpawnFailed(careful.spec.id, reason, utc_us()))
         elif "offset" in report:
@@ -293,6 +313,19 @@ class Jobs:
     def leave(self) -> None:
         """Remove what the keeper made for its jobs."""
         self._cgroups.leave()
+
+
+def _not_spawned(
+    spec: events.Spec, error: CannotStart | CannotStartNow | OSError
+) -> events.Event:
+    """Tell whether the job or the machine is why nothing was started."""
+    if isinstance(error, OSError) and is_of_machine(error):
+        error = CannotStartNow(error)
+    if isinstance(error, CannotStartNow):
+        return events.CannotSpawn(spec, str(error), utc_us(), error.folder)
+    if isinstance(error, OSError):
+        error = CannotStart(f"could not start: {cause(error)}")
+    return events.SpawnFailed(spec.id, str(error), utc_us())
 
 
 def _ticks_of_child(pid: int, began: int) -> int:

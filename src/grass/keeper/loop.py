@@ -17,6 +17,7 @@ from grass.keeper.connections import Connections, listen
 from grass.keeper.crash import crash_point
 from grass.keeper.lease import LONGEST_SLEEP_S
 from grass.keeper.log import log_defect
+from grass.keeper.shortage import cause
 from grass.keeper.turn import Turn
 from grass.keeper.waiting import Waiting
 from grass.keeper.wire import encode
@@ -60,7 +61,9 @@ class Loop:
             effects.Tell: self._connections.tell,
             effects.Reply: self._connections.reply,
             effects.Greet: self._connections.greet,
+            effects.Unrecord: self._unrecord,
             effects.GiveUp: self._give_up,
+            effects.Probe: jobs.probe,
             effects.SignalTree: jobs.signal_tree,
             effects.KillTree: jobs.kill_tree,
             effects.Survey: jobs.survey,
@@ -150,17 +153,17 @@ class Loop:
         """Have an entry written with the next flush."""
         self._records.add(encode(entry))
 
-    def flush_records(self) -> bool:
-        """Write the entries; tell whether the records are complete now."""
+    def flush_records(self) -> str | None:
+        """Write the entries; tell why the records are not complete, if so."""
         try:
             self._records.flush(self._core.snapshot, self._core.empty)
         except OSError as error:
             if not self._behind:
                 self._behind = True
                 sys.stderr.write(f"records cannot be written: {error}\n")
-            return False
+            return cause(error)
         self._behind = False
-        return True
+        return None
 
     def send(self) -> None:
         """Send all that waits to be sent."""
@@ -194,12 +197,17 @@ class Loop:
         self._records.add(line)
         self._connections.publish(line, urgent=effect.urgent)
 
+    def _unrecord(self, effect: effects.Unrecord) -> None:
+        lines = b"".join(map(encode, effect.entries))
+        note = encode({"e": "forgotten", "ids": [effect.id]})
+        self._records.take_back(lines, note)
+
     def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
         return events.SpawnFailed(effect.id, effect.reason, utc_us())
 
     def _sync(self, effect: effects.Sync) -> events.Synced | None:
         # What this turn has led to belongs to it.
-        if self.flush_records():
+        if self.flush_records() is None:
             with suppress(OSError):
                 self._sync_child = self._records.begin_sync()
                 return None

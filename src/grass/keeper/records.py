@@ -12,6 +12,7 @@ the place of one with exits is synced before.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grass.keeper.crash import crash_point
@@ -39,6 +40,8 @@ class Records:
         self._size = 0
         self._pending: list[bytes] = []
         self._behind = True
+        self._tail = b""
+        """What was appended last."""
         self._compact_at = COMPACT_BYTES
 
     def load(self) -> tuple[list[Entry], bool]:
@@ -55,6 +58,20 @@ class Records:
     def add(self, line: bytes) -> None:
         """Queue a line for the next flush."""
         self._pending.append(line)
+
+    def take_back(self, lines: bytes, note: bytes) -> None:
+        """Cut off lines that are not true any more; elsewhere a note must say so.
+
+        A cut needs no room, so it works on a full disk, too.
+        """
+        if lines and not self._pending and self._tail.endswith(lines):
+            self._tail = b""
+            self._size -= len(lines)
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+                return
+            self._behind = True
+        self.add(note)
 
     def flush(self, snapshot: Callable[[], list[Entry]], empty: bool) -> None:
         """Write the queued lines; raises OSError when the file is behind after it."""
@@ -78,6 +95,7 @@ class Records:
             os.ftruncate(self._descriptor, self._size)
             raise
         self._size += len(data)
+        self._tail = data
         crash_point("keeper.after-record")
 
     def rewrite(self, entries: list[Entry]) -> None:
@@ -104,6 +122,7 @@ class Records:
             os.close(self._descriptor)
         self._descriptor = descriptor
         self._size = len(data)
+        self._tail = b""
         self._behind = False
         # Under many live attempts a snapshot is large itself: let it double first.
         self._compact_at = max(COMPACT_BYTES, 2 * len(data))

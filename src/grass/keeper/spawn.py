@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.keeper.events import Spec
+from grass.keeper.shortage import CannotStartNow, cause, is_of_disk, is_of_machine
 
 if TYPE_CHECKING:
     from grass.keeper.limits import OpenFiles
@@ -142,8 +143,13 @@ def _become(spec: Spec, writer: int, files: OpenFiles) -> None:
             raise _exec_failure(error, program) from None
     except CannotStart as error:
         _tell(writer, {"error": str(error)})
+    except CannotStartNow as error:
+        _tell(writer, {"now": str(error), "folder": error.folder})
     except BaseException as error:  # noqa: BLE001 - a child must never return
-        _tell(writer, {"error": f"could not start: {error}"})
+        if isinstance(error, OSError) and is_of_machine(error):
+            _tell(writer, {"now": cause(error), "folder": None})
+        else:
+            _tell(writer, {"error": f"could not start: {error}"})
     finally:
         os._exit(127)
 
@@ -184,7 +190,7 @@ def _set_priority(spec: Spec) -> None:
             os.sched_setaffinity(0, spec.cpus)
     except (OSError, ValueError) as error:
         wanted = f"priority {spec.nice} and cores {spec.cpus}"
-        raise CannotStart(f"could not start: {wanted}: {_cause(error)}") from None
+        raise CannotStart(f"could not start: {wanted}: {cause(error)}") from None
 
 
 def _kind_umask(spec: Spec) -> int:
@@ -200,23 +206,28 @@ def _enter(cwd: str) -> None:
         os.chdir(cwd)
     except (OSError, ValueError) as error:
         what = f"directory `{_shown(cwd)}`"
-        raise CannotStart(f"could not start: {what}: {_cause(error)}") from None
+        raise CannotStart(f"could not start: {what}: {cause(error)}") from None
 
 
 def open_outputs(spec: Spec, flags: int) -> Outputs:
     """Open the job's output files, making their directories where missing."""
-    stdout, offset = _open_output(spec.output, flags)
+    own = os.path.dirname(spec.output) if spec.own_output else None
+    stdout, offset = _open_output(spec.output, flags, own)
     if spec.stderr is None or spec.stderr == spec.output:
         return Outputs(stdout, stdout, offset, 0)
     try:
-        stderr, stderr_offset = _open_output(spec.stderr, flags)
+        stderr, stderr_offset = _open_output(spec.stderr, flags, None)
     except BaseException:
         os.close(stdout)
         raise
     return Outputs(stdout, stderr, offset, stderr_offset)
 
 
-def _open_output(path: str, flags: int) -> tuple[int, int]:
+def _open_output(path: str, flags: int, own: str | None) -> tuple[int, int]:
+    """Open a file; a disk's trouble is the job's own, unless grass chose the folder.
+
+    Otherwise one job that writes to a full disk would keep all others from starting.
+    """
     try:
         try:
             descriptor = os.open(path, flags, 0o666)
@@ -226,8 +237,12 @@ def _open_output(path: str, flags: int) -> tuple[int, int]:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENXIO:
             raise WouldBlock from None
+        if isinstance(error, OSError) and is_of_machine(error):
+            raise CannotStartNow(error) from None
+        if isinstance(error, OSError) and own and is_of_disk(error):
+            raise CannotStartNow(error, own) from None
         what = f"output `{_shown(path)}`"
-        raise CannotStart(f"could not start: {what}: {_cause(error)}") from None
+        raise CannotStart(f"could not start: {what}: {cause(error)}") from None
     if flags & os.O_NONBLOCK:
         os.set_blocking(descriptor, True)
     return descriptor, os.fstat(descriptor).st_size
@@ -285,18 +300,14 @@ def _kind(program: str) -> str:
     return "refused"
 
 
-def _exec_failure(error: OSError | ValueError, program: str) -> CannotStart:
+def _exec_failure(error: OSError | ValueError, program: str) -> Exception:
+    if isinstance(error, OSError) and is_of_machine(error):
+        return CannotStartNow(error)
     number = error.errno if isinstance(error, OSError) else None
     text = _EXEC_FAILURES.get(number or 0)
     if text is None:
-        text = f"`{{}}`: {_cause(error)}"
+        text = f"`{{}}`: {cause(error)}"
     return CannotStart("could not start: " + text.replace("{}", _shown(program)))
-
-
-def _cause(error: OSError | ValueError) -> str:
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno).lower()
-    return str(error)
 
 
 def _shown(text: str) -> str:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         def record(self, entry: events.Entry) -> None:
             """Have an entry written with the next flush."""
 
-        def flush_records(self) -> bool:
-            """Write the entries; tell whether the records are complete now."""
+        def flush_records(self) -> str | None:
+            """Write the entries; tell why the records are not complete, if so."""
 
         def send(self) -> None:
             """Send all that waits to be sent."""
@@ -57,6 +57,7 @@ class Turn:
         self._core = core
         self._outside = outside
         self._starts: deque[events.Spec] = deque()
+        self._behind = False
         self._actions: dict[type, Action] = {
             effects.Record: lambda effect: outside.record(effect.entry),
             effects.Spawn: lambda effect: self._starts.append(effect.spec),
@@ -77,16 +78,16 @@ class Turn:
         if self._starts:
             written = self._write()
             self._outside.send()
-            if written:
+            if written and self._core.may_start:
                 self._start_all()
         self._write()
         if self._starts:
-            # Written again by now, but those in line must not wait for other news.
-            self._core.not_written(self._outside.now)
+            # It may all work again by now, but those in line must not wait for news.
+            self._core.start_later(self._outside.now)
         self._outside.send_unless_held()
 
     def _start_all(self) -> None:
-        """Start who is in line, up to one whose start cannot be put on record."""
+        """Start who is in line, up to one that the machine cannot start now."""
         while self._starts:
             spec = self._starts[0]
             # Who was stopped or recalled meanwhile is in line no more.
@@ -96,6 +97,8 @@ class Turn:
             self._starts.popleft()
             if due:
                 self._outside.tell(self._outside.spawn(spec))
+            if not self._core.may_start:
+                return
 
     def _recorded(self, spec: events.Spec) -> bool:
         for entry in self._core.spawning(spec.id):
@@ -107,8 +110,8 @@ class Turn:
         return False
 
     def _write(self) -> bool:
-        if self._outside.flush_records():
-            self._core.written()
-            return True
-        self._core.not_written(self._outside.now)
-        return False
+        why = self._outside.flush_records()
+        if why is not None or self._behind:
+            self._behind = why is not None
+            self.feed(events.Flushed(why))
+        return why is None

@@ -1,0 +1,245 @@
+"""A machine that cannot start jobs now: they wait, daemons are told, and it goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grass.keeper import effects, events
+from grass.keeper.core import KeeperCore
+from grass.keeper.events import Entry
+from grass.keeper.hindrance import CALM_S, TOLD_AFTER
+from grass.keeper.records import Records
+from grass.keeper.spawn import CannotStart, _exec_failure
+from grass.keeper.wire import encode
+from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
+
+from .conversation import Daemon, kill_and_await
+from .cores import of, spawned, spec
+from .successors import Make
+
+__all__ = ["forks"]
+
+NO_PROCESS = "no more processes are allowed"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 1 << 20, files=50) as disk:
+        yield disk
+        make_room(disk)
+
+
+# Real ones.
+
+
+@pytest.mark.parametrize("nice", [0, 1])
+def test_what_cannot_be_forked_waits_and_starts_when_it_can(
+    daemon: Daemon, forks: ForkLimit, nice: int
+) -> None:
+    """Started by the quick way, and by the careful one."""
+    forks.deny(daemon.keeper)
+    for id, program in (("a", "true"), ("b", "false"), ("c", "true")):
+        daemon.start(id, program, nice=nice)
+    assert daemon.expect("unable")["reason"] == NO_PROCESS
+    forks.allow()
+    ended: dict[str, int] = {}
+    told = []
+    while len(ended) < 3:
+        line = daemon.receive()
+        told.append(line["e"])
+        if line["e"] == "exited":
+            ended[line["id"]] = line["code"]
+    assert ended == {"a": 0, "b": 1, "c": 0}
+    assert told.count("able") == 1
+    assert "unable" not in told
+
+
+def test_what_cannot_be_forked_can_be_stopped_and_recalled(
+    daemon: Daemon, forks: ForkLimit
+) -> None:
+    forks.deny(daemon.keeper)
+    daemon.start("stopped", "true")
+    daemon.start("recalled", "true")
+    daemon.expect("unable")
+    daemon.send(v="stop", id="stopped", reason="cancelled")
+    exited = daemon.expect("exited", "stopped")
+    assert (exited["code"], exited["reason"]) == (None, "cancelled")
+    daemon.send(v="recall", ids=["recalled"])
+    daemon.expect("recalled", "recalled")
+    # With nobody in line the keeper looks by itself whether it can again.
+    forks.allow()
+    daemon.expect("able")
+
+
+def test_who_connects_hears_that_no_jobs_can_be_started_and_which_have_not_begun(
+    daemon: Daemon, make_daemon: Make, forks: ForkLimit
+) -> None:
+    daemon.start("runs", "sleep", "100")
+    daemon.expect("started")
+    forks.deny(daemon.keeper)
+    daemon.start("waits", "true")
+    daemon.expect("unable")
+    hello = make_daemon().hello
+    assert hello["unable"] == NO_PROCESS
+    begun = {line["id"]: line["begun"] for line in hello["attempts"]}
+    assert begun == {"runs": True, "waits": False}
+
+
+def test_a_successor_knows_nothing_of_what_could_not_be_forked(
+    daemon: Daemon, make_daemon: Make, forks: ForkLimit
+) -> None:
+    forks.deny(daemon.keeper)
+    daemon.start("a", "true")
+    daemon.expect("unable")
+    kill_and_await(daemon.keeper)
+    assert make_daemon().hello["attempts"] == []
+
+
+def test_output_that_cannot_be_made_on_a_full_disk_is_made_when_there_is_room(
+    daemon: Daemon, disk: Path
+) -> None:
+    """The records lie elsewhere here, and can be written."""
+    use_up_files(disk)
+    path = str(disk / "project" / "1" / "1.log")
+    daemon.start("a", "echo", "hi", output=path, own_output=True)
+    assert daemon.expect("unable")["reason"] == "no space left on device"
+    daemon.run("elsewhere", "true")
+    make_room(disk)
+    assert daemon.expect("exited", "a")["code"] == 0
+    assert Path(path).read_text() == "hi\n"
+
+
+def test_output_that_a_job_chose_itself_on_a_full_disk_fails_the_job(
+    daemon: Daemon, disk: Path
+) -> None:
+    use_up_files(disk)
+    exited = daemon.run("a", "echo", "hi", output=str(disk / "1" / "1.log"))
+    assert exited["reason"].endswith("no space left on device")
+
+
+# Whose fault a failure is.
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.E2BIG])
+def test_what_a_job_got_wrong_itself_fails_it(number: int) -> None:
+    failure = _exec_failure(OSError(number, "x"), "/bin/x")
+    assert isinstance(failure, CannotStart)
+
+
+@pytest.mark.parametrize(
+    "number", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE]
+)
+def test_what_the_machine_is_short_of_does_not_fail_the_job(number: int) -> None:
+    failure = _exec_failure(OSError(number, "x"), "/bin/x")
+    assert not isinstance(failure, CannotStart)
+
+
+# The core.
+
+
+def core_with(*ids: str) -> KeeperCore:
+    core = KeeperCore(1, "boot")
+    core.step(events.Opened(7), 0.0)
+    for id in ids:
+        core.step(events.Start(7, spec(id)), 0.0)
+    return core
+
+
+def fail(core: KeeperCore, id: str, now: float) -> list[effects.Effect]:
+    core.spawning(id)
+    return core.step(events.CannotSpawn(spec(id), "short", 1), now)
+
+
+def told(wanted: list[effects.Effect]) -> list[Entry]:
+    return [effect.entry for effect in of(wanted, effects.Tell)]
+
+
+def test_what_could_not_be_spawned_is_taken_off_the_record_and_goes_last() -> None:
+    core = core_with("a", "b")
+    wanted = fail(core, "a", 0.0)
+    [unrecorded] = of(wanted, effects.Unrecord)
+    assert [entry["e"] for entry in unrecorded.entries] == ["spawning"]
+    assert of(wanted, effects.Spawn) == [effects.Spawn(spec("a"))]
+    assert core.snapshot() == []
+    assert not core.may_start
+
+
+def test_daemons_are_told_once_it_lasts_and_once_it_is_over() -> None:
+    core, now, heard = core_with("a"), 0.0, []
+    for _ in range(TOLD_AFTER + 3):
+        heard += told(fail(core, "a", now))
+        now = core.timers.next_due() or now
+        heard += told(core.step(events.Tick(), now))
+    assert heard == [{"e": "unable", "reason": "short"}]
+    core.spawning("a")
+    assert told(core.step(spawned("a"), now)) == [{"e": "able"}]
+    assert core.may_start
+
+
+def test_a_failure_that_passes_at_once_is_told_to_nobody() -> None:
+    core = core_with("a")
+    assert told(fail(core, "a", 0.0)) == []
+    core.step(events.Tick(), 1.0)
+    core.spawning("a")
+    assert told(core.step(spawned("a"), 1.0)) == []
+
+
+def test_pauses_stay_long_while_it_comes_and_goes() -> None:
+    core, now = core_with("a"), 0.0
+    for _ in range(20):
+        fail(core, "a", now)
+        now = core.timers.next_due() or now
+        core.step(events.Tick(), now)
+        core.step(events.Probed(None, None), now)
+    fail(core, "a", now)
+    assert core.timers.next_due() == now + 5.0
+    core.step(events.Tick(), now + 5.0)
+    core.step(events.Probed(None, None), now + 5.0)
+    fail(core, "a", now + 5.0 + CALM_S)
+    assert core.timers.next_due() == pytest.approx(now + 5.0 + CALM_S + 0.02)
+
+
+def test_a_careful_start_that_the_machine_cannot_make_is_put_back() -> None:
+    core = core_with("a")
+    core.spawning("a")
+    core.step(events.Forked("a", 100, 5), 0.0)
+    wanted = core.step(events.CannotSpawn(spec("a"), "short", 1), 0.0)
+    [unrecorded] = of(wanted, effects.Unrecord)
+    assert [entry["e"] for entry in unrecorded.entries] == ["spawning", "forked"]
+    assert of(wanted, effects.Release) == [effects.Release("a")]
+    assert core.step(events.ChildEnded(100, 0, {}, 1), 0.0) == []
+
+
+def test_a_careful_start_that_is_to_be_stopped_meanwhile_ends_as_that_says() -> None:
+    core = core_with("a")
+    core.spawning("a")
+    core.step(events.Forked("a", 100, 5), 0.0)
+    core.step(events.Stop(7, "a", 15, 5.0, "cancelled"), 0.0)
+    wanted = core.step(events.CannotSpawn(spec("a"), "short", 1), 0.0)
+    [published] = of(wanted, effects.Publish)
+    assert (published.entry["e"], published.entry["reason"]) == ("exited", "cancelled")
+    assert not of(wanted, effects.Unrecord)
+
+
+# The file.
+
+
+def test_the_last_lines_are_cut_off_and_others_get_a_note(tmp_path: Path) -> None:
+    records = Records(str(tmp_path), {"boot": "x"})
+    first, second, note = (encode({"e": word}) for word in ("first", "second", "note"))
+    records.rewrite([])
+    for line in (first, second):
+        records.add(line)
+        records.flush(list, False)
+    header = os.path.getsize(tmp_path / "records") - len(first + second)
+    records.take_back(second, note)
+    records.flush(list, False)
+    assert (tmp_path / "records").read_bytes()[header:] == first
+    records.take_back(first, note)
+    records.flush(list, False)
+    assert (tmp_path / "records").read_bytes()[header:] == first + note
