@@ -83,7 +83,8 @@ def test_a_worker_is_remembered_with_all_it_said(broker: Brokerage) -> None:
 
 def test_a_welcome_repeats_the_time_of_the_hello(broker: Brokerage) -> None:
     broker.join("w2", at=12.5)
-    assert broker.said(Welcome) == [Welcome(broker.state.cluster, at=12.5)]
+    [welcome] = broker.said(Welcome)
+    assert (welcome.cluster, welcome.at) == (broker.state.cluster, 12.5)
 
 
 # What may run where.

@@ -36,7 +36,7 @@ def test_a_worker_is_welcomed_and_told_its_units_first(broker: Brokerage) -> Non
     broker.restart()
     broker.hello()
     welcome, has = (message for _, message in broker.sent)
-    assert welcome == Welcome(broker.state.cluster)
+    assert welcome == Welcome(broker.state.cluster, heeds_readiness=True)
     assert has == Units({"cpu": {"0": WHOLE, "1": WHOLE}})
 
 

@@ -49,7 +49,9 @@ def memory(state: State) -> dict[str, object]:
         "attempts": state.attempts,
         "queues": state.queues,
         "workers": {
-            worker.id: structs.replace(worker, connected=False, heard_at=None)
+            worker.id: structs.replace(
+                worker, connected=False, heard_at=None, unable=""
+            )
             for worker in state.workers.values()
         },
         "tokens": state.tokens,

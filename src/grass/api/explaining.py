@@ -27,7 +27,7 @@ from grass.broker import copies, fleet, leases
 from grass.broker.state import State
 from grass.errors import GrassError, NotFound
 from grass.model.job import Attempt, Job, Spec
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.resources import units_json
 from grass.model.times import rfc3339
 from grass.scheduler.explain import Explanation
@@ -72,7 +72,10 @@ def _why(state: State, job: Job, former: Former) -> str:
         return f"it is being stopped since {rfc3339(job.stopping_since)}"
     if job.suspended_since is not None:
         return f"it is suspended; `grass continue {job.id}` lets it go on"
-    return f"it runs since {rfc3339(job.started_at)}"
+    verb = "runs"
+    if attempt is not None and attempt.state is AttemptState.STARTING:
+        verb = f"is being started on `{fleet.name_of(state, attempt.worker)}`"
+    return f"it {verb} since {rfc3339(job.started_at)}"
 
 
 def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:

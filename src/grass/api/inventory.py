@@ -75,6 +75,7 @@ def _whereabouts(worker: Worker, state: State) -> Document:
         "connected": worker.connected,
         "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
         "draining": worker.resting,
+        "unable": worker.unable or None,
         "address": worker.address,
         "labels": list(worker.labels),
         "lease_s": worker.lease_s,

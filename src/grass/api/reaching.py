@@ -43,8 +43,8 @@ def nobody(
     names = [f"`{fleet.name_of(state, one)}`" for one in told.away]
     hows = [_how(state, one) for one in told.away]
     if len(names) == 1:
-        return f"worker {names[0]}, which could run it, is {hows[0]}"
-    named = [f"{name} is {how}" for name, how in zip(names, hows, strict=True)]
+        return f"worker {names[0]}, which could run it, {hows[0]}"
+    named = [f"{name} {how}" for name, how in zip(names, hows, strict=True)]
     left = len(named) - MOST_NAMED
     more = [f"and {left} more"] if left > 0 else []
     shown = ", ".join(named[:MOST_NAMED] + more)
@@ -76,6 +76,8 @@ def _prospect(
 def _away(state: State, worker: str) -> tuple[str, str]:
     """Tell in a word and in words why a worker takes no jobs."""
     known = state.workers.get(worker)
+    if known is not None and known.connected and known.unable:
+        return "unable", _unable(known)
     if known is None or (known.connected and not known.resting):
         return "not-ready", "is not ready yet"
     if known.connected:
@@ -105,6 +107,12 @@ def _since(worker: Worker) -> str:
 
 def _how(state: State, worker: str) -> str:
     known = state.workers[worker]
+    if known.connected and known.unable:
+        return _unable(known)
     how = ["draining"] if known.resting else []
     how += [] if known.connected else [_gone(known)]
-    return " and ".join(how) or "not ready yet"
+    return f"is {' and '.join(how) or 'not ready yet'}"
+
+
+def _unable(worker: Worker) -> str:
+    return f"cannot start jobs: {worker.unable}"

@@ -36,7 +36,7 @@ from grass.broker.calls import Call, FromWorker, Prune, Tick, WorkerGone
 from grass.broker.replies import Pruned
 from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
-from grass.link.messages import Exited, Hello, Removed, Returned, Started
+from grass.link.messages import Exited, Hello, Readiness, Removed, Returned, Started
 from grass.model.lifecycle import JobState
 from grass.store.interface import Snapshot
 
@@ -205,6 +205,8 @@ def _from_worker(state: State, call: FromWorker) -> None:
             attempts.exited(state, call.worker, call.message)
         case Returned():
             attempts.returned(state, call.worker, call.message)
+        case Readiness():
+            settle.readiness(state, call.worker, call.message)
         case Removed():
             removals.removed(state, call.worker, call.message)
         case _:

@@ -12,6 +12,7 @@ from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    Readiness,
     Removed,
     Report,
     Returned,
@@ -58,6 +59,8 @@ def check(message: ToBroker) -> None:
     match message:
         case Hello():
             _check_hello(message)
+        case Readiness():
+            _check_unable(message.unable)
         case Report() | Exited() | Started() | Returned():
             _check_each([message])
         case Removed():
@@ -68,6 +71,7 @@ def check(message: ToBroker) -> None:
 
 def _check_hello(message: Hello) -> None:
     _check_text(message.worker, message.name, message.boot, message.instance)
+    _check_unable(message.unable)
     if not message.worker:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
@@ -107,6 +111,11 @@ def _check_detail(said: str | int) -> None:
         return
     _check_length(said, LONGEST_DETAIL)
     _check_readable(said)
+
+
+def _check_unable(reason: str) -> None:
+    _check_length(reason, LONGEST_REASON)
+    _check_readable(reason)
 
 
 def _check_each(reports: Iterable[_AboutAttempt]) -> None:

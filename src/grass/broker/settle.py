@@ -29,7 +29,7 @@ from grass.broker import (
 )
 from grass.broker.state import State
 from grass.errors import Forbidden
-from grass.link.messages import Hello, Report, Stop, Welcome
+from grass.link.messages import Hello, Readiness, Report, Stop, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
@@ -51,7 +51,7 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     worker = _taken_in(state, message, address)
     leases.back(state, worker.id)
     removals.connected(state, message)
-    state.send(worker.id, Welcome(state.cluster, at=message.at))
+    state.send(worker.id, _welcome(state, message))
     units.publish(state, worker)
     if not was_here:
         state.note("worker-connected", worker=worker.id, name=worker.name)
@@ -85,6 +85,7 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     worker.lease_s = message.lease_s
     worker.connected, worker.heard_at = True, state.now_us
     worker.address = address
+    _can_start(state, worker, message.unable)
     copies.sort_out(state, worker, message)
     state.changes.workers[worker.id] = worker
     if worker.id in state.changes.removed_workers:
@@ -93,12 +94,33 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     return worker
 
 
+def _welcome(state: State, message: Hello) -> Welcome:
+    return Welcome(state.cluster, at=message.at, heeds_readiness=True)
+
+
+def readiness(state: State, worker: str, message: Readiness) -> None:
+    """Place nothing on a worker that cannot start jobs, until it can."""
+    known = state.workers.get(worker)
+    if known is not None and known.connected and known.unable != message.unable:
+        _can_start(state, known, message.unable)
+        units.publish(state, known)
+
+
+def _can_start(state: State, worker: Worker, unable: str) -> None:
+    before, worker.unable = worker.unable, unable
+    who, name = worker.id, worker.name
+    if unable and not before:
+        state.note("worker-unable", worker=who, name=name, reason=unable)
+    elif before and not unable:
+        state.note("worker-able", worker=who, name=name)
+
+
 def gone(state: State, worker: str) -> None:
     """Note that a worker's link ended; its attempts stay as they are."""
     known = state.workers.get(worker)
     if known is None or not known.connected:
         return
-    known.connected = False
+    known.connected, known.unable = False, ""
     state.scheduler.remove_worker(worker)
     leases.gone(state, known)
     state.changes.workers[worker] = known

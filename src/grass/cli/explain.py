@@ -33,6 +33,7 @@ _IN_SHORT = {
     "busy": "all units busy",
     "drained": "drained",
     "not-ready": "not ready yet",
+    "unable": "cannot start jobs",
     "unreachable": "unreachable",
     "off": "off",
     "too-small": "too small",

@@ -26,6 +26,8 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
         name = worker["name"]
         if not worker["connected"]:
             name += f" ({whereabouts(worker)})"
+        elif worker.get("unable"):
+            name += f" (cannot start jobs: {worker['unable']})"
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
             shares = _shares(worker, kind)

@@ -66,6 +66,8 @@ def _state(worker: Document, now: datetime) -> str:
         since = worker.get("unreachable_since")
         lasts = f" for {brief(age(since, now))}" if since else ""
         return f"{whereabouts(worker)}{lasts}"
+    if worker.get("unable"):
+        return f"cannot start jobs: {worker['unable']}"
     return (
         "draining" if worker.get("draining") or worker.get("resting") else "connected"
     )

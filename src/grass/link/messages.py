@@ -99,6 +99,8 @@ class Hello(Message, tag="hello"):
     """Which of the homes this is that have the worker's id: a home may be copied."""
     confirms_removals: bool = False
     """Whether it answers `RemoveOutput`; a worker of version 0.1 does not."""
+    unable: str = ""
+    """Why it cannot start jobs now, as in `Readiness`."""
 
 
 class Returned(Message, tag="returned"):
@@ -108,6 +110,16 @@ class Returned(Message, tag="returned"):
     reason: str
     placed_at: int = 0
     """As the start or the recall said that this answers; 0: it did not say."""
+
+
+class Readiness(Message, tag="readiness"):
+    """Whether the worker can start jobs; until it can, it gives back what is not begun.
+
+    Said only to a broker whose `Welcome` tells that it heeds it.
+    """
+
+    unable: str = ""
+    """Why it cannot, in few words; empty: it can."""
 
 
 class Heartbeat(Message, tag="heartbeat"):
@@ -139,6 +151,8 @@ class Welcome(Message, tag="welcome"):
     cluster: str
     version: int = VERSION
     at: float = 0.0
+    heeds_readiness: bool = False
+    """Whether nothing is placed on a worker that says that it cannot start jobs."""
 
 
 class Heard(Message, tag="heard"):
@@ -253,7 +267,15 @@ class RemoveOutput(Message, tag="remove-output"):
 
 
 ToBroker = (
-    Hello | Report | Exited | Started | Returned | Heartbeat | OutputData | Removed
+    Hello
+    | Report
+    | Exited
+    | Started
+    | Returned
+    | Readiness
+    | Heartbeat
+    | OutputData
+    | Removed
 )
 ToWorker = (
     Welcome

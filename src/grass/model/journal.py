@@ -29,8 +29,10 @@ Kind = Literal[
     "undrained",
     "unit-removed",
     "units-added",
+    "worker-able",
     "worker-connected",
     "worker-disconnected",
     "worker-forgotten",
+    "worker-unable",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)

@@ -47,6 +47,8 @@ class Worker(msgspec.Struct):
     """When it was last heard of."""
     instance: str = ""
     """Which home it called from: several have its id where one was copied."""
+    unable: str = ""
+    """Why it cannot start jobs, as it last said; empty: it can, or is not here."""
     apart: dict[str, list[str]] = {}
     """Attempts that another such home has, by its instance."""
 

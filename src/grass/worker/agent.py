@@ -28,7 +28,9 @@ from grass.worker.watch import Watch
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE_S = 30.0
+LONGEST_PAUSE_S = 5.0
+TOLD_AFTER_S = 0.5
+"""After a pause of so long the broker is told that there is no keeper."""
 
 
 class Worker:
@@ -83,6 +85,9 @@ class Worker:
                 await open_keeper(self._keeper_folder, self._keeper)
             except OSError as error:
                 log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
+                if pause_s > TOLD_AFTER_S:
+                    self._core.keeper_fails(error.strerror or str(error))
+                    self._flush()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 continue

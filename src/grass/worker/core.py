@@ -15,6 +15,7 @@ from grass.link.messages import (
     Exited,
     Forget,
     Heard,
+    Readiness,
     Recall,
     Resync,
     Returned,
@@ -41,6 +42,8 @@ from grass.worker.lines import (
 )
 from grass.worker.prepare import Surroundings, start_verb
 
+LONGEST_REASON = 200
+"""So many characters say why no jobs can be started."""
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
 
@@ -74,6 +77,10 @@ class WorkerCore:
         self._books = books = Books()
         self._attempts, self._ledger = books.attempts, books.ledger
         self._keeper_ready = False
+        self._unable = ""
+        """Why no jobs can be started here; empty: they can."""
+        self._heeded = False
+        """Whether the broker places nothing here while that is so."""
         self._effects = Effects()
 
     @property
@@ -114,6 +121,8 @@ class WorkerCore:
         if isinstance(message, Welcome):
             self._books.cluster = message.cluster
             self._drop_oldest()
+            self._heeded = message.heeds_readiness
+            self._give_back()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
         if self._greeting.outdated:
@@ -124,6 +133,10 @@ class WorkerCore:
         """The keeper is gone; its successor will tell what became of the attempts."""
         self._keeper_ready = False
 
+    def keeper_fails(self, why: str) -> None:
+        """Note that no keeper can be started, again and again."""
+        self._can_start(f"no keeper: {why}"[:LONGEST_REASON])
+
     def from_keeper(self, line: Verb) -> None:
         """Apply one line of the keeper."""
         match line.get("e"):
@@ -131,12 +144,17 @@ class WorkerCore:
                 # Before any start: what was given up meanwhile must not begin.
                 self._effects.to_keeper.extend(self._lease.keeper_came(line))
                 self._keeper_hello(line["attempts"])
+                self._can_start(line.get("unable") or "")
             case "started":
                 self._started(line)
             case "exited":
                 self._exited(line)
             case "recalled":
                 self._recalled(line["id"])
+            case "unable":
+                self._can_start(str(line["reason"])[:LONGEST_REASON])
+            case "able":
+                self._can_start("")
             case "error":
                 self._error(line)
             case "leased":
@@ -154,6 +172,10 @@ class WorkerCore:
             return
         if self._books.was_given_back(message.attempt, message.placed_at):
             # Sent once more after a hello that the broker read before the answer.
+            self._return(message.attempt, RECALLED, message.placed_at)
+            return
+        if self._unable and self._heeded:
+            # It was sent before the broker heard of that.
             self._return(message.attempt, RECALLED, message.placed_at)
             return
         leader = self._attempts.get(message.after or "")
@@ -235,6 +257,27 @@ class WorkerCore:
                 self._return(attempt, RECALLED, at)
         self._effects.to_keeper.append({"v": "recall", "ids": asked})
 
+    def _can_start(self, unable: str) -> None:
+        """Tell the broker whether jobs can be started here, if that has changed."""
+        if unable == self._unable:
+            return
+        self._unable = unable
+        if self._heeded:
+            self._effects.to_broker.append(Readiness(unable))
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Have the keeper let go of what has not begun, while none can begin here."""
+        if not (self._unable and self._heeded):
+            return
+        asked = []
+        for attempt, held in self._attempts.items():
+            if held.may_be_given_back and not self._books.is_foreign(attempt):
+                held.recalled = True
+                asked.append(attempt)
+        if asked and self._keeper_ready:
+            self._effects.to_keeper.append({"v": "recall", "ids": asked})
+
     def _return(self, attempt: str, reason: str, placed_at: int) -> None:
         self._books.give_back(attempt, placed_at)
         self._effects.to_broker.append(Returned(attempt, reason, placed_at))
@@ -272,6 +315,7 @@ class WorkerCore:
         held = self._attempts[attempt]
         held.stopping = bool(line.get("stopping"))
         held.suspended = bool(line.get("suspended"))
+        held.begun = bool(line.get("begun", True))
         if line.get("started_at") is not None:
             self._note_start(held, {**line, "at": line["started_at"]})
             self._watch(line)
@@ -279,13 +323,13 @@ class WorkerCore:
             self._note_exit(held, line)
 
     def _missing(self, attempt: str, held: Held) -> None:
-        if held.verb is None:
+        if held.verb is None and held.begun:
             reason = "its keeper was killed and left no trace of it"
             at = held.started.at if held.started else 0
             line = {"id": attempt, "at": at, "lost": True, "reason": reason}
             self._note_exit(held, line)
-        elif held.recalled:
-            # Nothing was run, as below: this answers the recall that nobody heard.
+        elif held.verb is None or held.recalled:
+            # Nothing was run, as below: the broker places it anew, here or elsewhere.
             self._recalled(attempt)
         else:
             # The keeper died before it read this; it records before it spawns, so
@@ -321,7 +365,7 @@ class WorkerCore:
             self._cannot_start(line["id"], held, why)
 
     def _note_start(self, held: Held, line: Verb) -> Started:
-        held.started, held.verb = started_of(held, line), None
+        held.started, held.verb, held.begun = started_of(held, line), None, True
         return held.started
 
     def _note_exit(self, held: Held, line: Verb) -> Exited:
@@ -342,7 +386,7 @@ class WorkerCore:
             return
         verbs = self._greeting.first(self.now_s)
         if verbs is None:
-            hello = self._greeting.hello(self._attempts, self.now_s)
+            hello = self._greeting.hello(self._attempts, self.now_s, self._unable)
             self._effects.to_broker.append(hello)
         else:
             self._effects.to_keeper.extend(verbs)

@@ -47,7 +47,7 @@ class Greeting:
         self.waits = verbs is not None
         return verbs
 
-    def hello(self, attempts: dict[str, Held], now_s: float) -> Hello:
+    def hello(self, attempts: dict[str, Held], now_s: float, unable: str) -> Hello:
         """Tell everything, and promise what the keeper has confirmed."""
         who, held = self._who, attempts.items()
         self._promise = self._lease.promise
@@ -63,5 +63,6 @@ class Greeting:
             lease_s=None if self._promise is None else self._promise[1],
             at=now_s,
             instance=who.instance,
+            unable=unable,
             confirms_removals=True,
         )

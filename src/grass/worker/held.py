@@ -21,7 +21,15 @@ class Held(msgspec.Struct):
     recalled: bool = False
     placed_at: int = 0
     """As its start said; all that is told of it repeats it."""
+    begun: bool = True
+    """Of one that only the keeper knows: whether it is on record there."""
     exited: Exited | None = None
+
+    @property
+    def may_be_given_back(self) -> bool:
+        """Tell whether it may not have begun; the keeper knows."""
+        asked = self.verb is not None or not self.begun
+        return asked and self.started is None and self.exited is None
 
     def was_placed(self, at: int) -> bool:
         """Tell whether this is the attempt placed then, or that cannot be known."""

@@ -45,7 +45,8 @@ def held_of(line: Line) -> Held:
     if line["state"] == "waiting":
         # Whom it follows now; the one it was started behind may have left.
         after = line.get("after") or meta.get("after")
-    return Held(meta["allocation"], after, placed_at=placed_at(line))
+    begun = bool(line.get("begun", True))
+    return Held(meta["allocation"], after, placed_at=placed_at(line), begun=begun)
 
 
 def placed_at(line: Line) -> int:

@@ -321,7 +321,8 @@ DELETE FROM events WHERE job = ?;
 -- is of use to nobody; what people did stays.
 
 -- name: remove_old_comings
-DELETE FROM events WHERE kind IN ('worker-connected', 'worker-disconnected')
+DELETE FROM events WHERE kind IN
+    ('worker-connected', 'worker-disconnected', 'worker-able', 'worker-unable')
 AND seq < (
     SELECT e.seq FROM events AS e NOT INDEXED
     WHERE e.job IS NOT NULL ORDER BY e.seq LIMIT 1

@@ -1,0 +1,60 @@
+"""A worker that says that it cannot start jobs gets none until it can."""
+
+import pytest
+from tests.support.brokerage import Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker.calls import FromWorker
+from grass.errors import ProtocolError
+from grass.link.messages import RECALLED, Hello, Readiness, Returned, Start
+from grass.model.lifecycle import JobState
+
+FULL = "no space left on device"
+
+
+def kinds(broker: Brokerage, *wanted: str) -> list[str]:
+    events = broker.store.events(0, 100, None, wanted)
+    return [event.kind for event in events]
+
+
+def test_nothing_is_placed_on_it_and_what_it_gives_back_waits(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.hear(Readiness(FULL))
+    broker.hear(Returned(broker.name(job), RECALLED))
+    assert broker.job_state(job) is JobState.QUEUED
+    later = broker.enqueue()
+    assert broker.job_state(later) is JobState.QUEUED
+    broker.hear(Readiness())
+    assert broker.running() == [job, later]
+
+
+def test_it_is_noted_once_for_each_change(broker: Brokerage) -> None:
+    for reason in (FULL, FULL, "another", "", ""):
+        broker.hear(Readiness(reason))
+    changes = kinds(broker, "worker-unable", "worker-able")
+    assert changes == ["worker-unable", "worker-able"]
+
+
+def test_a_hello_tells_it_too(broker: Brokerage) -> None:
+    broker.restart()
+    broker.hear(Hello(WORKER, "desk", BOOT, units("{cpu:2}"), [], [], unable=FULL))
+    job = broker.enqueue()
+    assert broker.job_state(job) is JobState.QUEUED
+    assert not broker.said(Start)
+    broker.hello()
+    assert broker.running() == [job]
+
+
+def test_a_reason_that_is_no_line_of_text_is_refused(broker: Brokerage) -> None:
+    for reason in ("x" * 2000, "\ud800"):
+        with pytest.raises(ProtocolError):
+            broker.step_hear(Readiness(reason))
+
+
+def test_what_a_worker_says_that_nobody_knows_changes_nothing(
+    broker: Brokerage,
+) -> None:
+    broker.step(FromWorker("nobody", Readiness(FULL)))
+    assert not broker.state.changes
