@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.support.brokerage import Brokerage
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import removals
+from grass.broker import arrivals, removals
+from grass.broker.calls import Enqueue, Prune
+from grass.broker.wishes import NewJob, Settings
 from grass.link.messages import Hello, Removed, RemoveOutput, Started
 
 
@@ -126,3 +128,50 @@ def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
     assert home.state.output_bytes == 0
     home.connect()
     assert home.asked == []
+
+
+def stored(home: Home, table: str) -> list[int]:
+    found = home.store._reader.execute(f"SELECT id FROM {table} ORDER BY id")
+    return [row[0] for row in found]
+
+
+def test_specs_and_environments_go_with_their_last_job(home: Home) -> None:
+    first, second = home.enqueue("work", cwd="/a"), home.enqueue("work", cwd="/a")
+    third = home.enqueue("work", cwd="/b")
+    for job in (first, second, third):
+        home.exit(job)
+    home.prune(first)
+    assert stored(home, "specs") == [1, 2]
+    home.prune(second, third)
+    assert stored(home, "specs") == []
+    home.state.home_worker = WORKER
+    job = home.call(Enqueue(ME, [NewJob(("x",), Settings())], base_env={"A": "1"}))
+    home.exit(job.first)
+    assert stored(home, "envs") == [1]
+    home.prune(job.first)
+    assert stored(home, "envs") == []
+    home.call(Enqueue(ME, [NewJob(("x",), Settings())], base_env={"A": "1"}))
+    assert stored(home, "envs") == [2]
+
+
+def test_the_spec_that_an_edit_replaces_goes(home: Home) -> None:
+    home.pause()
+    job, other = home.enqueue("work"), home.enqueue("work", cwd="/a")
+    home.edit(job, time_limit_s=5.0)
+    assert stored(home, "specs") == [2, 3]
+    home.edit(other, priority=3)
+    assert stored(home, "specs") == [2, 3]
+
+
+def test_jobs_that_still_arrive_keep_their_spec(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrivals, "SLICE", 2)
+    old = home.ended(5)
+    home.pause()
+    home.step(Enqueue(ME, [NewJob(("work",), Settings())] * 5))
+    home.step(Prune(ME, [old], wanted=[old]))
+    while home.state.arriving:
+        home.flush()
+    home.restart()
+    assert len(home.state.jobs) == 5

@@ -5,6 +5,7 @@ It passes the same conformance suite as the real one. What is committed lives in
 is whole and durable when it returns; what a disk may do instead is not for here.
 """
 
+from collections.abc import Iterable
 from copy import copy, deepcopy
 from threading import Lock
 
@@ -193,6 +194,7 @@ class MemoryStore:
         disk.calls.update((call.key, call) for call in changes.calls)
         if changes.removed_jobs:
             self._remove_jobs(set(changes.removed_jobs))
+        self._remove_unused(changes.unused_specs, changes.unused_envs)
 
     def _write_attempts(self, changes: Changes) -> None:
         for job, number in changes.removed_attempts:
@@ -221,11 +223,13 @@ class MemoryStore:
         for job in gone:
             disk.attempts.pop(job, None)
             disk.jobs.pop(job, None)
-        if not disk.arrivals:
-            used = {job.spec for job in disk.jobs.values()}
-            disk.specs = {n: spec for n, spec in disk.specs.items() if n in used}
-        needed = {spec.base_env for spec in disk.specs.values()}
-        disk.envs = {n: env for n, env in disk.envs.items() if n in needed}
+
+    def _remove_unused(self, specs: Iterable[int], envs: Iterable[int]) -> None:
+        disk = self.disk
+        for number in set(specs) - {job.spec for job in disk.jobs.values()}:
+            disk.specs.pop(number, None)
+        for number in set(envs) - {one.base_env for one in disk.specs.values()}:
+            disk.envs.pop(number, None)
 
     def _tidy(self, calls_since: int) -> None:
         disk = self.disk
@@ -235,7 +239,9 @@ class MemoryStore:
         for first, last in disk.arrivals.items():
             for number in range(first, last + 1):
                 disk.jobs.pop(number, None)
-        disk.arrivals.clear()
+        if disk.arrivals:
+            disk.arrivals.clear()
+            self._remove_unused(list(disk.specs), list(disk.envs))
 
     def _loaded(self) -> Snapshot:
         disk = self.disk

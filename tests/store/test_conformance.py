@@ -13,7 +13,7 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
 from grass.store import Changes, Event, JobFilter, Order, Store
-from grass.store.changes import Call, Env
+from grass.store.changes import Call, Env, Removal
 
 Reopen = Callable[[], Store]
 NOT_UTF8 = "caf\udce9"
@@ -247,23 +247,37 @@ def test_pruning_takes_only_what_nobody_else_uses(store: Store) -> None:
     ended = {"state": JobState.SUCCEEDED, "finished_at": 3}
     store.commit(
         Changes(
-            envs=[Env(1, "u", "{}"), Env(2, "u", '{"A":"1"}')],
-            specs={1: a_spec(base_env=1), 2: a_spec(base_env=2)},
+            envs=[Env(2, "u", '{"A":"1"}'), Env(3, "u", "{}")],
+            specs={2: a_spec(base_env=2), 3: a_spec(base_env=3)},
             jobs={
-                1: a_job(1, spec=1, **ended),
+                1: a_job(1, spec=3, **ended),
                 2: a_job(2, spec=2, **ended),
                 3: a_job(3, spec=2),
             },
             attempts={(1, 1): an_attempt(1), (2, 1): an_attempt(2)},
         )
     )
-    store.commit(Changes(removed_jobs=[1, 2]))
+    store.commit(Changes(removed_jobs=[1, 2], unused_specs=[2, 3], unused_envs=[2, 3]))
     assert ids(store) == [3]
     loaded = store.load(0)
     assert list(loaded.specs) == [2]
     assert [env.id for env in loaded.envs] == [2]
     assert (loaded.last_spec, loaded.last_env) == (2, 2)
     assert loaded.output_bytes == 0
+
+
+def test_output_to_be_removed_is_kept_until_it_is_gone(reopen: Reopen) -> None:
+    store = reopen()
+    one = Removal(3, "w", ("/out/1", "/out/\udcff"), 5)
+    two = Removal(4, "w", ("/out/2",), 7)
+    store.commit(Changes(meta={"last_removal": "4"}, removals=[one, two]))
+    store.commit(Changes(removed_removals=[4]))
+    again = reopen()
+    loaded = again.load(0)
+    assert loaded.removals == [(3, "w", 5)]
+    assert (loaded.output_bytes, loaded.last_removal) == (5, 4)
+    assert again.removal_paths(3) == ["/out/1", "/out/\udcff"]
+    assert again.removal_paths(4) == []
 
 
 def test_pruning_takes_comings_of_workers_from_before_all_jobs(store: Store) -> None:
@@ -412,19 +426,24 @@ def test_jobs_that_still_arrive_do_not_exist_yet(reopen: Reopen) -> None:
     assert ids(again) == [4, 3, 2, 1]
 
 
-def test_pruning_spares_the_specs_of_jobs_that_still_arrive(store: Store) -> None:
-    ended = a_job(1, state=JobState.SUCCEEDED, finished_at=3)
-    store.commit(Changes(specs={1: a_spec()}, jobs={1: ended}))
+def test_what_only_jobs_needed_that_never_arrived_goes_with_them(
+    reopen: Reopen,
+) -> None:
+    store = reopen()
     later = a_spec(cwd="/later", base_env=1)
+    store.commit(Changes(specs={1: a_spec()}, jobs={1: a_job(1)}))
     store.commit(
         Changes(
-            envs=[Env(1, "u", "{}")], specs={2: a_spec(), 3: later}, arrivals=[(2, 3)]
+            envs=[Env(1, "u", "{}")],
+            specs={2: later},
+            jobs={2: a_job(2, spec=2)},
+            arrivals=[(2, 3)],
         )
     )
-    store.commit(Changes(jobs={2: a_job(2, spec=2)}, removed_jobs=[1]))
-    store.commit(Changes(jobs={3: a_job(3, spec=3)}, removed_arrivals=[2]))
-    assert store.load(0).specs == {2: a_spec(), 3: later}
-    assert [env.id for env in store.load(0).envs] == [1]
+    assert store.environments([1])
+    loaded = reopen().load(0)
+    assert (loaded.last_spec, loaded.last_env) == (1, 0)
+    assert list(loaded.specs) == [1]
 
 
 def test_reading_goes_on_while_commits_go_on(with_spec: Store) -> None:

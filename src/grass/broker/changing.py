@@ -92,6 +92,8 @@ class Change:
         if number != job.spec:
             state.specs.use(number)
             state.specs.release(job.spec)
+            if job.spec not in state.specs:
+                state.changes.unused_specs.append(job.spec)
             job.spec = number
         state.save_job(job)
         state.moved.add(job.id)

@@ -38,7 +38,7 @@ from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
 from grass.link.messages import Exited, Hello, Readiness, Removed, Returned, Started
 from grass.model.lifecycle import JobState
-from grass.store.interface import Snapshot
+from grass.store.interface import JobDetails, Snapshot
 
 MINUTE_US = 60 * 1_000_000
 
@@ -226,9 +226,19 @@ def _prune(state: State, call: Prune) -> Pruned:
         state.counts[details.job.state] -= 1
     removals.add(state, gone)
     state.changes.removed_jobs.extend(details.job.id for details in gone)
-    state.envs.keep_only(state.specs.base_envs())
+    _forget_unused(state, gone)
     state.note_by(call.actor, "pruned", jobs=len(gone))
     return Pruned(gone)
+
+
+def _forget_unused(state: State, gone: list[JobDetails]) -> None:
+    """Forget what only these jobs used, unless others in the store do."""
+    specs = {one.job.spec for one in gone if one.job.spec not in state.specs}
+    envs = {one.spec.base_env for one in gone if one.spec.base_env is not None}
+    unused = sorted(env for env in envs if not state.specs.needs_env(env))
+    state.envs.forget(unused)
+    state.changes.unused_specs.extend(sorted(specs))
+    state.changes.unused_envs.extend(unused)
 
 
 def _may_go(state: State, job: int) -> bool:

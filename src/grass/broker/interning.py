@@ -6,7 +6,8 @@ a broker that has run for a year does not remember every environment it ever saw
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from grass.model.job import Spec
 from grass.store.changes import Env
@@ -23,6 +24,11 @@ class SpecTable:
         self._numbers = {spec: number for number, spec in known.items()}
         self._users = dict.fromkeys(known, 0)
         self.new: dict[int, Spec] = {}
+        self._env_users = Counter(spec.base_env for spec in known.values())
+
+    def __contains__(self, number: int) -> bool:
+        """Tell whether a spec is in use."""
+        return number in self._by_number
 
     def __getitem__(self, number: int) -> Spec:
         """Return the spec of a job that is in use."""
@@ -34,17 +40,15 @@ class SpecTable:
         if number is None:
             self._last = number = self._last + 1
             self._numbers[spec] = number
-            self._by_number[number] = spec
-            self._users[number] = 0
+            self._add(number, spec)
             self.new[number] = spec
         return number
 
     def restore(self, number: int, spec: Spec) -> None:
         """Know a spec again that the store has kept."""
         if number not in self._by_number:
-            self._by_number[number] = spec
+            self._add(number, spec)
             self._numbers.setdefault(spec, number)
-            self._users[number] = 0
 
     def use(self, number: int) -> None:
         """Count a job that needs this spec."""
@@ -61,9 +65,21 @@ class SpecTable:
         specs = self._by_number.values()
         return {spec.base_env for spec in specs if spec.base_env is not None}
 
+    def needs_env(self, env: int) -> bool:
+        """Tell whether a spec in use needs an environment."""
+        return self._env_users[env] > 0
+
+    def _add(self, number: int, spec: Spec) -> None:
+        self._by_number[number] = spec
+        self._users[number] = 0
+        self._env_users[spec.base_env] += 1
+
     def _drop(self, number: int) -> None:
         del self._users[number]
         spec = self._by_number.pop(number)
+        self._env_users[spec.base_env] -= 1
+        if not self._env_users[spec.base_env]:
+            del self._env_users[spec.base_env]
         if self._numbers.get(spec) == number:
             del self._numbers[spec]
 
@@ -76,6 +92,7 @@ class EnvTable:
         self._last = last
         self._bodies = {env.id: json.loads(env.body) for env in known}
         self._numbers = {_digest(env.owner, env.body): env.id for env in known}
+        self._digests = {number: digest for digest, number in self._numbers.items()}
         self._crowded_at = 256
         self.new: list[Env] = []
 
@@ -97,6 +114,7 @@ class EnvTable:
         if number is None:
             self._last = number = self._last + 1
             self._numbers[digest] = number
+            self._digests[number] = digest
             self._bodies[number] = dict(env)
             self.new.append(Env(number, owner, body))
         return number
@@ -105,13 +123,22 @@ class EnvTable:
         """Know an environment again that the store has kept."""
         if env.id not in self._bodies:
             self._bodies[env.id] = json.loads(env.body)
-            self._numbers.setdefault(_digest(env.owner, env.body), env.id)
+            digest = _digest(env.owner, env.body)
+            if self._numbers.setdefault(digest, env.id) == env.id:
+                self._digests[env.id] = digest
 
     def keep_only(self, used: set[int]) -> None:
         """Forget environments that nobody uses any more."""
-        self._bodies = {n: body for n, body in self._bodies.items() if n in used}
-        self._numbers = {d: n for d, n in self._numbers.items() if n in used}
+        self.forget(self._bodies.keys() - used)
         self._crowded_at = max(256, 2 * len(self._bodies))
+
+    def forget(self, unused: Iterable[int]) -> None:
+        """Forget these environments, which the store may forget as well."""
+        for number in unused:
+            self._bodies.pop(number, None)
+            digest = self._digests.pop(number, None)
+            if digest is not None:
+                del self._numbers[digest]
 
 
 def _digest(owner: str, body: str) -> bytes:

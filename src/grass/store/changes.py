@@ -93,11 +93,14 @@ class Changes(msgspec.Struct):
     tokens: dict[str, Token] = {}
     removed_tokens: list[str] = []
     removed_jobs: list[int] = []
-    """Pruned: jobs leave with their attempts, their events and what only they used.
+    """Pruned: jobs leave with their attempts and their events.
 
     With them go the comings and goings of workers from before all jobs that are left.
     """
 
+    unused_specs: list[int] = []
+    unused_envs: list[int] = []
+    """What is removed unless jobs or specs in the store still use it."""
     removals: list[Removal] = []
     removed_removals: list[int] = []
     """Removals whose files are gone."""

@@ -173,6 +173,11 @@ class SqliteStore:
                 self._many(statement, map(row, values))
         if changes.removed_jobs:
             self._remove_jobs(changes.removed_jobs)
+        for name, unused in (
+            ("remove_unused_spec", changes.unused_specs),
+            ("remove_unused_env", changes.unused_envs),
+        ):
+            self._many(name, ((number,) for number in unused))
 
     def _many(self, name: str, parameters: Iterable[rows.Row]) -> None:
         self._writer.executemany(self._sql[name], parameters)
@@ -181,8 +186,6 @@ class SqliteStore:
         for name in ("remove_events_of", "remove_attempts_of", "remove_job"):
             self._many(name, ((job,) for job in ids))
         self._writer.execute(self._sql["remove_old_comings"])
-        self._writer.execute(self._sql["remove_unused_specs"])
-        self._writer.execute(self._sql["remove_unused_envs"])
 
     def _failed(self, error: Exception) -> StorageError:
         told = undone(self._writer, error, self.path)
@@ -194,7 +197,9 @@ class SqliteStore:
         self._writer.execute("BEGIN IMMEDIATE")
         self._writer.execute(self._sql["expire_calls"], (calls_since,))
         self._writer.execute(self._sql["drop_arriving_jobs"])
-        self._writer.execute(self._sql["drop_arrivals"])
+        if self._writer.execute(self._sql["drop_arrivals"]).rowcount:
+            self._writer.execute(self._sql["remove_unused_specs"])
+            self._writer.execute(self._sql["remove_unused_envs"])
         self._writer.execute("COMMIT")
 
     def _loaded(self, calls_since: int) -> Snapshot:

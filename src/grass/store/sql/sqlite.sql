@@ -334,13 +334,18 @@ DELETE FROM attempts WHERE job = ?;
 -- name: remove_job
 DELETE FROM jobs WHERE id = ?;
 
--- While jobs arrive in slices, those not yet written may need any spec.
+-- name: remove_unused_spec
+DELETE FROM specs
+WHERE id = ? AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.spec = specs.id);
+
+-- name: remove_unused_env
+DELETE FROM envs
+WHERE id = ? AND NOT EXISTS (SELECT 1 FROM specs AS s WHERE s.base_env = envs.id);
 
 -- name: remove_unused_specs
-DELETE FROM specs WHERE id NOT IN (SELECT spec FROM jobs)
-AND NOT EXISTS (SELECT 1 FROM arrivals);
+DELETE FROM specs
+WHERE NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.spec = specs.id);
 
 -- name: remove_unused_envs
-DELETE FROM envs WHERE id NOT IN (
-    SELECT base_env FROM specs WHERE base_env IS NOT NULL
-);
+DELETE FROM envs
+WHERE NOT EXISTS (SELECT 1 FROM specs AS s WHERE s.base_env = envs.id);
