@@ -123,6 +123,12 @@ class StorageError(GrassError):
     status = 507
 
 
+class DiskFull(StorageError):
+    """The store has no room for more; what makes room is still taken."""
+
+    code = "disk-full"
+
+
 class Busy(GrassError):
     """More calls wait than the broker takes; the caller may try again."""
 

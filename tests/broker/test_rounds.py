@@ -14,6 +14,7 @@ from grass.broker.replies import Done
 from grass.broker.rounds import Rounds, loaded
 from grass.broker.wishes import NewJob
 from grass.broker.wishes import Settings as Wishes
+from grass.errors import StorageError
 from grass.link.messages import Exited, Hello, ToWorker
 from grass.model.lifecycle import JobState
 from grass.store.sqlite import SqliteStore
@@ -61,6 +62,9 @@ class Slow:
     def now_s(self) -> float:
         self.clock_s += 0.6 * module.BATCH_S
         return self.clock_s
+
+    def shortage(self) -> StorageError | None:
+        return self.store.shortage()
 
     def answer(self, reply: int, outcome: object) -> None:
         self.answers[reply - 1] = outcome

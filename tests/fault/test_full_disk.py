@@ -3,18 +3,22 @@
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from grass.errors import DiskFull
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
+from tests.support.patience import until
 from tests.support.processes import await_end
 
 pytestmark = pytest.mark.daemon
 
 DISK_BYTES = 16 << 20
+SOON_S = 5.0
 MANY_LINES = f"true {'x' * 10_000}\n" * 1000
 """More than the database has room for where it lies."""
 
@@ -113,9 +117,100 @@ def test_what_cannot_start_on_a_full_disk_starts_when_there_is_room(
     small.ok("enqueue", "--output", "/dev/null", "--from", "-", input="true\n" * 60)
     fill(disk)
     small.ok("resume")
-    small.await_event("started", 1)
+    for told in (small.reason(1), small.ok("explain", "1"), small.ok("show")):
+        assert "is full" in told
     (disk / "filler").unlink()
     assert {small.wait(id)["state"] for id in range(1, 61)} == {"succeeded"}
+
+
+def refuse_until_nothing_fits(small: GrassHome) -> None:
+    """Have the database use up all that a full disk leaves it, and try again."""
+    for size in (1000, 100, 10, 1):
+        lines = f"true {'x' * 10_000}\n" * size
+        while small.run("enqueue", "--hold", "--from", "-", input=lines).stdout:
+            pass
+    for _ in range(5):
+        assert "full" in small.run("enqueue", "--", "true").stderr
+
+
+def test_what_makes_room_works_on_a_full_disk(
+    small: GrassHome, disk: Path, gate: Fifo, news: Fifo
+) -> None:
+    written = small.enqueue("head -c 3000000 /dev/zero")
+    removed = small.enqueue("head -c 1000 /dev/zero")
+    running = small.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+    pid = small.await_start(running, news)
+    held = small.enqueue("--hold", "--", "true")
+    small.wait(written, removed)
+    fill(disk)
+    refuse_until_nothing_fits(small)
+    small.ok("cancel", str(held))
+    small.ok("remove", str(removed))
+    gate.tell()
+    await_end(pid)
+    assert small.wait(running)["exit_code"] == 4
+    assert "forgot 3 jobs" in small.ok("prune", "--older", "0s", "--yes")
+    until(lambda: free(disk), "nothing came free", lambda size: size > 2_500_000)
+    assert small.wait(going_on(small))["state"] == "succeeded"
+
+
+def free(disk: Path) -> int:
+    room = os.statvfs(disk)
+    return room.f_bavail * room.f_frsize
+
+
+def going_on(small: GrassHome) -> int:
+    """Return a job's id, which is accepted within seconds of there being room."""
+
+    def tried() -> str:
+        return small.run("enqueue", "--", "true").stdout
+
+    return int(until(tried, "it does not go on", within_s=SOON_S))
+
+
+def test_it_goes_on_within_seconds_of_room_however_long_that_took(
+    small: GrassHome, disk: Path
+) -> None:
+    small.ok("pause")
+    waiting = small.enqueue("--", "true")
+    fill(disk)
+    refuse_until_nothing_fits(small)
+    small.ok("resume")
+    (disk / "filler").unlink()
+    small.client.wait([str(waiting)], SOON_S)
+    assert small.state(waiting) == "succeeded"
+
+
+def test_a_full_disk_is_told_at_once(small: GrassHome, disk: Path) -> None:
+    fill(disk)
+    began = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(DiskFull, match="is full"):
+            small.client.enqueue("true")
+    assert time.monotonic() - began < 2.0
+
+
+def test_a_daemon_comes_up_and_stops_on_a_full_disk(
+    small: GrassHome, disk: Path, gate: Fifo, news: Fifo
+) -> None:
+    running = small.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+    small.await_start(running, news)
+    fill(disk)
+    refuse_until_nothing_fits(small)
+    small.kill_daemon()
+    for _ in range(2):
+        small.ok("start")
+        assert "is full" in small.ok("show")
+        assert "forget" not in small.ok("explain", str(running))
+        assert "full" in small.run("enqueue", "--", "true").stderr
+        small.ok("stop")
+        fill(disk)
+    small.ok("start")
+    gate.tell()
+    small.client.close()
+    assert small.wait(running)["exit_code"] == 4
+    (disk / "filler").unlink()
+    assert small.wait(going_on(small))["state"] == "succeeded"
 
 
 def test_a_keeper_comes_up_on_a_full_disk_and_keeps_time_limits(

@@ -222,6 +222,10 @@ class SimBroker:
         self._last_s = max(self._last_s, self._host.now / SECOND + self._lag_s)
         return self._last_s
 
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room."""
+        return self._store.shortage()
+
     def answer(self, reply: Reply, outcome: object) -> None:
         """Tell a caller what came of a call."""
         self.crash_point()

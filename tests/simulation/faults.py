@@ -122,7 +122,7 @@ class Faults:
 
     def _fill_disk(self) -> None:
         cluster = self._cluster
-        cluster.store.full = True
+        cluster.store.fill()
         cluster.home.records.full = self._world.chance(0.7)
         lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
         self._world.elsewhere.after(lasts, "disk has room", self._empty_disk)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from grass.errors import StorageError
+from grass.errors import DiskFull, StorageError
 from grass.store.changes import Changes
 from grass.store.interface import Store
 from tests.simulation.memory_store import MemoryDisk, MemoryStore
@@ -30,6 +30,8 @@ class FaultyStore(MemoryStore):
         self._world = world
         self._written = written
         self.full = False
+        self.reserve = 0
+        """So many commits a full disk still takes."""
         self.unreadable = False
         self.fails_in = 0
         """How many commits from now the disk fails; 0: it does not."""
@@ -37,7 +39,9 @@ class FaultyStore(MemoryStore):
     def commit(self, changes: Changes) -> None:
         """Write durably, or fail as was drawn."""
         if self.full:
-            raise StorageError("the disk is full")
+            if not self.reserve:
+                raise DiskFull("the disk is full")
+            self.reserve -= 1
         if self.fails_in:
             self.fails_in -= 1
             if not self.fails_in:
@@ -45,6 +49,14 @@ class FaultyStore(MemoryStore):
                     self.write_anyway(changes)
                 raise InputOutputError("an input/output error")
         self.write_anyway(changes)
+
+    def fill(self) -> None:
+        """Leave no room but what is kept back."""
+        self.full, self.reserve = True, self._world.rng.choice((0, 3, 30))
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room."""
+        return DiskFull("the disk is full") if self.full else None
 
     def read(self, query: Callable[[Store], Any]) -> Any:
         """Read for a broker that runs; none is started while that is impossible."""

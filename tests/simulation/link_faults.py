@@ -102,7 +102,7 @@ class LinkFaults:
 
     def _fill_disk(self) -> None:
         """Fill the broker's disk for so long that it seldom asks for reports."""
-        self._cluster.store.full = True
+        self._cluster.store.fill()
         lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
         self._world.elsewhere.after(lasts, "disk has room", self._cluster.store.heal)
 

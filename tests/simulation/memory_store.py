@@ -78,6 +78,10 @@ class MemoryStore:
             self._tidy(calls_since)
             return self._loaded()
 
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room."""
+        return None
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
         with self._lock:

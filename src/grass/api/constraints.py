@@ -81,7 +81,9 @@ def _dependency(after: After, state: JobState) -> Constraint:
 
 
 def _gates(state: State, told: Explanation) -> Iterator[Constraint]:
-    if told.paused:
+    if state.disk_full:
+        yield Constraint("the broker's disk", "room", "full", note="`grass prune`")
+    elif told.paused:
         yield Constraint("everything", "resumed", "paused", note="`grass resume`")
     if told.queue_paused:
         queue = state.queues.get(told.queue)

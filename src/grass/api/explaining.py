@@ -19,7 +19,7 @@ from grass.api.estimating import (
 )
 from grass.api.former import Former, former_names
 from grass.api.presenting import why_waiting
-from grass.api.reaching import absence, prospects
+from grass.api.reaching import DISK_FULL, absence, prospects
 from grass.api.replies import ExplainReply, HolderReply
 from grass.api.selecting import job_of
 from grass.api.sources import last_lines
@@ -81,6 +81,8 @@ def _why(state: State, job: Job, former: Former) -> str:
 def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
     """Say that nobody knows how a job is, and what settles that."""
     worker = state.workers[attempt.worker]
+    if worker.id == state.home_worker:
+        return _not_reported(state)
     wish = "it is to be stopped, but " if job.stopping_since is not None else ""
     forget = f"`grass workers forget {quote(worker.name)}`"
     settled = [f"when `{worker.name}` is back", f"by {forget}"]
@@ -89,6 +91,12 @@ def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
         left_s = max(0, round(over_at - time.monotonic()))
         settled.append(f"in {left_s} s, when its lease is over and it is lost")
     return f"{wish}{absence(worker)}; that is settled {', or '.join(settled)}"
+
+
+def _not_reported(state: State) -> str:
+    """Say that this daemon's own worker is there, and has not been taken in yet."""
+    full = f"; {DISK_FULL}" if state.disk_full else ""
+    return f"it ran when it was last heard of; the worker here reports soon{full}"
 
 
 def _with_a_copy(state: State, attempt: Attempt) -> str:

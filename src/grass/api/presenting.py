@@ -150,6 +150,8 @@ def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | N
         return None
     if known.state is not JobState.QUEUED:
         return waiting.why(state, known)
+    if state.disk_full:
+        return reaching.DISK_FULL
     try:
         told = state.scheduler.explain(job.id, now_s)
     except NotFound:

@@ -10,6 +10,7 @@ from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.scheduler.explain import Explanation, Obstacle, Prospect
 
+DISK_FULL = "the broker's disk is full: nothing starts until there is room"
 MOST_NAMED = 3
 """Workers that are named one by one."""
 _SECOND = 1_000_000

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from grass.broker.calls import FromWorker
+from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.model.job import Job
 from grass.store.changes import Changes
@@ -46,6 +47,9 @@ class Outside(Protocol):
 
     def now_s(self) -> float:
         """Tell the time of a clock that cannot jump."""
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may."""
 
     def answer(self, reply: Reply, outcome: object) -> None:
         """Tell a caller what came of a call; an error is to be raised there."""

@@ -26,13 +26,22 @@ from typing import Any, NamedTuple
 from grass.broker import removals, starts
 from grass.broker.arrivals import Arrival
 from grass.broker.bulk import Bulk
-from grass.broker.calls import Call, FromWorker, Reading, Tick, WorkerGone
+from grass.broker.calls import (
+    Call,
+    Edit,
+    Enqueue,
+    FromWorker,
+    Reading,
+    Rerun,
+    Tick,
+    WorkerGone,
+)
 from grass.broker.core import BrokerCore
 from grass.broker.inbox import Inbox
 from grass.broker.lookups import found, paths_of, unread
 from grass.broker.outside import Commit, Outside, Pause, Read, Reply, Step
 from grass.broker.state import CALLS_KEPT_US, Effects, State
-from grass.errors import GrassError, StorageError
+from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash import crash_point
 from grass.link.messages import RemoveOutput, Resync
 from grass.store.interface import Store
@@ -43,6 +52,10 @@ BATCH_S = 0.010
 SETTLE_S = 0.05
 """How long news that nobody was promised may wait to be written."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+FULL_PAUSE_S = 1.0
+"""How soon to look again whether a full disk has room."""
+ADDING = (Enqueue, Rerun, Edit)
+"""Calls that would take more of a full disk, and never give any of it back."""
 
 Round = Generator[Step, Any, None]
 
@@ -68,11 +81,15 @@ class ThisLife:
         """Know of no worker in this daemon, and start jobs."""
         self.home_worker: str | None = None
         self.starts_jobs = True
+        self.shortage: StorageError | None = None
+        """That the disk is full: nothing is added or started until it has room."""
 
     def tell(self, state: State) -> None:
         """Let a core's memory know."""
         state.home_worker = self.home_worker
-        state.scheduler.set_paused(state.paused or not self.starts_jobs)
+        state.disk_full = self.shortage is not None
+        starts_jobs = self.starts_jobs and self.shortage is None
+        state.scheduler.set_paused(state.paused or not starts_jobs)
 
 
 class Rounds:
@@ -176,6 +193,7 @@ class Rounds:
 
     def _apply(self, applied: list[Applied]) -> None:
         """Apply what waits, and let the scheduler decide once for all of it."""
+        self._look_for_room()
         deadline = self._outside.now_s() + BATCH_S
         now_us = self._outside.now_us()
         while self._inbox and self._outside.now_s() < deadline:
@@ -186,6 +204,9 @@ class Rounds:
                 break
             call, reply = self._inbox.take()
             applied.append(Applied(call, reply, UNDECIDED))
+            if self._life.shortage is not None and isinstance(call, ADDING):
+                applied[-1] = Applied(call, reply, self._life.shortage)
+                continue
             try:
                 outcome = self.core.step(call, now_us)
             except GrassError as error:
@@ -197,6 +218,18 @@ class Rounds:
         # A resume among the calls is for the daemon after this one.
         self._life.tell(self.core.state)
         self.core.decide(self._outside.now_s())
+
+    def _look_for_room(self) -> None:
+        """Learn whether the disk is full, and look again soon if it is.
+
+        What is kept back there is for what makes room, and for what has happened: jobs
+        end, and workers report. Jobs that are arriving are given up, all of them.
+        """
+        self._life.shortage = self._outside.shortage()
+        if self._life.shortage is not None:
+            self._outside.wake_within(FULL_PAUSE_S)
+            if self.core.state.arriving:
+                raise self._life.shortage
 
     def _read_again(self) -> None:
         """Have jobs read anew for calls that are left for after the commit.
@@ -299,7 +332,8 @@ class Rounds:
         # The clocks of those who are away begin to run, and times are looked at.
         self._waits = True
         self._outside.wake_within(self._pause_s)
-        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        longest_s = FULL_PAUSE_S if isinstance(error, DiskFull) else LONGEST_PAUSE_S
+        self._pause_s = min(2 * self._pause_s, longest_s)
 
     def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
         """Read the store anew, however long it takes until that works."""

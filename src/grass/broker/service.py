@@ -253,6 +253,10 @@ class Broker:
         """Tell the time of a clock that cannot jump."""
         return time.monotonic()
 
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may."""
+        return self._store.shortage()
+
     def answer(self, reply: asyncio.Future[Any], outcome: object) -> None:
         """Tell a caller what came of a call."""
         if reply.done():

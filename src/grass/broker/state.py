@@ -112,6 +112,9 @@ class Removals(msgspec.Struct):
 class State:
     """Queues, workers and unfinished jobs."""
 
+    disk_full = False
+    """Whether nothing is started, because the broker's disk has no room."""
+
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
         """Rebuild memory from what was committed; no worker is connected yet."""
         self.cluster = snapshot.cluster

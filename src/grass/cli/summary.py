@@ -95,7 +95,8 @@ def summary(daemon: Document) -> str:
     counts = [f"{count} {state}" for state, count in daemon["jobs"].items() if count]
     text = ", ".join(counts) or "no jobs yet"
     paused = "; paused, `grass resume` starts jobs again" if daemon["paused"] else ""
-    return f"{text}; output takes {size_text(daemon['output_bytes'])}{paused}"
+    full = "; the disk is full, `grass prune` makes room" if daemon.get("full") else ""
+    return f"{text}; output takes {size_text(daemon['output_bytes'])}{paused}{full}"
 
 
 def _shares(worker: Document, kind: str) -> dict[str, str]:

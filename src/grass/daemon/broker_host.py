@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("grass.daemon")
 
+REPORT_S, MOST_REPORT_WAITS = 1.0, 15
+"""How long to wait for the worker's first report, and how often."""
 LAST_NOTIFICATIONS_S = 5.0
 """How long a daemon that stops lets notifications finish."""
 
@@ -55,7 +57,7 @@ async def host_broker(
         parts = [group.create_task(broker.run())]
         if own:
             parts.append(group.create_task(_work(home, hosting, own, broker)))
-            await broker.welcomed(own)
+            await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
         watching = group.create_task(put_back_files(home, server))
         if doorway is not None:
@@ -78,6 +80,20 @@ async def host_broker(
         for part in parts:
             part.cancel()
     log.info("stopped")
+
+
+async def _first_report(broker: Broker, own: str) -> None:
+    """Wait until this machine's worker has reported: its units are known from then on.
+
+    Not for ever: a daemon without it can still be looked at, and stopped.
+    """
+    for _ in range(MOST_REPORT_WAITS):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(broker.welcomed(own), REPORT_S)
+            return
+        if broker.state.disk_full:
+            break
+    log.warning("the worker of this machine has not reported yet; serving without it")
 
 
 async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from grass.errors import StorageError
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
@@ -92,6 +93,12 @@ class Store(Protocol):
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may.
+
+        What makes room, and what has happened anyway, may be committed all the same.
+        """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""

@@ -21,7 +21,9 @@ from grass.model.selectors import Selection
 from grass.store import queries, rows
 from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
+from grass.store.reserve import Reserve
 from grass.store.sqlite_file import (
+    disk_full,
     grow_log,
     is_fatal,
     is_full,
@@ -47,10 +49,12 @@ class SqliteStore:
         """Open the database, making or migrating it first where needed."""
         self.path = path
         self._sql = statements("sqlite")
+        self._reserve = Reserve(path)
         self._writer = opened(path)
         migrate(self._writer, path)
         grow_log(self._writer, path)
         self._log = Log(self._writer, path)
+        self._reserve.open(path)
         self._trusted = True
         self._reader = opened_for_reading(path)
         self._reading = threading.Lock()
@@ -62,6 +66,7 @@ class SqliteStore:
                 # Before and not after a commit: whoever is told that it failed is
                 # told the truth.
                 copy_log(self._writer)
+                self._reserve.fill()
             self._writer.execute("BEGIN IMMEDIATE")
             self._write(changes)
             self._writer.execute("COMMIT")
@@ -82,6 +87,10 @@ class SqliteStore:
             return self._loaded(calls_since)
         except sqlite3.Error as error:
             raise storage_error(error, self.path) from error
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may."""
+        return None if self._reserve.has_room() else disk_full(self.path)
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
@@ -158,6 +167,7 @@ class SqliteStore:
         for end in ends if self._trusted else reversed(ends):
             end.close()
         self._log.close()
+        self._reserve.close()
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         with self._reading:

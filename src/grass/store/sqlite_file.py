@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from secrets import token_hex
 
-from grass.errors import GrassError, StorageError
+from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store import queries
 from grass.store.sqlite_log import LOG_BYTES
@@ -12,21 +12,28 @@ from grass.store.statements import migrations
 
 SCHEMA_VERSION = 4
 CACHE_KIB = 1024
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+"""The second is what opening a database says, for want of room for its index."""
 
 
 def storage_error(error: Exception, path: Path) -> StorageError:
     """Say in one line what the database could not do, and what to do about it."""
     if is_full(error):
-        return StorageError(
-            f"the disk that holds {path} is full; nothing was changed",
-            "free some space, for example with `grass prune`, and try again",
-        )
+        return disk_full(path)
     return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
+
+
+def disk_full(path: Path) -> DiskFull:
+    """Say that there is no room, and what makes some."""
+    return DiskFull(
+        f"the disk that holds {path} is full; nothing was changed",
+        "free some space, for example with `grass prune`, and try again",
+    )
 
 
 def is_full(error: Exception) -> bool:
     """Tell whether nothing is wrong but that the disk has no room."""
-    return getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    return getattr(error, "sqlite_errorname", "") in _FULL
 
 
 def is_fatal(error: StorageError) -> bool:
@@ -36,7 +43,9 @@ def is_fatal(error: StorageError) -> bool:
     the only safe answer is to stop and start anew from what is on the disk.
     """
     name = getattr(error.__cause__, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"))
+    return name not in _FULL and name.startswith(
+        ("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")
+    )
 
 
 def undone(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
