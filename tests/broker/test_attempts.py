@@ -83,7 +83,7 @@ def test_an_end_decides_the_jobs_state(
     assert found.job.exit_code == ended.get("exit_code")
     assert found.job.signal == ended.get("signal")
     assert found.job.reason == ended.get("reason")
-    assert found.attempts[0].finished_at == message.at
+    assert found.attempts[0].finished_at == broker.now_us
     assert broker.state.output_bytes == 5
     assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": WHOLE, "1": WHOLE}}
 

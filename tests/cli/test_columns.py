@@ -32,6 +32,7 @@ def cell(name: str, document: Document) -> str:
         ("request", {}, "gpu 0.5, cpu 4"),
         ("waited", {}, "1m00s"),
         ("ran", {}, "2m05s"),
+        ("ran", {"ran_s": 61.4}, "1m01s"),
         ("ran", {"started_at": None}, ""),
         ("exit", {"exit_code": None, "signal": 9}, "signal 9"),
         ("detail", {"state": "failed", "exit_code": 3}, "exit 3: python train.py"),

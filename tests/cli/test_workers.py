@@ -146,3 +146,14 @@ def test_a_workers_daemon_says_for_whom_it_works(far_end: FarEnd, call: Call) ->
     }
     line = "this daemon works for the broker at desk:7500: connected to desk:7500"
     assert call("show").out == f"{line}; 2 jobs run here\n"
+
+
+def test_a_clock_that_is_wrong_is_told_of(far_end: FarEnd, call: Call) -> None:
+    behind, ahead = {**DESK, "clock_skew_s": -7203.4}, {**DESK, "clock_skew_s": 90.0}
+    gone = {**GONE, "clock_skew_s": 90.0}
+    far_end.answers["GET /workers"] = {"workers": [behind, ahead, gone, DESK]}
+    told = "grass: the clock of worker desk is {} the broker's; set one of them right"
+    assert call("workers").err.splitlines() == [
+        told.format("2h00m behind"),
+        told.format("1m30s ahead of"),
+    ]

@@ -218,3 +218,33 @@ def test_a_daemon_is_told_whom_an_attempt_follows_now() -> None:
     [greeting] = of(core.step(events.Hello(7), 0.0), effects.Greet)
     told = {one["id"]: one["after"] for one in greeting.entry["attempts"]}
     assert told == {"a": None, "c": "a"}
+
+
+def test_how_long_it_ran_is_measured_by_the_clock_that_cannot_jump() -> None:
+    core = core_with_job()
+    (exit,) = of(
+        [
+            *core.step(ended(), 7.5),
+            *core.step(events.Surveyed("a", True, 0), 9.0),
+        ],
+        effects.Publish,
+    )
+    assert exit.entry["ran_s"] == 7.5
+    after = KeeperCore(2, "another boot")
+    after.step(events.Restored(core.snapshot(), rebooted=True), 0.0)
+    assert after.attempts["a"].full_entry()["ran_s"] == 7.5
+
+
+def test_how_long_an_adopted_one_ran_counts_from_its_start() -> None:
+    core = KeeperCore(2, "boot")
+    core.step(events.Restored(core_with_job().snapshot()), 3.0)
+    core.step(events.Adopted("a", 100, 5, 1), 3.0)
+    core.step(events.AdoptedEnded("a", 0, 1), 8.0)
+    assert core.attempts["a"].ran_s == 8.0
+
+
+def test_how_long_one_ran_that_is_missing_is_unknown() -> None:
+    core = KeeperCore(2, "boot")
+    core.step(events.Restored(core_with_job().snapshot()), 3.0)
+    core.step(events.Missing("a", 1), 3.0)
+    assert core.attempts["a"].ran_s is None

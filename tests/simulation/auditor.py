@@ -23,6 +23,9 @@ FORGOTTEN = "its worker was forgotten"
 RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
 KEEPERS_DEATH = ("the keeper was killed", "its keeper was killed")
+MOST_WRONG_US = 300 * SECOND
+"""How far the time of an end may be off: the broker's own clock jumps, too."""
+MOST_MISMEASURED_US = 60 * SECOND
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
 
@@ -33,6 +36,8 @@ class Auditor:
     def __init__(self, world: World, disk: MemoryDisk, witness: Witness) -> None:
         """Look at an empty disk."""
         self.disk = disk
+        self.home: Host | None = None
+        """The broker's machine, whose clock counts."""
         self.noted: set[tuple[str, str, int | None]] = set()
         """Actor, kind and job of every line of the journal."""
         self.cancelled: set[int | None] = set()
@@ -47,6 +52,8 @@ class Auditor:
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
         """When a machine was last seen without a link to the broker."""
+        self._forgotten: set[str] = set()
+        """Attempts of machines that somebody said are gone."""
         self._on_record: dict[str, list[str]] = {}
         """Exits that a machine's records have brought through its last reboot."""
         self._world = world
@@ -82,6 +89,10 @@ class Auditor:
         """Check a start against what is on the disk."""
         who = attempt_id(process.attempt)
         attempt = self._attempt(who.job, who.number)
+        if attempt is None and process.attempt in self._forgotten:
+            # Its job was pruned, which the machine it was sent to cannot know.
+            self._witness.started(process, forgiven=True)
+            return
         if attempt is None:
             raise Violation(f"{process.attempt} runs and is not committed")
         forgiven = attempt.reason == FORGOTTEN
@@ -204,6 +215,7 @@ class Auditor:
             self._check_placed(attempt, changes)
         if attempt.state in OVER:
             self._check_end(attempt)
+            self._check_times(attempt)
 
     def _check_placed(self, attempt: Attempt, changes: Changes) -> None:
         job = changes.jobs[attempt.job]
@@ -233,6 +245,8 @@ class Auditor:
     def _check_end(self, attempt: Attempt) -> None:
         name = self._name(attempt.job, attempt.number)
         run = self._witness.runs.get(name)
+        if attempt.reason == FORGOTTEN:
+            self._forgotten.add(name)
         if run is None:
             self._check_never_ran(attempt, name)
             return
@@ -260,6 +274,22 @@ class Auditor:
             raise Violation(f"{name} fails by its machine: {attempt.reason}")
         elif attempt.reason.startswith(KEEPERS_DEATH) and name not in self.in_doubt:
             raise Violation(f"{name} never ran and is lost: {attempt.reason}")
+
+    def _check_times(self, attempt: Attempt) -> None:
+        """Check that an end has the broker's time, and the duration that it took."""
+        name = self._name(attempt.job, attempt.number)
+        assert self.home is not None
+        late_us = self.home.wall_us - (attempt.finished_at or 0)
+        if abs(late_us) > MOST_WRONG_US:
+            raise Violation(f"{name} ended {late_us / SECOND} s ago by another clock")
+        run = self._witness.runs.get(name)
+        placed_at = self._placed_at[attempt.job, attempt.number]
+        if run is None or self._unclear_at.get(attempt.worker, -1) >= placed_at:
+            return
+        if attempt.state is AttemptState.EXITED and run.lasted_us is not None:
+            wrong_us = (attempt.ran_s or 0.0) * SECOND - run.lasted_us
+            if abs(wrong_us) > MOST_MISMEASURED_US:
+                raise Violation(f"{name} ran for {attempt.ran_s} s by another clock")
 
     def _check_cause(self, attempt: Attempt, name: str) -> None:
         """Nothing is lost but where its machine was in trouble while it ran."""

@@ -42,6 +42,7 @@ class Cluster:
         for machine in self.machines:
             self.witness.has(machine.host, machine.capacity)
         self.home = self.machines[0]
+        self.auditor.home = self.home.host
         self.store = FaultyStore(self.disk, world, self.auditor.written)
         self.start_broker()
         for machine in self.machines:

@@ -17,6 +17,8 @@ from tests.simulation.worker_shell import Identity, SimWorker
 from tests.simulation.world import MILLISECOND, SECOND, World
 
 LONGEST_JUMP_US = 60 * SECOND
+LONGEST_SKEW_US = 30 * 24 * 60 * 60 * SECOND
+"""How wrong a worker's clock may be; it may become so at any time."""
 LONGEST_UPTIME_US = 24 * 60 * 60 * SECOND
 UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
 LABELS: tuple[tuple[str, ...], ...] = ((), ("fast",), ("big", "fast"))
@@ -79,7 +81,8 @@ class Machine:
         self._starting_keeper = False
         self.host.boot(world.between(0, LONGEST_UPTIME_US))
         if number > 1:
-            self.host.jump(world.between(-5 * SECOND, 5 * SECOND))
+            most = LONGEST_SKEW_US if world.chance(0.5) else 5 * SECOND
+            self.host.jump(world.between(-most, most))
 
     @property
     def boot(self) -> str:
@@ -288,4 +291,6 @@ class Machine:
 
     def jump_clock(self) -> None:
         """Set the wall clock, forward or back."""
-        self.host.jump(self.world.between(-LONGEST_JUMP_US, LONGEST_JUMP_US))
+        far = self.number > 1 and self.world.chance(0.5)
+        most = LONGEST_SKEW_US if far else LONGEST_JUMP_US
+        self.host.jump(self.world.between(-most, most))

@@ -148,14 +148,12 @@ class MemoryStore:
         with self._lock:
             ended = [job for job in self.disk.jobs.values() if job.finished_at]
             ended.sort(key=lambda job: -(job.finished_at or 0))
-            runs = [
-                ((job.finished_at or 0) - job.started_at) / 1e6
+            last = [
+                self.disk.attempts[job.id][job.attempts].ran_s
                 for job in ended[:_RECENT]
-                if job.name == name
-                and job.state is JobState.SUCCEEDED
-                and job.started_at is not None
+                if job.name == name and job.state is JobState.SUCCEEDED
             ]
-            return runs[:limit]
+            return [ran_s for ran_s in last if ran_s is not None][:limit]
 
     def removal_paths(self, number: int) -> list[str]:
         """Give the files of a removal; none if it is not known."""

@@ -8,10 +8,11 @@ from grass.broker import attempts, leases, settle
 from grass.broker.links import Links
 from grass.broker.state import Absence, State
 from grass.keeper import lease as keeper_lease
+from grass.keeper.attempt import Attempt as KeeperAttempt
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import SIGTERM
 from grass.keeper.events import Stop
-from grass.link.messages import Heard, Hello, Report
+from grass.link.messages import Exited, Heard, Hello, Report
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
@@ -134,3 +135,28 @@ def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
         real(state, message, rebooted or message.worker != state.home_worker)
 
     patch.setattr(settle, "_settle", settle_all)
+
+
+# Clocks.
+
+
+@bug("an end has the time of its worker's clock")
+def _workers_time(patch: pytest.MonkeyPatch) -> None:
+    real = attempts._end
+
+    def end(
+        state: State, job: Job, attempt: Attempt, how: AttemptState, ended: Exited
+    ) -> None:
+        real(state, job, attempt, how, ended)
+        attempt.finished_at = ended.at or state.now_us
+
+    patch.setattr(attempts, "_end", end)
+
+
+@bug("how long an attempt ran is measured by a clock that jumps")
+def _measured_by_the_wall(patch: pytest.MonkeyPatch) -> None:
+    def measure(self: KeeperAttempt, now: float) -> None:
+        if self.started_at is not None and self.exited_at is not None:
+            self.ran_s = max(0, self.exited_at - self.started_at) / 1e6
+
+    patch.setattr(KeeperAttempt, "measure", measure)

@@ -25,6 +25,9 @@ class Run:
         """Begin with its main process and the children that made."""
         self.main = main
         self.living = 1 + len(main.children)
+        self.started_us = main.host.world.now
+        self.lasted_us: int | None = None
+        """How long its main process lived."""
         self.allocation: Allocation = main.spec.meta["allocation"]
         self.forgiven = False
         """Whether somebody said that its machine is gone for good."""
@@ -86,6 +89,7 @@ class Witness:
         run = self.runs[process.attempt]
         run.living -= 1
         if process is run.main:
+            run.lasted_us = self._world.now - run.started_us
             process.host.note(f"END {process.attempt} status {process.status}")
         if run.over:
             job = attempt_id(process.attempt).job

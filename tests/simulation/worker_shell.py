@@ -114,7 +114,7 @@ class SimWorker:
             return
         if self.link is not None and self._host.now > self._heard_at + SILENCE_US:
             self.lose_link(self.link)
-        self.say(Heartbeat(self.now_s()))
+        self.say(Heartbeat(self.now_s(), self._host.wall_us))
         delay = self.who.heartbeat_us
         self._host.after(delay, "beats", self._beat, self, quiet=True)
 
@@ -148,7 +148,7 @@ class SimWorker:
             self._host.after(100, "seeks keeper", self._seek_keeper, self)
 
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
-        self.core.now_s = self.now_s()
+        self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
         for line in lines:
             tell_exits(line, self._watch.status)
             self.core.from_keeper(line)
@@ -182,7 +182,7 @@ class SimWorker:
 
     def _from_broker(self, messages: list[ToWorker]) -> None:
         self._heard_at = self._host.now
-        self.core.now_s = self.now_s()
+        self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
         for message in messages:
             if isinstance(message, RemoveOutput):
                 self._remove(message)

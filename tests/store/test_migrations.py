@@ -144,3 +144,21 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(
     assert list(dump(old)) == before
     SqliteStore(old).close()
     assert version_of(old) == SCHEMA_VERSION
+
+
+def test_ends_by_a_wrong_clock_are_put_right_by_the_journal(tmp_path: Path) -> None:
+    path = restored(KEPT[3], tmp_path)
+    right = {job["id"]: job["finished_at"] for job in everything(path)["jobs"]}
+    query = "SELECT id FROM jobs WHERE state IN ('succeeded', 'failed') ORDER BY id"
+    with closing(sqlite3.connect(path)) as db:
+        (wrong,), (near,) = db.execute(query).fetchmany(2)
+        move = "UPDATE jobs SET finished_at = finished_at + ? WHERE id = ?"
+        db.execute(move, (-(10**15), wrong))
+        db.execute(move, (1_000_000, near))
+        db.commit()
+    SqliteStore(path).close()
+    now = {job["id"]: job["finished_at"] for job in everything(path)["jobs"]}
+    assert abs(now.pop(wrong) - right.pop(wrong)) <= 1_000_000
+    assert now == {**right, near: right[near] + 1_000_000}
+    tried = [one for one in everything(path)["attempts"] if one["finished_at"]]
+    assert all(one["ran_s"] >= 0 for one in tried)

@@ -286,3 +286,18 @@ def test_a_new_keeper_is_told_whom_an_attempt_follows_now() -> None:
     lab.core.keeper_lost()
     again = lab.keeper("hello", attempts=[listed(FIRST, "running")]).to_keeper
     assert [(verb["id"], verb["after"]) for verb in again] == [(THIRD, FIRST)]
+
+
+def test_a_hello_says_how_long_attempts_have_run_and_what_the_clock_shows() -> None:
+    lab = ready()
+    lab.core.now_s, lab.core.wall_us = 100.0, 7_000_000
+    for id in (FIRST, SECOND):
+        lab.start(id, {})
+        lab.keeper("started", id=id, pid=7, ticks=9, at=5, offset=0, since=98.0)
+    lab.keeper("exited", id=SECOND, at=8, code=0, ran_s=1.5)
+    lab.core.now_s = 110.0
+    hello = lab.reported()
+    assert [one.ran_s for one in hello.running] == [12.0]
+    assert [one.ran_s for one in hello.started] == [1.5]
+    assert [one.ran_s for one in hello.exited] == [1.5]
+    assert hello.wall_at == 7_000_000

@@ -40,7 +40,6 @@ MOST_SHOWN = 100
 """Dependencies and holders; the open ones come first."""
 MOST_COUNTED = 200_000
 """Finding a place looks at every job in the queue."""
-_US = 1_000_000
 
 
 async def explain(request: Request) -> ExplainReply:
@@ -230,8 +229,7 @@ async def _ended(context: Context, details: JobDetails) -> ExplainReply:
     if last is None:
         return reply
     reply.max_rss, reply.cpu_s = last.max_rss, last.cpu_s
-    if last.finished_at is not None:
-        reply.took_s = (last.finished_at - last.started_at) / _US
+    reply.took_s = last.ran_s
     try:
         data = await last_lines(context.broker, details, LAST_LINES)
     except GrassError:

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from grass.api.replies import Document
-from grass.broker import fleet, units
+from grass.broker import clocks, fleet, units
 from grass.broker.state import State
 from grass.errors import NotFound
 from grass.model.lifecycle import JobState
@@ -82,6 +82,7 @@ def _whereabouts(worker: Worker, state: State) -> Document:
         "lease_s": worker.lease_s,
         # The worker of this very daemon has no need to say that it is there.
         "heard_at": None if own else rfc3339(worker.heard_at),
+        "clock_skew_s": clocks.told_skew_s(worker),
     }
 
 

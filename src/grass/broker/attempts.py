@@ -65,16 +65,25 @@ def started(state: State, worker: str, message: Started) -> None:
     if found is None:
         return
     job, attempt = found
-    if attempt.state is AttemptState.STARTING:
-        state.move_attempt(attempt, AttemptState.RUNNING)
+    begun(state, job, attempt, message.ran_s)
     attempt.pid = message.pid
-    attempt.started_at = job.started_at = message.at
     attempt.output = message.output
     attempt.output_offset = message.output_offset
     attempt.stderr, attempt.stderr_offset = message.stderr, message.stderr_offset
     state.changes.jobs[job.id] = job
     state.save_attempt(attempt)
     state.moved.add(job.id)
+
+
+def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
+    """Let an attempt run that has run for so long, unless that is known already.
+
+    When that was is counted back on the broker's clock, not beyond its placement.
+    """
+    if attempt.state is AttemptState.STARTING:
+        state.move_attempt(attempt, AttemptState.RUNNING)
+        since = max(attempt.started_at, state.now_us - int(ran_s * 1e6))
+        attempt.started_at = job.started_at = min(since, state.now_us)
 
 
 def exited(state: State, worker: str, message: Exited) -> None:
@@ -155,9 +164,11 @@ def send_stop(state: State, job: Job, attempt: Attempt) -> None:
 def _end(
     state: State, job: Job, attempt: Attempt, end: AttemptState, ended: Exited
 ) -> None:
-    # A worker that took an attempt over may not know when it was lost.
-    ended_at = ended.at or state.now_us
-    attempt.finished_at = ended_at
+    # By the broker's own clock: retention compares it with that one.
+    attempt.finished_at = state.now_us
+    attempt.ran_s = ended.ran_s
+    if ended.ran_s is None:
+        attempt.ran_s = max(0, state.now_us - attempt.started_at) / 1e6
     attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
     attempt.reason = ended.reason
     state.move_attempt(attempt, end)
@@ -174,7 +185,7 @@ def _end(
     if retried(job, spec, end_of_job, ended):
         _try_again(state, job, spec, end_of_job)
     else:
-        finish(state, job, end_of_job, ended_at)
+        finish(state, job, end_of_job)
 
 
 def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
@@ -191,9 +202,9 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
     waiting.enter(state, job)
 
 
-def finish(state: State, job: Job, end: JobState, at: int | None = None) -> None:
+def finish(state: State, job: Job, end: JobState) -> None:
     """Let a job leave memory; from here on it is read back from the store."""
-    job.finished_at = state.now_us if at is None else at
+    job.finished_at = state.now_us
     state.move_job(job, end)
     arrays.count_end(state, job, end)
     arrays.leave(state, job)

@@ -9,7 +9,7 @@ use the same rules.
 from collections.abc import Callable
 from typing import Protocol
 
-from grass.broker import leases
+from grass.broker import clocks, leases
 from grass.broker.copies import COPIED, Boots
 from grass.broker.state import State
 from grass.link.channel import Link
@@ -260,6 +260,8 @@ class Caller:
         """
         if self._promised and self.worker in state.workers:
             leases.renewed(state, self.worker)
+            worker = state.workers[self.worker]
+            clocks.note(worker, message.wall_at, worker.heard_at or 0)
             self.link.send(Heard(message.at))
 
     def ended(self) -> None:

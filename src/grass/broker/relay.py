@@ -31,9 +31,9 @@ _WEIGHT = 0.2
 
 def learn(state: State, job: Job, attempt: Attempt) -> None:
     """Remember how long jobs of this queue and spec run."""
-    if attempt.pid is None or attempt.finished_at is None:
+    took_s = attempt.ran_s
+    if attempt.pid is None or took_s is None:
         return
-    took_s = max(0, attempt.finished_at - attempt.started_at) / 1e6
     key = (job.queue, job.spec)
     known = state.pace.get(key)
     if known is None and len(state.pace) >= 1000:

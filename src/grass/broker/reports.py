@@ -37,6 +37,7 @@ LONGEST_REASON = 1000
 LONGEST_LEASE_S = 1e9
 LARGEST_SIZE = 2**50
 MOST_CPU_S = 1e12
+MOST_RAN_S = 1e10
 _BOUNDS = {
     "at": (0, LATEST),
     "started_at": (0, LATEST),
@@ -49,6 +50,7 @@ _BOUNDS = {
     "output_bytes": (0, LARGEST_SIZE),
     "max_rss": (0, LARGEST_SIZE),
     "cpu_s": (0, MOST_CPU_S),
+    "ran_s": (0, MOST_RAN_S),
 }
 _PATHS = ("output", "stderr")
 _AboutAttempt = Report | Exited | Started | Returned

@@ -18,6 +18,7 @@ from collections.abc import Container
 
 from grass.broker import (
     attempts,
+    clocks,
     copies,
     fleet,
     leases,
@@ -86,6 +87,7 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     worker.connected, worker.heard_at = True, state.now_us
     worker.address = address
     _can_start(state, worker, message.unable)
+    clocks.note(worker, message.wall_at, state.now_us)
     copies.sort_out(state, worker, message)
     state.changes.workers[worker.id] = worker
     if worker.id in state.changes.removed_workers:
@@ -173,11 +175,9 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
 
 
 def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
-    if attempt.state is AttemptState.STARTING and report.running:
-        state.move_attempt(attempt, AttemptState.RUNNING)
+    if report.running:
+        attempts.begun(state, job, attempt, report.ran_s)
     attempt.pid = report.pid
-    if report.started_at is not None:
-        attempt.started_at = job.started_at = report.started_at
     attempt.output, attempt.stderr = report.output, report.stderr
     attempt.output_offset = report.output_offset
     attempt.stderr_offset = report.stderr_offset

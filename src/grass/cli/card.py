@@ -5,7 +5,7 @@ from __future__ import annotations
 from grass.cli.durations import brief, size_text
 from grass.cli.safe import safe
 from grass.cli.table import render
-from grass.cli.times import age, ago, ahead, between, local, utc_now
+from grass.cli.times import age, ago, ahead, local, ran, utc_now
 from grass.cli.wording import TINTS, asked, ending, telling, units
 
 TYPE_CHECKING = False
@@ -92,8 +92,8 @@ def _retries(job: Document) -> str:
 
 
 def _times(job: Document, now: datetime) -> list[tuple[str, str]]:
-    ran = between(job["started_at"], job["finished_at"], now)
-    after = "" if ran is None else f", ran {brief(ran)}"
+    took = ran(job, now)
+    after = "" if took is None else f", ran {brief(took)}"
     return [
         ("enqueued", _moment(job["created_at"], now)),
         ("started", _moment(job["started_at"], now)),
@@ -103,7 +103,7 @@ def _times(job: Document, now: datetime) -> list[tuple[str, str]]:
 
 
 def _attempt(one: Document, now: datetime) -> list[str]:
-    ran = between(one["started_at"], one["finished_at"], now)
+    took = ran(one, now)
     peak = one["max_rss"]
     return [
         str(one["number"]),
@@ -111,7 +111,7 @@ def _attempt(one: Document, now: datetime) -> list[str]:
         one["worker"],
         units(one["allocation"]),
         local(one["started_at"]),
-        "" if ran is None else brief(ran),
+        "" if took is None else brief(took),
         "" if peak is None else size_text(peak),
         ": ".join(filter(None, [ending(one), one["reason"]])),
     ]

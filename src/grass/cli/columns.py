@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from grass.cli.durations import brief, size_text
 from grass.cli.states import ENDED
-from grass.cli.times import age, ago, between, local, utc_now
+from grass.cli.times import age, ago, between, local, ran, utc_now
 from grass.cli.wording import asked, detail, ending, label, state, units
 from grass.errors import UsageError
 
@@ -115,6 +115,11 @@ def _span(start: str, end: str) -> Cell:
     return cell
 
 
+def _ran(job: Document, now: datetime) -> str:
+    took = ran(job, now)
+    return "" if took is None else brief(took)
+
+
 def _span_key(start: str, end: str) -> Key:
     return lambda job: between(job[start], job[end], utc_now())
 
@@ -182,8 +187,8 @@ COLUMNS = (
     Column(
         "ran",
         "how long it ran",
-        _span("started_at", "finished_at"),
-        _span_key("started_at", "finished_at"),
+        _ran,
+        lambda job: ran(job, utc_now()),
     ),
     _moment("created", "when it was enqueued", "created_at"),
     _moment("started", "when it started", "started_at"),

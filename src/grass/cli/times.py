@@ -6,6 +6,10 @@ from datetime import UTC, datetime
 
 from grass.cli.durations import brief
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
 
 def utc_now() -> datetime:
     """Return the time that ages are counted from."""
@@ -27,6 +31,17 @@ def age(text: str | None, now: datetime) -> float:
 def between(start: str | None, end: str | None, now: datetime) -> float | None:
     """Return how long something took, or takes; None when it has not begun."""
     return age(start, now) - age(end, now) if start else None
+
+
+def ran(one: Document, now: datetime) -> float | None:
+    """Return how long a job or an attempt ran, or runs; None: it has not begun.
+
+    What was measured counts; a broker of the version before tells the times only.
+    """
+    measured: float | None = one.get("ran_s")
+    if measured is not None:
+        return measured
+    return between(one["started_at"], one["finished_at"], now)
 
 
 def ago(at: str | None, now: datetime) -> str:

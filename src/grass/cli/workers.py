@@ -40,6 +40,7 @@ def run(words: list[str]) -> int:
         screen = this_screen()
         show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
         _tell_of_former(document["workers"])
+        _tell_of_clocks(document["workers"])
         if not document["workers"]:
             warn("no worker has joined yet; `grass token new` gives a line for one")
     return 0
@@ -81,6 +82,18 @@ def _tell_of_former(workers: Iterable[Document]) -> None:
             warn(
                 f"worker {name} was part of the broker's daemon, which runs with"
                 f" --no-worker now; `grass workers forget {quote(name)}` removes it"
+            )
+
+
+def _tell_of_clocks(workers: Iterable[Document]) -> None:
+    """Say which clocks are wrong: people read times in what jobs write."""
+    for worker in workers:
+        skew_s = worker.get("clock_skew_s")
+        if skew_s and worker["connected"]:
+            side = "ahead of" if skew_s > 0 else "behind"
+            warn(
+                f"the clock of worker {worker['name']} is {brief(abs(skew_s))} {side}"
+                " the broker's; set one of them right"
             )
 
 

@@ -47,6 +47,7 @@ class Attempt:
         "output_bytes",
         "own_output",
         "pid",
+        "ran_s",
         "reason",
         "rusage",
         "signal",
@@ -89,6 +90,7 @@ class Attempt:
         self.reason: str | None = None
         self.lost = False
         self.exited_at: int | None = None
+        self.ran_s: float | None = None
         self.output_bytes = 0
         self.rusage: Entry | None = None
 
@@ -102,12 +104,18 @@ class Attempt:
         self.stderr_offset = spawned.stderr_offset
         self.since = now
 
-    def ended(self, child: ChildEnded) -> None:
+    def ended(self, child: ChildEnded, now: float) -> None:
         """Take over the main process's own end."""
         self._take_status(child.status)
         self.state = "ended"
         self.rusage = child.rusage
         self.exited_at = child.at
+        self.measure(now)
+
+    def measure(self, now: float) -> None:
+        """Note how long the program ran that ends now, if its start was seen."""
+        if self.started_at is not None and not self.found:
+            self.ran_s = round(now - self.since, 6)
 
     def ended_adopted(self, status: int | None, at: int) -> None:
         """Take over the end of a process whose parent was a keeper now dead."""
@@ -185,6 +193,7 @@ class Attempt:
             "reason": self.reason,
             "lost": self.lost,
             "at": self.exited_at,
+            "ran_s": self.ran_s,
             "output_bytes": self.output_bytes,
             "rusage": self.rusage,
         }
@@ -282,5 +291,6 @@ def _replay(attempt: Attempt, entry: Entry) -> None:
     elif kind in ("ended", "exited"):
         attempt.state = kind
         attempt.exited_at = entry["at"]
+        attempt.ran_s = entry.get("ran_s")
         for name in ("code", "signal", "reason", "lost", "output_bytes", "rusage"):
             setattr(attempt, name, entry[name])

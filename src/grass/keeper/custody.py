@@ -300,6 +300,7 @@ class Custody(Endings):
         # of its own: that is never guessed.
         status = None if attempt.found else event.status
         attempt.ended_adopted(status, event.at)
+        attempt.measure(now)
         self._main_is_gone(attempt)
 
     def _adopted_unclear(self, event: events.AdoptedUnclear, now: float) -> None:

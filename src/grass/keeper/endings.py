@@ -65,7 +65,7 @@ class Endings:
             return
         if attempt.state == "starting":
             attempt.reason = "could not start: ended before its program ran"
-        attempt.ended(event)
+        attempt.ended(event, now)
         self._main_is_gone(attempt)
 
     def _main_is_gone(self, attempt: Attempt) -> None:

@@ -228,7 +228,7 @@ class Dialer:
                 return
             if loop.time() >= beat_at:
                 beat_at = loop.time() + self._heartbeat_s
-                self.send(Heartbeat(boottime()))
+                self.send(Heartbeat(boottime(), time.time_ns() // 1000))
 
     def _hand_over(self, batch: list[ToWorker]) -> None:
         if self._arrived is not None:

@@ -8,6 +8,10 @@ versions understand each other; `VERSION` counts changes that this does not cove
 An exit is reported again after every `Hello` until the broker has committed it and says
 `Forget`. A `Start` may be sent twice; the attempt's identity makes the second harmless.
 
+Clocks of different machines are not compared. A worker says how long something took, by
+a clock that cannot jump, and the broker's own clock tells when it was. What a worker's
+wall clock showed is said for people, and for brokers of the version before.
+
 A broker whose database came back from a backup gives out numbers that were used. So a
 start tells when it was placed, and so does all that is said of the attempt: another
 time is another attempt, and 0, which older workers say, is believed.
@@ -45,6 +49,8 @@ class Report(Message, tag="report"):
     stderr_offset: int = 0
     suspended: bool = False
     placed_at: int = 0
+    ran_s: float = 0.0
+    """For how long it runs, when this is said."""
 
 
 class Exited(Message, tag="exited"):
@@ -63,6 +69,8 @@ class Exited(Message, tag="exited"):
     """Where it may have written, said only if its start was never reported."""
     stderr: str | None = None
     placed_at: int = 0
+    ran_s: float | None = None
+    """For how long it ran; None: unknown."""
 
 
 class Started(Message, tag="started"):
@@ -76,6 +84,8 @@ class Started(Message, tag="started"):
     stderr: str | None = None
     stderr_offset: int = 0
     placed_at: int = 0
+    ran_s: float = 0.0
+    """For how long it has run, when this is said."""
 
 
 class Hello(Message, tag="hello"):
@@ -97,6 +107,8 @@ class Hello(Message, tag="hello"):
     """When this was said, by the worker's own clock; `Welcome` repeats it."""
     instance: str = ""
     """Which of the homes this is that have the worker's id: a home may be copied."""
+    wall_at: int = 0
+    """What the worker's wall clock shows; 0: it does not say."""
     confirms_removals: bool = False
     """Whether it answers `RemoveOutput`; a worker of version 0.1 does not."""
     unable: str = ""
@@ -126,6 +138,8 @@ class Heartbeat(Message, tag="heartbeat"):
     """The worker is there; answered at once by `Heard` with the same time."""
 
     at: float
+    wall_at: int = 0
+    """What the worker's wall clock shows; 0: it does not say."""
 
 
 class OutputData(Message, tag="output-data"):

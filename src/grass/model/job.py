@@ -123,4 +123,6 @@ class Attempt(msgspec.Struct, gc=False):
     max_rss: int | None = None
     cpu_s: float | None = None
     after: int | None = None
+    ran_s: float | None = None
+    """For how long it ran, measured by a clock that cannot jump."""
     """The job whose units it takes over when that one ends; None: it has them."""

@@ -47,6 +47,8 @@ class Worker(msgspec.Struct):
     """When it was last heard of."""
     instance: str = ""
     """Which home it called from: several have its id where one was copied."""
+    skew_s: float = 0.0
+    """How far its wall clock is ahead of the broker's; not kept."""
     unable: str = ""
     """Why it cannot start jobs, as it last said; empty: it can, or is not here."""
     apart: dict[str, list[str]] = {}

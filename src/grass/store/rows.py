@@ -96,6 +96,7 @@ def attempt_row(attempt: Attempt) -> Row:
         attempt.max_rss,
         attempt.cpu_s,
         attempt.after,
+        attempt.ran_s,
     )
 
 

@@ -102,7 +102,7 @@ class Worker:
         self._lost.set()
 
     def _from_broker(self, messages: list[ToWorker], files: OutputFiles) -> None:
-        self._core.now_s = _boot_s()
+        self._tell_time()
         for message in messages:
             match message:
                 case ReadOutput():
@@ -119,11 +119,15 @@ class Worker:
         self._flush()
 
     def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
-        self._core.now_s = _boot_s()
+        self._tell_time()
         for line in lines:
             tell_exits(line, self._watch.status)
             self._core.from_keeper(line)
         self._flush()
+
+    def _tell_time(self) -> None:
+        self._core.now_s = _boot_s()
+        self._core.wall_us = time.time_ns() // 1000
 
     def _flush(self) -> None:
         effects = self._core.take()

@@ -70,6 +70,8 @@ class WorkerCore:
         """
         self.now_s = 0.0
         """The time since boot, as the shell last told it."""
+        self.wall_us = 0
+        """What the wall clock shows, likewise."""
         self._lease = Lease(lease_s)
         who = Identity(worker, name, boot, found, labels, instance)
         self._greeting = Greeting(who, self._lease)
@@ -366,6 +368,7 @@ class WorkerCore:
 
     def _note_start(self, held: Held, line: Verb) -> Started:
         held.started, held.verb, held.begun = started_of(held, line), None, True
+        held.since = line.get("since")
         return held.started
 
     def _note_exit(self, held: Held, line: Verb) -> Exited:
@@ -386,7 +389,9 @@ class WorkerCore:
             return
         verbs = self._greeting.first(self.now_s)
         if verbs is None:
-            hello = self._greeting.hello(self._attempts, self.now_s, self._unable)
+            hello = self._greeting.hello(
+                self._attempts, self.now_s, self._unable, self.wall_us
+            )
             self._effects.to_broker.append(hello)
         else:
             self._effects.to_keeper.extend(verbs)

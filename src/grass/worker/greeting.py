@@ -8,7 +8,7 @@ import msgspec
 from grass.link.messages import Hello
 from grass.model.worker import Found
 from grass.worker.effects import Verb
-from grass.worker.held import Held, report_of
+from grass.worker.held import Held, report_of, start_of
 from grass.worker.lease import Lease
 
 
@@ -47,7 +47,9 @@ class Greeting:
         self.waits = verbs is not None
         return verbs
 
-    def hello(self, attempts: dict[str, Held], now_s: float, unable: str) -> Hello:
+    def hello(
+        self, attempts: dict[str, Held], now_s: float, unable: str, wall_us: int
+    ) -> Hello:
         """Tell everything, and promise what the keeper has confirmed."""
         who, held = self._who, attempts.items()
         self._promise = self._lease.promise
@@ -56,13 +58,20 @@ class Greeting:
             name=who.name,
             boot=who.boot,
             found=who.found,
-            running=[report_of(name, one) for name, one in held if not one.exited],
+            running=[
+                report_of(name, one, now_s) for name, one in held if not one.exited
+            ],
             exited=[one.exited for _, one in held if one.exited],
-            started=[one.started for _, one in held if one.exited and one.started],
+            started=[
+                start_of(one.started, one.exited)
+                for _, one in held
+                if one.exited and one.started
+            ],
             labels=who.labels,
             lease_s=None if self._promise is None else self._promise[1],
             at=now_s,
             instance=who.instance,
             unable=unable,
+            wall_at=wall_us,
             confirms_removals=True,
         )

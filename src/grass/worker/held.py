@@ -1,6 +1,7 @@
 """An attempt as its worker knows it, and how it is told to others."""
 
 import msgspec
+from msgspec.structs import replace
 
 from grass.link.messages import Exited, Report, Started, Stop
 from grass.model.resources import Allocation
@@ -16,6 +17,8 @@ class Held(msgspec.Struct):
     verb: Verb | None = None
     """What the keeper was asked, until it says that it started."""
     started: Started | None = None
+    since: float | None = None
+    """When it started, by the clock that counts from boot."""
     stopping: bool = False
     suspended: bool = False
     recalled: bool = False
@@ -61,7 +64,7 @@ def stop_verb(wish: Stop) -> Verb:
     }
 
 
-def report_of(attempt: str, held: Held) -> Report:
+def report_of(attempt: str, held: Held, now_s: float) -> Report:
     """Give what a `Hello` tells of an attempt that has not ended."""
     started = held.started
     if started is None:
@@ -86,4 +89,10 @@ def report_of(attempt: str, held: Held) -> Report:
         stopping=held.stopping,
         suspended=held.suspended,
         placed_at=held.placed_at,
+        ran_s=0.0 if held.since is None else max(0.0, now_s - held.since),
     )
+
+
+def start_of(started: Started, exited: Exited) -> Started:
+    """Give what a `Hello` tells of how an attempt began that has ended."""
+    return replace(started, ran_s=exited.ran_s or 0.0)

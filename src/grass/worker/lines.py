@@ -87,6 +87,7 @@ def exited_of(held: Held, line: Line) -> Exited:
         meta.get("output"),
         meta.get("stderr"),
         held.placed_at,
+        line.get("ran_s"),
     )
 
 

@@ -92,8 +92,8 @@ ON CONFLICT (id) DO UPDATE SET
 INSERT INTO attempts (
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
     exit_code, signal, reason, output, output_offset, output_bytes, stderr,
-    stderr_offset, max_rss, cpu_s, after_job
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    stderr_offset, max_rss, cpu_s, after_job, ran_s
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (job, number) DO UPDATE SET
     state = excluded.state,
     started_at = excluded.started_at,
@@ -109,7 +109,8 @@ ON CONFLICT (job, number) DO UPDATE SET
     stderr_offset = excluded.stderr_offset,
     max_rss = excluded.max_rss,
     cpu_s = excluded.cpu_s,
-    after_job = excluded.after_job;
+    after_job = excluded.after_job,
+    ran_s = excluded.ran_s;
 
 -- name: remove_attempt
 DELETE FROM attempts WHERE job = ? AND number = ?;
@@ -179,7 +180,7 @@ SELECT
     a.job, a.number, a.worker, a.boot, a.state, a.allocation, a.started_at,
     a.finished_at, a.pid, a.exit_code, a.signal, a.reason, a.output,
     a.output_offset, a.output_bytes, a.stderr, a.stderr_offset, a.max_rss, a.cpu_s,
-    a.after_job
+    a.after_job, a.ran_s
 FROM attempts AS a
 INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
 WHERE j.state = 'running' AND a.state IN ('starting', 'running');
@@ -244,10 +245,11 @@ SELECT COALESCE(MAX(seq), 0) FROM events;
 -- Only the recent past is looked through, so that a rare name costs no more.
 
 -- name: runtimes
-SELECT (finished_at - started_at) / 1e6 FROM (
-    SELECT name, state, started_at, finished_at FROM jobs
+SELECT a.ran_s FROM (
+    SELECT id, name, state, attempts FROM jobs
     WHERE finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 5000
-) WHERE name = ? AND state = 'succeeded' AND started_at IS NOT NULL LIMIT ?;
+) AS j INNER JOIN attempts AS a ON a.job = j.id AND a.number = j.attempts
+WHERE j.name = ? AND j.state = 'succeeded' AND a.ran_s IS NOT NULL LIMIT ?;
 
 -- name: largest_ids
 SELECT
@@ -281,7 +283,7 @@ FROM jobs AS j WHERE {where} AND NOT EXISTS (
 SELECT
     job, number, worker, boot, state, allocation, started_at, finished_at, pid,
     exit_code, signal, reason, output, output_offset, output_bytes, stderr,
-    stderr_offset, max_rss, cpu_s, after_job
+    stderr_offset, max_rss, cpu_s, after_job, ran_s
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
 
 -- name: read_specs
