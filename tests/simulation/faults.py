@@ -153,9 +153,12 @@ class Faults:
         lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
         elsewhere = self._world.elsewhere
         elsewhere.after(lasts, "mended", mend)
-        for kill in (machine.kill_worker, machine.kill_keeper):
-            if self._world.chance(0.3):
-                elsewhere.after(self._world.between(0, lasts), "killed", kill)
+        if self._world.chance(0.5):
+            # Soon, while not everything is given back: first who asked, then who knows.
+            soon = self._world.spread(MILLISECOND, SECOND)
+            later = soon + self._world.spread(10 * MILLISECOND, 2 * SECOND)
+            elsewhere.after(soon, "killed", machine.kill_worker)
+            elsewhere.after(later, "killed", machine.kill_keeper)
 
     def _hide_disk(self) -> None:
         """Let nothing be read, and mostly nothing be written either."""

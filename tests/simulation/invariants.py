@@ -11,10 +11,12 @@ from grass.model.lifecycle import ENDED, JobState
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.cluster import Cluster
 from tests.simulation.machine import Machine
-from tests.simulation.world import Violation
+from tests.simulation.world import SECOND, Violation
 from tests.support.brokerage import check, memory
 
 BOOKS_EVERY, TWIN_EVERY = 41, 173
+LONGEST_HELD_US = 10 * SECOND
+"""Longer than a keeper stalls."""
 
 
 class Walker:
@@ -24,6 +26,8 @@ class Walker:
         """Begin with nothing looked at."""
         self._cluster = cluster
         self._steps = 0
+        self._holds_since: dict[str, int] = {}
+        """Since when a machine holds what it cannot start."""
         self._line = 0
 
     def look(self) -> None:
@@ -32,6 +36,7 @@ class Walker:
         cluster = self._cluster
         for machine in cluster.machines:
             check_worker(machine)
+            self._check_given_back(machine)
         if cluster.disk.last_event != self._line:
             check_order(cluster, self._line)
             self._line = cluster.disk.last_event
@@ -40,6 +45,19 @@ class Walker:
                 check_books(cluster.broker)
             if self._steps % TWIN_EVERY == 0 and cluster.broker.settled:
                 check_twin(cluster, cluster.broker)
+
+    def _check_given_back(self, machine: Machine) -> None:
+        """Check that a machine that cannot start jobs does not hold any for long."""
+        worker, since = machine.worker, self._holds_since
+        if worker is None or machine.away or machine.keeper is None:
+            since.pop(machine.id, None)
+            return
+        core, now = worker.core, self._cluster.world.now
+        waits = any(held.may_be_given_back for held in core._attempts.values())
+        if not (waits and core._unable and core._heeded and core._keeper_ready):
+            since.pop(machine.id, None)
+        elif now > since.setdefault(machine.id, now) + LONGEST_HELD_US:
+            raise Violation(f"{machine.id} holds jobs that it cannot start")
 
 
 def check_worker(machine: Machine) -> None:

@@ -57,6 +57,21 @@ def _unspawned_on_record(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimKeeper, "_unrecord", lambda self, effect: None)
 
 
+@bug("a daemon takes what waits in the keeper for begun")
+def _taken_for_begun(patch: pytest.MonkeyPatch) -> None:
+    real = Attempt.full_entry
+
+    def full_entry(self: Attempt) -> Entry:
+        return {**real(self), "begun": True}
+
+    patch.setattr(Attempt, "full_entry", full_entry)
+
+
+@bug("a worker keeps what it cannot start")
+def _kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(WorkerCore, "_give_back", lambda self: None)
+
+
 @bug("the keeper tells an exit while children live")
 def _children_ignored(patch: pytest.MonkeyPatch) -> None:
     def main_is_gone(self: Custody, attempt: Any) -> None:
