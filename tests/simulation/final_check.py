@@ -13,7 +13,12 @@ from grass.model.lifecycle import JobState
 from tests.simulation import replay
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster
-from tests.simulation.invariants import check_books, check_twin, unfinished
+from tests.simulation.invariants import (
+    check_books,
+    check_numbers,
+    check_twin,
+    unfinished,
+)
 from tests.simulation.machine import Machine
 from tests.simulation.world import SECOND, Violation
 
@@ -67,6 +72,7 @@ def check(cluster: Cluster, clients: Clients) -> None:
     _check_up(cluster)
     _check_answered(clients)
     _check_ends(cluster)
+    check_numbers(cluster)
     _check_keys(cluster, clients)
     _check_nothing_held(cluster)
     replay.check(cluster.disk)

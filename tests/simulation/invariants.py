@@ -6,10 +6,12 @@ exactly what this one knows.
 """
 
 from grass.broker.core import BrokerCore
+from grass.broker.starts import MOST_SKIPPED
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.cluster import Cluster
+from tests.simulation.link_faults import FAR_ID
 from tests.simulation.machine import Machine
 from tests.simulation.world import SECOND, Violation
 from tests.support.brokerage import check, memory
@@ -43,6 +45,7 @@ class Walker:
         if cluster.broker is not None:
             if self._steps % BOOKS_EVERY == 0:
                 check_books(cluster.broker)
+                check_numbers(cluster)
             if self._steps % TWIN_EVERY == 0 and cluster.broker.settled:
                 check_twin(cluster, cluster.broker)
 
@@ -111,6 +114,16 @@ def check_books(broker: SimBroker) -> None:
         check(broker.state)
     except AssertionError as error:
         raise Violation(f"the broker's books: {error}") from error
+
+
+def check_numbers(cluster: Cluster) -> None:
+    """Check that no ids and no numbers of attempts were used up by made-up ones."""
+    disk = cluster.disk
+    if int(disk.meta["last_job"]) >= FAR_ID:
+        raise Violation(f"the ids of jobs go on above {disk.meta['last_job']}")
+    for job in disk.jobs.values():
+        if job.attempts > len(disk.attempts.get(job.id, ())) + MOST_SKIPPED:
+            raise Violation(f"job {job.id} has had {job.attempts} attempts")
 
 
 def check_twin(cluster: Cluster, broker: SimBroker) -> None:

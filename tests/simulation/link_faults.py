@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from grass.link.messages import RECALLED, Exited, Returned, Started
+from grass.link.messages import RECALLED, Exited, Report, Returned, Started
+from grass.model.amounts import WHOLE
 from grass.model.ids import AttemptId
 from tests.simulation.cluster import Cluster
 from tests.simulation.machine import LEASES_S, Machine
@@ -11,6 +12,11 @@ from tests.simulation.world import MILLISECOND, SECOND
 LONGEST_CUT_US = 45 * SECOND
 LONGEST_STALL_US = 6 * SECOND
 """Less than the margin that a broker gives."""
+FAR_ID = 5_000
+"""No run has as many jobs."""
+LIFTS = (400, 1_000, 10**9)
+"""How far above a job's last attempt a made-up one is."""
+ONE_CORE = {"cpu": {"0": WHOLE}}
 
 
 class LinkFaults:
@@ -34,6 +40,7 @@ class LinkFaults:
             "policy, then cut": self._change_policy_and_cut,
             "disk long full": self._fill_disk,
             "speaks for others": self._lie,
+            "makes attempts up": self._make_up,
         }
 
     def long_ones(self) -> list[str]:
@@ -126,3 +133,19 @@ class LinkFaults:
                 Returned(str(who), RECALLED),
             )
             machine.worker.say(rng.choice(lies))
+
+    def _make_up(self) -> None:
+        """Have a worker report attempts that it was not given, and later the truth."""
+        machine, world = self._some(), self._world
+        worker, cluster = machine.worker, self._cluster.disk.meta["cluster"]
+        if worker is None:
+            return
+        names = [AttemptId(cluster, FAR_ID + world.rng.randint(0, FAR_ID), 1)]
+        for job in list(self._cluster.disk.jobs.values())[-4:]:
+            number = job.attempts + world.rng.choice(LIFTS)
+            names.append(AttemptId(cluster, job.id, number))
+        held = world.rng.choice(({}, ONE_CORE))
+        worker.made_up = [Report(str(one), held, True, placed_at=1) for one in names]
+        worker.report()
+        delay = world.between(SECOND, LONGEST_CUT_US)
+        machine.host.after(delay, "tells the truth", worker.report, worker)

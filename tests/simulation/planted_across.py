@@ -160,3 +160,32 @@ def _measured_by_the_wall(patch: pytest.MonkeyPatch) -> None:
             self.ran_s = max(0, self.exited_at - self.started_at) / 1e6
 
     patch.setattr(KeeperAttempt, "measure", measure)
+
+
+# What workers make up.
+
+
+@bug("a worker is believed about attempts that it was not given")
+def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
+    real = settle._unknown_to_broker
+
+    def unknown(state: State, worker: str, report: Report) -> None:
+        real(state, worker, report)
+        known = attempt_id(report.attempt)
+        job = state.jobs.get(known.job)
+        if job is not None and job.id not in state.attempts:
+            job.attempts = max(job.attempts, known.number)
+            state.save_job(job)
+
+    patch.setattr(settle, "_unknown_to_broker", unknown)
+
+
+@bug("any worker is believed about the ids of jobs")
+def _ids_believed(patch: pytest.MonkeyPatch) -> None:
+    real = settle._settle
+
+    def settle_all(state: State, message: Hello, rebooted: bool) -> None:
+        settle._catch_up(state, message)
+        real(state, message, rebooted)
+
+    patch.setattr(settle, "_settle", settle_all)

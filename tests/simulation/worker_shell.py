@@ -13,6 +13,7 @@ from grass.link.messages import (
     Hello,
     Removed,
     RemoveOutput,
+    Report,
     Resync,
     ToBroker,
     ToWorker,
@@ -97,6 +98,8 @@ class SimWorker:
             instance=who.instance,
         )
         self.link: Link | None = None
+        self.made_up: list[Report] = []
+        """Attempts that its next hello reports, and that it was never given."""
         self._greeted = False
         self._heard_at = 0
         self._host = host
@@ -169,6 +172,10 @@ class SimWorker:
         link.to_worker.listen(self._from_broker, lambda: self.lose_link(link))
         # Every connection begins with the whole truth.
         self._greeted = False
+        self.report()
+
+    def report(self) -> None:
+        """Say hello."""
         self._from_broker([Resync()])
 
     def lose_link(self, link: Link) -> None:
@@ -221,7 +228,9 @@ class SimWorker:
     def say(self, message: ToBroker) -> None:
         """Send a message to the broker, on a link that begins with the hello."""
         if self.link is not None:
-            self._greeted = self._greeted or isinstance(message, Hello)
+            if isinstance(message, Hello):
+                self._greeted = True
+                message.running, self.made_up = message.running + self.made_up, []
             if self._greeted:
                 self.link.to_broker.send(message)
 
