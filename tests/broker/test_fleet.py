@@ -6,6 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
+from grass.broker import waiting
 from grass.broker.calls import CreateQueue, DeleteQueue, ForgetWorker, FromWorker
 from grass.errors import NeverFits, NotFound, ProtocolError, Refused
 from grass.link.messages import (
@@ -346,17 +347,24 @@ def test_the_brokers_own_worker_cannot_be_forgotten(two: Brokerage) -> None:
     assert "grass restart --no-worker" in refused.value.hint
 
 
-def test_what_a_forgotten_worker_ran_is_lost_and_may_run_again(two: Brokerage) -> None:
+def test_what_a_forgotten_worker_ran_is_lost_and_runs_again_only_when_told(
+    two: Brokerage,
+) -> None:
     lost = two.enqueue(worker="farm")
     again = two.enqueue(labels=("big",), retry_lost=1)
     two.leave("farm")
     assert two.forget("farm").jobs == [lost, again]
-    assert two.states(lost, again) == ["lost", "queued"]
+    assert two.states(lost, again) == ["lost", "held"]
     assert two.reason(lost) == "its worker was forgotten"
     assert list(two.state.workers) == [WORKER]
     two.restart()
     assert list(two.state.workers) == [WORKER]
     assert len(events(two, "worker-forgotten")) == 1
+    told = waiting.why(two.state, two.state.jobs[again])
+    assert "may still run it" in told
+    assert f"`grass release {again}`" in told
+    two.release(again)
+    assert two.states(again) == ["queued"]
 
 
 def test_the_views_of_a_forgotten_worker_go_and_empty_queues_with_them(

@@ -1,6 +1,10 @@
 """`grass workers`: who they are, how they are, and forgetting one."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -157,3 +161,55 @@ def test_a_clock_that_is_wrong_is_told_of(far_end: FarEnd, call: Call) -> None:
         told.format("2h00m behind"),
         told.format("1m30s ahead of"),
     ]
+
+
+HELD = {"jobs": [7, 8, 9], "warnings": [], "changed": True, "held": [8, 9]}
+RELEASED = {"jobs": [8, 9], "warnings": [], "changed": True}
+
+
+def test_jobs_that_may_still_run_there_are_held(far_end: FarEnd, call: Call) -> None:
+    far_end.answers["DELETE /workers/lab"] = HELD
+    forgot = call("workers", "forget", "lab")
+    assert forgot.out == "forgot worker lab: 1 job lost, 2 jobs held\n"
+    assert forgot.err == (
+        "grass: 2 jobs may still run there and will not run again before you say so:"
+        " grass release 8-9\n"
+    )
+
+
+def test_jobs_that_may_still_run_there_run_again_if_that_is_insisted_on(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["DELETE /workers/lab"] = HELD
+    far_end.answers["POST /jobs/release"] = RELEASED
+    forgot = call("workers", "forget", "--even-if-alive", "lab")
+    assert forgot == (0, "forgot worker lab: 3 jobs lost\n", "")
+    assert far_end.bodies("POST /jobs/release") == [{"select": ["8-9"]}]
+
+
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 1), ("\n", 0)])
+def test_a_person_is_asked_whether_to_run_them_again(
+    far_end: FarEnd, surroundings: dict[str, str], answer: str, sent: int
+) -> None:
+    far_end.answers["DELETE /workers/lab"] = HELD
+    far_end.answers["POST /jobs/release"] = RELEASED
+    ours, theirs = pty.openpty()
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "grass", "workers", "forget", "lab"],
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=surroundings,
+    )
+    os.close(theirs)
+    said = b""
+    while not said.endswith(b"[y/N] "):
+        said += os.read(ours, 1000)
+    assert b"2 jobs with --retry-lost may still run on lab." in said
+    os.write(ours, answer.encode())
+    printed, _ = asking.communicate()
+    os.close(ours)
+    lost = "3 jobs lost" if sent else "1 job lost, 2 jobs held"
+    assert printed == f"forgot worker lab: {lost}\n"
+    assert len(far_end.bodies("POST /jobs/release")) == sent

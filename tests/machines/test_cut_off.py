@@ -103,6 +103,27 @@ def test_a_forgotten_workers_job_is_lost_and_ended_when_it_returns(
     assert broker.state(id) == "lost"
 
 
+def test_a_forgotten_workers_job_runs_again_only_when_told(
+    cluster: Cluster, news: Fifo
+) -> None:
+    host, broker = cluster.join("w1"), cluster.broker
+    line = f"echo $$ > {news}; exec sleep 1000"
+    id = broker.enqueue("--retry-lost", "3", line)
+    pid = broker.await_start(id, news)
+    host.cut()
+    cluster.await_worker("w1", connected=False)
+    forgot = broker.run("workers", "forget", "w1")
+    assert forgot.stdout == "forgot worker w1: no job lost, 1 job held\n"
+    assert f"grass release {id}" in forgot.stderr
+    assert alive(pid)
+    assert broker.state(id) == "held"
+    assert "may still run it" in broker.ok("explain", str(id))
+    cluster.join("w2")
+    assert broker.state(id) == "held"
+    broker.ok("release", str(id))
+    assert broker.await_start(id, news) != pid
+
+
 def test_a_lease_that_runs_out_ends_the_job_there_before_it_runs_elsewhere(
     cluster: Cluster, news: Fifo
 ) -> None:

@@ -52,6 +52,8 @@ class Auditor:
         """When something last happened to a machine that may cost an exit code."""
         self._apart_at: dict[str, int] = {}
         """When a machine was last seen without a link to the broker."""
+        self._insisted: set[int | None] = set()
+        """Jobs that somebody let run again since their machine was forgotten."""
         self._forgotten: set[str] = set()
         """Attempts of machines that somebody said are gone."""
         self._on_record: dict[str, list[str]] = {}
@@ -163,11 +165,7 @@ class Auditor:
         self._world.note(f"writes {len(changes.jobs)} jobs {len(changes.events)} lines")
         reruns = {line.job for line in changes.events if line.kind == "rerun"}
         self._run_again = reruns
-        for line in changes.events:
-            if line.kind == "finished" and line.job is not None:
-                # One that is run again in the same batch has ended none the less.
-                end = JobState(json.loads(line.data)["state"])
-                self._ends.setdefault(line.job, set()).add(end)
+        self._read_journal(changes)
         self.cancelled -= reruns
         for number, job in changes.jobs.items():
             self._check_job(number, job, again=number in reruns)
@@ -182,6 +180,17 @@ class Auditor:
             self._expect_removal(number)
         for worker in changes.removed_workers:
             self.doomed.pop(worker, None)
+
+    def _read_journal(self, changes: Changes) -> None:
+        for line in changes.events:
+            if line.kind == "finished" and line.job is not None:
+                # One that is run again in the same batch has ended none the less.
+                end = JobState(json.loads(line.data)["state"])
+                self._ends.setdefault(line.job, set()).add(end)
+            elif line.kind == "held":
+                self._insisted.discard(line.job)
+            elif line.kind in ("released", "rerun"):
+                self._insisted.add(line.job)
 
     def _expect_removal(self, number: int) -> None:
         self.forgotten[number] = self.disk.jobs[number].name
@@ -223,12 +232,20 @@ class Auditor:
             raise Violation(f"attempt {job.id}.{attempt.number} ran and is used again")
         if job.id in self.cancelled:
             raise Violation(f"job {job.id} was cancelled and is placed")
+        before = self._witness.runs.get(self._name(job.id, attempt.number - 1))
+        if before is not None and before.forgiven and not before.over:
+            self._check_insisted(job.id)
         spec = changes.specs.get(job.spec) or self.disk.specs[job.spec]
         for after in spec.after:
             ends = self._ends.get(after.job, ())
             if not any(met(after.need, end) for end in ends):
                 raise Violation(f"job {job.id} starts before {after}")
         self._check_tries(attempt, spec, changes)
+
+    def _check_insisted(self, job: int) -> None:
+        """What may be alive on a machine that is gone runs again by a wish alone."""
+        if job not in self._insisted:
+            raise Violation(f"job {job} runs again unasked while it may be alive")
 
     def _check_tries(self, attempt: Attempt, spec: Spec, changes: Changes) -> None:
         job = attempt.job

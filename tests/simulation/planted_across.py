@@ -137,6 +137,11 @@ def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(settle, "_settle", settle_all)
 
 
+@bug("what a forgotten worker may still run is run again at once")
+def _forgotten_run_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempts, "FORGOTTEN", "")
+
+
 # Clocks.
 
 

@@ -36,6 +36,8 @@ class ForgottenReply(DoneReply):
 
     queues: list[str] = []
     """The queues that had a view of it."""
+    held: list[int] = []
+    """Those of the jobs that are to run again, and may still be alive there."""
 
 
 class PrunedReply(msgspec.Struct, omit_defaults=True):

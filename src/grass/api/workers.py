@@ -11,6 +11,8 @@ from grass.api.schemas import DrainWorkerBody
 from grass.api.tokens import sweep
 from grass.broker import fleet
 from grass.broker.calls import ForgetWorker, SetResting
+from grass.model.job import Job
+from grass.model.lifecycle import JobState
 from grass.model.rights import Right
 
 
@@ -38,4 +40,9 @@ async def forget(request: Request) -> ForgottenReply:
     queues = [one.name for one in state.queues.values() if worker.id in one.views]
     reply = await do(request, ForgetWorker(actor(request), worker.id))
     sweep(request)
-    return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues)
+    held = [id for id in reply.jobs if (job := state.jobs.get(id)) and _is_held(job)]
+    return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues, held)
+
+
+def _is_held(job: Job) -> bool:
+    return job.state is JobState.HELD

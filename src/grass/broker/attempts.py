@@ -7,7 +7,7 @@ step; recording it is the last one. How an attempt is placed is in `starts`.
 from msgspec.structs import replace
 
 from grass.broker import arrays, copies, dependents, relay, waiting
-from grass.broker.outcomes import backoff_s, outcome, retried
+from grass.broker.outcomes import FORGOTTEN, backoff_s, outcome, retried
 from grass.broker.state import State
 from grass.link.messages import (
     CUT_OFF,
@@ -193,6 +193,10 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
         job.losses += 1
         state.note("requeued", job.id, times=job.losses)
         state.move_job(job, JobState.QUEUED)
+        if job.reason == FORGOTTEN:
+            # It may still be alive: only a person can know that it is not.
+            state.move_job(job, JobState.HELD)
+            state.note("held", job.id, reason=job.reason)
     else:
         job.failures += 1
         state.note("retried", job.id, times=job.failures)

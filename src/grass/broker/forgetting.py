@@ -1,11 +1,13 @@
 """Taking a worker out that will not come back.
 
 It is the user who knows that a machine is gone for good: nothing is given up by time
-alone, unless the worker itself promised to end what it runs.
+alone, unless the worker itself promised to end what it runs. That it is out of reach
+is no proof: what is to run again is held, until somebody says that it may.
 """
 
 from grass.broker import attempts, fleet, leases, queues, removals, tokens
 from grass.broker.calls import ForgetWorker
+from grass.broker.outcomes import FORGOTTEN
 from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import Refused
@@ -45,7 +47,7 @@ def _lose_attempts(state: State, worker: Worker) -> list[int]:
     held = state.attempts_on(worker.id)
     for attempt in held:
         job = state.jobs[attempt.job]
-        attempts.lose(state, job, attempt, "its worker was forgotten")
+        attempts.lose(state, job, attempt, FORGOTTEN)
     for where, name in list(state.foreign):
         if where == worker.id:
             state.release_foreign(where, name)

@@ -5,6 +5,8 @@ from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
 
 TIME_LIMIT = "time limit"
+FORGOTTEN = "its worker was forgotten"
+"""The reason of an attempt that may be alive where nobody can see it."""
 LONGEST_BACKOFF_S = 86_400.0
 
 

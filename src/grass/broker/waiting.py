@@ -11,6 +11,7 @@ An end may concern a hundred thousand jobs, so what follows from it is done in s
 from heapq import heappop, heappush
 
 from grass.broker import arrays, dependents
+from grass.broker.outcomes import FORGOTTEN
 from grass.broker.state import State
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
@@ -123,6 +124,11 @@ def _waits_until(state: State, job: Job) -> int | None:
 
 def why(state: State, job: Job) -> str:
     """Say in one line why a held or waiting job does not start."""
+    if job.state is JobState.HELD and job.reason == FORGOTTEN:
+        return (
+            "held: its worker was forgotten, and may still run it;"
+            f" `grass release {job.id}` runs it again"
+        )
     if job.state is JobState.HELD:
         return f"held; `grass release {job.id}` lets it start"
     still_open = dependents.open_dependencies(state, job)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from shlex import quote
 
 from grass.cli.durations import brief
-from grass.cli.options import BROKER, JSON, Command, Values, one_word, read
+from grass.cli.options import BROKER, JSON, Command, Option, Values, one_word, read
 from grass.cli.printing import counted, print_document, say, warn
 from grass.cli.table import render, show, this_screen
 from grass.cli.times import age, ago, utc_now
 from grass.cli.wording import TINTS, number, whereabouts
 from grass.client.client import Client
+from grass.client.ids import as_ranges
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 
     from grass.client.wire import Document
 
-OPTIONS = (BROKER, JSON)
+OPTIONS = (
+    Option(
+        "--even-if-alive",
+        about="with `forget`: run jobs again that may still run there",
+    ),
+    BROKER,
+    JSON,
+)
 HEADER = ("WORKER", "STATE", "ADDRESS", "RUNNING", "HEARD", "LABELS", "FREE")
 _TINTS = {**TINTS, "connected": "green", "draining": "yellow"}
 
@@ -110,13 +119,25 @@ def _free(worker: Document) -> str:
 def _forget(values: Values, name: str) -> int:
     with Client(broker=values.broker) as client:
         done = client.forget_worker(name)
+        held = done.get("held") or []
+        if held and (values.has("even_if_alive") or _insists(name, held)):
+            client.release(as_ranges(held))
+            done["held"] = held = []
     if values.has("json"):
         print_document({"worker": name, **done})
         return 0
     for warning in done.get("warnings", ()):
         warn(warning)
-    lost = len(done.get("jobs") or ())
+    if held:
+        which = " ".join(as_ranges(held))
+        warn(
+            f"{counted(len(held), 'job')} may still run there and will not run again"
+            f" before you say so: grass release {which}"
+        )
+    lost = len(done.get("jobs") or ()) - len(held)
     went = [f"{counted(lost, 'job')} lost" if lost else "no job lost"]
+    if held:
+        went.append(f"{counted(len(held), 'job')} held")
     queues = done.get("queues") or ()
     if queues:
         views = "its view" if len(queues) == 1 else "its views"
@@ -125,13 +146,27 @@ def _forget(values: Values, name: str) -> int:
     return 0
 
 
+def _insists(name: str, held: list[int]) -> bool:
+    """Ask whether to run jobs again that may be alive; nobody to ask: no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    jobs = counted(len(held), "job")
+    sys.stderr.write(
+        f"{jobs} with --retry-lost may still run on {name}."
+        " Run again all the same, maybe twice at a time? [y/N] "
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 COMMAND = Command(
-    usage="[--broker ADDRESS] [--json] [forget WORKER]",
+    usage="[--broker ADDRESS] [--json] [forget [--even-if-alive] WORKER]",
     about=(
         "Show the workers: whether the broker reaches them, from where they called, "
         "how many jobs run there, when they were last heard of, what is free. `forget` "
         "gives up one that is gone for good: what ran there is lost, its queues' views "
-        "and its token go."
+        "and its token go. Jobs with --retry-lost are held, as they may still run "
+        "there: `release` or --even-if-alive runs them again."
     ),
     options=OPTIONS,
     examples=("grass workers", "grass workers --json", "grass workers forget desk"),
