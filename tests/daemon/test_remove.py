@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
+from tests.support.patience import until
 
 pytestmark = pytest.mark.daemon
 
@@ -83,3 +84,18 @@ def test_bad_ages_forget_nothing(shared: GrassHome, words: list[str]) -> None:
     shared.wait(id)
     assert shared.run("prune", *words).returncode == 2
     assert shared.state(id) == "succeeded"
+
+
+def test_the_database_is_shorter_after_many_jobs_were_forgotten(
+    home: GrassHome,
+) -> None:
+    database = home.folder / "grass.db"
+    words = ["--", "true", "x" * 8_000]
+    home.ok("enqueue", "--hold", "--array", "1-2000", *words)
+    home.ok("cancel", "--yes", "all")
+    home.ok("prune", "--older", "0s", "--yes")
+    until(
+        lambda: database.stat().st_size,
+        "the room was not given back",
+        lambda size: size < 8 << 20,
+    )

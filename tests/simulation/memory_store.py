@@ -72,6 +72,10 @@ class MemoryStore:
         with self._lock:
             self._write(changes)
 
+    def shrink(self) -> bool:
+        """Have no room to give back."""
+        return False
+
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
         with self._lock:

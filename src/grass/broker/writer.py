@@ -7,12 +7,16 @@ a batch, never for a statement.
 
 import asyncio
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from grass.keeper.crash import crash_point
 from grass.store import Changes, Store
 
 _Job = tuple[Changes, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+
+
+IDLE_S = 0.02
+"""How long nothing must come before the store may tidy up."""
 
 
 class Writer:
@@ -22,6 +26,7 @@ class Writer:
         """Start the thread; `stop` ends it."""
         self._store = store
         self._waiting: SimpleQueue[_Job | None] = SimpleQueue()
+        self._may_shrink = True
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
@@ -40,9 +45,10 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while (job := self._waiting.get()) is not None:
+        while (job := self._next()) is not None:
             changes, loop, done = job
             crash_point("broker.before-commit")
+            self._may_shrink = True
             try:
                 self._store.commit(changes)
             except Exception as error:  # noqa: BLE001 -- carried to the caller
@@ -50,6 +56,14 @@ class Writer:
             else:
                 crash_point("broker.after-commit")
                 loop.call_soon_threadsafe(_succeed, done)
+
+    def _next(self) -> _Job | None:
+        """Wait for a batch; while none comes, give unused room back."""
+        while True:
+            try:
+                return self._waiting.get(timeout=IDLE_S if self._may_shrink else None)
+            except Empty:
+                self._may_shrink = self._store.shrink()
 
 
 def _succeed(done: "asyncio.Future[None]") -> None:

@@ -91,6 +91,12 @@ class Store(Protocol):
     def commit(self, changes: Changes) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
 
+    def shrink(self) -> bool:
+        """Give some unused room back, in a moment; tell whether more is to give.
+
+        Called from the thread of `commit`. An error is for the next commit to raise.
+        """
+
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
 

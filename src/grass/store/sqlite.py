@@ -18,7 +18,7 @@ from grass.model.job import Job, Spec
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
-from grass.store import queries, rows
+from grass.store import queries, rows, sqlite_room
 from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.reserve import Reserve
@@ -27,6 +27,7 @@ from grass.store.sqlite_file import (
     grow_log,
     is_fatal,
     is_full,
+    let_shrink,
     migrate,
     opened,
     opened_for_reading,
@@ -52,41 +53,72 @@ class SqliteStore:
         self._reserve = Reserve(path)
         self._writer = opened(path)
         migrate(self._writer, path)
+        let_shrink(self._writer, path)
         grow_log(self._writer, path)
         self._log = Log(self._writer, path)
         self._reserve.open(path)
         self._trusted = True
+        self._shrinks = False
+        self._doom: StorageError | None = None
+        """Why the next commit fails, where nobody was told before."""
         self._reader = opened_for_reading(path)
         self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        """The state is read anew in another thread than it is written in."""
 
     def commit(self, changes: Changes) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
-        try:
-            if self._log.is_long:
-                # Before and not after a commit: whoever is told that it failed is
-                # told the truth.
-                copy_log(self._writer)
-                self._reserve.fill()
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._write(changes)
-            self._writer.execute("COMMIT")
-        except _FAILURES as error:
-            told = self._failed(error)
-            raise told from told.__cause__
+        if self._doom is not None:
+            raise self._doom
+        with self._writing:
+            try:
+                self._copy_long_log()
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._write(changes)
+                self._writer.execute("COMMIT")
+            except _FAILURES as error:
+                told = self._failed(error)
+                raise told from told.__cause__
+
+    def shrink(self) -> bool:
+        """Give some unused room back, in a moment; tell whether more is to give."""
+        with self._writing:
+            try:
+                self._copy_long_log()
+                more = sqlite_room.give_back(self._writer)
+                if not more and self._shrinks:
+                    # Only then is the file itself shorter.
+                    copy_log(self._writer)
+            except _FAILURES as error:
+                told = self._failed(error)
+                self._doom = told if is_fatal(told) else None
+                more = False
+        self._shrinks = more
+        return more
+
+    def _copy_long_log(self) -> None:
+        """Copy the log once it is long.
+
+        Before and not after a commit: whoever is told that it failed is told the truth.
+        """
+        if self._log.is_long:
+            copy_log(self._writer)
+            self._reserve.fill()
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
-        try:
-            self._tidy(calls_since)
-        except sqlite3.Error as error:
-            told = self._failed(error)
-            # On a full disk what should be gone is passed over when it is read.
-            if not is_full(error) or is_fatal(told):
-                raise told from told.__cause__
-        try:
-            return self._loaded(calls_since)
-        except sqlite3.Error as error:
-            raise storage_error(error, self.path) from error
+        with self._writing:
+            try:
+                self._tidy(calls_since)
+            except sqlite3.Error as error:
+                told = self._failed(error)
+                # On a full disk what should be gone is passed over when it is read.
+                if not is_full(error) or is_fatal(told):
+                    raise told from told.__cause__
+            try:
+                return self._loaded(calls_since)
+            except sqlite3.Error as error:
+                raise storage_error(error, self.path) from error
 
     def shortage(self) -> StorageError | None:
         """Tell that nothing may be added for want of room; None: it may."""

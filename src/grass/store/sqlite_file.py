@@ -6,7 +6,7 @@ from secrets import token_hex
 
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
-from grass.store import queries
+from grass.store import queries, sqlite_room
 from grass.store.sqlite_log import LOG_BYTES
 from grass.store.statements import migrations
 
@@ -67,6 +67,7 @@ def opened(path: Path) -> sqlite3.Connection:
     try:
         # Opened in the thread that starts the daemon, used in the writer's.
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        sqlite_room.prepare(db)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA busy_timeout = 2000")
@@ -122,6 +123,16 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
     for number, script in migrations():
         if number > version:
             _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+
+
+def let_shrink(db: sqlite3.Connection, path: Path) -> None:
+    """Have a file give room back from now on, unless the disk has no room for that."""
+    try:
+        sqlite_room.rewrite(db)
+    except sqlite3.Error as error:
+        told = undone(db, error, path)
+        if not is_full(error):
+            raise told from told.__cause__
 
 
 def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
