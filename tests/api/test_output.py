@@ -199,6 +199,40 @@ def test_lines_are_found_from_the_end(
         asyncio.run(search())
 
 
+def tail_of(size: int, newlines: set[int], wanted: int) -> tuple[int, int]:
+    """Look for lines in a file of zeros; tell how much of it was not read."""
+    seen = 0
+
+    async def read(offset: int, length: int) -> bytes:
+        nonlocal seen
+        end = min(offset + length, size)
+        seen += max(0, end - offset)
+        piece = bytearray(max(0, end - offset))
+        for place in newlines:
+            if offset <= place < end:
+                piece[place - offset] = 10
+        return bytes(piece)
+
+    return asyncio.run(find_lines(read, 0, size, wanted)), seen
+
+
+def test_a_line_without_end_is_not_read_as_a_whole() -> None:
+    size, most = 5 << 30, tailing.LONGEST_LINE + tailing.PIECE
+    place, seen = tail_of(size, set(), 10)
+    assert size - most <= place < size - tailing.LONGEST_LINE + tailing.PIECE
+    assert seen <= most + 1
+
+
+def test_lines_before_a_long_one_are_found_as_long_as_it_is_not_too_long() -> None:
+    size = 1 << 30
+    newlines = {size - 3_000_000, size - 2_200_000, size - 1_500_000, size - 600_000}
+    assert tail_of(size, newlines, 3)[0] == size - 2_200_000 + 1
+    assert tail_of(size, newlines, 4)[0] == size - 3_000_000 + 1
+    place, seen = tail_of(size, newlines, 9)
+    assert size - 3_000_000 - place <= tailing.LONGEST_LINE + tailing.PIECE
+    assert seen < 5_000_000
+
+
 def _lines(content: bytes) -> list[bytes]:
     parts = [line + b"\n" for line in content.split(b"\n")]
     parts[-1] = parts[-1][:-1]

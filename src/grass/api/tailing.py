@@ -2,12 +2,15 @@
 
 A worker answers with a piece of a file, not with its size: where that is not known, it
 is found by probing twice as far each time and then halving, so a file of any length
-takes a few dozen small reads. Lines are then counted backwards, a piece at a time.
+takes a few dozen small reads. Lines are then counted backwards, a piece at a time. A
+line without end is not looked for in a file of gigabytes: it begins in its middle.
 """
 
 from collections.abc import Awaitable, Callable
 
 PIECE = 32 * 1024
+LONGEST_LINE = 1024 * 1024
+"""How far back the beginning of one line is looked for."""
 
 Read = Callable[[int, int], Awaitable[bytes]]
 """An offset and a length in, what is there out; nothing beyond the end."""
@@ -29,7 +32,10 @@ async def find_end(read: Read, begin: int) -> int:
 
 
 async def find_lines(read: Read, begin: int, end: int, lines: int) -> int:
-    """Return where the last lines before `end` begin, not going below `begin`."""
+    """Return where the last lines before `end` begin, not going below `begin`.
+
+    Of a line that is too long only its end counts.
+    """
     if lines == 0:
         return end
     # The newline that ends the last line begins no further one.
@@ -37,12 +43,17 @@ async def find_lines(read: Read, begin: int, end: int, lines: int) -> int:
     last = await read(end - 1, 1) if end > begin else b""
     if last == b"\n":
         place -= 1
+    newline = place
     while place > begin:
+        if newline - place >= LONGEST_LINE:
+            return place
         start = max(begin, place - PIECE)
         piece = await read(start, place - start)
         found = piece.count(b"\n")
         if found >= left:
             return start + _nth_from_end(piece, left) + 1
+        if found:
+            newline = start + piece.index(b"\n")
         left -= found
         place = start
     return begin
