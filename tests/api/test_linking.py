@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.api.doorway import HOST, Doorway, at_the_door
 from tests.api.links import (
@@ -147,9 +148,33 @@ def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None
         async with linked(door, await machine_token(door)) as channel:
             await say(channel, hello(version=version))
             assert await hears(channel, Welcome) == Welcome(
-                door.api.broker.state.cluster, version=VERSION
+                door.api.broker.state.cluster, VERSION, heeds_readiness=True
             )
             assert door.api.broker.state.workers[REMOTE].connected
+
+    at_the_door(tmp_path, story)
+
+
+@pytest.mark.parametrize("apart", [-2, 2, 1000])
+def test_a_version_far_away_is_refused_by_its_bytes(tmp_path: Path, apart: int) -> None:
+    async def story(door: Doorway) -> None:
+        said = msgspec.to_builtins(hello()) | {"version": VERSION + apart}
+        async with linked(door, await machine_token(door)) as channel:
+            await channel.send(msgspec.msgpack.encode([said]))
+            code, reason = await closed(channel)
+        assert (code, f"version {VERSION + apart}" in reason) == (REFUSED, True)
+
+    at_the_door(tmp_path, story)
+
+
+def test_a_welcome_says_its_version(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        async with linked(door, await machine_token(door)) as channel:
+            await say(channel, hello())
+            frame = await channel.recv()
+            assert isinstance(frame, bytes)
+            welcome, *_ = msgspec.msgpack.decode(frame)
+            assert (welcome["type"], welcome["version"]) == ("welcome", VERSION)
 
     at_the_door(tmp_path, story)
 

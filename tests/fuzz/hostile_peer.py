@@ -74,9 +74,11 @@ class Peer:
             self._frames.put_nowait(frame)
             await self._waits.wait()
 
-    async def hears(self, wanted: Welcome) -> None:
-        while await self._heard.get() != wanted:
-            pass
+    async def is_welcomed(self, at: float) -> None:
+        while True:
+            message = await self._heard.get()
+            if isinstance(message, Welcome) and message.at == at:
+                return
 
     async def close(self) -> None:
         self._frames.put_nowait(None)
@@ -193,7 +195,7 @@ class Besieged:
         """Look whether all goes on as before, in memory and in the store."""
         peer, good = Peer(self.broker), self.greeting()
         await peer.say(encode([good])[0])
-        await peer.hears(Welcome(self.state.cluster, at=good.at))
+        await peer.is_welcomed(good.at)
         assert self.state.last_job == self._last, "ids of jobs were used up"
         await self._refill()
         self._last = self.state.last_job

@@ -117,6 +117,7 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             started_at=maybe_whole,
             stopping=st.booleans(),
             suspended=st.booleans(),
+            ran_s=seconds,
         ),
         "exited": fields(
             m.Exited,
@@ -130,8 +131,11 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             output_bytes=whole,
             max_rss=maybe_whole,
             cpu_s=seconds,
+            ran_s=seconds,
         ),
-        "started": fields(m.Started, **common, **paths, **offsets, pid=whole, at=whole),
+        "started": fields(
+            m.Started, **common, **paths, **offsets, pid=whole, at=whole, ran_s=seconds
+        ),
         "returned": fields(m.Returned, **common, reason=mostly("recalled", text)),
     }
 
@@ -154,9 +158,14 @@ def messages() -> st.SearchStrategy[Any]:
         lease_s=st.one_of(st.none(), seconds),
         at=seconds,
         instance=mostly("", text),
+        wall_at=whole,
+        confirms_removals=st.booleans(),
+        unable=mostly("", text),
     )
     others = st.one_of(
-        fields(m.Heartbeat, at=seconds),
+        fields(m.Heartbeat, at=seconds, wall_at=whole),
+        fields(m.Readiness, unable=mostly("", text)),
+        fields(m.Removed, number=whole, left=whole, reason=text),
         fields(
             m.OutputData,
             stream=whole,

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import uvloop
 from websockets.asyncio.client import ClientConnection
@@ -23,6 +24,7 @@ from grass.link.channel import Link
 from grass.link.dial import Dialer, Pauses, Phase, Standing
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
+    VERSION,
     Exited,
     Heard,
     Heartbeat,
@@ -309,6 +311,28 @@ def test_a_link_closed_with_a_refusal_is_told_by_its_reason(
             await broker.connections[-1].close(remote.REFUSED, reason)
             assert await owner.state() == (
                 f"the broker at {broker.address} refuses: {reason}"
+            )
+
+    play(story())
+
+
+def test_a_broker_of_a_version_far_away_is_refused_with_words(
+    known: ServerIdentity,
+) -> None:
+    async def story() -> None:
+        async with (
+            far_broker(known.context) as broker,
+            dialling(broker.address, pin=known.pin) as owner,
+        ):
+            broker.answers = False
+            await broker.until_heard(Hello)
+            assert await owner.state() == f"connected to {broker.address}"
+            document = {"type": "welcome", "cluster": "c" * 16, "version": VERSION + 2}
+            await broker.connections[-1].send(msgspec.msgpack.encode([document]))
+            assert await owner.state() == (
+                f"the broker at {broker.address}: this worker speaks version {VERSION}"
+                f" of the link, the broker version {VERSION + 2}: install the same"
+                " grass on both"
             )
 
     play(story())

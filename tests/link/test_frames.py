@@ -1,7 +1,7 @@
 """The wire format between machines."""
 
 import contextlib
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -12,9 +12,11 @@ from grass.errors import ProtocolError
 from grass.link import frames
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import (
+    VERSION,
     Exited,
     Heard,
     Heartbeat,
+    Hello,
     Message,
     OutputData,
     Resync,
@@ -23,7 +25,10 @@ from grass.link.messages import (
     Stop,
     ToBroker,
     ToWorker,
+    Welcome,
 )
+from grass.worker.core import WorkerCore
+from grass.worker.prepare import Surroundings
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes
 from tests.fuzz.messages import said_by_broker, said_by_worker
@@ -164,3 +169,39 @@ def test_an_exit_and_its_question_are_small() -> None:
     assert len(frame) < 80
     (frame,) = encode([Resync()])
     assert len(frame) == 14
+
+
+def on_the_wire(message: Message) -> Any:
+    """Give what the bytes of a message say, read without any of its types."""
+    (frame,) = encode([message])
+    (document,) = msgspec.msgpack.decode(frame)
+    return document
+
+
+def test_both_sides_write_their_version() -> None:
+    worker = WorkerCore("w", "desk", "boot", {}, Surroundings("/o", "/h", "sh", {}))
+    worker.from_keeper({"e": "hello", "version": 2, "attempts": []})
+    (hello,) = worker.take().to_broker
+    assert on_the_wire(hello)["version"] == VERSION
+    assert on_the_wire(Welcome("c", VERSION))["version"] == VERSION
+
+
+@pytest.mark.parametrize("kind", [*get_args(ToBroker), *get_args(ToWorker)])
+def test_only_zeros_are_left_for_the_receiver_to_fill_in(kind: type[Message]) -> None:
+    left_out = kind.__struct_config__.omit_defaults
+    for field in msgspec.structs.fields(kind):
+        if field.default is not msgspec.NODEFAULT:
+            assert not left_out or not field.default, field.name
+        elif field.default_factory is not msgspec.NODEFAULT:
+            assert not left_out or not field.default_factory(), field.name
+
+
+def test_a_peer_that_does_not_say_its_version_speaks_the_first() -> None:
+    hello = {"type": "hello", "worker": "w", "name": "n", "boot": "b", "found": {}}
+    hello |= {"running": [], "exited": []}
+    (said,) = decoder_to_broker.decode(frame_of(hello))
+    assert isinstance(said, Hello)
+    assert said.version == 1
+    (welcome,) = decoder_to_worker.decode(frame_of({"type": "welcome", "cluster": "c"}))
+    assert isinstance(welcome, Welcome)
+    assert welcome.version == 1

@@ -18,7 +18,7 @@ from grass.api.problem import problem_response
 from grass.broker.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.link.frames import decoder_to_broker
-from grass.link.messages import VERSION, Hello, ToBroker, ToWorker
+from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
 from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
 from grass.model.rights import Right
 from grass.model.worker import check_worker_id
@@ -103,11 +103,9 @@ class CheckedLink:
         for hello in hellos:
             if hello.worker != self._worker:
                 return "this token belongs to another worker"
-            if abs(hello.version - VERSION) > 1:
-                return (
-                    f"this broker speaks version {VERSION} of the link, the worker"
-                    f" version {hello.version}: install the same grass on both"
-                )
+            problem = version_problem(hello.version, "broker", "worker")
+            if problem is not None:
+                return problem
         return None
 
 

@@ -30,7 +30,7 @@ from grass.broker import (
 )
 from grass.broker.state import State
 from grass.errors import Forbidden
-from grass.link.messages import Hello, Readiness, Report, Stop, Welcome
+from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
@@ -97,7 +97,7 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
 
 
 def _welcome(state: State, message: Hello) -> Welcome:
-    return Welcome(state.cluster, at=message.at, heeds_readiness=True)
+    return Welcome(state.cluster, VERSION, message.at, heeds_readiness=True)
 
 
 def readiness(state: State, worker: str, message: Readiness) -> None:

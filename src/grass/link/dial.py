@@ -31,6 +31,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
     Welcome,
+    version_problem,
 )
 from grass.link.opening import (
     CLOSE_S,
@@ -112,6 +113,8 @@ class Dialer:
         self._closed = False
         self._end: RemoteEnd[ToBroker, ToWorker] | None = None
         self._greeted = False
+        self._mismatch: str | None = None
+        """Why the broker of this connection cannot be understood, if it cannot."""
         self._last_good: Place | None = None
         self._pauses = Pauses()
 
@@ -200,7 +203,7 @@ class Dialer:
         """Speak over a connection until it ends; return why it did."""
         end = _end_of(websocket)
         end.listen(self._hand_over, lambda: None)
-        self._end, self._greeted = end, False
+        self._end, self._greeted, self._mismatch = end, False, None
         self._say(Phase.CONNECTED, f"connected to {place.address}")
         end.hand_over([Resync()])
         beating = asyncio.ensure_future(self._beat(end))
@@ -215,6 +218,8 @@ class Dialer:
         if websocket.close_code in (REFUSED, _POLICY_VIOLATION, _TOO_BIG):
             said = one_line(websocket.close_reason)
             raise Refused(f"the broker at {place.address} refuses: {said}")
+        if self._mismatch is not None:
+            raise Refused(f"the broker at {place.address}: {self._mismatch}")
         return end.reason
 
     async def _beat(self, end: RemoteEnd[ToBroker, ToWorker]) -> None:
@@ -231,6 +236,13 @@ class Dialer:
                 self.send(Heartbeat(boottime(), time.time_ns() // 1000))
 
     def _hand_over(self, batch: list[ToWorker]) -> None:
+        for message in batch:
+            if isinstance(message, Welcome) and self._end is not None:
+                problem = version_problem(message.version, "worker", "broker")
+                if problem is not None:
+                    self._mismatch = problem
+                    self._end.close(problem)
+                    return
         if self._arrived is not None:
             self._arrived(batch)
         if self._standing.phase is not Phase.CONNECTED:

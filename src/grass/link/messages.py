@@ -23,6 +23,9 @@ from grass.model.resources import Allocation, Capacity
 from grass.model.worker import Found
 
 VERSION = 1
+"""Of neighbouring versions each understands the other; all else is refused."""
+UNSAID_VERSION = 1
+"""What a peer speaks that does not say it, as 0.1 never did; not to be changed."""
 
 RECALLED = "recalled"
 """The reason of a `Returned` that was asked for."""
@@ -31,7 +34,12 @@ CUT_OFF = "cut off from the broker"
 
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
-    """Root of all messages; the wire names the type."""
+    """Root of all messages; the wire names the type.
+
+    A default that is left out on the wire is filled in by the receiver, from its own
+    version. So it is the zero of its type, which no version changes; a message with any
+    other default writes all its fields.
+    """
 
 
 class Report(Message, tag="report"):
@@ -88,7 +96,7 @@ class Started(Message, tag="started"):
     """For how long it has run, when this is said."""
 
 
-class Hello(Message, tag="hello"):
+class Hello(Message, tag="hello", omit_defaults=False):
     """A worker introduces itself and reports everything it knows."""
 
     worker: str
@@ -99,7 +107,7 @@ class Hello(Message, tag="hello"):
     exited: list[Exited]
     started: list[Started] = []
     """How those that exited began, should that news have been missed."""
-    version: int = VERSION
+    version: int = UNSAID_VERSION
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
     """Cut off for so long, the worker's keeper ends its attempts; None: never."""
@@ -159,11 +167,11 @@ class Removed(Message, tag="removed"):
     """Why a file could not be removed."""
 
 
-class Welcome(Message, tag="welcome"):
+class Welcome(Message, tag="welcome", omit_defaults=False):
     """The broker took the `Hello`; what it does not list as unknown, it knows."""
 
     cluster: str
-    version: int = VERSION
+    version: int = UNSAID_VERSION
     at: float = 0.0
     heeds_readiness: bool = False
     """Whether nothing is placed on a worker that says that it cannot start jobs."""
@@ -181,7 +189,7 @@ class Units(Message, tag="units"):
     capacity: Capacity
 
 
-class Start(Message, tag="start"):
+class Start(Message, tag="start", omit_defaults=False):
     """Run this attempt; sent only after it was committed."""
 
     attempt: str
@@ -214,7 +222,7 @@ class Start(Message, tag="start"):
     """Tells it from another one of its number, given back or of a lost database."""
 
 
-class Stop(Message, tag="stop"):
+class Stop(Message, tag="stop", omit_defaults=False):
     """End this attempt: the signal, the grace, then SIGKILL until nothing is left."""
 
     attempt: str
@@ -306,3 +314,13 @@ ToWorker = (
     | CloseOutput
     | RemoveOutput
 )
+
+
+def version_problem(theirs: int, here: str, there: str) -> str | None:
+    """Say in one line why two sides cannot speak, if their versions are apart."""
+    if abs(theirs - VERSION) <= 1:
+        return None
+    return (
+        f"this {here} speaks version {VERSION} of the link, the {there} version"
+        f" {theirs}: install the same grass on both"
+    )

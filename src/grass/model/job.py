@@ -53,6 +53,8 @@ class Spec(Terms, frozen=True):
     """The queue's directory, for jobs that named none themselves."""
     base_env: int | None = None
     """The stored environment of the caller; None: the worker's own."""
+    # A spec is stored without its defaults: these two must stay what they are, or jobs
+    # of a database of before would change with them.
     max_output: int = DEFAULT_MAX_OUTPUT
     grace_s: float = DEFAULT_GRACE_S
     after: tuple[After, ...] = ()

@@ -5,7 +5,7 @@ A hello is the whole truth, and what it promises the keeper has before: see `lea
 
 import msgspec
 
-from grass.link.messages import Hello
+from grass.link.messages import VERSION, Hello
 from grass.model.worker import Found
 from grass.worker.effects import Verb
 from grass.worker.held import Held, report_of, start_of
@@ -67,6 +67,7 @@ class Greeting:
                 for _, one in held
                 if one.exited and one.started
             ],
+            version=VERSION,
             labels=who.labels,
             lease_s=None if self._promise is None else self._promise[1],
             at=now_s,
