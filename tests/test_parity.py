@@ -152,7 +152,7 @@ def test_the_method_reaches_its_endpoint(
     monkeypatch.setattr(Connection, "stream", note)
     ours, theirs = socket.socketpair()
     with ours, theirs, Client(Home("/nowhere")) as client:
-        monkeypatch.setattr(client, "_connect", lambda _home: Connection(ours))
+        monkeypatch.setattr(client, "_opened", lambda: Connection(ours))
         way = WAYS[endpoint]
         with contextlib.suppress(Asked):
             answer = getattr(client, way.method)(*way.arguments)

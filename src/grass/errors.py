@@ -48,6 +48,12 @@ class NoDaemon(GrassError):
     status = 503
 
 
+class NoAnswer(NoDaemon):
+    """A daemon or broker is there and does not answer."""
+
+    code = "no-answer"
+
+
 class NoBroker(NoDaemon):
     """The broker of another machine cannot be reached."""
 

@@ -42,7 +42,7 @@ def test_a_file_that_there_is_no_room_for_leaves_nothing_behind(
     home = Home(str(tmp_path))
     with no_room(), pytest.raises(GrassError, match="cannot be written: File too"):
         write(home)
-    assert os.listdir(tmp_path) == []
+    assert set(os.listdir(tmp_path)) <= {"brokers.lock"}
 
 
 def test_what_was_remembered_before_stays(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from grass.cli.job_options import check_directory
-from grass.errors import NoDaemon, UsageError
+from grass.errors import NoAnswer, NoDaemon, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Ground:
         try:
             if queue not in self._overviews:
                 self._overviews[queue] = self._client.overview(queue)
+        except NoAnswer:
+            raise
         except NoDaemon:
             return True
         overview = self._overviews[queue]

@@ -16,7 +16,7 @@ from grass.cli.states import UNFINISHED
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.config import LOCAL, home
-from grass.errors import NoDaemon
+from grass.errors import NoAnswer, NoDaemon
 from grass.keeper.launch import connect
 
 TYPE_CHECKING = False
@@ -71,6 +71,8 @@ def _unfinished_in_own_queue() -> int:
     try:
         with Client(may_start=False, broker=LOCAL) as client:
             daemon = client.overview()["daemon"]
+    except NoAnswer:
+        raise
     except NoDaemon:
         return 0
     if daemon.get("broker"):

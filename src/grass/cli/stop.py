@@ -12,7 +12,7 @@ from grass.client.autostart import (
 )
 from grass.client.client import Client
 from grass.config import LOCAL, home
-from grass.errors import GrassError, NoDaemon
+from grass.errors import GrassError, NoAnswer, NoDaemon
 
 OPTIONS = (Option("--jobs", about="end running jobs too"), JSON)
 
@@ -45,6 +45,8 @@ def stop_daemon(*, jobs: bool) -> int | None:
         with Client(may_start=False, broker=LOCAL) as client:
             running: int = client.overview()["daemon"]["jobs"].get("running", 0)
             ended = client.stop(jobs=jobs)["jobs"]
+    except NoAnswer:
+        raise
     except NoDaemon:
         wait_until_gone(home())
         if jobs and os.path.exists(home().database):

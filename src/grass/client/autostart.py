@@ -10,22 +10,25 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
-import time
 
-from grass.client.connection import Connection, open_connection
+from grass.client.connection import Connection, open_connection, tell
 from grass.client.surroundings import daemon_environment
 from grass.client.wire import decoded
 from grass.config import autostart_allowed
-from grass.errors import Forbidden, GrassError, NoDaemon
+from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grass.client.silence import Patience
     from grass.config import Home
 
 HANDOVER_S = 30.0
 """How long a daemon that holds the lock may take to answer, or to be gone."""
+
+LEAVING_S, TURN_S, START_S = 60.0, 90.0, 120.0
+"""How long a daemon may take to be gone, another command, and a daemon to start."""
 
 _LAST_SIGNAL = 31
 _UNCATCHABLE = (9, 19)
@@ -71,7 +74,7 @@ def start(
     make(home)
     lock = _opened(home.start_lock, os.O_RDWR)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _queue_on(lock)
         if asked_for:
             forget_stop(home)
         else:
@@ -125,15 +128,14 @@ def remember_stop(home: Home) -> None:
 
 def wait_until_gone(home: Home) -> None:
     """Sleep until no process holds the daemon's lock."""
-    for path in (home.folder, home.daemon_lock):
-        try:
-            lock = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-        finally:
-            os.close(lock)
+    if not _is_served(home):
+        return
+    who = _holder(home)
+    patience = _patience(f"{who} is stopping", LEAVING_S)
+    # Another one may have taken its place already.
+    while _is_served(home) and _holder(home) == who:
+        if not patience.pause():
+            raise NoAnswer(f"{who} has not stopped", f"see {home.log}")
 
 
 def _opened(path: str, flags: int) -> int:
@@ -176,14 +178,49 @@ def _check_owner(home: Home) -> None:
 
 def _when_settled(home: Home) -> Connection | None:
     """Wait out a daemon that is coming up or going down; None when there is none."""
-    deadline = time.monotonic() + HANDOVER_S
+    patience = None
     while True:
         found = open_connection(home.socket)
         if found is not None or not _is_served(home):
             return found
-        if time.monotonic() > deadline:
+        if patience is None:
+            who = _holder(home)
+            patience = _patience(f"{who} is starting or stopping", HANDOVER_S)
+        if not patience.pause():
             raise NoDaemon(f"the daemon does not answer, see {home.log}")
-        time.sleep(0.01)
+
+
+def _queue_on(lock: int) -> None:
+    """Lock the file that callers who want to start a daemon queue on."""
+    patience = None
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            patience = patience or _patience("another command starts it", TURN_S)
+            if not patience.pause():
+                raise NoDaemon(
+                    "another command has been starting the daemon for too long",
+                    "end that command, then try again",
+                ) from None
+        else:
+            return
+
+
+def _patience(why: str, limit_s: float) -> Patience:
+    from grass.client.silence import Patience
+
+    return Patience(why, limit_s, tell)
+
+
+def _holder(home: Home) -> str:
+    """Name the daemon that has a home, as far as its lock tells."""
+    try:
+        with open(home.daemon_lock, "rb") as lock:
+            pid = lock.read(32).decode("ascii", "replace").strip()
+    except OSError:
+        pid = ""
+    return f"the daemon (pid {pid})" if pid else "the daemon"
 
 
 def _is_served(home: Home) -> bool:
@@ -219,8 +256,7 @@ def _launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
         os.waitpid(child, 0)
     except ChildProcessError:
         pass
-    with open(hears, "rb") as said:
-        answer = said.read().decode(errors="replace").strip()
+    answer = _heard(hears, home)
     if answer == "ready":
         return
     if answer:
@@ -230,6 +266,29 @@ def _launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
     reason = _last_line(home.log, logged)
     # Killed on the way up: a call that is being repeated may try once more.
     raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
+
+
+def _heard(hears: int, home: Home) -> str:
+    """Return what a daemon says when it has started, or could not."""
+    import select
+
+    ready = select.poll()
+    ready.register(hears, select.POLLIN)
+    patience, said = _patience("the daemon is starting", START_S), b""
+    try:
+        while True:
+            if ready.poll(100):
+                piece = os.read(hears, 4096)
+                said += piece
+                if not piece:
+                    return said.decode(errors="replace").strip()
+            if not patience.is_left():
+                raise NoAnswer(
+                    f"the daemon has not come up within {START_S:.0f} s",
+                    f"see {home.log}",
+                )
+    finally:
+        os.close(hears)
 
 
 def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:

@@ -15,7 +15,7 @@ import time
 from grass.client import autostart
 from grass.client.connection import Broken, Connection, quoted
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
-from grass.errors import NoDaemon, Stopping
+from grass.errors import NoAnswer, NoDaemon, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,11 +113,13 @@ class Caller:
             self._connection.close()
             self._connection = None
 
-    def once(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
+    def once(
+        self, method: str, path: str, body: object = None, *, may_last: bool = False
+    ) -> Any:  # noqa: ANN401
         """Send a request and read its reply; raises `Broken` where that broke off."""
         connection = self._connected()
         try:
-            return connection.exchange(method, path, body)
+            return connection.exchange(method, path, body, may_last=may_last)
         except Broken:
             self.close()
             raise
@@ -198,6 +200,8 @@ class Caller:
                 now = time.monotonic()
                 if deadline is None or now - began > PATIENCE_S:
                     deadline, pause = now + limit_s, _FIRST_PAUSE_S
+            except NoAnswer:
+                raise
             except NoDaemon as error:
                 # Somebody else may be about to start it, but not after `grass stop`.
                 if deadline is None or self._is_stopped():
@@ -215,12 +219,18 @@ class Caller:
             self.close()
         if self._connection is None:
             self._connection = self._opened()
+            if self._outage is not None:
+                self._connection.tell = self._outage.tell
             self._end_outage()
         return self._connection
 
     def _opened(self) -> Connection:
         if self._route is not None:
-            return self._route.open()
+            connection = self._route.open()
+            connection.peer = self.far_end
+            connection.next_step = "look at its machine, then try again"
+            connection.watch(self._route.open)
+            return connection
         if self._may_start:
             return autostart.connect(self.home)
         return autostart.connect_running(self.home)

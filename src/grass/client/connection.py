@@ -3,7 +3,8 @@
 A connection carries one exchange at a time and is kept open between them. Replies come
 with a length or in chunks; both are read as a stream. A reply that reports a problem is
 raised as the error it names. A connection that breaks raises `Broken`; whether the call
-may be sent again is for the caller to know.
+may be sent again is for the caller to know. While nothing comes, `silence` is asked
+whether anything still will.
 """
 
 from __future__ import annotations
@@ -13,15 +14,25 @@ import os
 import sys
 
 from grass.client.wire import decoded, encoded
-from grass.errors import Forbidden, GrassError, ProtocolError, error_classes
+from grass.errors import (
+    Forbidden,
+    GrassError,
+    NoAnswer,
+    ProtocolError,
+    error_classes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from grass.client.silence import Silence
 
 PREFIX = "/api/v1"
 LONGEST_SOCKET_PATH = 100
+SILENCE_S = 2.0
+"""After so long without a byte it is looked whether anybody is there."""
 _PIECE = 64 * 1024
 _OK = 200
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz"
@@ -45,6 +56,20 @@ class Connection:
         self._unread = b""
         self.headers: dict[str, str] = {}
         """Those of the last reply, names in lower case."""
+        self.peer = "the daemon"
+        """What answers, in words."""
+        self.next_step = ""
+        """What to do when it does not."""
+        self.open_another: Callable[[], Connection | None] = lambda: None
+        self.tell: Callable[[str], object] = tell
+        """Called with what is waited for, when that takes long."""
+        self._silence: Silence | None = None
+        self._may_last = False
+
+    def watch(self, open_another: Callable[[], Connection | None]) -> None:
+        """Have silences looked into, by asking over another connection."""
+        self.open_another = open_another
+        self._channel.settimeout(SILENCE_S)
 
     def close(self) -> None:
         """Hang up."""
@@ -56,22 +81,46 @@ class Connection:
         A daemon hangs up on a connection that nobody has used for a while, and what has
         been left unread is not the next reply.
         """
+        self._may_last = False
+        usual_s = self._channel.gettimeout()
         try:
             self._channel.settimeout(0)
             self._channel.recv(1)
         except self.NOTHING_THERE:
-            self._channel.settimeout(None)
+            self._channel.settimeout(usual_s)
             return not self._unread
         except OSError:
             pass
         return False
 
-    def exchange(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401
-        """Send a request and read its whole reply."""
-        return decoded(b"".join(self.stream(method, path, body)) or b"null")
+    def answers_within(self, limit_s: float) -> bool:
+        """Ask something that costs nothing, and tell whether an answer comes."""
+        self._channel.settimeout(limit_s)
+        try:
+            self._channel.send(f"GET {PREFIX} HTTP/1.1\r\n{self._fields}\r\n".encode())
+            return bool(self._channel.recv(1))
+        except OSError:
+            return False
+
+    def exchange(
+        self, method: str, path: str, body: object = None, *, may_last: bool = False
+    ) -> Any:  # noqa: ANN401
+        """Send a request and read its whole reply.
+
+        With `may_last` a peer that does not answer is waited for, however long.
+        """
+        self._may_last = may_last
+        pieces = self.stream(method, path, body)
+        self._may_last = may_last
+        reply = b"".join(pieces)
+        self._may_last = False
+        return decoded(reply or b"null")
 
     def stream(self, method: str, path: str, body: object = None) -> Iterator[bytes]:
-        """Send a request at once and give its reply's body as it comes."""
+        """Send a request at once and give its reply's body as it comes.
+
+        Between its pieces a peer that does not answer is waited for, however long.
+        """
         trouble = self._send(method, path, b"" if body is None else encoded(body))
         # Whoever does not want a body hangs up on it, but may have said why.
         status, self.headers = self._read_head()
@@ -80,6 +129,7 @@ class Connection:
             raise _problem(status, b"".join(pieces))
         if trouble is not None:
             raise Broken(str(trouble)) from trouble
+        self._may_last = True
         return pieces
 
     def _send(self, method: str, path: str, body: bytes) -> OSError | None:
@@ -87,11 +137,20 @@ class Connection:
             f"{method} {PREFIX}{path} HTTP/1.1\r\n"
             f"{self._fields}Content-Length: {len(body)}\r\n\r\n"
         )
+        unsent = memoryview(head.encode("ascii") + body)
         try:
-            self._channel.sendall(head.encode("ascii") + body)
+            while unsent:
+                unsent = unsent[self._sent(unsent) :]
         except OSError as error:
             return error
         return None
+
+    def _sent(self, data: memoryview) -> int:
+        try:
+            return self._channel.send(data)
+        except TimeoutError:
+            self._look()
+            return 0
 
     def _read_head(self) -> tuple[int, dict[str, str]]:
         while b"\r\n\r\n" not in self._unread:
@@ -135,33 +194,50 @@ class Connection:
     def _receive(self) -> None:
         try:
             data = self._channel.recv(_PIECE)
+        except TimeoutError:
+            self._look()
+            return
         except OSError as error:
             raise Broken(str(error)) from error
         if not data:
             raise Broken("the daemon hung up")
+        self._silence = None
         self._unread += data
+
+    def _look(self) -> None:
+        """Find out whether anything will come; raises `NoAnswer` where nothing does."""
+        if self._silence is None:
+            from grass.client.silence import Silence
+
+            self._silence = Silence(self)
+        self._silence.look(may_last=self._may_last)
 
 
 def open_connection(path: str) -> Connection | None:
     """Connect to a socket, however long its path; None when nobody answers there."""
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    channel.settimeout(SILENCE_S)
     try:
-        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
-            channel.connect(path)
-        else:
-            _connect_from_folder(channel, path)
+        _connect(channel, path)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         channel.close()
         return None
     except OSError as error:
         channel.close()
         raise GrassError(f"{path}: {error.strerror}") from error
-    _check_peer(channel, path)
-    return Connection(channel)
+    pid = _check_peer(channel, path)
+    connection = Connection(channel)
+    connection.peer = f"the daemon (pid {pid})"
+    connection.next_step = (
+        f"`kill -CONT {pid}` lets it go on if it was stopped; after `kill -9 {pid}`"
+        " jobs go on, and the next command starts another daemon"
+    )
+    connection.watch(lambda: open_connection(path))
+    return connection
 
 
-def _check_peer(channel: _socket.socket, path: str) -> None:
-    """Tell nothing, environments above all, to a stranger who listens there."""
+def _check_peer(channel: _socket.socket, path: str) -> int:
+    """Tell nothing, environments above all, to a stranger; gives the daemon's pid."""
     credentials = channel.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     uid = int.from_bytes(credentials[4:8], sys.byteorder)
     if uid not in (0, os.geteuid()):
@@ -170,6 +246,32 @@ def _check_peer(channel: _socket.socket, path: str) -> None:
             f"the daemon at {path} belongs to another user (uid {uid})",
             "set GRASS_HOME to a folder of your own",
         )
+    return int.from_bytes(credentials[:4], sys.byteorder)
+
+
+def tell(text: str) -> None:
+    """Say what is waited for to whoever runs the command."""
+    sys.stderr.write(f"grass: {text}\n")
+
+
+def _connect(channel: _socket.socket, path: str) -> None:
+    """Connect, once there is room among those who are not let in yet."""
+    patience = None
+    while True:
+        try:
+            if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+                channel.connect(path)
+            else:
+                _connect_from_folder(channel, path)
+        except BlockingIOError:
+            from grass.client.silence import LIMIT_S, Patience
+
+            why = "many others wait for the daemon, too"
+            patience = patience or Patience(why, LIMIT_S, tell)
+            if not patience.pause():
+                raise NoAnswer("the daemon lets nobody in", f"see {path}") from None
+        else:
+            return
 
 
 def _connect_from_folder(channel: _socket.socket, path: str) -> None:

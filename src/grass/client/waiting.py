@@ -67,8 +67,9 @@ def _waited(
             raise TimedOut("the time is up")
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         body = {"select": list(select), "timeout_s": left}
-        found: list[Document] = client.once("POST", "/jobs/wait", body)["jobs"]
-        return found
+        found = client.once("POST", "/jobs/wait", body, may_last=True)
+        jobs: list[Document] = found["jobs"]
+        return jobs
 
     if not all(one.replace("-", "").isdecimal() for one in select):
         from grass.client.ids import as_ranges
