@@ -271,3 +271,28 @@ def test_a_retry_does_not_wait_for_its_dependencies_again(
     meanwhile(broker)
     broker.pass_time(10)
     assert broker.job_state(second) is JobState.RUNNING
+
+
+DAYS = 2 * 86_400 * SECOND
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_clock_set_back_makes_no_pause_longer_than_it_should_be(
+    broker: Brokerage, restarts: bool
+) -> None:
+    broker.now_us += DAYS
+    job = broker.enqueue(retries=1, backoff_s=100.0)
+    broker.start(job)
+    broker.exit(job, 1)
+    other = broker.enqueue(begin_at=broker.now_us + DAYS)
+    broker.now_us -= DAYS
+    if restarts:
+        broker.restart()
+    broker.pass_time(0)
+    latest = broker.now_us + 100 * SECOND
+    assert broker.core.next_time() == broker.state.jobs[job].not_before
+    assert (broker.core.next_time() or 0) <= latest
+    broker.now_us = latest
+    broker.pass_time(0)
+    assert broker.job_state(other) is JobState.WAITING
+    assert broker.job_state(job) is not JobState.WAITING

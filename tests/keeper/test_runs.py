@@ -166,3 +166,13 @@ def test_many_jobs_in_one_message_all_run(daemon: Daemon) -> None:
         daemon.start(str(number), "true")
     codes = [daemon.expect("exited")["code"] for _ in range(50)]
     assert codes == [0] * 50
+
+
+@pytest.mark.parametrize("nice", [0, 1], ids=["fast", "careful"])
+def test_a_job_is_killed_for_memory_before_its_keeper(
+    daemon: Daemon, nice: int
+) -> None:
+    daemon.run("a", "/bin/cat", "/proc/self/oom_score_adj", nice=nice)
+    own = int(Path(f"/proc/{daemon.keeper}/oom_score_adj").read_text())
+    assert int(daemon.output("a").read_text()) == min(1000, own + 200)
+    assert own == int(Path("/proc/self/oom_score_adj").read_text())

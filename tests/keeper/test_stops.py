@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conversation import Daemon, alive, wait_readable
+from tests.support.patience import until
+
+from .conversation import Daemon, alive, kill_and_await, wait_readable
 from .stubborn import STUBBORN, hidden
 
 
@@ -168,3 +171,22 @@ def test_tree_in_a_cgroup_leaves_none_behind(daemon: Daemon) -> None:
         pytest.skip("no cgroup can be made here")
     path = records.partition('"cgroup":"')[2].partition('"')[0]
     assert not Path(path).exists()
+
+
+def test_what_a_killed_keeper_left_of_cgroups_goes_with_the_next(
+    daemon: Daemon, make_daemon: Callable[..., Daemon]
+) -> None:
+    daemon.run("a", "sleep", "0.3")
+    records = daemon.directory / "records"
+    if "enclosed" not in records.read_text():
+        pytest.skip("no cgroup can be made here")
+    daemon.start("b", "sleep", "100")
+    pid = daemon.expect("started", "b")["pid"]
+    until(records.read_text, "no cgroup", lambda text: text.count("enclosed") == 2)
+    path = Path(records.read_text().rpartition('"cgroup":"')[2].partition('"')[0])
+    kill_and_await(daemon.keeper)
+    kill_and_await(pid)
+    records.write_bytes(b"")
+    assert path.exists()
+    make_daemon()
+    assert not path.parent.exists()

@@ -92,6 +92,8 @@ class Waits(msgspec.Struct):
     """Jobs whose group was settled, and that were not looked at yet."""
     timed: list[tuple[int, int]] = []
     """A heap of times and the jobs that wait for them."""
+    looked_us: int = 0
+    """What the clock showed when that was last looked at."""
 
 
 class Removals(msgspec.Struct):

@@ -11,7 +11,7 @@ An end may concern a hundred thousand jobs, so what follows from it is done in s
 from heapq import heappop, heappush
 
 from grass.broker import arrays, dependents
-from grass.broker.outcomes import FORGOTTEN
+from grass.broker.outcomes import FORGOTTEN, backoff_s
 from grass.broker.state import State
 from grass.model.job import Job, Spec
 from grass.model.lifecycle import JobState
@@ -49,6 +49,7 @@ def _wait_for_time(state: State, job: Job) -> None:
     Only such a job has a timer: one that was held when its time came could find, at its
     release, that the clock was set back meanwhile.
     """
+    _bound_backoff(state, job)
     at = _starts_at(state, job)
     if at > state.now_us:
         heappush(state.waits.timed, (at, job.id))
@@ -98,10 +99,34 @@ def advance(state: State) -> list[tuple[Job, str]]:
 
 def due(state: State) -> None:
     """Let jobs go on whose time has come."""
+    if state.now_us < state.waits.looked_us:
+        _clock_set_back(state)
+    state.waits.looked_us = state.now_us
     while state.waits.timed and state.waits.timed[0][0] <= state.now_us:
         job = state.jobs.get(heappop(state.waits.timed)[1])
         if job is not None and job.state is JobState.WAITING:
             go_on(state, job)
+
+
+def _clock_set_back(state: State) -> None:
+    """Plan anew when pauses before retries end: the clock had shown a later time."""
+    for _, number in list(state.waits.timed):
+        job = state.jobs.get(number)
+        if job is not None and _bound_backoff(state, job):
+            heappush(state.waits.timed, (_starts_at(state, job), number))
+
+
+def _bound_backoff(state: State, job: Job) -> bool:
+    """Let no pause last longer from now than it ever should; tell if this one did."""
+    if job.not_before is None:
+        return False
+    spec = state.specs[job.spec]
+    latest = state.now_us + int(backoff_s(spec, job.failures) * 1_000_000)
+    if job.not_before <= latest:
+        return False
+    job.not_before = latest
+    state.save_job(job)
+    return True
 
 
 def next_time(state: State) -> int | None:

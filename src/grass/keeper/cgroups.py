@@ -3,13 +3,19 @@
 Nothing here is needed for correctness: without cgroups a tree is found by session,
 descent and marker. With one, a process that hid from all three is still found and
 killed. No controller is switched on, so limits and accounting stay as they are.
+
+They lie in one folder for each keeper. What a killed one left behind goes with the next
+keeper that comes up beside it: only what is empty can be removed.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from grass.keeper.tree import NO_MEANS, cgroup_of
+from grass.keeper.tree import NO_MEANS, cgroup_of, read_stat
+
+_PREFIX = "grass-"
 
 
 def find_cgroup2(mountinfo_text: str) -> str | None:
@@ -31,7 +37,9 @@ class Cgroups:
         own = cgroup_of(pid)
         self._home: str | None = None
         if mount is not None and own is not None:
-            self._home = os.path.join(mount, own.lstrip("/"), f"grass-{pid}")
+            beside = os.path.join(mount, own.lstrip("/"))
+            self._home = os.path.join(beside, f"{_PREFIX}{pid}")
+            _sweep(beside)
         self._count = 0
         self._stubborn: list[str] = []
 
@@ -71,6 +79,28 @@ class Cgroups:
         for path in [*self._stubborn, self._home]:
             if path is not None:
                 _removed(path)
+
+
+def _sweep(folder: str) -> None:
+    """Remove what keepers left in a folder that are gone, as far as it is empty."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            pid = name.removeprefix(_PREFIX)
+            if name != pid and pid.isdecimal() and _is_gone(int(pid)):
+                _sweep_one(os.path.join(folder, name))
+
+
+def _is_gone(pid: int) -> bool:
+    stat = read_stat(pid)
+    return stat is None or stat.dead
+
+
+def _sweep_one(home: str) -> None:
+    with suppress(OSError):
+        for entry in os.scandir(home):
+            if entry.is_dir(follow_symlinks=False):
+                _removed(entry.path)
+    _removed(home)
 
 
 def enter(path: str, pid: int) -> bool:

@@ -6,7 +6,9 @@ begins with. What may not be raised is left as it is: a limit never stops the ke
 
 from __future__ import annotations
 
+import os
 import resource
+from contextlib import suppress
 
 _NAMES = {
     "Max cpu time": resource.RLIMIT_CPU,
@@ -26,6 +28,11 @@ _NAMES = {
     "Max realtime timeout": resource.RLIMIT_RTTIME,
 }
 _SOFT = {resource.RLIMIT_NOFILE: 1024, resource.RLIMIT_CORE: 0}
+
+_OOM_SCORE = "/proc/self/oom_score_adj"
+_MOST_OOM_SCORE = 1000
+_JOBS_OOM_SCORE = 200
+"""How much more of it a job has than its keeper."""
 
 # For the keeper itself: it may hold one for every job. More than any machine runs, and
 # few enough to close one by one after a fork.
@@ -62,6 +69,29 @@ class OpenFiles:
     def lower(self) -> None:
         """Let this process, or who it starts next, have as many as a job may."""
         resource.setrlimit(resource.RLIMIT_NOFILE, self._of_jobs)
+
+
+class OomScore:
+    """How soon the kernel kills a process when memory runs out: jobs first."""
+
+    def __init__(self) -> None:
+        """Note what this process has; jobs get more, as far as there is more."""
+        self._file, own = -1, 0
+        with suppress(OSError):
+            self._file = os.open(_OOM_SCORE, os.O_RDWR | os.O_CLOEXEC)
+            own = int(os.read(self._file, 16))
+        self._own = b"%d" % own
+        self._of_jobs = b"%d" % min(_MOST_OOM_SCORE, own + _JOBS_OOM_SCORE)
+
+    def set_for_job(self) -> None:
+        """Give this process, and with it who is started next, what a job has."""
+        with suppress(OSError):
+            os.pwrite(self._file, self._of_jobs, 0)
+
+    def set_own(self) -> None:
+        """Give this process back what it had."""
+        with suppress(OSError):
+            os.pwrite(self._file, self._own, 0)
 
 
 def parse_limits(text: str) -> dict[int, Pair]:

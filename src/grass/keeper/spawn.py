@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.keeper.events import Spec
+from grass.keeper.limits import OomScore
 from grass.keeper.shortage import CannotStartNow, cause, is_of_disk, is_of_machine
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Spawner:
     def __init__(self, files: OpenFiles) -> None:
         """Prepare what every start needs."""
         self._files = files
+        self._oom_score = OomScore()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._defaults = ignored_signals()
 
@@ -84,6 +86,7 @@ class Spawner:
     def _run(self, spec: Spec, program: str, outputs: Outputs) -> int:
         # Only now: the output was opened with what the keeper may have.
         self._files.lower()
+        self._oom_score.set_for_job()
         try:
             return os.posix_spawn(
                 program,
@@ -101,11 +104,16 @@ class Spawner:
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
         finally:
+            self._oom_score.set_own()
             self._files.raise_own()
 
     def fork(self, spec: Spec, writer: int) -> int:
         """Begin a careful start: return the pid of the child, which reports there."""
-        pid = os.fork()
+        self._oom_score.set_for_job()
+        try:
+            pid = os.fork()
+        finally:
+            self._oom_score.set_own()
         if pid == 0:
             _become(spec, writer, self._files)
         return pid
