@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.fault.torture import IN_FLIGHT
+from tests.fault.torture import IN_FLIGHT, Pace
 from tests.fault.torturing import broken, table, torture
 from tests.support.homes import GrassHome
 
@@ -15,6 +15,8 @@ pytestmark = pytest.mark.daemon
 
 SEED = 4
 DAEMON_KILLS, KEEPER_KILLS = 85, 15
+RESTARTS = 6
+BRISK = Pace(0.5, 1.5, 1.0)
 
 
 @pytest.mark.timeout(300)
@@ -26,3 +28,13 @@ def test_jobs_run_exactly_once_whatever_is_killed(cold: GrassHome) -> None:
     assert result.done["keeper killed"] >= KEEPER_KILLS
     assert result.jobs > DAEMON_KILLS
     assert result.most_alive <= IN_FLIGHT
+
+
+@pytest.mark.timeout(300)
+def test_what_had_ended_is_known_after_restarts_of_the_machine(cold: GrassHome) -> None:
+    result = torture(cold, SEED, (0, 0), pace=BRISK, restarts=RESTARTS)
+    sys.stdout.write(f"seed {SEED}\n{table(result)}")
+    assert not broken(result)
+    assert result.done["machine restarted"] == RESTARTS
+    assert result.told_by_keeper > 0
+    assert result.verdict.called_lost

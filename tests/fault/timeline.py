@@ -3,12 +3,14 @@
 An attempt may be called lost only if nobody who lived could have learned how its
 process ended: its keeper was killed, and either this kernel tells nobody but the parent
 or no daemon held the process when it ended and was there to say so afterwards. Nor is
-anything known of a process whose pid the killed keeper had no time to write down.
+anything known of a process whose pid the killed keeper had no time to write down. A
+machine that goes down takes its jobs along, but no end that its keeper has seen.
 """
 
 import os
 import select
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.fault.witness import Attempt, Life
@@ -29,6 +31,8 @@ class Span(NamedTuple):
 
     begin: float
     end: float
+    rebooted: bool = False
+    """Whether the machine went down with its keeper, and all jobs."""
 
     def has(self, moment: float) -> bool:
         """Tell whether a moment lies within, or close by."""
@@ -45,7 +49,10 @@ class Timeline:
         self.gaps: list[Span] = []
         """While no keeper watched any process."""
         self._daemon_since: float | None = None
+        self.blind: list[Span] = []
+        """While only the keeper knew of ends, before the machine went down."""
         self._gap_since: float | None = None
+        self._gap_is_reboot = False
 
     def daemon_ready(self) -> None:
         if self._daemon_since is None:
@@ -64,8 +71,18 @@ class Timeline:
     def keeper_watches(self) -> None:
         """Another keeper was seen at work."""
         if self._gap_since is not None:
-            self.gaps.append(Span(self._gap_since, time.time()))
-        self._gap_since = None
+            gap = Span(self._gap_since, time.time(), self._gap_is_reboot)
+            self.gaps.append(gap)
+        self._gap_since, self._gap_is_reboot = None, False
+
+    def machine_down(self) -> None:
+        """Everything is about to end at once."""
+        now = time.time()
+        if self._daemon_since is None and self.daemons and self._gap_since is None:
+            self.blind.append(Span(self.daemons[-1].end, now - SLACK_S))
+        self.daemon_killed()
+        if self._gap_since is None:
+            self._gap_since, self._gap_is_reboot = now, True
 
     def end(self) -> None:
         """Close what is open."""
@@ -74,10 +91,14 @@ class Timeline:
 
     def could_be_told(self, one: Attempt, life: Life | None) -> bool:
         """Tell whether somebody knew how a process ended that is called lost."""
+        if _ended_with_its_machine(one, life, self.gaps):
+            return False
         if life is None or life.started_at is None or life.ended_at is None:
             return not any(gap.has(one.started_at) for gap in self.gaps)
         known = Span(life.started_at, one.finished_at)
         killed = [gap for gap in self.gaps if _overlap(gap, known)]
+        # What had ended before its machine went down is on record.
+        killed = [gap for gap in killed if not _came_later(gap, life.ended_at)]
         if not killed:
             return True
         if not KERNEL_TELLS or any(gap.has(life.started_at) for gap in killed):
@@ -85,6 +106,11 @@ class Timeline:
         ending = Span(life.ended_at, life.ended_at + self.collected_after_s)
         watched = not any(_overlap(gap, ending) for gap in killed)
         return watched or self._was_held(life.started_at, life.ended_at, one)
+
+    def known_to_keeper_alone(self, life: Life) -> bool:
+        """Tell whether a process ended when only its keeper was there to know it."""
+        ended = life.ended_at
+        return ended is not None and any(s.begin < ended < s.end for s in self.blind)
 
     def outlived_keeper(self, life: Life) -> bool:
         """Tell whether a process ran on when its keeper was killed."""
@@ -99,6 +125,20 @@ class Timeline:
             and daemon.end >= one.finished_at + SLACK_S
             for daemon in self.daemons
         )
+
+
+def _ended_with_its_machine(
+    one: Attempt, life: Life | None, gaps: Sequence[Span]
+) -> bool:
+    """Tell whether a machine went down before a process came to its end."""
+    if life is not None and life.ended_at is not None:
+        return False
+    known = Span(one.started_at, one.finished_at)
+    return any(gap.rebooted and _overlap(gap, known) for gap in gaps)
+
+
+def _came_later(gap: Span, ended_at: float) -> bool:
+    return gap.rebooted and gap.begin > ended_at + SLACK_S
 
 
 def _collecting_s() -> float:

@@ -1,5 +1,8 @@
 """Daemon and keeper killed and stopped at random, while jobs come in, run and end.
 
+A restart of the machine is one as far as Grass can see it: all processes are gone at
+once, sockets and locks lie where they were, and the boot is another one.
+
 Everything that is drawn comes from one seed. Callers go on enqueueing and repeat what
 was not answered; the jobs' own ledger is the witness of what came of it.
 """
@@ -24,6 +27,7 @@ from tests.fault.timeline import Timeline
 from tests.fault.witness import line
 from tests.support.homes import GrassHome
 from tests.support.patience import until
+from tests.support.processes import kill
 
 IN_FLIGHT = 50
 MOST_WAITING = 25
@@ -34,6 +38,8 @@ LONG_LIFE_S, LONG_LIVES = 4.0, 0.04
 LONGEST_STOP_S = 0.3
 STOPPED_FIRST = 0.2
 """The share of kills before which something is stopped for a while."""
+BLIND, LONGEST_BLIND_S = 0.7, 3.0
+"""How often, and for how long, a machine that goes down had no daemon before."""
 DRAIN_S = 120.0
 BURST = 5
 """How many jobs a caller enqueues before it looks how many wait."""
@@ -64,6 +70,8 @@ class Caller(threading.Thread):
         self._client = Client(torture.home.client.home)
         self.errors: Counter[tuple[str, str]] = Counter()
         self.numbers: dict[int, int] = {}
+        self.power = threading.Lock()
+        """Held while it calls: nobody calls while the machine is down."""
 
     def run(self) -> None:
         while not self._torture.enough.is_set():
@@ -86,7 +94,8 @@ class Caller(threading.Thread):
     def _patiently(self, call: Callable[[], int]) -> int:
         while True:
             try:
-                return call()
+                with self.power:
+                    return call()
             except Broken:
                 pass
             except GrassError as error:
@@ -223,7 +232,28 @@ class Torture:
             victim.send(signal.SIGCONT if goes_on else signal.SIGKILL)
         self.done[f"{name} stopped"] += 1
 
+    def _restart_machine(self) -> None:
+        """Take everything down at once, mostly after the daemon was gone for a while.
+
+        Meanwhile jobs end of which only the keeper knows.
+        """
+        with contextlib.ExitStack() as down:
+            for caller in self._callers:
+                down.enter_context(caller.power)
+            if self._chance.random() < BLIND:
+                self._kill("daemon")
+                time.sleep(self._chance.uniform(0.5, LONGEST_BLIND_S))
+            self.timeline.machine_down()
+            while pids := self.home.processes():
+                for pid in pids:
+                    kill(pid)
+            self.home.pretend_other_boot()
+        self.done["machine restarted"] += 1
+
     def _kill(self, name: str) -> None:
+        if name == "machine":
+            self._restart_machine()
+            return
         with self._seized(name) as victim:
             self._note_harm(name, killed=True)
             victim.send(signal.SIGKILL)

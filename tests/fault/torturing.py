@@ -1,9 +1,10 @@
 """A whole run of torture, from its seed to its table.
 
 `python -m tests.fault.torturing --kills 5000` kills the daemon that often; then, in a
-second run, daemon and keeper in turn, each a tenth as often; and in a third one the
-keeper alone, a hundredth as often and with time in between, so that nearly every end
-must be known. It prints the seed first, then how far it is, and a table for each run.
+second run, daemon and keeper in turn, each a tenth as often; in a third one the keeper
+alone, a hundredth as often and with time in between, so that nearly every end must be
+known; and in a fourth one the whole machine, as often as that. It prints the seed
+first, then how far it is, and a table for each run.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fault.timeline import KERNEL_TELLS, Timeline
+from tests.fault.timeline import KERNEL_TELLS
 from tests.fault.torture import CALM, HASTY, Pace, Torture
 from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_once
 from tests.support.homes import GrassHome
@@ -41,6 +42,8 @@ class Result(NamedTuple):
     """Called lost although somebody knew how they ended."""
     given_up: list[int]
     """Called lost while they were alive."""
+    told_by_keeper: int
+    """How many ended while only their keeper knew, and it told after a restart."""
     outlived: int
     """How many ran on without their keeper, and are known to have ended, and how."""
     most_alive: int
@@ -59,9 +62,14 @@ def torture(
     kills: tuple[int, int],
     progress: Callable[[int], None] = lambda _done: None,
     pace: Pace = HASTY,
+    *,
+    restarts: int = 0,
 ) -> Result:
-    """Kill the daemon and the keeper so many times, and judge what is left."""
-    victims = ["daemon"] * kills[0] + ["keeper"] * kills[1]
+    """Kill the daemon and the keeper so many times, and judge what is left.
+
+    So often the whole machine goes down.
+    """
+    victims = ["daemon"] * kills[0] + ["keeper"] * kills[1] + ["machine"] * restarts
     random.Random(seed).shuffle(victims)
     run = Torture(home, seed, pace)
     run.run(victims, progress)
@@ -76,7 +84,8 @@ def torture(
         verdict,
         [one.number for one, life in lost if timeline.could_be_told(one, life)],
         [one.number for one, life in lost if _outlived(one, life)],
-        _count_outlived(told, timeline, {one.number for one, _ in lost}),
+        _count(told, lost, timeline.known_to_keeper_alone),
+        _count(told, lost, timeline.outlived_keeper),
         most_at_once(run.ledger),
         run.errors,
         timeline.collected_after_s,
@@ -93,11 +102,15 @@ def _outlived(one: Attempt, life: Life | None) -> bool:
     return life.ended_at > one.finished_at + CLOCK_S
 
 
-def _count_outlived(
-    told: dict[int, list[Life]], timeline: Timeline, lost: set[int]
+def _count(
+    told: dict[int, list[Life]],
+    lost: list[tuple[Attempt, Life | None]],
+    which: Callable[[Life], bool],
 ) -> int:
-    known = [runs for number, runs in told.items() if number not in lost]
-    return sum(any(timeline.outlived_keeper(life) for life in runs) for runs in known)
+    """Count the jobs whose end is known and of which this holds."""
+    unknown = {one.number for one, _ in lost}
+    known = [runs for number, runs in told.items() if number not in unknown]
+    return sum(any(map(which, runs)) for runs in known)
 
 
 def table(result: Result) -> str:
@@ -109,6 +122,7 @@ def table(result: Result) -> str:
         ("kills of the keeper", done["keeper killed"]),
         ("stops of the daemon", done["daemon stopped"]),
         ("stops of the keeper", done["keeper stopped"]),
+        ("restarts of the machine", done["machine restarted"]),
         ("jobs", result.jobs),
         ("most alive at once", result.most_alive),
         ("lost", len(verdict.lost)),
@@ -116,6 +130,7 @@ def table(result: Result) -> str:
         ("wrong exit codes", len(verdict.wrong)),
         ("output not as written", len(verdict.unlike)),
         ("outlived their keeper, end known", result.outlived),
+        ("told by their keeper after a restart", result.told_by_keeper),
         ("attempts called lost", len(verdict.called_lost)),
         ("  of these somebody knew the end", len(result.could_be_told)),
         ("  of these still alive then", len(result.given_up)),
@@ -140,7 +155,9 @@ def broken(result: Result) -> str:
     return "".join(f"{kind}: {jobs[:10]}\n" for kind, jobs in kinds.items() if jobs)
 
 
-def run(seed: int, kills: tuple[int, int], pace: Pace = HASTY) -> bool:
+def run(
+    seed: int, kills: tuple[int, int], pace: Pace = HASTY, *, restarts: int = 0
+) -> bool:
     """Torture a home of its own and print what came of it."""
     folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
     say(f"seed {seed}: {kills[0]} kills of the daemon, {kills[1]} of the keeper")
@@ -152,7 +169,7 @@ def run(seed: int, kills: tuple[int, int], pace: Pace = HASTY) -> bool:
             say(f"{done} of {sum(kills)} kills, {time.monotonic() - began:.0f} s")
 
     try:
-        result = torture(home, seed, kills, progress, pace)
+        result = torture(home, seed, kills, progress, pace, restarts=restarts)
     finally:
         home.end()
     say(table(result))
@@ -184,6 +201,7 @@ def main() -> int:
         fine = run(asked.seed + 1, (keeper, keeper)) and fine
         calmly = max(1, keeper // CALM_SHARE)
         fine = run(asked.seed + 2, (0, calmly), CALM) and fine
+        fine = run(asked.seed + 4, (0, 0), CALM, restarts=calmly) and fine
     return 0 if fine else 1
 
 

@@ -145,6 +145,9 @@ def _is_unlike(one: Attempt, told: Mapping[int, list[Life]]) -> bool:
         return False
     text = f"{one.number}\n"
     path = Path(json.loads(one.output or '""'))
+    if one.attempt_state == "lost" and told[one.number][-1].ended_at is None:
+        # It was killed on its way, maybe before it came to write.
+        return path.is_file() and path.read_text() not in ("", text)
     if not path.is_file() or path.read_text() != text:
         return True
     return one.attempt_state != "lost" and one.output_bytes != len(text)
