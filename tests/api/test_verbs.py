@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.support.calling import Answer, Api, play
 
+from grass.api import pruning
 from grass.link import messages
 from grass.link.messages import Exited, RemoveOutput, Start, Started
 
@@ -196,6 +197,23 @@ def test_ended_jobs_are_removed_with_their_output(tmp_path: Path) -> None:
         assert heard == RemoveOutput(["/out/1.log", "/out/2.log"], 1)
         jobs = (await api.get("/jobs")).document["jobs"]
         assert [job["id"] for job in jobs] == [3]
+
+    play(tmp_path, story)
+
+
+def test_prune_passes_over_jobs_that_others_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "BATCH", 2)
+
+    async def story(api: Api) -> None:
+        for _ in range(5):
+            await ended_one(api)
+        await some_jobs(api, 1, after=["1:any", "2:any", "3:any"], hold=True)
+        done = await api.post("/jobs/prune", {"older_s": 0})
+        assert done.document["jobs"] == 2
+        left = (await api.get("/jobs")).document["jobs"]
+        assert [job["id"] for job in left] == [6, 3, 2, 1]
 
     play(tmp_path, story)
 

@@ -1,14 +1,16 @@
 """The broker as it runs: batches, answers, waiting, and stores that fail."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 from tests.broker.serving import play, play_on_uvloop
 from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
+from tests.support.patience import PATIENCE_S
 
-from grass.broker.calls import Cancel, Enqueue, Rerun
+from grass.broker.calls import Cancel, Enqueue, Hold, Rerun
 from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
 from grass.broker.wishes import NewJob, Settings
@@ -60,6 +62,40 @@ def test_a_large_call_is_answered_when_its_last_slice_is_durable(
         assert await large == Enqueued(1, 3500)
         found = await broker.read(lambda store: store.details([1, 3500]))
         assert len(found) == 2
+
+    play(tmp_path, story)
+
+
+def test_a_long_listing_holds_up_no_call_that_reads_jobs(tmp_path: Path) -> None:
+    listed = threading.Event()
+
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        await broker.call(Enqueue("me", ONE))
+        listing = asyncio.ensure_future(broker.read(lambda _: listed.wait(PATIENCE_S)))
+        after = [NewJob(("true",), Settings(after=("1",)))]
+        await broker.call(Enqueue("me", after, wanted=[1]))
+        assert not listing.done()
+        listed.set()
+        assert await listing
+
+    play(tmp_path, story)
+
+
+def test_a_large_verb_is_answered_when_its_last_slice_is_durable(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        broker.start_no_more()
+        await broker.call(Enqueue("me", ONE * 2000))
+        jobs = list(range(1, 2001))
+        large = asyncio.ensure_future(broker.call(Hold("me", jobs)))
+        await asyncio.sleep(0)
+        small = await broker.call(Enqueue("me", ONE))
+        assert not large.done()
+        assert small == Enqueued(2001, 2001)
+        assert (await large).jobs == jobs
+        found = await broker.read(lambda store: store.outcomes(jobs))
+        assert {job.state for job in found} == {JobState.HELD}
 
     play(tmp_path, story)
 

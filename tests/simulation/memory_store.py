@@ -115,10 +115,15 @@ class MemoryStore:
         tries = [a for job in ids for a in self._attempts_of(job)]
         return len(ids), sum(one.output_bytes for one in tries)
 
-    def finished_before(self, at: int, limit: int) -> list[int]:
-        """Give jobs that ended before a time, the oldest first."""
+    def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
+        """Give jobs that ended before a time, the oldest first but for some."""
         with self._lock:
-            return [job.id for job in self._ended_before(at)[:limit]]
+            return [job.id for job in self._ended_before(at)[skip : skip + limit]]
+
+    def owned_by(self, owner: str, ids: list[int]) -> list[int]:
+        """Give those of these jobs that are somebody's, in order of id."""
+        with self._lock:
+            return [job.id for job in self._these(ids) if job.owner == owner]
 
     def call(self, key: str) -> Call | None:
         """Tell what an idempotency key was answered with, if it is known."""

@@ -382,6 +382,13 @@ def test_a_selector_that_is_not_text_finds_nothing_and_harms_nothing(
     assert selected(with_spec, "all") == [1]
 
 
+def test_jobs_are_told_apart_by_their_owner(with_spec: Store) -> None:
+    add_jobs(with_spec, a_job(1, owner="me"), a_job(2, owner="you"), a_job(3))
+    add_jobs(with_spec, a_job(4, owner="me"))
+    assert with_spec.owned_by("me", [4, 3, 2, 1]) == [1, 4]
+    assert with_spec.owned_by("me", [2, 4, 9]) == [4]
+
+
 def test_jobs_to_prune_come_oldest_first_and_only_ended_ones(with_spec: Store) -> None:
     add_jobs(
         with_spec,
@@ -394,6 +401,7 @@ def test_jobs_to_prune_come_oldest_first_and_only_ended_ones(with_spec: Store) -
     with_spec.commit(Changes(attempts={(2, 1): attempt}))
     assert with_spec.finished_before(50, 10) == [2, 1]
     assert with_spec.finished_before(50, 1) == [2]
+    assert with_spec.finished_before(50, 5, 1) == [1]
     assert with_spec.usage_before(50) == (2, 5)
 
 

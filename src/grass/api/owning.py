@@ -21,8 +21,8 @@ async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[st
     if not ids or may(request, Right.OPERATE):
         return ids, []
     who = actor(request)
-    found = await context_of(request).broker.read(lambda db: db.outcomes(ids))
-    mine = [job.id for job in found if job.owner == who]
+    broker = context_of(request).broker
+    mine = await broker.read(lambda db: db.owned_by(who, ids))
     left = len(ids) - len(mine)
     if not mine:
         what = f"job {ids[0]} is" if left == 1 else f"these {left} jobs are"

@@ -1,6 +1,7 @@
 """Forgetting ended jobs: records, journal, and the output on the workers' disks."""
 
 import time
+from functools import partial
 
 from starlette.requests import Request
 
@@ -14,8 +15,9 @@ from grass.broker.calls import Prune
 from grass.broker.replies import Pruned
 from grass.broker.service import Broker
 from grass.errors import Refused
+from grass.store import Store
 
-BATCH = 1000
+BATCH = 500
 
 
 async def prune(request: Request, body: PruneBody) -> PrunedReply:
@@ -49,16 +51,21 @@ async def remove(request: Request, body: SelectBody) -> PrunedReply:
 
 async def prune_before(broker: Broker, who: str, before: int) -> PrunedReply:
     """Forget all jobs that ended before a time."""
-    total = PrunedReply(0, 0)
+    total, seen = PrunedReply(0, 0), 0
     async with broker.pruning:
         while True:
-            old = await broker.read(lambda db: db.finished_before(before, BATCH))
-            known = total.jobs
-            if old:
-                await _forget(broker, who, old, total)
-            # A job that cannot be forgotten yet would be found again for ever.
-            if total.jobs == known:
+            # What cannot be forgotten yet is passed over.
+            kept = seen - total.jobs
+            page = partial(_page, before=before, skip=kept)
+            old = await broker.read(page)
+            if not old:
                 return total
+            seen += len(old)
+            await _forget(broker, who, old, total)
+
+
+def _page(store: Store, before: int, skip: int) -> list[int]:
+    return store.finished_before(before, BATCH, skip)
 
 
 async def _forget(broker: Broker, who: str, ids: list[int], total: PrunedReply) -> None:

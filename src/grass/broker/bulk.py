@@ -18,8 +18,8 @@ from grass.broker.replies import Done
 from grass.broker.state import State
 from grass.errors import GrassError
 
-SLICE = 500
-"""Some 10 ms of work, and as much for the disk."""
+SLICE = 250
+"""Some 5 ms of work, and twice as much for the disk."""
 
 Slices = Generator[list[int], Found | None, None]
 Work = Generator[list[int], Found | None, Done]

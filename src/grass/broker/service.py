@@ -60,6 +60,8 @@ class Broker:
         self._waiters = Waiters()
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
+        """For the rounds: while they wait, everybody does."""
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         """When the next tick is due, and its timer, which uvloop may give no time."""
         self._wall_clock = WallClock(self._tick)
@@ -215,6 +217,7 @@ class Broker:
         finally:
             writer.stop()
             self._readers.shutdown()
+            self._lookups.shutdown()
             self._wall_clock.close()
 
     async def _round(self, writer: Writer) -> None:
@@ -239,7 +242,8 @@ class Broker:
             case Commit(changes):
                 return await writer.commit(changes)
             case Read(query):
-                return await self.read(query)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._lookups, query, self._store)
             case Pause(seconds):
                 return await asyncio.sleep(seconds)
 

@@ -121,8 +121,11 @@ class Store(Protocol):
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
 
-    def finished_before(self, at: int, limit: int) -> list[int]:
-        """Give jobs that ended before a time, the oldest first."""
+    def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
+        """Give jobs that ended before a time, the oldest first but for some."""
+
+    def owned_by(self, owner: str, ids: list[int]) -> list[int]:
+        """Give those of these jobs that are somebody's, in order of id."""
 
     def call(self, key: str) -> Call | None:
         """Tell what an idempotency key was answered with, if it is known."""

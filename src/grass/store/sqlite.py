@@ -2,8 +2,8 @@
 
 Exactly one connection writes, always from the broker's writer thread; it also runs the
 checkpoints. WAL with `synchronous=FULL`: when `commit` returns, a power cut loses
-nothing. People's reading goes over a second connection that cannot write, so a long
-listing never delays a commit.
+nothing. Each thread that reads has a connection of its own that cannot write, so a long
+listing delays neither a commit nor what the broker looks up.
 """
 
 import json
@@ -61,8 +61,9 @@ class SqliteStore:
         self._shrinks = False
         self._doom: StorageError | None = None
         """Why the next commit fails, where nobody was told before."""
-        self._reader = opened_for_reading(path)
-        self._reading = threading.Lock()
+        self._own = threading.local()
+        self._readers = list[sqlite3.Connection]()
+        _ = self._reader
         self._writing = threading.Lock()
         """The state is read anew in another thread than it is written in."""
 
@@ -89,6 +90,7 @@ class SqliteStore:
                 if not more and self._shrinks:
                     # Only then is the file itself shorter.
                     copy_log(self._writer)
+                    self._reserve.fill()
             except _FAILURES as error:
                 told = self._failed(error)
                 self._doom = told if is_fatal(told) else None
@@ -145,12 +147,17 @@ class SqliteStore:
         statement = self._sql["usage_before"]
         return self._read(lambda db: _pair(db.execute(statement, (at,)).fetchone()))
 
-    def finished_before(self, at: int, limit: int) -> list[int]:
-        """Give jobs that ended before a time, the oldest first."""
+    def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
+        """Give jobs that ended before a time, the oldest first but for some."""
         statement = self._sql["finished_before"]
         return self._read(
-            lambda db: [row[0] for row in db.execute(statement, (at, limit))]
+            lambda db: [row[0] for row in db.execute(statement, (at, limit, skip))]
         )
+
+    def owned_by(self, owner: str, ids: list[int]) -> list[int]:
+        """Give those of these jobs that are somebody's, in order of id."""
+        statement, wanted = self._sql["owned_by"], (rows.json_text(ids), owner)
+        return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
 
     def call(self, key: str) -> Call | None:
         """Tell what an idempotency key was answered with, if it is known."""
@@ -195,18 +202,26 @@ class SqliteStore:
         """Let go of the database; may be called twice."""
         # Whoever is the last, and may write, copies the log and syncs the database.
         # After a failed sync nobody does: the next to open it believes what it reads.
-        ends = self._reader, self._writer
+        ends = *self._readers, self._writer
         for end in ends if self._trusted else reversed(ends):
             end.close()
         self._log.close()
         self._reserve.close()
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
-        with self._reading:
-            try:
-                return query(self._reader)
-            except _FAILURES as error:
-                raise storage_error(error, self.path) from error
+        try:
+            return query(self._reader)
+        except _FAILURES as error:
+            raise storage_error(error, self.path) from error
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """Give this thread's connection: nobody waits for the reading of another."""
+        known: sqlite3.Connection | None = getattr(self._own, "reader", None)
+        if known is None:
+            known = self._own.reader = opened_for_reading(self.path)
+            self._readers.append(known)
+        return known
 
     def _write(self, changes: Changes) -> None:
         for statement, values_of, row in _WRITES:

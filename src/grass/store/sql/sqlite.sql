@@ -302,7 +302,11 @@ WHERE j.finished_at < ? AND j.state NOT IN ('held', 'waiting', 'queued', 'runnin
 -- name: finished_before
 SELECT id FROM jobs
 WHERE finished_at < ? AND state NOT IN ('held', 'waiting', 'queued', 'running')
-ORDER BY finished_at LIMIT ?;
+ORDER BY finished_at LIMIT ? OFFSET ?;
+
+-- name: owned_by
+SELECT id FROM jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND owner = ? ORDER BY id;
 
 -- name: add_removal
 INSERT INTO removals (id, worker, paths, bytes) VALUES (?, ?, ?, ?);
