@@ -3,8 +3,9 @@
 An attempt may be called lost only if nobody who lived could have learned how its
 process ended: its keeper was killed, and either this kernel tells nobody but the parent
 or no daemon held the process when it ended and was there to say so afterwards. Nor is
-anything known of a process whose pid the killed keeper had no time to write down. A
-machine that goes down takes its jobs along, but no end that its keeper has seen.
+anything known of a process whose pid the killed keeper had no time to write down, or no
+room. What never ran is never lost, but where its keeper was killed as it was to start.
+A machine that goes down takes its jobs along, but no end that its keeper has seen.
 """
 
 import os
@@ -24,6 +25,8 @@ HELD_AFTER_S = 1.0
 SLACK_S = 1.0
 """How late a busy machine may be with what takes no time."""
 LONGEST_COLLECTING_S = 10.0
+NOTICED_S = 10.0
+"""How long after a disk has room again a daemon may still wait to commit."""
 
 
 class Span(NamedTuple):
@@ -48,6 +51,9 @@ class Timeline:
         self.daemons: list[Span] = []
         self.gaps: list[Span] = []
         """While no keeper watched any process."""
+        self.full: list[Span] = []
+        """While nothing could be written down."""
+        self._full_since: float | None = None
         self._daemon_since: float | None = None
         self.blind: list[Span] = []
         """While only the keeper knew of ends, before the machine went down."""
@@ -84,6 +90,17 @@ class Timeline:
         if self._gap_since is None:
             self._gap_since, self._gap_is_reboot = now, True
 
+    def disk_full(self) -> None:
+        """Note that the disk is about to be filled."""
+        if self._full_since is None:
+            self._full_since = time.time()
+
+    def disk_has_room(self) -> None:
+        """Note that the disk has room again; whoever waits for it has noticed soon."""
+        if self._full_since is not None:
+            self.full.append(Span(self._full_since, time.time() + NOTICED_S))
+        self._full_since = None
+
     def end(self) -> None:
         """Close what is open."""
         self.daemon_killed()
@@ -102,6 +119,11 @@ class Timeline:
         if not killed:
             return True
         if not KERNEL_TELLS or any(gap.has(life.started_at) for gap in killed):
+            return False
+        if any(
+            _overlap(full, Span(life.started_at, one.finished_at)) for full in self.full
+        ):
+            # Who knew its pid or its end could not write it down, and was killed.
             return False
         ending = Span(life.ended_at, life.ended_at + self.collected_after_s)
         watched = not any(_overlap(gap, ending) for gap in killed)

@@ -2,6 +2,7 @@
 
 A restart of the machine is one as far as Grass can see it: all processes are gone at
 once, sockets and locks lie where they were, and the boot is another one.
+Where asked, the disk is full meanwhile, or the keeper cannot make processes.
 
 Everything that is drawn comes from one seed. Callers go on enqueueing and repeat what
 was not answered; the jobs' own ledger is the witness of what came of it.
@@ -28,6 +29,7 @@ from tests.fault.witness import line
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.processes import kill
+from tests.support.shortage import ForkLimit, fill, make_room
 
 IN_FLIGHT = 50
 MOST_WAITING = 25
@@ -55,6 +57,9 @@ class Pace(NamedTuple):
     """The share of kills that wait for a daemon that answers."""
 
 
+SHORT = Pace(0.0, 1.0, 0.3)
+"""What is short meanwhile lasts for several kills."""
+LONGEST_SHORTAGE_S = 4.0
 HASTY = Pace(0.0, 0.35, 0.5)
 """Much is caught on its way up."""
 CALM = Pace(2.0, 3.0, 1.0)
@@ -143,8 +148,17 @@ class Victim:
 class Torture:
     """One run: a home, those who enqueue, and the one who kills."""
 
-    def __init__(self, home: GrassHome, seed: int, pace: Pace = HASTY) -> None:
+    def __init__(
+        self,
+        home: GrassHome,
+        seed: int,
+        pace: Pace = HASTY,
+        disk: Path | None = None,
+    ) -> None:
         self.home = home
+        self._disk = disk
+        self._forks = ForkLimit()
+        self._short_until: dict[str, float] = {}
         self._pace = pace
         self.ledger = home.desk / "ledger"
         self.enough = threading.Event()
@@ -166,12 +180,15 @@ class Torture:
         """Give the call that enqueues a job, the same each time it is made."""
         chance = random.Random(f"{self._seed} {number}")
         seconds = chance.choice((0.0, 0.05, 0.3, 1.0, 2.0)) * (0.5 + chance.random())
-        job = {
+        job: dict[str, object] = {
             "command": line(self.ledger, number, seconds),
             "name": str(number),
             "queue": QUEUE,
             "require": "{slot:1}",
         }
+        if self._disk is not None:
+            # What a job writes to a full disk is lost, and nobody's fault.
+            job["output"] = str(self.home.desk / "output" / f"{number}.log")
         directory = str(self.home.desk)
         return {"jobs": [job], "key": f"{self._seed}-{number}", "directory": directory}
 
@@ -188,9 +205,13 @@ class Torture:
                 self._live_for_a_while()
                 if self._chance.random() < STOPPED_FIRST:
                     self._stop_something(kills)
-                self._kill(victim)
+                if victim in ("disk", "forks"):
+                    self._run_short_of(victim)
+                else:
+                    self._kill(victim)
                 progress(number + 1)
         finally:
+            self._mend(*self._short_until)
             self.enough.set()
         for caller in self._callers:
             caller.join()
@@ -208,7 +229,36 @@ class Torture:
             self._sees_both()
             time.sleep(0.005)
 
+    def _run_short_of(self, what: str) -> None:
+        """Fill the disk, or let the keeper make no processes, for a while."""
+        if what == "disk":
+            assert self._disk is not None
+            self.timeline.disk_full()
+            fill(self._disk)
+        else:
+            with self._seized("keeper") as victim, contextlib.suppress(OSError):
+                self._forks.deny(victim.pid)
+        lasts_s = self._chance.uniform(0.1, LONGEST_SHORTAGE_S)
+        self._short_until[what] = time.monotonic() + lasts_s
+        self.done[f"short of {what}"] += 1
+
+    def _mend(self, *short: str) -> None:
+        for what in short:
+            del self._short_until[what]
+            if what == "disk":
+                assert self._disk is not None
+                make_room(self._disk)
+                self.timeline.disk_has_room()
+            else:
+                self._forks.allow()
+
+    def _mend_in_time(self) -> None:
+        now = time.monotonic()
+        over = [what for what, until in self._short_until.items() if until < now]
+        self._mend(*over)
+
     def _sees_both(self) -> bool:
+        self._mend_in_time()
         assert all(caller.is_alive() for caller in self._callers)
         connection = open_connection(self.home.client.home.socket)
         if connection is None:
@@ -273,6 +323,7 @@ class Torture:
         find = home.daemon_pid if name == "daemon" else home.keeper_pid
         word = b"\0daemon\0" if name == "daemon" else os.fsencode(home.folder)
         while True:
+            self._mend_in_time()
             pid = find()
             # A new one may hold the lock that has not yet put its pid there.
             if pid is not None and (victim := Victim.of(pid, word)) is not None:
@@ -288,6 +339,7 @@ class Torture:
             DRAIN_S,
         )
         self.timeline.end()
+        self._forks.end()
 
     @property
     def numbers(self) -> dict[int, int]:

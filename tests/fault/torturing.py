@@ -3,11 +3,13 @@
 `python -m tests.fault.torturing --kills 5000` kills the daemon that often; then, in a
 second run, daemon and keeper in turn, each a tenth as often; in a third one the keeper
 alone, a hundredth as often and with time in between, so that nearly every end must be
-known; and in a fourth one the whole machine, as often as that. It prints the seed
-first, then how far it is, and a table for each run.
+known; in a fourth one both, as often as that each, while the disk is full or the keeper
+cannot make processes; and in a fifth one the whole machine, as often as that. It prints
+the seed first, then how far it is, and a table for each run.
 """
 
 import argparse
+import os
 import random
 import secrets
 import shutil
@@ -16,20 +18,33 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.fault.timeline import KERNEL_TELLS
-from tests.fault.torture import CALM, HASTY, Pace, Torture
+from tests.fault.torture import CALM, HASTY, SHORT, Pace, Torture
 from tests.fault.witness import Attempt, Life, Verdict, judge, lives, most_at_once
 from tests.support.homes import GrassHome
+from tests.support.shortage import small_disk
 
 KEEPER_SHARE = 10
 """For so many kills of the daemon alone, the keeper is killed once."""
 CALM_SHARE = 10
 """For so many kills of the keeper in a hurry, it is killed once with time to spare."""
+DISK_BYTES = 64 << 20
 REPORT_EVERY = 50
 CLOCK_S = 0.05
+
+
+class Besides(NamedTuple):
+    """What goes wrong besides kills, and how often."""
+
+    restarts: int = 0
+    """The whole machine goes down."""
+    shortages: int = 0
+    """The keeper cannot make processes and, where there is one, the disk is full."""
+    disk: Path | None = None
 
 
 class Result(NamedTuple):
@@ -38,6 +53,8 @@ class Result(NamedTuple):
     done: Counter[str]
     jobs: int
     verdict: Verdict
+    never_ran: list[int]
+    """Called lost although the ledger does not know them."""
     could_be_told: list[int]
     """Called lost although somebody knew how they ended."""
     given_up: list[int]
@@ -62,16 +79,15 @@ def torture(
     kills: tuple[int, int],
     progress: Callable[[int], None] = lambda _done: None,
     pace: Pace = HASTY,
-    *,
-    restarts: int = 0,
+    besides: Besides | None = None,
 ) -> Result:
-    """Kill the daemon and the keeper so many times, and judge what is left.
-
-    So often the whole machine goes down.
-    """
-    victims = ["daemon"] * kills[0] + ["keeper"] * kills[1] + ["machine"] * restarts
+    """Kill the daemon and the keeper so many times, and judge what is left."""
+    more = besides or Besides()
+    victims = ["daemon"] * kills[0] + ["keeper"] * kills[1]
+    victims += ["machine"] * more.restarts + ["forks"] * more.shortages
+    victims += ["disk"] * (more.shortages if more.disk is not None else 0)
     random.Random(seed).shuffle(victims)
-    run = Torture(home, seed, pace)
+    run = Torture(home, seed, pace, more.disk)
     run.run(victims, progress)
     run.drain()
     told = lives(run.ledger)
@@ -82,6 +98,7 @@ def torture(
         run.done,
         len(run.numbers),
         verdict,
+        [one.number for one, life in lost if life is None],
         [one.number for one, life in lost if timeline.could_be_told(one, life)],
         [one.number for one, life in lost if _outlived(one, life)],
         _count(told, lost, timeline.known_to_keeper_alone),
@@ -123,6 +140,8 @@ def table(result: Result) -> str:
         ("stops of the daemon", done["daemon stopped"]),
         ("stops of the keeper", done["keeper stopped"]),
         ("restarts of the machine", done["machine restarted"]),
+        ("times that forks failed", done["short of forks"]),
+        ("times that the disk was full", done["short of disk"]),
         ("jobs", result.jobs),
         ("most alive at once", result.most_alive),
         ("lost", len(verdict.lost)),
@@ -132,6 +151,7 @@ def table(result: Result) -> str:
         ("outlived their keeper, end known", result.outlived),
         ("told by their keeper after a restart", result.told_by_keeper),
         ("attempts called lost", len(verdict.called_lost)),
+        ("  of these never ran", len(result.never_ran)),
         ("  of these somebody knew the end", len(result.could_be_told)),
         ("  of these still alive then", len(result.given_up)),
         ("kernel tells the exit to others", tells),
@@ -156,22 +176,30 @@ def broken(result: Result) -> str:
 
 
 def run(
-    seed: int, kills: tuple[int, int], pace: Pace = HASTY, *, restarts: int = 0
+    seed: int,
+    kills: tuple[int, int],
+    pace: Pace = HASTY,
+    *,
+    restarts: int = 0,
+    shortages: int = 0,
 ) -> bool:
     """Torture a home of its own and print what came of it."""
     folder = Path(tempfile.mkdtemp(prefix="grass-torture-"))
     say(f"seed {seed}: {kills[0]} kills of the daemon, {kills[1]} of the keeper")
-    home = GrassHome(folder)
     began = time.monotonic()
 
     def progress(done: int) -> None:
-        if done % REPORT_EVERY == 0 or done == sum(kills):
-            say(f"{done} of {sum(kills)} kills, {time.monotonic() - began:.0f} s")
+        if done % REPORT_EVERY == 0:
+            say(f"{done} faults, {time.monotonic() - began:.0f} s")
 
-    try:
-        result = torture(home, seed, kills, progress, pace, restarts=restarts)
-    finally:
-        home.end()
+    with ExitStack() as ends:
+        disk = None
+        if shortages and os.geteuid() == 0:
+            disk = ends.enter_context(small_disk(folder / "disk", DISK_BYTES))
+        home = GrassHome(folder, None if disk is None else disk / "home")
+        ends.callback(home.end)
+        besides = Besides(restarts, shortages, disk)
+        result = torture(home, seed, kills, progress, pace, besides)
     say(table(result))
     if result.fine:
         shutil.rmtree(folder)
@@ -201,6 +229,7 @@ def main() -> int:
         fine = run(asked.seed + 1, (keeper, keeper)) and fine
         calmly = max(1, keeper // CALM_SHARE)
         fine = run(asked.seed + 2, (0, calmly), CALM) and fine
+        fine = run(asked.seed + 3, (calmly, calmly), SHORT, shortages=calmly) and fine
         fine = run(asked.seed + 4, (0, 0), CALM, restarts=calmly) and fine
     return 0 if fine else 1
 
