@@ -23,6 +23,7 @@ class Home:
         self.folder = folder
         self.socket = os.path.join(folder, "grass.sock")
         self.database = os.path.join(folder, "grass.db")
+        self.cluster = os.path.join(folder, "cluster")
         self.daemon_lock = os.path.join(folder, "daemon.lock")
         self.start_lock = os.path.join(folder, "start.lock")
         self.stopped = os.path.join(folder, "stopped")

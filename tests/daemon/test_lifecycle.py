@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from grass.client.autostart import why_it_ended
 from grass.config import Home
 from grass.daemon import ownership
 from grass.errors import Refused
@@ -236,6 +237,25 @@ def test_a_database_that_is_none_is_named(cold: GrassHome) -> None:
     assert ran.returncode == 1
     assert "grass.db" in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+def test_a_start_that_fails_names_its_own_reason(cold: GrassHome) -> None:
+    """Also of a defect in one of several tasks, which Python prints as a drawing."""
+    (cold.folder / "keeper" / "instance").mkdir(parents=True)
+    cold.folder.chmod(0o700)
+    ran = cold.run("start")
+    assert ran.returncode == 1
+    assert "keeper/instance" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_start_that_was_killed_quotes_no_line_of_others(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    earlier = "ValueError: of an earlier start\n"
+    other = "2026-01-01 00:00:00,000 WARNING a deleted file is back\n"
+    log.write_text(earlier + other)
+    assert why_it_ended(str(log), len(earlier)) == "it was killed, and left no word"
+    assert why_it_ended(str(log), 0) == "ValueError: of an earlier start"
 
 
 def test_a_network_disk_is_refused(

@@ -14,7 +14,7 @@ from grass.cli.hosting_options import (
     wanted,
 )
 from grass.cli.left_behind import tell_of_others
-from grass.cli.options import JSON, Command, at_most, read
+from grass.cli.options import JSON, Command, Option, at_most, read
 from grass.cli.printing import print_document, say, warn
 from grass.client.autostart import start
 from grass.client.client import Client
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from grass.client.credentials import Known
     from grass.client.wire import Document
 
-OPTIONS = (*HOSTING, FRESH, JSON)
+OPTIONS = (
+    *HOSTING,
+    FRESH,
+    Option("--new-database", about="begin anew where the database was lost"),
+    JSON,
+)
 CONNECTING_S = 3.0
 """How long a worker may take to find its broker before that is told."""
 
@@ -43,6 +48,10 @@ def run(words: list[str]) -> int:
     check(options.words)
     if not is_running():
         tell_of_others(options.words)
+        if values.has("new_database"):
+            _give_up_database()
+    elif values.has("new_database"):
+        raise Refused("grass is running, so its database is not lost")
     pid, started = start_daemon(options.words)
     if given(values) and not started:
         raise Refused(
@@ -53,6 +62,12 @@ def run(words: list[str]) -> int:
         options.tell()
     report(pid, started=started, as_json=values.has("json"))
     return 0
+
+
+def _give_up_database() -> None:
+    from grass.daemon.lost_database import begin_anew
+
+    begin_anew(home())
 
 
 def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:

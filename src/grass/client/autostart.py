@@ -263,7 +263,7 @@ def _launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
         raise GrassError(
             f"the daemon could not start: {answer.removeprefix('grass: ')}"
         )
-    reason = _last_line(home.log, logged)
+    reason = why_it_ended(home.log, logged)
     # Killed on the way up: a call that is being repeated may try once more.
     raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
 
@@ -323,12 +323,17 @@ def _size(path: str) -> int:
         return 0
 
 
-def _last_line(path: str, since: int) -> str:
-    """Return the last line that was written after the first `since` bytes."""
+def why_it_ended(path: str, since: int) -> str:
+    """Return what a log says of an end after its first `since` bytes.
+
+    A daemon that could tells it itself. What is left is an error that Python printed:
+    lines without a time. Other lines tell of other things, maybe another daemon's.
+    """
     try:
         with open(path, "rb") as log:
             log.seek(since)
             lines = log.read().decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it left no word"
+    printed = [line for line in lines if line.strip("+- ") and not line[:4].isdigit()]
+    return printed[-1].strip() if printed else "it was killed, and left no word"

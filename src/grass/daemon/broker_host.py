@@ -59,7 +59,7 @@ async def host_broker(
             parts.append(group.create_task(_work(home, hosting, own, broker)))
             await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
-        watching = group.create_task(put_back_files(home, server))
+        watching = group.create_task(put_back_files(home, server, home.database))
         if doorway is not None:
             parts.append(group.create_task(doorway.serve(server)))
             if life.has_reader:

@@ -12,6 +12,7 @@ import os
 from grass.api.server import ApiServer, listen
 from grass.config import Home
 from grass.daemon.ownership import put_lock_back
+from grass.errors import StorageError
 from grass.worker.inotify import REMOVED, FileWatcher
 
 log = logging.getLogger("grass.daemon")
@@ -20,8 +21,11 @@ PAUSE_S = 1.0
 """How long to wait before what failed is tried again."""
 
 
-async def put_back_files(home: Home, server: ApiServer) -> None:
-    """Put socket and lock back whenever they are gone, until cancelled."""
+async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
+    """Put socket and lock back whenever they are gone, until cancelled.
+
+    Raises `StorageError` when one of the files is gone that this daemon has to `keep`.
+    """
     removed = asyncio.Event()
     watcher = FileWatcher()
     try:
@@ -29,6 +33,7 @@ async def put_back_files(home: Home, server: ApiServer) -> None:
         while not _is_gone(home.folder):
             await removed.wait()
             removed.clear()
+            _miss(home, kept)
             try:
                 await _put_back(home, server)
             except OSError as error:
@@ -39,6 +44,13 @@ async def put_back_files(home: Home, server: ApiServer) -> None:
         log.warning("deleted files will not be noticed: %s", error)
     finally:
         watcher.close()
+
+
+def _miss(home: Home, kept: tuple[str, ...]) -> None:
+    """Stop if the database was deleted: what is written to it now nobody ever reads."""
+    for path in kept:
+        if _is_gone(path) and not _is_gone(home.folder):
+            raise StorageError(f"{path} was deleted; it is written anew", "start again")
 
 
 async def _put_back(home: Home, server: ApiServer) -> None:

@@ -8,7 +8,9 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import uvloop
 
@@ -17,6 +19,7 @@ from grass.config import Home
 from grass.daemon.entrance import ask_ahead, called
 from grass.daemon.hosting import Employer, Hosting, employer
 from grass.daemon.life import Life
+from grass.daemon.lost_database import note_cluster, refuse_lost_database
 from grass.daemon.ownership import taken
 from grass.errors import GrassError
 from grass.settings import Settings, settings_of
@@ -24,6 +27,8 @@ from grass.store.sqlite import SqliteStore
 from grass.store.sqlite_file import is_fatal
 
 log = logging.getLogger("grass.daemon")
+
+Failure = TypeVar("Failure", bound=Exception)
 
 
 def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -> int:
@@ -45,6 +50,10 @@ def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -
         life.tell(f"grass: {failure}\n")
         log.error("grass: %s", failure)  # noqa: TRY400 -- the message is the whole story
         exit_code = failure.exit_code
+    except* Exception as errors:
+        defect = _first(errors)
+        life.tell(f"grass: {type(defect).__name__}: {defect}\n")
+        raise
     return exit_code
 
 
@@ -63,18 +72,30 @@ def _host(
         return
     from grass.daemon.broker_host import host_broker
 
-    with contextlib.closing(_store(home)) as store:
+    refuse_lost_database(home)
+    with contextlib.closing(_store(home)) as store, _put_back_if_gone(home, store):
         broker = Broker(store, is_fatal)
+        note_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
             broker.start_no_more()
         uvloop.run(host_broker(home, hosting, settings, broker, life))
+
+
+@contextlib.contextmanager
+def _put_back_if_gone(home: Home, store: SqliteStore) -> Iterator[None]:
+    """Write a database anew that was deleted meanwhile: only this process has it."""
+    try:
+        yield
+    finally:
+        if os.path.isdir(home.folder) and not os.path.exists(home.database):
+            store.write_anew()
 
 
 def _store(home: Home) -> SqliteStore:
     return SqliteStore(Path(home.database))
 
 
-def _first(errors: BaseExceptionGroup[GrassError]) -> GrassError:
+def _first(errors: BaseExceptionGroup[Failure]) -> Failure:
     error = errors.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from grass.config import Home
+from grass.daemon.lost_database import noted_cluster
 from grass.store.sqlite_file import opened_for_reading
 from grass.store.statements import statements
 
@@ -19,5 +20,6 @@ def own_cluster(home: Home) -> str | None:
         with closing(opened_for_reading(Path(home.database))) as db:
             told = dict(db.execute(statements("sqlite")["load_meta"]))
     except sqlite3.Error:
-        return None
+        # On a full disk it cannot be opened beside the daemon.
+        return noted_cluster(home)
     return told.get("cluster")

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -197,6 +198,20 @@ class SqliteStore:
         statement = self._sql["read_removal"]
         row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
         return [] if row is None else list(json.loads(row[0]))
+
+    def write_anew(self) -> None:
+        """Put the database back where it was deleted; only `close` may follow."""
+        draft = self.path.with_suffix(".new")
+        try:
+            draft.unlink(missing_ok=True)
+            with closing(sqlite3.connect(draft)) as copy:
+                self._writer.backup(copy)
+            # What is left of the log belongs to a file that has no name any more.
+            for end in ("-wal", "-shm"):
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
+            draft.rename(self.path)
+        except _FAILURES as error:
+            raise storage_error(error, self.path) from error
 
     def close(self) -> None:
         """Let go of the database; may be called twice."""

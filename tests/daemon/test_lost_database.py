@@ -1,0 +1,103 @@
+"""A database that is gone: nobody begins anew without having been asked to."""
+
+import shutil
+
+import pytest
+
+from tests.support.fifo import Fifo
+from tests.support.homes import GrassHome
+from tests.support.processes import await_end
+
+pytestmark = pytest.mark.daemon
+
+
+def files(home: GrassHome) -> list[str]:
+    return sorted(one.name for one in home.folder.glob("grass.db*"))
+
+
+def lose(home: GrassHome) -> None:
+    """Kill the daemon and delete all of its database."""
+    home.kill_daemon()
+    for file in home.folder.glob("grass.db*"):
+        file.unlink()
+
+
+def test_a_deleted_database_is_told_and_not_made_anew(home: GrassHome) -> None:
+    home.wait(home.enqueue("--", "true"))
+    lose(home)
+    for words in (("show",), ("start",), ("enqueue", "true")):
+        refused = home.run(*words)
+        assert refused.returncode == 1
+        assert "grass.db is gone" in refused.stderr
+        assert "`grass start --new-database`" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    assert files(home) == []
+
+
+def test_a_database_cut_to_nothing_is_told_and_left_as_it_is(home: GrassHome) -> None:
+    home.wait(home.enqueue("--", "true"))
+    home.kill_daemon()
+    (home.folder / "grass.db").write_bytes(b"")
+    log = (home.folder / "grass.db-wal").read_bytes()
+    refused = home.run("show")
+    assert refused.returncode == 1
+    assert "grass.db is empty" in refused.stderr
+    assert (home.folder / "grass.db-wal").read_bytes() == log
+
+
+def test_its_log_alone_tells_that_there_was_a_database(home: GrassHome) -> None:
+    """As in a home that an earlier version has made."""
+    home.enqueue("--hold", "--", "true")
+    home.kill_daemon()
+    (home.folder / "cluster").unlink()
+    (home.folder / "grass.db").unlink()
+    assert "grass.db is gone" in home.run("start").stderr
+
+
+def test_a_backup_that_is_put_back_is_used(home: GrassHome) -> None:
+    home.wait(home.enqueue("--", "true"))
+    home.ok("stop")
+    kept = shutil.copy(home.folder / "grass.db", home.desk / "kept")
+    (home.folder / "grass.db").unlink()
+    assert home.run("start").returncode == 1
+    shutil.copy(kept, home.folder / "grass.db")
+    home.ok("start")
+    assert home.state(1) == "succeeded"
+
+
+def test_one_may_begin_anew_when_asked_to(home: GrassHome) -> None:
+    home.wait(home.enqueue("--", "true"))
+    assert home.run("start", "--new-database").returncode == 5
+    lose(home)
+    home.ok("start", "--new-database")
+    assert home.document()["jobs"] == []
+    assert home.wait(home.enqueue("--", "true"))["id"] == 1
+    home.ok("stop")
+    refused = home.run("start", "--new-database")
+    assert (refused.returncode, "not lost" in refused.stderr) == (5, True)
+
+
+def test_a_start_that_got_no_further_than_an_empty_file_is_no_loss(
+    cold: GrassHome,
+) -> None:
+    cold.folder.mkdir(mode=0o700)
+    (cold.folder / "grass.db").touch()
+    cold.ok("start")
+
+
+def test_a_database_deleted_beneath_its_daemon_is_written_anew(
+    home: GrassHome, gate: Fifo, news: Fifo
+) -> None:
+    held = home.enqueue("--hold", "--", "true")
+    running = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
+    home.await_start(running, news)
+    daemon = home.daemon_pid()
+    assert daemon is not None
+    for file in home.folder.glob("grass.db*"):
+        file.unlink()
+    await_end(daemon)
+    assert "was deleted" in home.log().splitlines()[-1]
+    home.client.close()
+    gate.tell()
+    assert home.wait(running)["exit_code"] == 4
+    assert home.state(held) == "held"
