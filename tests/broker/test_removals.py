@@ -118,6 +118,15 @@ def test_files_of_the_user_are_not_removed(home: Home) -> None:
     assert home.state.output_bytes == 0
 
 
+def test_what_can_be_no_path_is_not_asked_for(home: Home) -> None:
+    job = home.enqueue("work")
+    home.hear(Started(home.name(job), 7, home.now_us, "/" + "x" * 5000))
+    home.exit(job, output_bytes=5)
+    home.prune(job)
+    assert home.asked == []
+    assert home.state.output_bytes == 0
+
+
 def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
     first, second = home.ended(5), home.ended(7)
     home.leave()

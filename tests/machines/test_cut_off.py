@@ -2,11 +2,13 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.machines.cluster import Cluster
 from tests.support.fifo import Fifo
+from tests.support.patience import until
 from tests.support.processes import alive, await_end
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(180)]
@@ -181,3 +183,24 @@ def test_who_reads_over_a_thin_line_cuts_nobody_off(
     assert broker.state(id) == "running"
     gate.tell()
     assert broker.wait(id)["state"] == "succeeded"
+
+
+def test_output_of_a_worker_that_is_cut_off_is_removed_when_it_is_back(
+    cluster: Cluster,
+) -> None:
+    host = cluster.join("w1")
+    broker = cluster.broker
+    id = broker.enqueue("--", "echo", "text")
+    job = broker.wait(id)
+    file = Path(job["attempts"][0]["output"])
+    host.cut()
+    cluster.await_worker("w1", connected=False)
+    broker.ok("prune", "--older", "0s", "--yes")
+    broker.kill_daemon()
+    cluster.start_broker()
+    assert broker.client.overview()["daemon"]["output_bytes"] == len("text\n")
+    assert file.read_text() == "text\n"
+    host.heal()
+    left = lambda: broker.client.overview()["daemon"]["output_bytes"]  # noqa: E731
+    until(left, "output is left", lambda size: size == 0)
+    assert not file.exists()

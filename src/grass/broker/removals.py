@@ -18,6 +18,9 @@ from grass.link.messages import Hello, Removed
 from grass.store.changes import Removal
 from grass.store.interface import JobDetails
 
+LONGEST_PATH = 4096
+"""Longer than that no file's name is on Linux, whatever a worker reports."""
+
 
 def add(state: State, gone: Iterable[JobDetails]) -> None:
     """Have the output of forgotten jobs removed; files of the user's own stay.
@@ -28,9 +31,9 @@ def add(state: State, gone: Iterable[JobDetails]) -> None:
     sizes: dict[str, int] = defaultdict(int)
     for details in gone:
         for attempt in details.attempts:
-            own = attempt.output is not None and details.spec.output is None
-            if own and attempt.worker in state.workers:
-                paths[attempt.worker].append(attempt.output or "")
+            path = attempt.output if details.spec.output is None else None
+            if path and len(path) <= LONGEST_PATH and attempt.worker in state.workers:
+                paths[attempt.worker].append(path)
                 sizes[attempt.worker] += attempt.output_bytes
             else:
                 state.output_bytes -= attempt.output_bytes
