@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.support.building import a_job
 from tests.support.fifo import Fifo
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import await_end
@@ -25,8 +26,12 @@ def heard(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def job(id: int, state: JobState = JobState.SUCCEEDED) -> Job:
-    return Job(
-        *(id, 1, ("true",), False, f"name {id}", "thesis", "uid:1", "gpu", 0),
+    return a_job(
+        id,
+        name=f"name {id}",
+        project="thesis",
+        owner="uid:1",
+        queue="gpu",
         state=state,
         created_at=0,
         started_at=1_000_000,

@@ -55,7 +55,6 @@ class Lab:
         worker: str | None = None,
         labels: tuple[str, ...] = (),
         limiter: str | None = None,
-        arrival: int | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -67,7 +66,6 @@ class Lab:
             worker=worker,
             labels=frozenset(labels),
             limiter=limiter,
-            arrival=arrival,
         )
         self.scheduler.check()
         return self.last

@@ -22,7 +22,7 @@ def test_the_best_of_any_range_is_found_while_amounts_come_and_go() -> None:
             ladder.remove(amount)
             del plain[amount]
         else:
-            order = (0, chance.randrange(10**6), number)
+            order = chance.randrange(10**6) * 3000 + number
             plain[amount] = order, Entry(shape, amount, pool)
             ladder.put(amount, plain[amount])
         low = chance.randrange(0, 400)

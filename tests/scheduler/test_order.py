@@ -24,13 +24,6 @@ def test_a_higher_priority_goes_first(lab: Lab) -> None:
     assert list(lab.release(2)) == [1]
 
 
-def test_an_earlier_arrival_goes_before_a_smaller_id(lab: Lab) -> None:
-    lab.worker("w", "{cpu:1}")
-    lab.enqueue("{cpu:1}", arrival=10)
-    lab.enqueue("{cpu:1}", arrival=5)
-    assert list(lab.decide()) == [2]
-
-
 def test_a_better_job_jumps_ahead_of_a_blocked_line(lab: Lab) -> None:
     lab.worker("w", "{cpu:1}")
     for _ in range(3):
@@ -216,3 +209,31 @@ def test_a_queue_at_its_own_limit_goes_on_once_it_gives_something_back(
     assert lab.release(other) == {}
     assert set(lab.release(runs["a"])) == {waits["a"]}
     assert set(lab.release(runs["b"])) == {waits["b"]}
+
+
+def test_the_first_in_line_are_given_in_order_over_all_lines(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1}")
+    small = [lab.enqueue("{cpu:1}") for _ in range(4)]
+    large = [lab.enqueue("{cpu:0.5}", priority=1) for _ in range(3)]
+    other = lab.enqueue("{cpu:1}", queue="other", priority=2)
+    urgent = lab.enqueue("{cpu:1}", priority=3)
+    lab.scheduler.remove(small[1])
+    wanted = [urgent, other, *large, small[0], *small[2:]]
+    assert lab.scheduler.first(20) == wanted
+    assert lab.scheduler.first(3) == wanted[:3]
+    assert lab.scheduler.first(20, "other") == [other]
+    assert lab.scheduler.first(20, "none") == []
+
+
+def test_a_place_in_the_queue_counts_who_goes_before(lab: Lab) -> None:
+    jobs = [lab.enqueue("{cpu:1}") for _ in range(300)]
+    urgent = [lab.enqueue("{cpu:1}", priority=1) for _ in range(100)]
+    elsewhere = lab.enqueue("{cpu:1}", queue="other", priority=9)
+    for job in (*jobs[10:200], *urgent[:50]):
+        lab.scheduler.remove(job)
+    back = lab.enqueue("{cpu:2}", priority=2)
+    assert lab.scheduler.position(elsewhere) == 1
+    assert lab.scheduler.position(back) == 1
+    assert lab.scheduler.position(urgent[50]) == 2
+    assert lab.scheduler.position(jobs[0]) == 52
+    assert lab.scheduler.position(jobs[299]) == 51 + 110

@@ -12,7 +12,6 @@ from grass.store.interface import JobFilter, Order
 _ORDERS: dict[Order, Callable[[Job], Any]] = {
     Order.NEWEST: lambda job: -job.id,
     Order.OLDEST: lambda job: job.id,
-    Order.NEXT: lambda job: (-job.priority, job.id),
     Order.FINISHED: lambda job: -(job.finished_at or 0),
 }
 

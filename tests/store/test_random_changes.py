@@ -57,7 +57,6 @@ def check_same(store: SqliteStore, known: dict[int, Job]) -> None:
     assert store.load(0).jobs == [job for job in jobs if job.state not in ENDED]
     counts = {state: sum(job.state is state for job in jobs) for state in JobState}
     assert store.load(0).counts == {s: n for s, n in counts.items() if n}
-    queued = JobFilter((JobState.QUEUED,), order=Order.NEXT)
+    queued = JobFilter((JobState.QUEUED,), order=Order.OLDEST)
     waiting = [job for job in jobs if job.state is JobState.QUEUED]
-    waiting.sort(key=lambda job: (-job.priority, job.id))
     assert [found.job for found in store.jobs(queued, 100)] == waiting

@@ -1,5 +1,7 @@
 """What a broker keeps in mind: what always holds of it, and what a restart keeps."""
 
+from collections import Counter
+
 from msgspec import structs
 
 from grass.broker import waiting
@@ -17,6 +19,7 @@ def check(state: State) -> None:
     for kept in JobState:
         unfinished = sum(job.state is kept for job in state.jobs.values())
         assert state.counts[kept] >= unfinished
+    assert +state.unfinished == Counter(job.queue for job in state.jobs.values())
     waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
     assert state.scheduler.waiting() == waiting or state.arriving
     counted = Declared(state.queues.values())

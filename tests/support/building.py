@@ -3,7 +3,7 @@
 from typing import Any
 
 from grass.model.amounts import WHOLE
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Common, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from
 from grass.model.worker import Found, Unit
@@ -31,7 +31,10 @@ def a_job(number: int = 1, **fields: Any) -> Job:
         "state": JobState.QUEUED,
         "created_at": 1_000_000 + number,
     }
-    return Job(number, **{**standard, **fields})
+    given = {**standard, **fields}
+    names = Common.__struct_fields__
+    common = Common(**{name: given.pop(name) for name in names if name in given})
+    return Job(number, common, **given)
 
 
 def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:

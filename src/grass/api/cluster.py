@@ -11,8 +11,8 @@ from grass.api.doing import do
 from grass.api.editing import create_queue_call, edit_queue_call
 from grass.api.inventory import (
     daemon_document,
-    job_counts,
     queue_document,
+    running_jobs,
     worker_document,
 )
 from grass.api.jobs import present
@@ -23,6 +23,7 @@ from grass.api.schemas import EditQueueBody, PauseBody, QueueBody, StopBody
 from grass.broker import queues
 from grass.broker.calls import Cancel, DeleteQueue, SetPaused
 from grass.broker.service import Broker
+from grass.broker.state import State
 from grass.errors import GrassError
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.rights import Right
@@ -43,7 +44,7 @@ async def overview(request: Request) -> Document:
     every = list(state.queues.values())
     shown = every if queue is None else [queues.find(state, queue)]
     last_event = await context.broker.read(lambda db: db.last_event())
-    counts = job_counts(state)
+    running = running_jobs(state)
     return {
         "daemon": {
             **daemon_document(context.version, context.started_at, state),
@@ -51,7 +52,7 @@ async def overview(request: Request) -> Document:
             "door": None if context.door is None else context.door._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
-        "queues": [queue_document(one, state, counts) for one in shown],
+        "queues": [queue_document(one, state, running[one.name]) for one in shown],
         "jobs": await _active_and_recent(request, queue),
     }
 
@@ -137,18 +138,29 @@ async def config(request: Request) -> ConfigReply:
 async def _active_and_recent(request: Request, queue: str | None) -> list[Document]:
     """Running jobs, the next ones, and the last ones that ended."""
     broker = context_of(request).broker
-    pages = [
-        (JobFilter((JobState.RUNNING,), queue, order=Order.NEXT), RUNNING_SHOWN),
-        (JobFilter((JobState.QUEUED,), queue, order=Order.NEXT), WAITING_SHOWN),
-        (JobFilter((JobState.WAITING,), queue, order=Order.NEXT), WAITING_SHOWN),
-        (JobFilter((JobState.HELD,), queue, order=Order.NEXT), WAITING_SHOWN),
-        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
-    ]
-    found = []
-    for wanted, limit in pages:
-        found += await broker.read(partial(_page, wanted=wanted, limit=limit))
+    first = _first_in_line(broker.state, queue)
+    found = await broker.read(partial(_looked_up, first=first, queue=queue))
     return await present(request, found)
 
 
-def _page(store: Store, wanted: JobFilter, limit: int) -> list[JobDetails]:
-    return store.jobs(wanted, limit)
+def _first_in_line(state: State, queue: str | None) -> list[int]:
+    """Give the running jobs, and those that start next, which memory knows in order."""
+    attempts = (state.jobs[number] for number in state.attempts)
+    running = [job for job in attempts if queue in (None, job.queue)]
+    running.sort(key=lambda job: (-job.priority, job.id))
+    ids = [job.id for job in running[:RUNNING_SHOWN]]
+    return ids + state.scheduler.first(WAITING_SHOWN, queue)
+
+
+def _looked_up(store: Store, first: list[int], queue: str | None) -> list[JobDetails]:
+    known = {one.job.id: one for one in store.details(first)}
+    found = [known[number] for number in first if number in known]
+    pages = [
+        (JobFilter((JobState.WAITING,), queue, order=Order.OLDEST), WAITING_SHOWN),
+        (JobFilter((JobState.HELD,), queue, order=Order.OLDEST), WAITING_SHOWN),
+        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
+    ]
+    for wanted, limit in pages:
+        page = store.jobs(wanted, limit)
+        found += [one for one in page if one.job.id not in known]
+    return found

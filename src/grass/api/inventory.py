@@ -5,25 +5,15 @@ All of it comes from memory.
 
 import os
 from collections import Counter
-from typing import NamedTuple
 
 from grass.api.replies import Document
 from grass.broker import clocks, fleet, units
 from grass.broker.state import State
 from grass.errors import NotFound
-from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
-
-
-class Counts(NamedTuple):
-    """How many jobs the queues have, of those that are not in line."""
-
-    running: Counter[str]
-    others: Counter[str]
-    """Those that wait for something else than their turn."""
 
 
 def daemon_document(version: str, started_at: int, state: State) -> Document:
@@ -86,17 +76,12 @@ def _whereabouts(worker: Worker, state: State) -> Document:
     }
 
 
-def job_counts(state: State) -> Counts:
-    """Count the jobs of all queues, in one go."""
-    running = Counter(state.jobs[job].queue for job in state.attempts)
-    elsewhere = (JobState.HELD, JobState.WAITING)
-    if not any(state.counts[one] for one in elsewhere):
-        return Counts(running, Counter())
-    jobs = state.jobs.values()
-    return Counts(running, Counter(job.queue for job in jobs if job.state in elsewhere))
+def running_jobs(state: State) -> Counter[str]:
+    """Count the running jobs of all queues, in one go."""
+    return Counter(state.jobs[job].queue for job in state.attempts)
 
 
-def queue_document(queue: Queue, state: State, counts: Counts) -> Document:
+def queue_document(queue: Queue, state: State, running: int) -> Document:
     """Give a queue with its views and how many jobs it has."""
     default = queue.default_request
     return {
@@ -107,8 +92,8 @@ def queue_document(queue: Queue, state: State, counts: Counts) -> Document:
         "fails": queue.fails,
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
-        "running": counts.running[queue.name],
-        "waiting": state.scheduler.waiting(queue.name) + counts.others[queue.name],
+        "running": running,
+        "waiting": state.unfinished[queue.name] - running,
         "views": {
             fleet.name_of(state, worker): {
                 "capacity": units_json(view.capacity),

@@ -11,7 +11,7 @@ import msgspec
 from grass.broker import relay
 from grass.broker.state import State
 from grass.model.arrays import limiter
-from grass.model.job import Job, Spec
+from grass.model.job import Common, Job, Spec
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 
@@ -33,20 +33,21 @@ def limiter_of(job: Job, spec: Spec) -> str | None:
     return limiter(job.array) if capped and job.array is not None else None
 
 
-def join(state: State, job: Job) -> None:
-    """Count an unfinished member."""
-    if job.array is None:
+def join(state: State, common: Common, count: int = 1) -> None:
+    """Count unfinished members."""
+    number = common.array
+    if number is None:
         return
-    array = state.arrays.get(job.array)
+    array = state.arrays.get(number)
     if array is None:
-        array = state.arrays[job.array] = ArrayState()
-        array.stored = job.array in state.array_fails
-        array.fails = state.array_fails.pop(job.array, 0)
-    array.unfinished += 1
-    array.queues.add(job.queue)
-    at_most = state.specs[job.spec].at_most
+        array = state.arrays[number] = ArrayState()
+        array.stored = number in state.array_fails
+        array.fails = state.array_fails.pop(number, 0)
+    array.unfinished += count
+    array.queues.add(common.queue)
+    at_most = state.specs[common.spec].at_most
     if at_most is not None:
-        state.scheduler.set_limit(limiter(job.array), at_most)
+        state.scheduler.set_limit(limiter(number), at_most)
 
 
 def moved(state: State, job: Job) -> None:

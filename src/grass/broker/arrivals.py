@@ -8,6 +8,7 @@ and after a crash they are gone as if the call had never come. A small call is o
 and arrives in one step.
 """
 
+from collections import Counter
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from grass.broker.state import State
 from grass.broker.wishes import NewJob
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
-from grass.model.job import Job, Spec
+from grass.model.job import Common, Job, Spec, alike
 from grass.model.lifecycle import JobState
 from grass.store.changes import Call
 
@@ -119,9 +120,11 @@ def _arrive(state: State, arrival: Arrival) -> None:
     """Let the jobs exist: from the next commit on the call is answered."""
     call, first, last = arrival.call, arrival.first, arrival.last
     state.jobs.update((job.id, job) for job in arrival.jobs)
-    for job in arrival.jobs:
-        state.counts[job.state] += 1
-        arrays.join(state, job)
+    for begun, count in Counter(job.state for job in arrival.jobs).items():
+        state.counts[begun] += count
+    for common, count in alike(arrival.jobs):
+        state.unfinished[common.queue] += count
+        arrays.join(state, common, count)
     state.note_by(call.actor, "enqueued", first, last=last)
     if call.key is not None:
         answered = Call(call.key, call.actor, first, last, state.now_us)
@@ -133,9 +136,11 @@ def _hand_over(state: State, arrival: Arrival) -> None:
     """Let a slice wait or stand in line; what was cancelled meanwhile stays out."""
     begin, end = arrival.handed, arrival.handed + SLICE
     arrival.handed = min(end, len(arrival.jobs))
-    for job in arrival.jobs[begin:end]:
-        if job.id in state.jobs and not state.scheduler.waits(job.id):
-            waiting.enter(state, job)
+    waits, known = state.scheduler.waits, state.jobs
+    slice_ = arrival.jobs[begin:end]
+    waiting.enter_all(
+        state, [job for job in slice_ if job.id in known and not waits(job.id)]
+    )
     if done(arrival):
         for one in arrival.prepared.values():
             named = [after.job for after in one.spec.after]
@@ -143,13 +148,26 @@ def _hand_over(state: State, arrival: Arrival) -> None:
 
 
 def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
+    spec = arrival.prepared[id(new.settings)].spec
+    first = waiting.first_state(state, spec, hold=new.settings.hold)
+    if arrival.jobs and _alike(new, arrival.call.jobs[len(arrival.jobs) - 1]):
+        return Job(number, arrival.jobs[-1].common, first, new.index)
+    return Job(number, _common(state, arrival, new), first, new.index)
+
+
+def _alike(one: NewJob, other: NewJob) -> bool:
+    return one.settings is other.settings and (
+        (one.words, one.shell, one.name) == (other.words, other.shell, other.name)
+    )
+
+
+def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
     settings, known = new.settings, arrival.prepared[id(new.settings)]
     shell = new.shell
     if shell is None:
         shell = not known.prefix and is_shell_line(new.words)
     name = new.name or settings.name or default_name(known.prefix or new.words)
-    return Job(
-        number,
+    return Common(
         arrival.specs[id(settings)],
         new.words,
         shell,
@@ -158,8 +176,6 @@ def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
         arrival.call.actor,
         known.queue,
         settings.priority,
-        waiting.first_state(state, known.spec, hold=settings.hold),
         state.now_us,
-        index=new.index,
-        array=None if new.index is None else arrival.first,
+        None if new.index is None else arrival.first,
     )

@@ -217,6 +217,7 @@ def finish(state: State, job: Job, end: JobState) -> None:
     state.ended.append(job)
     state.specs.release(job.spec)
     del state.jobs[job.id]
+    state.unfinished[job.queue] -= 1
 
 
 def give_up(state: State, job: Job, reason: str) -> None:

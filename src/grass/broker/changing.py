@@ -15,7 +15,7 @@ from grass.broker.state import State
 from grass.model import dependencies, sizes
 from grass.model.commands import is_shell_line
 from grass.model.dependencies import After
-from grass.model.job import Job, Spec
+from grass.model.job import Common, Job, Spec
 from grass.model.queue import Queue
 
 _OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
@@ -59,6 +59,7 @@ class Change:
             self._after = dependencies.read(changes["after"], state.last_job)
         self._prepared: dict[tuple[int, str], Prepared] = {}
         self._numbers: dict[int, int] = {}
+        self._last: Common | None = None
 
     def to(self, job: Job, spec: Spec) -> Edited:
         """Work out what a job is to become, and refuse what could never run."""
@@ -83,20 +84,27 @@ class Change:
     def apply(self, one: Edited) -> None:
         """Make a job what it is to become."""
         state, job = self._state, one.job
-        for name, value in one.own.items():
-            setattr(job, name, value)
-        arrays.moved(state, job)
-        if one.spec.after != one.old.after:
-            job.met = False
         number = self._number(one.spec)
         if number != job.spec:
             state.specs.use(number)
             state.specs.release(job.spec)
             if job.spec not in state.specs:
                 state.changes.unused_specs.append(job.spec)
-            job.spec = number
+        state.unfinished[job.queue] -= 1
+        job.common = self._common(job.common, one.own, number)
+        state.unfinished[job.queue] += 1
+        arrays.moved(state, job)
+        if one.spec.after != one.old.after:
+            job.met = False
         state.save_job(job)
         state.moved.add(job.id)
+
+    def _common(self, common: Common, own: dict[str, Any], spec: int) -> Common:
+        """Give what jobs have alike that had this alike before."""
+        new = structs.replace(common, spec=spec, **own)
+        if new != self._last:
+            self._last = new
+        return self._last
 
     def _changed(self, spec: Spec) -> Spec:
         changes = self._changes

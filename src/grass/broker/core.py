@@ -37,6 +37,7 @@ from grass.broker.replies import Pruned
 from grass.broker.state import Effects, State
 from grass.errors import ProtocolError
 from grass.link.messages import Exited, Hello, Readiness, Removed, Returned, Started
+from grass.model.job import alike
 from grass.model.lifecycle import JobState
 from grass.store.interface import JobDetails, Snapshot
 
@@ -171,8 +172,8 @@ class BrokerCore:
         for queue in state.queues.values():
             views.publish(state, queue)
         state.scheduler.set_paused(state.paused)
-        for job in state.jobs.values():
-            arrays.join(state, job)
+        for common, count in alike(state.jobs.values()):
+            arrays.join(state, common, count)
         for attempt in state.attempts.values():
             if attempt.after not in state.attempts:
                 attempt.after = None
@@ -187,9 +188,10 @@ class BrokerCore:
         for attempt in state.attempts.values():
             if attempt.after is not None:
                 state.scheduler.follow(attempt.job, attempt.after)
-        for job in state.jobs.values():
-            if job.state is not JobState.RUNNING:
-                waiting.enter(state, job)
+        jobs = state.jobs.values()
+        waiting.enter_all(
+            state, (job for job in jobs if job.state is not JobState.RUNNING)
+        )
 
 
 def _from_worker(state: State, call: FromWorker) -> None:

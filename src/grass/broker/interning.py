@@ -50,9 +50,9 @@ class SpecTable:
             self._add(number, spec)
             self._numbers.setdefault(spec, number)
 
-    def use(self, number: int) -> None:
-        """Count a job that needs this spec."""
-        self._users[number] += 1
+    def use(self, number: int, count: int = 1) -> None:
+        """Count jobs that need this spec."""
+        self._users[number] += count
 
     def release(self, number: int) -> None:
         """Forget a spec with its last user."""

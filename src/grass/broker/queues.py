@@ -134,6 +134,7 @@ def _drop_view(state: State, queue: Queue, worker: str) -> None:
 
 def _drop(state: State, queue: Queue) -> None:
     del state.queues[queue.name]
+    del state.unfinished[queue.name]
     state.changes.queues.pop(queue.name, None)
     state.changes.removed_queues.append(queue.name)
     state.scheduler.remove_queue(queue.name)
@@ -142,7 +143,7 @@ def _drop(state: State, queue: Queue) -> None:
 def _unfinished(state: State, queue: Queue) -> int:
     """Count the jobs of a queue that have not ended, those on their way in included."""
     arriving = (job for arrival in state.arriving for job in arrival.call.jobs)
-    return sum(job.queue == queue.name for job in state.jobs.values()) + sum(
+    return state.unfinished[queue.name] + sum(
         job.settings.queue == queue.name for job in arriving
     )
 

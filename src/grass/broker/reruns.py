@@ -127,9 +127,10 @@ def _revive(
     job.stopping_since = job.not_before = None
     job.failures = job.losses = 0
     state.jobs[job.id] = job
+    state.unfinished[job.queue] += 1
     state.specs.restore(job.spec, one.old)
     state.specs.use(job.spec)
-    arrays.join(state, job)
+    arrays.join(state, job.common)
     change.apply(one)
     state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
     state.note_by(call.actor, "rerun", job.id, changed=sorted(call.changes))

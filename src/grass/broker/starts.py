@@ -72,7 +72,7 @@ def _keep_what_runs(state: State, job: Job, worker: str) -> None:
         number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
         state.specs.use(number)
         state.specs.release(job.spec)
-        job.spec = number
+        job.change(spec=number)
 
 
 def _view(state: State, job: Job, worker: str) -> View:

@@ -8,7 +8,7 @@ committed). `take` hands both over and starts a new batch.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +17,7 @@ from grass.broker.declared import Declared
 from grass.broker.interning import EnvTable, SpecTable
 from grass.link.messages import ToWorker
 from grass.model.ids import AttemptId
-from grass.model.job import DEFAULT_QUEUE, Attempt, Job
+from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
 from grass.model.journal import Kind
 from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
@@ -173,9 +173,12 @@ class State:
             self.changes.queues[DEFAULT_QUEUE] = default
         for number, worker, size in snapshot.removals:
             self.removals.waiting.setdefault(worker, {})[number] = size
-        for job in snapshot.jobs:
-            self.jobs[job.id] = job
-            self.specs.use(job.spec)
+        self.unfinished: Counter[str] = Counter()
+        """How many jobs of each queue are in memory."""
+        self.jobs.update((job.id, job) for job in snapshot.jobs)
+        for common, count in alike(snapshot.jobs):
+            self.specs.use(common.spec, count)
+            self.unfinished[common.queue] += count
 
     def _start_batch(self) -> None:
         self.changes = Changes()

@@ -8,6 +8,7 @@ for which job is known to `dependents`.
 An end may concern a hundred thousand jobs, so what follows from it is done in slices.
 """
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from grass.broker import arrays, dependents
@@ -33,6 +34,31 @@ def enter(state: State, job: Job) -> None:
     if job.state in (JobState.HELD, JobState.WAITING):
         dependents.join(state, job)
     go_on(state, job)
+
+
+def enter_all(state: State, jobs: Iterable[Job]) -> None:
+    """Let unfinished jobs wait; those in line that have most alike go together."""
+    together: list[Job] = []
+    for job in jobs:
+        if together and not _goes_with(job, together):
+            _enter_alike(state, together)
+            together = []
+        together.append(job)
+    _enter_alike(state, together)
+
+
+def _goes_with(job: Job, others: list[Job]) -> bool:
+    one = others[0]
+    alike = job.common is one.common and job.state is one.state
+    return alike and len(others) < SLICE
+
+
+def _enter_alike(state: State, jobs: list[Job]) -> None:
+    if jobs and jobs[0].state is JobState.QUEUED:
+        _stand_in_line(state, jobs)
+    else:
+        for job in jobs:
+            enter(state, job)
 
 
 def go_on(state: State, job: Job) -> None:
@@ -61,15 +87,19 @@ def _wait_for_time(state: State, job: Job) -> None:
 
 def stand_in_line(state: State, job: Job) -> None:
     """Hand a queued job to the scheduler."""
-    spec = state.specs[job.spec]
-    state.scheduler.enqueue(
-        job.id,
-        job.queue,
+    _stand_in_line(state, [job])
+
+
+def _stand_in_line(state: State, jobs: list[Job]) -> None:
+    one, spec = jobs[0], state.specs[jobs[0].spec]
+    state.scheduler.enqueue_all(
+        [job.id for job in jobs],
+        one.queue,
         spec.request,
-        job.priority,
+        one.priority,
         worker=spec.worker,
         labels=frozenset(spec.labels),
-        limiter=arrays.limiter_of(job, spec),
+        limiter=arrays.limiter_of(one, spec),
     )
 
 

@@ -1,8 +1,15 @@
 """Jobs and attempts as the broker keeps them.
 
 A `Spec` is what all jobs of one call share and is stored once; a `Job` adds what is its
-own. Neither knows how it is stored or placed. States change only through `lifecycle`.
+own. What members of an array have alike besides is one `Common` in memory: a million of
+them may wait. None knows how it is stored or placed. States change only through
+`lifecycle`.
 """
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
@@ -65,10 +72,9 @@ class Spec(Terms, frozen=True):
     """What a worker must say of itself to run it; sorted."""
 
 
-class Job(msgspec.Struct, gc=False):
-    """One job, with one id for life."""
+class Common(msgspec.Struct, frozen=True, gc=False):
+    """What jobs that were asked for together have alike, until one is changed."""
 
-    id: int
     spec: int
     words: tuple[str, ...]
     """What was asked to run; one shell line where `shell` is set."""
@@ -78,8 +84,18 @@ class Job(msgspec.Struct, gc=False):
     owner: str
     queue: str
     priority: int
-    state: JobState
     created_at: int
+    array: int | None = None
+    """The first job of the array it belongs to."""
+
+
+class Job(msgspec.Struct, gc=False):
+    """One job, with one id for life."""
+
+    id: int
+    common: Common
+    state: JobState
+    index: int | None = None
     started_at: int | None = None
     finished_at: int | None = None
     exit_code: int | None = None
@@ -88,9 +104,6 @@ class Job(msgspec.Struct, gc=False):
     attempts: int = 0
     stopping_since: int | None = None
     """When a cancel was accepted; from then on no attempt starts."""
-    index: int | None = None
-    array: int | None = None
-    """The first job of the array it belongs to."""
     not_before: int | None = None
     """When the pause before a retry is over."""
     failures: int = 0
@@ -100,6 +113,66 @@ class Job(msgspec.Struct, gc=False):
     suspended_since: int | None = None
     met: bool = False
     """Whether its dependencies were all met once; then they count no more."""
+
+    @property
+    def spec(self) -> int:
+        """The number of its spec."""
+        return self.common.spec
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What was asked to run; one shell line where `shell` is set."""
+        return self.common.words
+
+    @property
+    def shell(self) -> bool:
+        """Whether its words are a line for a shell."""
+        return self.common.shell
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.common.name
+
+    @property
+    def project(self) -> str:
+        """What it belongs to."""
+        return self.common.project
+
+    @property
+    def owner(self) -> str:
+        """Who asked for it."""
+        return self.common.owner
+
+    @property
+    def queue(self) -> str:
+        """Where it waits or runs."""
+        return self.common.queue
+
+    @property
+    def priority(self) -> int:
+        """The higher goes first."""
+        return self.common.priority
+
+    @property
+    def created_at(self) -> int:
+        """When it was asked for."""
+        return self.common.created_at
+
+    @property
+    def array(self) -> int | None:
+        """The first job of the array it belongs to."""
+        return self.common.array
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 -- as `replace` takes them
+        """Give it other values of what it has in common with others."""
+        self.common = msgspec.structs.replace(self.common, **fields)
+
+
+def alike(jobs: Iterable[Job]) -> Iterator[tuple[Common, int]]:
+    """Give what jobs have alike that follow on each other, and how many those are."""
+    for common, some in groupby(jobs, attrgetter("common")):
+        yield common, sum(1 for _ in some)
 
 
 class Attempt(msgspec.Struct, gc=False):

@@ -12,7 +12,7 @@ from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.relays import Relays
-from grass.scheduler.shapes import Shape, Standing
+from grass.scheduler.shapes import Shape, Standing, job_of
 from grass.scheduler.worker import View, Worker
 
 
@@ -54,11 +54,16 @@ def check_shapes(dispatch: Dispatch) -> None:
     waiting: Counter[Queue] = Counter()
     for key, shape in dispatch.shapes.items():
         assert shape.key == key, "shape under a wrong key"
-        assert shape.members, f"empty shape {key}"
-        assert shape.head == min(shape.members.values()), f"head of {key}"
-        for job in shape.members:
+        orders = shape.orders()
+        assert orders, f"empty shape {key}"
+        assert shape.head == orders[0], f"head of {key}"
+        assert shape.count == len(orders), f"{key} counts {shape.count}"
+        assert shape in shape.queue.shapes, f"{key} is not known to its queue"
+        for order in orders:
+            job = job_of(order)
             assert dispatch.shape_of.get(job) is shape, f"job {job} is in two shapes"
-        waiting[shape.queue] += len(shape.members)
+            assert dispatch.order_of(job) == order, f"job {job} has two priorities"
+        waiting[shape.queue] += len(orders)
         _check_standing(dispatch, shape)
     assert sum(waiting.values()) == len(dispatch.shape_of), "a job is in no shape"
     for queue, count in waiting.items():
@@ -70,17 +75,19 @@ def check_shapes(dispatch: Dispatch) -> None:
 def check_claims(dispatch: Dispatch) -> None:
     """A claim is known to its worker and its job alike, and within the capacity."""
     claims = dispatch.claims
-    for job, (worker, shape) in claims.held.items():
+    for order, (worker, shape) in claims.held.items():
+        job = job_of(order)
         assert worker.claim is not None, f"claim of {job}"
         assert worker.claim.job == job, f"claim of {job}"
-        assert job in shape.members, f"claim of {job}, which does not wait"
+        assert worker.claim.order == order, f"claim of {job}"
+        assert order in shape.orders(), f"claim of {job}, which does not wait"
         if not dispatch.is_outdated():
             _check_within(worker.claim.allocation, worker.capacity, f"claim of {job}")
     for worker in dispatch.fleet.workers.values():
         claim = worker.claim
-        assert claim is None or claim.job in claims.held, f"{worker.name} drains"
-    for job, shape in claims.due.items():
-        assert job in shape.members, f"job {job} is due but does not wait"
+        assert claim is None or claim.order in claims.held, f"{worker.name} drains"
+    for order, shape in claims.due.items():
+        assert order in shape.orders(), f"order {order} is due but does not wait"
 
 
 def _check_units(worker: Worker) -> None:

@@ -1,6 +1,6 @@
 """No starvation: heads that were overtaken too often get units drained for them.
 
-Counts how often each blocked head was overtaken, by job. After `overtakes` times, or
+Counts how often each blocked head was overtaken. After `overtakes` times, or
 `patience_s` after the first, the head is due: it claims concrete units on the worker
 that has most of them free already. Jobs of worse order then leave these units alone. A
 worker carries one claim at a time; heads that are due wait for one to end.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from grass.model.resources import Allocation
 from grass.scheduler.placement import drainable
-from grass.scheduler.shapes import Shape, Standing
+from grass.scheduler.shapes import Order, Shape, Standing, job_of
 from grass.scheduler.worker import Claim, Worker
 
 
@@ -33,34 +33,34 @@ class Claims:
         """Start with nobody overtaken."""
         self._overtakes = overtakes
         self._patience_s = patience_s
-        self.overtaken: dict[int, Overtaken] = {}
-        self.due: dict[int, Shape] = {}
-        self.held: dict[int, tuple[Worker, Shape]] = {}
+        self.overtaken: dict[Order, Overtaken] = {}
+        self.due: dict[Order, Shape] = {}
+        self.held: dict[Order, tuple[Worker, Shape]] = {}
 
     def count(self, shape: Shape, now: float) -> None:
         """Count one overtaking of a shape's head."""
         assert shape.head is not None
-        job = shape.head[2]
-        if job in self.held or job in self.due:
+        head = shape.head
+        if head in self.held or head in self.due:
             return
-        record = self.overtaken.get(job)
+        record = self.overtaken.get(head)
         if record is None:
-            record = self.overtaken[job] = Overtaken(shape, now)
+            record = self.overtaken[head] = Overtaken(shape, now)
         record.times += 1
         if record.times >= self._overtakes:
-            del self.overtaken[job]
-            self.due[job] = shape
+            del self.overtaken[head]
+            self.due[head] = shape
             self.settle()
 
     def expire(self, now: float) -> None:
         """Make every head due whose patience has run out."""
         # First overtakings are recorded in the order of time, so the dict is sorted.
         while self.overtaken:
-            job, record = next(iter(self.overtaken.items()))
+            order, record = next(iter(self.overtaken.items()))
             if record.first_at + self._patience_s > now:
                 return
-            del self.overtaken[job]
-            self.due[job] = record.shape
+            del self.overtaken[order]
+            self.due[order] = record.shape
 
     def deadline(self) -> float | None:
         """Return when the next head loses its patience."""
@@ -70,19 +70,18 @@ class Claims:
 
     def settle(self) -> None:
         """Turn due heads into claims, best order first, where a worker is left."""
-        heads = sorted((shape.members[job], shape) for job, shape in self.due.items())
-        for order, shape in heads:
+        for order, shape in sorted(self.due.items()):
             blocked = shape.standing is Standing.BLOCKED and not is_paused(shape)
-            if shape.head is not order or (blocked and self._claim(shape)):
-                del self.due[order[2]]
+            if shape.head != order or (blocked and self._claim(shape)):
+                del self.due[order]
 
-    def forget(self, job: int) -> Worker | None:
+    def forget(self, order: Order) -> Worker | None:
         """Forget a job that starts or leaves; return the worker its claim was on."""
         if not self.overtaken and not self.due and not self.held:
             return None
-        self.overtaken.pop(job, None)
-        self.due.pop(job, None)
-        worker, _ = self.held.pop(job, (None, None))
+        self.overtaken.pop(order, None)
+        self.due.pop(order, None)
+        worker, _ = self.held.pop(order, (None, None))
         if worker is not None:
             worker.claim = None
         return worker
@@ -90,14 +89,14 @@ class Claims:
     def suspend(self, which: Callable[[Shape], bool]) -> list[tuple[Worker, Claim]]:
         """End the claims of some shapes' heads, which stay due."""
         ended = []
-        for job, (worker, shape) in list(self.held.items()):
+        for order, (worker, shape) in list(self.held.items()):
             if not which(shape):
                 continue
             assert worker.claim is not None
             ended.append((worker, worker.claim))
-            del self.held[job]
+            del self.held[order]
             worker.claim = None
-            self.due[job] = shape
+            self.due[order] = shape
         return ended
 
     def _claim(self, shape: Shape) -> bool:
@@ -116,15 +115,15 @@ class Claims:
         if nearest is None:
             return False
         _, worker, allocation = nearest
-        worker.claim = Claim(order[2], order, queue, worker.name, allocation)
-        self.held[order[2]] = (worker, shape)
+        worker.claim = Claim(job_of(order), order, queue, worker.name, allocation)
+        self.held[order] = (worker, shape)
         return True
 
 
-def claimed_units(worker: Worker, job: int) -> Allocation | None:
+def claimed_units(worker: Worker, order: Order) -> Allocation | None:
     """Return what a job claimed on this worker, once all of it is free."""
     claim = worker.claim
-    if claim is None or claim.job != job:
+    if claim is None or claim.order != order:
         return None
     free = _missing_share(worker, claim.queue, claim.allocation) == 0
     return claim.allocation if free else None

@@ -7,6 +7,9 @@ that wait. The caller owns states, attempts and durability; this knows only who 
 and who holds.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 from grass.errors import NotFound, Refused
 from grass.model.resources import Allocation, Capacity, Request
 from grass.scheduler import check
@@ -17,7 +20,7 @@ from grass.scheduler.fitting import never_fits
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.relays import Relays, may_follow
-from grass.scheduler.shapes import Shape, ShapeKey
+from grass.scheduler.shapes import Shape, ShapeKey, first, job_of, order_of
 from grass.scheduler.worker import Holder
 
 NO_LABELS: frozenset[str] = frozenset()
@@ -112,9 +115,20 @@ class Scheduler:
         """Drop a limiter that no job waits or runs under any more."""
         self._limiters.pop(limiter, None)
 
-    def enqueue(  # noqa: PLR0913 - what makes up a shape is named by the caller
+    def enqueue(
         self,
         job: int,
+        queue: str,
+        request: Request,
+        priority: int = 0,
+        **constraints: Any,  # noqa: ANN401 -- as `enqueue_all` takes them
+    ) -> None:
+        """Let a job wait. Higher priority first, then arrival, which is its id."""
+        self.enqueue_all([job], queue, request, priority, **constraints)
+
+    def enqueue_all(  # noqa: PLR0913 - what makes up a shape is named by the caller
+        self,
+        jobs: list[int],
         queue: str,
         request: Request,
         priority: int = 0,
@@ -122,19 +136,21 @@ class Scheduler:
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
         limiter: str | None = None,
-        arrival: int | None = None,
     ) -> None:
-        """Let a job wait. Higher priority first, then arrival, which is its id."""
+        """Let jobs wait that ask for the same, in the order of their ids."""
         dispatch = self._dispatch
-        if job in dispatch.shape_of or job in self._fleet.holds:
-            raise Refused(f"job {job} waits or runs already")
+        for job in jobs:
+            if job in dispatch.shape_of or job in self._fleet.holds:
+                raise Refused(f"job {job} waits or runs already")
         key = ShapeKey(queue, request, worker, labels, limiter)
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
-        dispatch.shape_of[job] = shape
-        shape.queue.waiting += 1
-        if shape.add((-priority, job if arrival is None else arrival, job)):
+        dispatch.shape_of.update(dict.fromkeys(jobs, shape))
+        shape.queue.waiting += len(jobs)
+        if priority:
+            dispatch.priorities.update(dict.fromkeys(jobs, priority))
+        if shape.extend([order_of(job, priority) for job in jobs]):
             dispatch.wake(shape)
 
     def waits(self, job: int) -> bool:
@@ -202,7 +218,7 @@ class Scheduler:
         last, count = self._relays.last_of(holder)
         if count >= at_most or not may_follow(shape, hold) or shape.head is None:
             return None
-        job = shape.head[2]
+        job = job_of(shape.head)
         self._dispatch.leave(shape, job)
         self._relays.follow(job, last)
         allocation = _copy(hold.allocation)
@@ -255,11 +271,19 @@ class Scheduler:
         return explain(self._dispatch, shape, job, now=now, paused=self._paused)
 
     def position(self, job: int) -> int:
-        """Return a waiting job's place in its queue, from 1; looks at every other."""
+        """Return a waiting job's place in its queue, from 1."""
         shape = self._dispatch.shape_of.get(job)
         if shape is None:
             raise NotFound(f"job {job} is not waiting")
         return position(self._dispatch, shape, job)
+
+    def first(self, most: int, queue: str | None = None) -> list[int]:
+        """Return the first waiting jobs in order, of one queue or of all."""
+        shapes: Iterable[Shape] = self._dispatch.shapes.values()
+        if queue is not None:
+            record = self._queues.get(queue)
+            shapes = () if record is None else record.shapes
+        return first(shapes, most)
 
     def waiting(self, queue: str | None = None) -> int:
         """Return how many jobs wait, in one queue or in all."""

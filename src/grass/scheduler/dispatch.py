@@ -15,7 +15,14 @@ from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.index import BlockedIndex, Freed
 from grass.scheduler.placement import TIED, allocate, lacking, slack
-from grass.scheduler.shapes import Order, Shape, ShapeKey, Standing
+from grass.scheduler.shapes import (
+    Order,
+    Shape,
+    ShapeKey,
+    Standing,
+    job_of,
+    order_of,
+)
 from grass.scheduler.worker import Hold, Worker
 
 
@@ -48,6 +55,8 @@ class Dispatch:
         self.queues: dict[str, Queue] = {}
         self.shapes: dict[ShapeKey, Shape] = {}
         self.shape_of: dict[int, Shape] = {}
+        self.priorities: dict[int, int] = {}
+        """Of waiting jobs, where it is not 0."""
         self.ready: list[tuple[Order, Shape]] = []
         self._touched: dict[Worker, dict[str, set[str]]] = {}
         self._opened: dict[Gate, None] = {}
@@ -85,17 +94,23 @@ class Dispatch:
         if gate.parked:
             self._opened[gate] = None
 
+    def order_of(self, job: int) -> Order:
+        """Return the place of a waiting job among all."""
+        return order_of(job, self.priorities.get(job, 0))
+
     def leave(self, shape: Shape, job: int) -> Worker | None:
         """Take a job out of its line; return the worker its claim ended on, if any."""
-        shape.discard(job)
+        order = self.order_of(job)
+        shape.discard(order)
         shape.queue.waiting -= 1
         del self.shape_of[job]
+        self.priorities.pop(job, None)
         if shape.head is None:
             if shape.entries:
                 self.index.forget(shape)
             del self.shapes[shape.key]
             del shape.queue.shapes[shape]
-        worker = self.claims.forget(job)
+        worker = self.claims.forget(order)
         if worker is not None:
             self.touch(worker, worker.free)
         return worker
@@ -183,7 +198,7 @@ class Dispatch:
         ready = self.ready
         while ready:
             order, shape = ready[0]
-            if order is shape.head and shape.standing is Standing.READY:
+            if order == shape.head and shape.standing is Standing.READY:
                 return shape
             heappop(ready)
             stale = shape.head is not None and order < shape.head
@@ -258,7 +273,7 @@ class Dispatch:
         assert order is not None
         chosen: tuple[float, Worker, Allocation] | None = None
         for worker in places:
-            allocation = claimed_units(worker, order[2])
+            allocation = claimed_units(worker, order)
             if allocation is None:
                 allocation = allocate(worker, queue, shape.request, order)
             if allocation is None:
@@ -279,7 +294,7 @@ class Dispatch:
         allocation: Allocation,
         now: float,
     ) -> None:
-        job = order[2]
+        job = job_of(order)
         # Counted before the start can close a gate, or a head of the same queue would
         # be parked each time it is overtaken.
         self._count_overtaken(worker, allocation, shape, now)

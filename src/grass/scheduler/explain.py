@@ -142,15 +142,15 @@ def explain(
     dispatch: Dispatch, shape: Shape, job: int, *, now: float, paused: bool
 ) -> Explanation:
     """Collect what keeps a waiting job from starting."""
-    order = shape.members[job]
+    order = dispatch.order_of(job)
     eligible = shape.eligible
     if eligible is None:
         eligible = dispatch.fleet.eligible(shape)
     nearest = _nearest(eligible, shape, order)
     needs = () if nearest is None else _needs(nearest, shape, order)
     together = () if nearest is None or needs else _together(nearest, shape, order)
-    record = dispatch.claims.overtaken.get(job)
-    claimed = dispatch.claims.held.get(job)
+    record = dispatch.claims.overtaken.get(order)
+    claimed = dispatch.claims.held.get(order)
     return Explanation(
         job=job,
         queue=shape.key.queue,
@@ -231,14 +231,9 @@ def _away(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[str, ...]:
 
 
 def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
-    """Count a job's place in its queue's order, from 1; costs the queue's length."""
-    order = shape.members[job]
-    return 1 + sum(
-        other < order
-        for each in dispatch.shapes.values()
-        if each.queue is shape.queue
-        for other in each.members.values()
-    )
+    """Count a job's place in its queue's order, from 1; asks each of its lines once."""
+    order = dispatch.order_of(job)
+    return 1 + sum(each.before(order) for each in shape.queue.shapes)
 
 
 def _nearest(workers: list[Worker], shape: Shape, order: Order) -> Worker | None:

@@ -55,8 +55,6 @@ class Order(StrEnum):
 
     NEWEST = "newest"
     OLDEST = "oldest"
-    NEXT = "next"
-    """As jobs would start: by priority, then by arrival."""
     FINISHED = "finished"
     """Those that ended, the last one first."""
 

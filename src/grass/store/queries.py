@@ -5,7 +5,10 @@ Filters become SQL here and nowhere else; every value is a parameter.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+
+from msgspec.structs import replace
 
 from grass.model import patterns
 from grass.model.job import Job
@@ -20,7 +23,6 @@ Statements = Mapping[str, str]
 _ORDERS = {
     Order.NEWEST: "j.id DESC",
     Order.OLDEST: "j.id ASC",
-    Order.NEXT: "j.priority DESC, j.id ASC",
     Order.FINISHED: "j.finished_at DESC",
 }
 
@@ -40,10 +42,42 @@ def page(
     db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
 ) -> list[JobDetails]:
     """Read one page of jobs with their specs and attempts."""
-    where, values = _filter(wanted)
-    statement = sql["read_jobs"].format(where=where, order=_ORDERS[wanted.order])
-    found = [rows.job_from(row) for row in db.execute(statement, (*values, limit))]
-    return _with_details(db, sql, found)
+    found: dict[int, Job] = {}
+    for part in _parts(wanted):
+        where, values = _filter(part)
+        statement = sql["read_jobs"].format(where=where, order=_ORDERS[wanted.order])
+        some = rows.jobs_from(db.execute(statement, (*values, limit)))
+        found.update((job.id, job) for job in some)
+    jobs = list(found.values())
+    if wanted.order is not Order.FINISHED:
+        newest_first = wanted.order is Order.NEWEST
+        jobs.sort(key=attrgetter("id"), reverse=newest_first)
+    return _with_details(db, sql, jobs[:limit])
+
+
+def _parts(wanted: JobFilter) -> Iterator[JobFilter]:
+    """Take a filter apart, so that an index gives each part in its order.
+
+    A page then costs what is on it. In one statement SQLite would sort all that match,
+    or look at all jobs for the few that do.
+    """
+    if wanted.order is Order.FINISHED:
+        yield wanted
+        return
+    ids = tuple(one for one in wanted.selections if one.ids is not None)
+    others = (one for one in wanted.selections if one.ids is None)
+    chosen = [ids] if ids else []
+    chosen += [(each,) for one in others for each in _by_state(one)]
+    for state in wanted.states or (None,):
+        for selections in chosen or [()]:
+            states = () if state is None else (state,)
+            yield replace(wanted, states=states, selections=selections)
+
+
+def _by_state(one: Selection) -> list[Selection]:
+    if not one.unfinished:
+        return [one]
+    return [Selection(state=state) for state in sorted(UNFINISHED)]
 
 
 def details(
@@ -59,7 +93,7 @@ def jobs_by_id(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[
         where="j.id IN (SELECT value FROM json_each(?))", order="j.id ASC"
     )
     found = db.execute(statement, (json.dumps(ids), len(ids)))
-    return [rows.job_from(row) for row in found]
+    return list(rows.jobs_from(found))
 
 
 def select(
@@ -108,8 +142,9 @@ def _with_details(
 def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     clauses, values = ["TRUE"], list[object]()
     if wanted.states:
-        # Spelled out rather than bound, so that SQLite can use the partial index.
-        clauses.append(f"j.state IN ({_quoted(wanted.states)})")
+        # The order of ending has an index of its own, which must not be passed over.
+        column = "+j.state" if wanted.order is Order.FINISHED else "j.state"
+        clauses.append(f"{column} IN ({_quoted(wanted.states)})")
     for column in ("queue", "project", "name", "owner"):
         if (value := getattr(wanted, column)) is not None:
             clauses.append(f"j.{column} = ?")

@@ -5,11 +5,12 @@ stored as JSON with such bytes escaped, because databases take only real text.
 """
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Common, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.resources import Request
@@ -20,6 +21,10 @@ Row = tuple[Any, ...]
 
 _encode = msgspec.json.Encoder().encode
 _decode = json.JSONDecoder().raw_decode
+COMMON_COLUMNS = 11
+"""So many columns of a job are its id and what jobs may have alike."""
+OWN_COLUMNS = COMMON_COLUMNS + 1
+"""And then its state, before its index and what became of it, if that is read."""
 _STATES = {state.value: state for state in JobState}
 
 
@@ -35,16 +40,9 @@ def job_row(job: Job) -> Row:
     """Give a job as `save_job` takes it."""
     return (
         job.id,
-        job.spec,
-        json_text(job.words),
-        job.shell,
-        job.name,
-        job.project,
-        job.owner,
-        job.queue,
-        job.priority,
+        *common_row(job.common),
         job.state.value,
-        job.created_at,
+        job.index,
         job.started_at,
         job.finished_at,
         job.exit_code,
@@ -52,8 +50,6 @@ def job_row(job: Job) -> Row:
         job.reason,
         job.attempts,
         job.stopping_since,
-        job.index,
-        job.array,
         job.not_before,
         job.failures,
         job.losses,
@@ -62,15 +58,46 @@ def job_row(job: Job) -> Row:
     )
 
 
+def common_row(common: Common) -> Row:
+    """Give what jobs have alike as the columns after their id have it."""
+    return (
+        common.spec,
+        json_text(common.words),
+        common.shell,
+        common.name,
+        common.project,
+        common.owner,
+        common.queue,
+        common.priority,
+        common.created_at,
+        common.array,
+    )
+
+
 def job_from(row: Row) -> Job:
     """Read a job as `save_job` wrote it."""
-    # A long queue is read back whole: what `loads` and `JobState` do beside the work
-    # would be half of it.
-    words = tuple(_decode(row[2])[0])
-    state = _STATES[row[9]]
-    shell, met = bool(row[3]), bool(row[-1])
-    fields = (*row[:2], words, shell, *row[4:9], state, *row[10:-1], met)
-    return Job(*fields)
+    (job,) = jobs_from([row])
+    return job
+
+
+def jobs_from(rows: Iterable[Row]) -> Iterator[Job]:
+    """Read jobs as `save_job` wrote them.
+
+    Those that follow on each other and have most alike share it, as they did before.
+    """
+    common, alike = None, ()
+    for row in rows:
+        if common is None or row[1:COMMON_COLUMNS] != alike:
+            alike = row[1:COMMON_COLUMNS]
+            common = _common_from(alike)
+        job = Job(row[0], common, _STATES[row[COMMON_COLUMNS]], *row[OWN_COLUMNS:])
+        job.met = bool(job.met)
+        yield job
+
+
+def _common_from(alike: Row) -> Common:
+    spec, words, shell, *others = alike
+    return Common(spec, tuple(_decode(words)[0]), bool(shell), *others)
 
 
 def attempt_row(attempt: Attempt) -> Row:

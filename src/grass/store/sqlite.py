@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grass.errors import StorageError
-from grass.model.job import Job, Spec
+from grass.model.job import Job, Spec, alike
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
-from grass.store import queries, rows, sqlite_room
+from grass.store import loading, queries, rows, sqlite_room
 from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.reserve import Reserve
@@ -283,10 +283,8 @@ class SqliteStore:
         }
         for queue, worker, body in db.execute(sql["load_views"]):
             queues[queue].views[worker] = rows.view_from(body)
-        specs = {
-            number: rows.spec_from(body)
-            for number, body in db.execute(sql["load_specs"])
-        }
+        jobs = loading.unfinished(db, sql)
+        specs = self._specs({common.spec for common, _ in alike(jobs)})
         return Snapshot(
             cluster=meta["cluster"],
             last_job=int(meta["last_job"]),
@@ -295,14 +293,12 @@ class SqliteStore:
             paused=meta["paused"] == "1",
             queues=list(queues.values()),
             workers=[rows.worker_from(row) for row in db.execute(sql["load_workers"])],
-            jobs=[
-                rows.job_from(row) for row in db.execute(sql["load_unfinished_jobs"])
-            ],
+            jobs=jobs,
             attempts=[
                 rows.attempt_from(row) for row in db.execute(sql["load_live_attempts"])
             ],
             specs=specs,
-            envs=[Env(*row) for row in db.execute(sql["load_envs"])],
+            envs=self._envs({spec.base_env for spec in specs.values()}),
             calls=[Call(*row) for row in db.execute(sql["load_calls"], (calls_since,))],
             counts=dict(db.execute(sql["count_by_state"])),
             output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
@@ -312,6 +308,18 @@ class SqliteStore:
             tokens=[rows.token_from(row) for row in db.execute(sql["load_tokens"])],
             settled=self._ends_of({one.job for s in specs.values() for one in s.after}),
         )
+
+    def _specs(self, ids: set[int]) -> dict[int, Spec]:
+        found = self._writer.execute(
+            self._sql["read_specs"], (rows.json_text(sorted(ids)),)
+        )
+        return {number: rows.spec_from(body) for number, body in found}
+
+    def _envs(self, ids: set[int | None]) -> list[Env]:
+        wanted = rows.json_text(sorted(number for number in ids if number is not None))
+        return [
+            Env(*row) for row in self._writer.execute(self._sql["read_envs"], (wanted,))
+        ]
 
     def _ends_of(self, jobs: set[int]) -> dict[int, JobState]:
         """Tell how jobs ended that others wait for; unfinished ones are left out."""

@@ -10,7 +10,7 @@ from grass.store import queries, sqlite_room
 from grass.store.sqlite_log import LOG_BYTES
 from grass.store.statements import migrations
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 CACHE_KIB = 1024
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """The second is what opening a database says, for want of room for its index."""

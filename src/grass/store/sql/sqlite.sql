@@ -60,10 +60,9 @@ DELETE FROM workers WHERE id = ?;
 
 -- name: save_job
 INSERT INTO jobs (
-    id, spec, words, shell, name, project, owner, queue, priority, state,
-    created_at, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since, array_index, array, not_before, failures, losses, suspended_since,
-    met
+    id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
+    state, array_index, started_at, finished_at, exit_code, signal, reason, attempts,
+    stopping_since, not_before, failures, losses, suspended_since, met
 ) VALUES (
     ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 )
@@ -122,8 +121,9 @@ INSERT INTO arrivals (first_job, last_job) VALUES (?, ?);
 DELETE FROM arrivals WHERE first_job = ?;
 
 -- name: drop_arriving_jobs
-DELETE FROM jobs WHERE EXISTS (
-    SELECT 1 FROM arrivals AS a WHERE jobs.id BETWEEN a.first_job AND a.last_job
+DELETE FROM jobs WHERE id IN (
+    SELECT j.id FROM arrivals AS a
+    INNER JOIN jobs AS j ON j.id BETWEEN a.first_job AND a.last_job
 );
 
 -- name: drop_arrivals
@@ -164,14 +164,50 @@ SELECT
     instance, apart
 FROM workers;
 
--- name: load_unfinished_jobs
+-- Most of a long queue has only ever waited: of those the other columns say nothing.
+
+-- name: load_untouched_jobs
 SELECT
-    id, spec, words, shell, name, project, owner, queue, priority, state,
-    created_at, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since, array_index, array, not_before, failures, losses, suspended_since,
-    met
-FROM jobs AS j WHERE state IN ('held', 'waiting', 'queued', 'running')
-AND NOT EXISTS (
+    id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
+    state, array_index
+FROM jobs AS j WHERE state = ? AND id > ?
+AND attempts = 0 AND failures = 0 AND losses = 0 AND met = 0 AND COALESCE(
+    started_at, finished_at, exit_code, signal, reason, stopping_since, not_before,
+    suspended_since
+) IS NULL AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY id;
+
+-- name: end_of_alike
+SELECT MIN(id) FROM (
+    SELECT id FROM jobs WHERE state = ? AND id > ? AND NOT (
+        spec = ? AND words = ? AND shell = ? AND name = ? AND project = ?
+        AND owner = ? AND queue = ? AND priority = ? AND created_at = ? AND array IS ?
+        AND attempts = 0 AND failures = 0 AND losses = 0 AND met = 0 AND COALESCE(
+            started_at, finished_at, exit_code, signal, reason, stopping_since,
+            not_before, suspended_since
+        ) IS NULL
+    ) ORDER BY id LIMIT 1
+);
+
+-- name: load_alike_jobs
+SELECT id, array_index FROM jobs AS j
+WHERE state = ? AND id > ? AND id < ? AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) ORDER BY id;
+
+-- name: load_touched_jobs
+SELECT
+    id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
+    state, array_index, started_at, finished_at, exit_code, signal, reason, attempts,
+    stopping_since, not_before, failures, losses, suspended_since, met
+FROM jobs AS j WHERE state = ?
+AND (
+    attempts > 0 OR failures > 0 OR losses > 0 OR met > 0 OR COALESCE(
+        started_at, finished_at, exit_code, signal, reason, stopping_since, not_before,
+        suspended_since
+    ) IS NOT NULL
+) AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY id;
 
@@ -184,18 +220,6 @@ SELECT
 FROM attempts AS a
 INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
 WHERE j.state = 'running' AND a.state IN ('starting', 'running');
-
--- name: load_specs
-SELECT id, body FROM specs WHERE id IN (
-    SELECT spec FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running')
-);
-
--- name: load_envs
-SELECT id, owner, body FROM envs WHERE id IN (
-    SELECT base_env FROM specs WHERE id IN (
-        SELECT spec FROM jobs WHERE state IN ('held', 'waiting', 'queued', 'running')
-    )
-);
 
 -- name: save_array
 INSERT INTO arrays (first_job, fails) VALUES (?, ?)
@@ -257,9 +281,13 @@ SELECT
     (SELECT COALESCE(MAX(id), 0) FROM envs);
 
 -- name: count_by_state
-SELECT state, COUNT(*) FROM jobs AS j WHERE NOT EXISTS (
-    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
-) GROUP BY state;
+SELECT state, SUM(counted) FROM (
+    SELECT state, COUNT(*) AS counted FROM jobs GROUP BY state
+    UNION ALL
+    SELECT j.state, -COUNT(*) FROM arrivals AS a
+    INNER JOIN jobs AS j ON j.id BETWEEN a.first_job AND a.last_job
+    GROUP BY j.state
+) GROUP BY state HAVING SUM(counted) > 0;
 
 -- SUM fails where a wrong number makes it too large; TOTAL never does.
 
@@ -272,9 +300,9 @@ SELECT CAST(
 -- name: read_jobs
 SELECT
     j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
-    j.state, j.created_at, j.started_at, j.finished_at, j.exit_code, j.signal, j.reason,
-    j.attempts, j.stopping_since, j.array_index, j.array, j.not_before, j.failures,
-    j.losses, j.suspended_since, j.met
+    j.created_at, j.array, j.state, j.array_index, j.started_at, j.finished_at,
+    j.exit_code, j.signal, j.reason, j.attempts, j.stopping_since, j.not_before,
+    j.failures, j.losses, j.suspended_since, j.met
 FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
