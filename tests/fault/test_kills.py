@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from datetime import datetime
 
 import pytest
 
@@ -35,7 +36,12 @@ def test_jobs_run_on_without_their_daemon_and_nothing_is_forgotten(
     home.ok("start")
     ended = home.wait(ending)
     assert (ended["state"], ended["exit_code"]) == ("failed", 5)
-    assert ended["finished_at"] < home.client.overview()["daemon"]["started_at"]
+    # Recorded by this daemon; how long it ran the keeper has measured.
+    started_at = datetime.fromisoformat(ended["started_at"])
+    back_at = home.client.overview()["daemon"]["started_at"]
+    away = datetime.fromisoformat(back_at) - started_at
+    assert ended["finished_at"] > back_at
+    assert 0 < ended["ran_s"] < away.total_seconds()
     adopted = home.client.job(lasting)
     assert (adopted["state"], adopted["pid"]) == ("running", lasting_pid)
     assert adopted["started_at"] == begun
