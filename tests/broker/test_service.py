@@ -14,7 +14,7 @@ from grass.broker.calls import Cancel, Enqueue, Hold, Rerun
 from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
 from grass.broker.wishes import NewJob, Settings
-from grass.errors import GrassError, NotFound, StorageError
+from grass.errors import DiskFull, GrassError, NotFound, StorageError
 from grass.link.messages import (
     Exited,
     Forget,
@@ -183,6 +183,42 @@ def test_a_defect_after_a_commit_leaves_the_broker_alive(tmp_path: Path) -> None
         worker.hello()
         await worker.hears(Welcome)
         assert await broker.call(Enqueue("me", ONE)) == Enqueued(2, 2)
+
+    play(tmp_path, story)
+
+
+def test_on_a_full_disk_all_goes_on_but_what_adds_and_starts(tmp_path: Path) -> None:
+    async def story(broker: Broker, worker: FarEnd) -> None:
+        await broker.call(Enqueue("me", ONE * 5))
+        first = await worker.hears(Start)
+        assert isinstance(first, Start)
+        running = sorted(broker.state.attempts)
+        full = DiskFull("the disk is full")
+        broker._store.shortage = lambda: full  # type: ignore[method-assign]
+        for adding in (Enqueue("me", ONE), Rerun("me", [1], wanted=[1])):
+            with pytest.raises(DiskFull):
+                await broker.call(adding)
+        assert (await broker.call(Cancel("me", [5]))).jobs == [5]
+        worker.link.send(Exited(first.attempt, 5, 0))
+        await broker.ended([running[0]])
+        assert sorted(broker.state.attempts) == running[1:]
+        del broker._store.shortage
+        await broker.next_commit()
+        assert len(broker.state.attempts) == len(running)
+
+    play(tmp_path, story)
+
+
+def test_a_large_call_is_given_up_whole_when_the_disk_fills_up(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        large = asyncio.ensure_future(broker.call(Enqueue("me", ONE * 3500)))
+        await broker.next_commit()
+        full = DiskFull("the disk is full")
+        broker._store.shortage = lambda: full  # type: ignore[method-assign]
+        with pytest.raises(DiskFull):
+            await large
+        del broker._store.shortage
+        assert await broker.read(lambda store: store.details([1, 3500])) == []
 
     play(tmp_path, story)
 

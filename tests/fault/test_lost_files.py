@@ -1,6 +1,7 @@
 """Files of a running home that are deleted: sockets and locks come back."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -90,6 +91,16 @@ def test_a_home_moved_while_its_daemon_runs_is_still_taken(
     finally:
         moved.rename(home.folder)
     assert refused.returncode == 5
+
+
+def test_a_daemon_whose_home_is_deleted_ends_and_leaves_nothing(
+    home: GrassHome,
+) -> None:
+    daemon = home.daemon_pid()
+    assert daemon is not None
+    shutil.rmtree(home.folder)
+    await_end(daemon)
+    assert not home.folder.exists()
 
 
 def test_the_next_daemon_reaches_a_keeper_whose_socket_was_deleted(

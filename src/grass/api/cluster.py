@@ -48,6 +48,7 @@ async def overview(request: Request) -> Document:
     return {
         "daemon": {
             **daemon_document(context.version, context.started_at, state),
+            "full": context.broker.shortage() is not None,
             "last_event": last_event,
             "door": None if context.door is None else context.door._asdict(),
         },

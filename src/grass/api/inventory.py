@@ -24,7 +24,6 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
         "started_at": rfc3339(started_at),
         "cluster": state.cluster,
         "paused": state.paused,
-        "full": state.disk_full,
         "jobs": {name.value: count for name, count in state.counts.items()},
         "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
     }

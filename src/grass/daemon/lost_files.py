@@ -17,6 +17,8 @@ from grass.worker.inotify import REMOVED, FileWatcher
 
 log = logging.getLogger("grass.daemon")
 
+SETTLE_S = 0.2
+"""How long whoever deletes files may go on with it, maybe with the whole folder."""
 PAUSE_S = 1.0
 """How long to wait before what failed is tried again."""
 
@@ -32,8 +34,9 @@ async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
         watcher.add(home.folder, removed.set, REMOVED)
         while not _is_gone(home.folder):
             await removed.wait()
+            await asyncio.sleep(SETTLE_S)
             removed.clear()
-            _miss(home, kept)
+            _miss(kept)
             try:
                 await _put_back(home, server)
             except OSError as error:
@@ -46,11 +49,11 @@ async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
         watcher.close()
 
 
-def _miss(home: Home, kept: tuple[str, ...]) -> None:
+def _miss(kept: tuple[str, ...]) -> None:
     """Stop if the database was deleted: what is written to it now nobody ever reads."""
     for path in kept:
-        if _is_gone(path) and not _is_gone(home.folder):
-            raise StorageError(f"{path} was deleted; it is written anew", "start again")
+        if _is_gone(path):
+            raise StorageError(f"{path} was deleted beneath its daemon, which stops")
 
 
 async def _put_back(home: Home, server: ApiServer) -> None:
