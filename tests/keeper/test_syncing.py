@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,28 @@ def test_a_sync_ends_well_and_holds_no_lock_of_its_keeper(tmp_path: Path) -> Non
     assert os.waitpid(child, 0)[1] == 0
     assert wait_readable(reader), "the child kept a descriptor"
     os.close(reader)
+
+
+def test_synced_exits_stay_so_when_their_file_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs: list[int] = []
+    monkeypatch.setattr(os, "fsync", syncs.append)
+    exit: dict[str, Any] = {"e": "exited", "id": "a"}
+    records = Records(str(tmp_path), HEADER)
+    records.rewrite([exit])
+    assert syncs == []
+    os.waitpid(records.begin_sync(), 0)
+    records.rewrite([exit])
+    records.rewrite([exit])
+    assert len(syncs) == 2
+    records.rewrite([])
+    records.rewrite([exit])
+    assert len(syncs) == 2
+    successor = Records(str(tmp_path), HEADER)
+    successor.load()
+    successor.rewrite([exit])
+    assert len(syncs) == 3
 
 
 def test_a_sync_that_cannot_be_done_says_so(tmp_path: Path) -> None:

@@ -55,11 +55,14 @@ class RecordsFile:
         """How many entries a power cut cannot take."""
         self._least = 0
         """How many there were since a sync began, at the least."""
+        self._was_synced = False
+        """Whether a file that takes this one's place is synced before."""
         self._before: tuple[str, list[Entry]] | None = None
         """What a power cut may bring back: the last rename may not be on the disk."""
 
     def load(self, boot: str) -> tuple[list[Entry], bool]:
         """Give what a keeper left, and whether that was in an earlier boot."""
+        self._was_synced = _has_exits(self.entries)
         return list(self.entries), self.boot != boot
 
     def rewrite(self, boot: str, entries: list[Entry]) -> None:
@@ -67,8 +70,8 @@ class RecordsFile:
         if self._before is None:
             self._before = self.boot, self.entries[: self.synced]
         self.boot, self.entries = boot, entries
-        has_exits = any(entry["e"] in ("ended", "exited") for entry in entries)
-        self.synced = len(entries) if has_exits else 0
+        self._was_synced = self._was_synced and _has_exits(entries)
+        self.synced = len(entries) if self._was_synced else 0
         self.version += 1
 
     def cut(self, count: int) -> None:
@@ -79,7 +82,7 @@ class RecordsFile:
 
     def begin_sync(self) -> int:
         """Begin to have the disk keep all entries; return which file this is."""
-        self._least = len(self.entries)
+        self._least, self._was_synced = len(self.entries), True
         return self.version
 
     def sync(self, version: int) -> None:
@@ -105,6 +108,10 @@ class RecordsFile:
         kept = attempts_of(self.entries).values()
         ends = ("ended", "exited")
         return [one.id for one in kept if one.state in ends and not one.lost]
+
+
+def _has_exits(entries: list[Entry]) -> bool:
+    return any(entry["e"] in ("ended", "exited") for entry in entries)
 
 
 class Line:

@@ -6,7 +6,7 @@ works no attempt may start. A keeper begins so, with its predecessor's file.
 
 Within one boot nothing needs a sync. Exits outlive it, so they are synced when they are
 kept for longer than a moment: by a forked child, as a disk may hang. A file that takes
-the place of one with exits is synced before.
+the place of one with synced exits is synced before.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Records:
         self._tail = b""
         """What was appended last."""
         self._compact_at = COMPACT_BYTES
+        self._was_synced = False
 
     def load(self) -> tuple[list[Entry], bool]:
         """Return what a predecessor left, and whether that was in an earlier boot."""
@@ -52,6 +53,7 @@ class Records:
         except FileNotFoundError:
             return [], False
         entries = list(_readable(lines))
+        self._was_synced = _has_exits(entries)
         rebooted = not entries or entries[0].get("boot") != self._header["boot"]
         return entries[1:], rebooted
 
@@ -109,8 +111,10 @@ class Records:
         )
         try:
             self._write(descriptor, data)
-            if any(entry["e"] in _ENDS for entry in entries):
+            if self._was_synced and _has_exits(entries):
                 os.fsync(descriptor)
+            else:
+                self._was_synced = False
             crash_point("keeper.before-rename")
             os.rename(self._path + ".new", self._path)
         except OSError:
@@ -136,6 +140,8 @@ class Records:
 
         Its exit status tells whether that worked.
         """
+        # From now on: the file may be replaced before the child has done its work.
+        self._was_synced = True
         pid = os.fork()
         if pid == 0:
             _sync(self._descriptor, os.path.dirname(self._path))
@@ -158,6 +164,10 @@ def _sync(descriptor: int, folder: str) -> NoReturn:
     except BaseException:  # noqa: BLE001 - whatever it is, nothing was promised yet
         os._exit(1)
     os._exit(0)
+
+
+def _has_exits(entries: list[Entry]) -> bool:
+    return any(entry.get("e") in _ENDS for entry in entries)
 
 
 def _readable(lines: list[bytes]) -> list[Entry]:
