@@ -63,6 +63,28 @@ def test_jobs_wait_with_the_reason_while_no_process_can_be_made(
     assert set(crowded.states(ids)) == {"succeeded"}
 
 
+def test_a_daemon_that_can_start_no_process_serves_and_tells_it(
+    home: GrassHome, forks: ForkLimit
+) -> None:
+    """No keeper can be started, and no thread for output and reading either."""
+    ended = home.enqueue("--", "echo", "hi")
+    home.wait(ended)
+    home.restart()
+    pid = home.daemon_pid()
+    assert pid is not None
+    forks.deny(pid)
+    home.kill_keeper()
+    assert home.ok("logs", str(ended)) == "hi\n"
+    id = home.enqueue("--", "true")
+    [name] = [one["name"] for one in home.client.workers()["workers"]]
+    await_unable(home, name, f"no keeper: {NO_PROCESS}")
+    until(lambda: home.state(id), "", lambda state: state == "queued")
+    assert home.ok("rerun", str(ended)) == f"{ended}\n"
+    forks.allow()
+    assert home.wait(id, ended)["state"] == "succeeded"
+    assert home.daemon_pid() == pid
+
+
 def test_a_worker_that_cannot_fork_gives_its_jobs_to_others(
     broker: GrassHome, machine: Machine, forks: ForkLimit
 ) -> None:

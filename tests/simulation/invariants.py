@@ -57,7 +57,7 @@ class Walker:
             return
         core, now = worker.core, self._cluster.world.now
         waits = any(held.may_be_given_back for held in core._attempts.values())
-        if not (waits and core._unable and core._heeded and core._keeper_ready):
+        if not (waits and core._ability.takes_none and core._keeper_ready):
             since.pop(machine.id, None)
         elif now > since.setdefault(machine.id, now) + LONGEST_HELD_US:
             raise Violation(f"{machine.id} holds jobs that it cannot start")

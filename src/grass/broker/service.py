@@ -62,6 +62,9 @@ class Broker:
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         """For the rounds: while they wait, everybody does."""
+        for pool in (self._readers, self._lookups):
+            # Its thread is made now: one that is short of processes gives none later.
+            pool.submit(int)
         self._timer: tuple[float, asyncio.TimerHandle] | None = None
         """When the next tick is due, and its timer, which uvloop may give no time."""
         self._wall_clock = WallClock(self._tick)

@@ -37,7 +37,7 @@ def is_of_disk(error: OSError) -> bool:
     return error.errno in _OF_DISK
 
 
-def cause(error: OSError | ValueError) -> str:
+def cause(error: Exception) -> str:
     """Say in few words what went wrong."""
     if not isinstance(error, OSError) or error.errno is None:
         return str(error)

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from grass.keeper.crash import crash_point
+from grass.keeper.shortage import cause
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
@@ -83,10 +84,12 @@ class Worker:
             self._keeper = KeeperLink(self._from_keeper, self._keeper_lost)
             try:
                 await open_keeper(self._keeper_folder, self._keeper)
-            except OSError as error:
-                log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
+            except (OSError, RuntimeError) as error:
+                # The latter where no thread can be started.
+                if pause_s < LONGEST_PAUSE_S:
+                    log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
                 if pause_s > TOLD_AFTER_S:
-                    self._core.keeper_fails(error.strerror or str(error))
+                    self._core.keeper_fails(cause(error))
                     self._flush()
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -15,7 +15,6 @@ from grass.link.messages import (
     Exited,
     Forget,
     Heard,
-    Readiness,
     Recall,
     Resync,
     Returned,
@@ -28,6 +27,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.worker import Found
+from grass.worker.ability import Ability
 from grass.worker.books import MOST_KEPT, Books
 from grass.worker.effects import Effects, Verb
 from grass.worker.greeting import Greeting, Identity
@@ -42,8 +42,6 @@ from grass.worker.lines import (
 )
 from grass.worker.prepare import Surroundings, start_verb
 
-LONGEST_REASON = 200
-"""So many characters say why no jobs can be started."""
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
 
@@ -79,10 +77,7 @@ class WorkerCore:
         self._books = books = Books()
         self._attempts, self._ledger = books.attempts, books.ledger
         self._keeper_ready = False
-        self._unable = ""
-        """Why no jobs can be started here; empty: they can."""
-        self._heeded = False
-        """Whether the broker places nothing here while that is so."""
+        self._ability = Ability(books)
         self._effects = Effects()
 
     @property
@@ -123,7 +118,7 @@ class WorkerCore:
         if isinstance(message, Welcome):
             self._books.cluster = message.cluster
             self._drop_oldest()
-            self._heeded = message.heeds_readiness
+            self._ability.heeded = message.heeds_readiness
             self._give_back()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
@@ -137,7 +132,7 @@ class WorkerCore:
 
     def keeper_fails(self, why: str) -> None:
         """Note that no keeper can be started, again and again."""
-        self._can_start(f"no keeper: {why}"[:LONGEST_REASON])
+        self._can_start(f"no keeper: {why}")
 
     def from_keeper(self, line: Verb) -> None:
         """Apply one line of the keeper."""
@@ -154,7 +149,7 @@ class WorkerCore:
             case "recalled":
                 self._recalled(line["id"])
             case "unable":
-                self._can_start(str(line["reason"])[:LONGEST_REASON])
+                self._can_start(str(line["reason"]))
             case "able":
                 self._can_start("")
             case "error":
@@ -176,7 +171,7 @@ class WorkerCore:
             # Sent once more after a hello that the broker read before the answer.
             self._return(message.attempt, RECALLED, message.placed_at)
             return
-        if self._unable and self._heeded:
+        if self._ability.takes_none:
             # It was sent before the broker heard of that.
             self._return(message.attempt, RECALLED, message.placed_at)
             return
@@ -203,6 +198,7 @@ class WorkerCore:
             # The keeper would refuse it, and then start who follows it too early.
             self._cannot_start(message.attempt, held, "its command names no program")
         elif self._keeper_ready:
+            held.sent = True
             self._effects.to_keeper.append(verb)
 
     def _cannot_start(self, attempt: str, held: Held, why: str) -> None:
@@ -261,22 +257,16 @@ class WorkerCore:
 
     def _can_start(self, unable: str) -> None:
         """Tell the broker whether jobs can be started here, if that has changed."""
-        if unable == self._unable:
-            return
-        self._unable = unable
-        if self._heeded:
-            self._effects.to_broker.append(Readiness(unable))
+        said = self._ability.changed(unable)
+        self._effects.to_broker.extend(said)
+        if said:
             self._give_back()
 
     def _give_back(self) -> None:
-        """Have the keeper let go of what has not begun, while none can begin here."""
-        if not (self._unable and self._heeded):
-            return
-        asked = []
-        for attempt, held in self._attempts.items():
-            if held.may_be_given_back and not self._books.is_foreign(attempt):
-                held.recalled = True
-                asked.append(attempt)
+        """Let go of what has not begun, while none can begin here."""
+        asked, unheard = self._ability.given_back()
+        for attempt in unheard:
+            self._recalled(attempt)
         if asked and self._keeper_ready:
             self._effects.to_keeper.append({"v": "recall", "ids": asked})
 
@@ -336,6 +326,7 @@ class WorkerCore:
         else:
             # The keeper died before it read this; it records before it spawns, so
             # nothing was run and it is safe to ask again.
+            held.sent = True
             verbs = asked_again(attempt, held, held.verb)
             self._effects.to_keeper.extend(verbs)
 
@@ -390,7 +381,7 @@ class WorkerCore:
         verbs = self._greeting.first(self.now_s)
         if verbs is None:
             hello = self._greeting.hello(
-                self._attempts, self.now_s, self._unable, self.wall_us
+                self._attempts, self.now_s, self._ability.unable, self.wall_us
             )
             self._effects.to_broker.append(hello)
         else:

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import stat
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,7 +46,7 @@ class OutputFiles:
         self._begin = begin
         self._folder = Path(folder)
         self._answer = answer
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="output")
+        self._threads = _started_threads()
         self._watcher = FileWatcher()
         self._waiting: dict[int, ReadOutput] = {}
 
@@ -126,6 +127,19 @@ class OutputFiles:
             except OSError:
                 # It holds more, and so do those above it.
                 break
+
+
+def _started_threads() -> ThreadPoolExecutor:
+    """Make all threads now: a machine that is short of processes gives none later."""
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="output")
+    together = threading.Barrier(THREADS)
+    try:
+        for _ in range(THREADS):
+            pool.submit(together.wait)
+    except RuntimeError:
+        together.abort()
+        raise
+    return pool
 
 
 def _piece(question: ReadOutput) -> bytes | None:

@@ -24,6 +24,8 @@ class Held(msgspec.Struct):
     recalled: bool = False
     placed_at: int = 0
     """As its start said; all that is told of it repeats it."""
+    sent: bool = False
+    """Whether any keeper may have heard of it."""
     begun: bool = True
     """Of one that only the keeper knows: whether it is on record there."""
     exited: Exited | None = None
