@@ -134,16 +134,18 @@ def test_only_the_owner_and_root_may_call(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_body_beyond_the_limit_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("path", "largest"),
+    [("/pause", 2**20), ("/jobs/select", 16 * 2**20), ("/jobs", 64 * 2**20)],
+)
+def test_a_body_beyond_the_limit_of_its_route_is_refused(
+    tmp_path: Path, path: str, largest: int
 ) -> None:
-    monkeypatch.setattr(app, "LARGEST_BODY", 1000)
-
     async def story(api: Api) -> None:
-        body = {"jobs": [{"command": "x" * 2000}]}
-        answer = await api.post("/jobs", body)
+        answer = await api.send("POST", path, b" " * (largest + 1))
         assert (answer.status, answer.document["code"]) == (413, "too-large")
-        assert "larger than 1000 bytes" in answer.document["detail"]
+        assert f"larger than {largest} bytes" in answer.document["detail"]
+        assert api.app.state.bodies.kept == 0
 
     play(tmp_path, story)
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.api.app import LARGEST_BODY, PREFIX
+from grass.api.app import PREFIX
+from grass.api.incoming import LARGEST_BODY
 from tests.fuzz.bodies import BODIES, PATHS
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes

@@ -8,13 +8,13 @@ another one can say so.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
@@ -35,19 +35,22 @@ from grass.api import (
     workers,
 )
 from grass.api.auth import (
-    LARGEST_OF_STRANGERS,
     admit,
     hang_up_after,
     identify,
-    is_large,
     refused,
     turned_away,
 )
 from grass.api.bodies import json_bytes, read_body
+from grass.api.budget import room_for_bodies
 from grass.api.context import Context
 from grass.api.former import FormerNames
 from grass.api.guests import Guests
-from grass.api.interrupting import Gone
+from grass.api.incoming import (
+    LARGEST_BODY,
+    kept_body,
+    small_body,
+)
 from grass.api.openapi import Endpoint, openapi
 from grass.api.problem import problem_response
 from grass.api.tokens import WrongCodes
@@ -56,9 +59,8 @@ from grass.model.rights import Right
 
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
-LARGEST_BODY = 64 * 2**20
-MOST_READ = 16 * LARGEST_BODY
-"""A body that is too large is read up to here, to tell its sender."""
+LISTS = 16 * 2**20
+"""In bytes: room for a million ids, or an environment."""
 
 DONE = replies.DoneReply
 SELECT = schemas.SelectBody
@@ -68,25 +70,25 @@ OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
 # fmt: off
 ENDPOINTS = [
     Endpoint("GET", "/overview", READ, cluster.overview),
-    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply),  # noqa: E501
+    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
-    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, replies.SelectedReply),  # noqa: E501
-    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, schemas.CancelBody, DONE, own=SUBMIT),  # noqa: E501
-    Endpoint("POST", "/jobs/hold", OPERATE, verbs.hold, SELECT, DONE, own=SUBMIT),
-    Endpoint("POST", "/jobs/release", OPERATE, verbs.release, SELECT, DONE, own=SUBMIT),
-    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, schemas.RerunBody, DONE, own=SUBMIT),  # noqa: E501
-    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, schemas.EditBody, DONE, own=SUBMIT),  # noqa: E501
-    Endpoint("POST", "/jobs/suspend", OPERATE, verbs.suspend, SELECT, DONE, own=SUBMIT),
-    Endpoint("POST", "/jobs/continue", OPERATE, verbs.go_on, SELECT, DONE, own=SUBMIT),
-    Endpoint("POST", "/jobs/remove", OPERATE, pruning.remove, SELECT, replies.PrunedReply, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, replies.SelectedReply, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, schemas.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/hold", OPERATE, verbs.hold, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/release", OPERATE, verbs.release, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, schemas.RerunBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, schemas.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/suspend", OPERATE, verbs.suspend, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/continue", OPERATE, verbs.go_on, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/remove", OPERATE, pruning.remove, SELECT, replies.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/prune", OPERATE, pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
-    Endpoint("POST", "/jobs/wait", READ, jobs.wait, schemas.WaitBody),
+    Endpoint("POST", "/jobs/wait", READ, jobs.wait, schemas.WaitBody, largest=LISTS),
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, explaining.explain, None, replies.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, replies.QueueReply, own=WORK),  # noqa: E501
-    Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, schemas.QueueBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, schemas.EditQueueBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, schemas.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
+    Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, schemas.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("DELETE", "/queues/{name}", OPERATE, cluster.delete_queue, None, DONE, own=WORK),  # noqa: E501
     Endpoint("POST", "/capacity/add", OPERATE, capacity.add, schemas.AddCapacityBody, DONE, own=WORK),  # noqa: E501
     Endpoint("POST", "/capacity/remove", OPERATE, capacity.remove, schemas.UnitBody, DONE, own=WORK),  # noqa: E501
@@ -148,6 +150,7 @@ def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
     app.state.context = context
     app.state.closing = asyncio.Event()
     app.state.guests = Guests()
+    app.state.bodies = room_for_bodies()
     app.state.wrong_codes = WrongCodes()
     app.state.naming = asyncio.Lock()
     app.state.former_names = FormerNames()
@@ -163,55 +166,18 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
         if endpoint.body is None:
             result = await endpoint.handler(request)
         elif endpoint.right is None:
-            body = read_body(await _small_body(request), endpoint.body)
+            body = read_body(await small_body(request), endpoint.body)
             result = await endpoint.handler(request, body)
         else:
-            body = read_body(await limited_body(request), endpoint.body)
-            result = await endpoint.handler(request, body)
+            async with kept_body(request, endpoint.largest) as data:
+                body = read_body(data, endpoint.body)
+                data.clear()
+                result = await endpoint.handler(request, body)
         if isinstance(result, Response):
             return result
         return Response(json_bytes(result), media_type="application/json")
 
     return handle
-
-
-async def limited_body(request: Request) -> bytes:
-    """Read a request's body, up to a limit."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in _streamed(request):
-        size += len(piece)
-        if size > MOST_READ:
-            break
-        # Who is cut off while sending never hears why: read on, and keep nothing.
-        if size <= LARGEST_BODY:
-            pieces.append(piece)
-        else:
-            pieces.clear()
-    if size > LARGEST_BODY:
-        raise TooLarge(f"the request is larger than {LARGEST_BODY} bytes")
-    return b"".join(pieces)
-
-
-async def _small_body(request: Request) -> bytes:
-    """Read the body of somebody who has shown no token; no more than is small."""
-    data = bytearray()
-    if not is_large(request):
-        async for piece in _streamed(request):
-            data += piece
-            if len(data) > LARGEST_OF_STRANGERS:
-                break
-        else:
-            return bytes(data)
-    raise TooLarge(f"the request is larger than {LARGEST_OF_STRANGERS} bytes")
-
-
-async def _streamed(request: Request) -> AsyncIterator[bytes]:
-    try:
-        async for piece in request.stream():
-            yield piece
-    except ClientDisconnect:
-        raise Gone("hung up") from None
 
 
 async def _openapi(request: Request) -> Response:

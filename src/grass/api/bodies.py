@@ -14,7 +14,7 @@ from grass.errors import UsageError
 T = TypeVar("T")
 
 
-def read_body(data: bytes, body: type[T]) -> T:
+def read_body(data: bytes | bytearray, body: type[T]) -> T:
     """Read a request's body, or say which field is wrong."""
     try:
         return msgspec.json.decode(data or b"{}", type=body)

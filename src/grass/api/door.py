@@ -18,6 +18,7 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 
 from grass.api.guests import Guest, Guests
 from grass.api.interrupting import is_news
@@ -37,6 +38,8 @@ BREATH_S = 0.05
 """How long to wait when no connection can be accepted, before trying again."""
 QUIET_S = 60
 """After so long without a word the kernel asks whether the other side is there."""
+_PIECE = 128
+"""What a piece of a message takes in memory, however small it is."""
 KEPT_BACK = 256
 """Descriptors that the rest of the daemon needs."""
 
@@ -63,7 +66,16 @@ class DoorProtocol(PeerProtocol):
 
 
 class LinkProtocol(WebSocketsSansIOProtocol):
-    """The WebSocket that a connection has become."""
+    """The WebSocket that a connection has become.
+
+    What came and the application has not read yet counts, also of a frame or a message
+    that is not complete: a connection for which there is no room is dropped.
+    """
+
+    _begun = 0
+    """What the pieces take of a message that is not complete."""
+    _waiting = 0
+    """What complete messages take that nobody has read."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, with the upgrade."""
@@ -71,6 +83,35 @@ class LinkProtocol(WebSocketsSansIOProtocol):
         self.logger = self.conn.logger = _quiet
         # At the level of debugging the library writes headers, and so tokens, down.
         self.conn.debug = False
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, if there is room for it."""
+        super().data_received(data)
+        size = len(self.conn.reader.buffer) + self._begun + self._waiting
+        if not _guest(self.app_state).keeps(size):
+            _guest(self.app_state).drop()
+
+    def handle_bytes(self, event: Frame) -> None:
+        """Take a message, or its first piece."""
+        self._begun = len(event.data) + _PIECE
+        super().handle_bytes(event)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take another piece of a message."""
+        self._begun += len(event.data) + _PIECE
+        super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Have a complete message wait."""
+        self._waiting, self._begun = self._waiting + self._begun, 0
+        super().send_receive_event_to_app()
+
+    async def receive(self) -> Any:  # noqa: ANN401 -- uvicorn's own type
+        """Hand over what waited."""
+        message = await super().receive()
+        self._waiting = 0
+        _guest(self.app_state).keeps(len(self.conn.reader.buffer) + self._begun)
+        return message
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 -- uvicorn's own type
         """Send; a refusal ends the handshake, too, which uvicorn does not note."""

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 
+from grass.api.budget import room_for_frames
 from grass.model.token import Token
 
 IDENTIFY_S = 10.0
@@ -47,6 +48,8 @@ class Guest:
         self._guests = guests
         self._hang_up = hang_up
         self._refusals = 0
+        self._kept = "", 0
+        """Whose share has how many bytes of its frames that are not read yet."""
         self._deadline: asyncio.TimerHandle | None = None
         self._left = False
         self.drop_within(IDENTIFY_S)
@@ -72,6 +75,15 @@ class Guest:
         self._refusals += 1
         return self.token is None and self._refusals >= MOST_REFUSALS
 
+    def keeps(self, size: int) -> bool:
+        """Count the bytes that are kept of its frames; False: there is no room."""
+        frames, (peer, before) = self._guests.frames, self._kept
+        frames.give(peer, before)
+        peer = self.place if self.token is None else self.token.name
+        fits = frames.take(peer, size)
+        self._kept = peer, size if fits else 0
+        return fits
+
     def drop(self) -> None:
         """Hang up."""
         if not self._left:
@@ -80,6 +92,7 @@ class Guest:
 
     def left(self) -> None:
         """Note that the connection is over; may be called twice."""
+        self.keeps(0)
         self._left = True
         self._stop_clock()
         self._guests.forget(self)
@@ -104,6 +117,7 @@ class Guests:
         self.strangers: dict[Guest, None] = {}
         """The oldest first."""
         self.known: dict[Guest, None] = {}
+        self.frames = room_for_frames()
 
     def arrive(self, host: str, hang_up: Callable[[], None]) -> Guest | None:
         """Take a new connection in, making room for it; None: there is none."""

@@ -23,6 +23,8 @@ class Endpoint(NamedTuple):
     media_type: str = JSON
     own: Right | None = None
     """Enough for a caller who touches only its own: jobs, or its worker's units."""
+    largest: int = 2**20
+    """How many bytes its body may have."""
 
 
 def openapi(endpoints: Sequence[Endpoint], prefix: str, version: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from grass.errors import Busy
 from grass.link.messages import Hello
 
 MOST_WAITING_CALLS = 10_000
+_REPLACED = Hello("", "", "", {}, [], [])
 
 
 class Inbox:
@@ -27,7 +28,7 @@ class Inbox:
         """How many of them somebody waits for."""
         self._said: Counter[str] = Counter()
         """How many of them each worker said."""
-        self._hellos: dict[str, Call] = {}
+        self._hellos: dict[str, FromWorker] = {}
         """The last hello of each worker, if it waits."""
 
     def __bool__(self) -> bool:
@@ -51,6 +52,9 @@ class Inbox:
         if isinstance(call, FromWorker):
             self._said[call.worker] += 1
             if isinstance(call.message, Hello):
+                if call.worker in self._hellos:
+                    # It is not looked at any more, and may be large.
+                    self._hellos[call.worker].message = _REPLACED
                 self._hellos[call.worker] = call
         self._waiting.append((call, reply))
         self._leave_out()

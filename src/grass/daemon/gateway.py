@@ -16,9 +16,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import grass
-from grass.api.app import ENDPOINTS, PREFIX, Application, built, limited_body
+from grass.api.app import ENDPOINTS, PREFIX, Application, built
 from grass.api.auth import identify
 from grass.api.bodies import json_bytes
+from grass.api.incoming import LARGEST_BODY, kept_body
 from grass.api.interrupting import unless_interrupted
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -102,11 +103,11 @@ async def _passed_on(
 
 
 async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
-    body = await limited_body(request)
-    try:
-        return json.loads(body) if body else None
-    except ValueError:
-        raise UsageError("the request is not JSON") from None
+    async with kept_body(request, LARGEST_BODY) as body:
+        try:
+            return json.loads(body) if body else None
+        except ValueError:
+            raise UsageError("the request is not JSON") from None
 
 
 async def _taken_in(gateway: Gateway) -> None:

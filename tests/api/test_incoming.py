@@ -1,0 +1,112 @@
+"""How much is kept of what peers send, over real connections."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tests.api.doorway import Doorway, Visit, at_the_door
+from tests.api.links import closed, hears, linked, machine_token, say, welcomed
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from grass.api.app import PREFIX
+from grass.api.budget import MIB, Budget
+from grass.broker.calls import FromWorker
+from grass.broker.inbox import Inbox
+from grass.link.messages import Heard, Heartbeat, Hello, Report
+
+BODY = json.dumps({"select": ["9" * (MIB - 100)]}).encode()
+
+
+def test_a_peer_has_its_share_and_all_together_the_whole() -> None:
+    budget = Budget(10, 6)
+    assert budget.take("a", 6)
+    assert not budget.take("a", 1)
+    assert budget.take("b", 4)
+    assert not budget.take("c", 1)
+    budget.give("a", 6)
+    assert budget.take("c", 5)
+    assert budget.kept == 9
+
+
+async def begin(visit: Visit, token: str, body: bytes) -> None:
+    """Send the head of a request, and the body but for its last byte."""
+    head = f"POST {PREFIX}/jobs/select HTTP/1.1\r\nHost: x\r\n"
+    head += f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
+    visit.writer.write(head.encode() + body[:-1])
+    await visit.writer.drain()
+
+
+async def until(budget: Budget, least: int, most: int) -> None:
+    """Wait until so many bytes are kept."""
+    while not least <= budget.kept <= most:  # noqa: ASYNC110 -- nobody is told of it
+        await asyncio.sleep(0)
+
+
+def test_bodies_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        budget = door.api.app.state.bodies = Budget(4 * MIB, 2 * MIB)
+        token, other = [await door.api.new_token("read") for _ in range(2)]
+        open_ones = [await door.visit() for _ in range(2)]
+        for visit in open_ones:
+            await begin(visit, token, BODY)
+        await until(budget, 2 * (len(BODY) - 1), 2 * MIB)
+
+        async def asked(shown: str) -> int:
+            visit = await door.visit()
+            await begin(visit, shown, BODY)
+            visit.writer.write(BODY[-1:])
+            return (await visit.reply()).status
+
+        assert await asked(token) == 503
+        assert await asked(other) != 503
+        for visit in open_ones:
+            visit.close()
+        await until(budget, 0, 0)
+        assert await asked(token) != 503
+        assert budget.kept == 0
+
+    at_the_door(tmp_path, story, patience_s=30)
+
+
+async def begin_frame(channel: ClientConnection, size: int) -> None:
+    """Send a message in pieces, of which the last never comes."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"\0" * size
+        await asyncio.Event().wait()
+
+    with contextlib.suppress(ConnectionClosed):
+        await channel.send(pieces())
+
+
+def test_frames_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
+    async def story(door: Doorway) -> None:
+        budget = door.guests.frames = Budget(4 * MIB, 2 * MIB)
+        token = await machine_token(door)
+        async with welcomed(door, token) as good, linked(door, token) as bad:
+            sending = asyncio.ensure_future(begin_frame(bad, MIB))
+            await until(budget, MIB, 2 * MIB)
+            async with linked(door, token) as worse:
+                more = asyncio.ensure_future(begin_frame(worse, 2 * MIB))
+                await closed(worse)
+                more.cancel()
+            await say(good, Heartbeat(1.0))
+            assert await hears(good, Heard) == Heard(1.0)
+            sending.cancel()
+        await until(budget, 0, 0)
+
+    at_the_door(tmp_path, story, patience_s=30)
+
+
+def test_of_hellos_that_wait_only_the_last_is_kept() -> None:
+    inbox = Inbox()
+    much = Hello("w", "n", "b", {}, [Report("a", {}, True)] * 1000, [])
+    calls = [FromWorker("w", much) for _ in range(3)]
+    for call in calls:
+        inbox.put(call, None)
+    kept = [isinstance(one.message, Hello) and one.message.running for one in calls]
+    assert kept == [[], [], much.running]
+    assert inbox.take()[0] is calls[2]
