@@ -146,6 +146,18 @@ def counts(broker: Brokerage, *secrets: str) -> list[bool]:
     return [broker.state.tokens["laptop"].fits(hash_of(one)) for one in secrets]
 
 
+def test_a_code_makes_so_many_tokens_and_no_more(broker: Brokerage) -> None:
+    by = code(broker, "submit")
+    for _ in range(tokens.MOST_OF_CODE):
+        enrol(broker, by, "laptop", None)
+    text = broker.refused(Refused, lambda: enrol(broker, by, "laptop", None))
+    assert "machines have joined with this code already" in text
+    call = Enrol(by, "laptop", None, hash_of("new"), hash_of("laptop None"))
+    call.shown_name = "laptop"
+    assert broker.call(call).name == "laptop"
+    assert enrol(broker, code(broker), "laptop", None).name != "laptop"
+
+
 def test_a_machine_is_not_called_as_another_worker_is(broker: Brokerage) -> None:
     [own] = [one.name for one in broker.state.workers.values()]
     by = code(broker)

@@ -53,7 +53,11 @@ def memory(state: State) -> dict[str, object]:
         "queues": state.queues,
         "workers": {
             worker.id: structs.replace(
-                worker, connected=False, heard_at=None, skew_s=0.0, unable=""
+                worker,
+                connected=False,
+                heard_at=None,
+                skew_s=0.0,
+                unable="",
             )
             for worker in state.workers.values()
         },

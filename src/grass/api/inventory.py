@@ -65,6 +65,7 @@ def _whereabouts(worker: Worker, state: State) -> Document:
         "connected": worker.connected,
         "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
         "draining": worker.resting,
+        "draining_reason": worker.resting_reason or None,
         "unable": worker.unable or None,
         "address": worker.address,
         "labels": list(worker.labels),

@@ -22,6 +22,10 @@ from grass.link.messages import (
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job, Spec
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.worker import Worker
+
+MOST_RETURNS = 20
+"""With so many placements given back in a row a worker is drained."""
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:
@@ -80,6 +84,7 @@ def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
 
     When that was is counted back on the broker's clock, not beyond its placement.
     """
+    state.returns.in_a_row.pop(attempt.worker, None)
     if attempt.state is AttemptState.STARTING:
         state.move_attempt(attempt, AttemptState.RUNNING)
         since = max(attempt.started_at, state.now_us - int(ran_s * 1e6))
@@ -100,6 +105,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     if message.reason == CUT_OFF:
         # The same whether the broker hears of it in time or only counts the time.
         message = replace(message, lost=True)
+    state.returns.in_a_row.pop(worker, None)
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
@@ -121,12 +127,33 @@ def returned(state: State, worker: str, message: Returned) -> None:
     if job.stopping_since is not None:
         _never_started(state, job, attempt, "cancelled before it started")
         return
+    if job.id not in state.returns.asked:
+        _count_return(state, state.workers[worker], attempt, message.reason)
     take_back(state, job, attempt, message.reason)
     if message.reason != RECALLED:
         # The worker's books differ from ours: nothing more goes there before it has
         # told all it knows.
         state.scheduler.remove_worker(attempt.worker)
         state.send(attempt.worker, Resync())
+
+
+def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -> None:
+    """Drain a worker that begins nothing of what it is given, and does not say why.
+
+    Else its jobs would go back and forth for ever, and the journal grow with each turn.
+    """
+    placed = state.returns.in_a_row.setdefault(worker.id, [])
+    # What was placed together counts once: one cause may give all of it back.
+    if worker.unable or attempt.started_at in placed[-1:]:
+        return
+    placed.append(attempt.started_at)
+    if len(placed) >= MOST_RETURNS and not worker.resting:
+        worker.resting = True
+        worker.resting_reason = f"it gave back {len(placed)} starts in a row: {reason}"
+        state.changes.workers[worker.id] = worker
+        state.scheduler.remove_worker(worker.id)
+        why = worker.resting_reason
+        state.note("drained", worker=worker.id, name=worker.name, reason=why)
 
 
 def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:

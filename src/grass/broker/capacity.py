@@ -69,6 +69,8 @@ def set_resting(state: State, call: SetResting) -> Done:
     """Start nothing new on a whole worker, or again."""
     worker = fleet.find(state, call.worker)
     before, worker.resting = worker.resting, call.resting
+    worker.resting_reason = ""
+    state.returns.in_a_row.pop(worker.id, None)
     if call.resting:
         held = (one.job for one in state.attempts_on(worker.id))
         relay.recall(state, [job for job in held if job in state.handed])

@@ -43,6 +43,7 @@ def learn(state: State, job: Job, attempt: Attempt) -> None:
 
 def let_go(state: State, attempt: Attempt) -> None:
     """Release an attempt's units, and let who follows it have them."""
+    state.returns.asked.discard(attempt.job)
     follower = state.scheduler.follower(attempt.job)
     heir = state.scheduler.release(attempt.job)
     if follower is not None:
@@ -130,6 +131,7 @@ def ask_back(state: State, jobs: list[int]) -> None:
     recalls: dict[str, Recall] = {}
     for job in jobs:
         attempt = state.attempts[job]
+        state.returns.asked.add(job)
         recall = recalls.setdefault(attempt.worker, Recall([], []))
         recall.attempts.append(state.attempt_id(attempt))
         recall.placed_at.append(attempt.started_at)

@@ -34,6 +34,8 @@ LONGEST_TEXT = 4096
 LONGEST_PATH = 64 * 1024
 LONGEST_REASON = 1000
 """A longer reason is cut: it is kept with the attempt, and shown in one line."""
+LONGEST_RETURN = 200
+"""That of a start that is given back stands in the journal, each time anew."""
 LONGEST_LEASE_S = 1e9
 LARGEST_SIZE = 2**50
 MOST_CPU_S = 1e12
@@ -132,7 +134,8 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
             _check_length(getattr(report, name, None) or "", LONGEST_PATH)
         if isinstance(report, Exited | Returned) and report.reason:
             _check_readable(report.reason)
-            report.reason = report.reason[:LONGEST_REASON]
+            short = isinstance(report, Returned)
+            report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
 
 
 def _check_text(*texts: str) -> None:

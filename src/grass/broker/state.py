@@ -67,6 +67,15 @@ class Absence(msgspec.Struct):
     """When the next of its attempts must be over."""
 
 
+class Returns(msgspec.Struct):
+    """What workers were asked to give back, and what they gave back unasked."""
+
+    asked: set[int] = set()
+    """Jobs whose attempts were asked for."""
+    in_a_row: dict[str, list[int]] = {}
+    """When each of those was placed that a worker gave back, and began none since."""
+
+
 class Group(msgspec.Struct):
     """Jobs of one spec, which wait for the same others."""
 
@@ -147,6 +156,7 @@ class State:
         """How long jobs of a queue and spec run, in seconds, on a moving average."""
         self.handed: dict[int, float] = {}
         """Jobs handed ahead, and since when, the oldest first."""
+        self.returns = Returns()
         self.leaders: list[int] = []
         """Jobs that just got units, and that others may be handed ahead to follow."""
         self.waits = Waits(settled=dict(snapshot.settled))

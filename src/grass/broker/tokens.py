@@ -30,6 +30,8 @@ from grass.model.token import (
 from grass.model.worker import check_worker_id
 
 MOST_TOKENS = 10_000
+MOST_OF_CODE = 100
+"""So many tokens come of one code, lest who finds it fills the room for all."""
 
 
 def new(state: State, call: NewToken) -> Issued:
@@ -81,11 +83,15 @@ def enrol(state: State, call: Enrol) -> Issued:
     bound = _bound_to(state, worker)
     if worker is not None:
         claims.check(state, check_worker_id(worker), bound, call)
+    former = bound or shown
     _check_room(state)
+    if former is None:
+        _check_code(code)
+        code.made += 1
     _forget_expired(state)
     code.used_at = state.now_us
     _save(state, code)
-    made = _enrolled(state, call, code, bound or shown)
+    made = _enrolled(state, call, code, former)
     made.worker, name = worker, made.name
     _save(state, made)
     works = worker if may_work(code.role) else None
@@ -238,6 +244,14 @@ def _check_room(state: State) -> None:
     if len(state.tokens) >= MOST_TOKENS:
         raise Refused(
             f"there are {MOST_TOKENS} tokens already", "`grass token revoke` some"
+        )
+
+
+def _check_code(code: Token) -> None:
+    if code.made >= MOST_OF_CODE:
+        raise Refused(
+            f"{MOST_OF_CODE} machines have joined with this code already",
+            "get a new line with `grass token new` on the broker's machine",
         )
 
 

@@ -78,6 +78,8 @@ def _state(worker: Document, now: datetime) -> str:
         return f"{whereabouts(worker)}{lasts}"
     if worker.get("unable"):
         return f"cannot start jobs: {worker['unable']}"
+    if worker.get("draining_reason"):
+        return f"draining: {worker['draining_reason']}"
     return (
         "draining" if worker.get("draining") or worker.get("resting") else "connected"
     )

@@ -41,6 +41,8 @@ class Token(msgspec.Struct):
     worker: str | None = None
     """The worker that alone may use it; None: not bound to one, or not yet."""
     used_at: int | None = None
+    made: int = 0
+    """How many tokens came of it, if it is a code."""
 
     def holds(self, now_us: int) -> bool:
         """Tell whether its time is not over."""

@@ -41,6 +41,8 @@ class Worker(msgspec.Struct):
     """Cut off for so long, its keeper ends its attempts; None: it never does."""
     resting: bool = False
     """Drained as a whole: nothing new starts there."""
+    resting_reason: str = ""
+    """Why, where no person drained it."""
     address: str | None = None
     """Where it called from; None: it lives in the broker's own daemon."""
     heard_at: int | None = None

@@ -186,6 +186,7 @@ def worker_row(worker: Worker) -> Row:
         worker.heard_at,
         worker.instance,
         json_text(worker.apart),
+        worker.resting_reason,
     )
 
 
@@ -195,7 +196,7 @@ def worker_from(row: Row) -> Worker:
     added = msgspec.json.decode(row[4], type=dict[str, dict[str, int]])
     drained = msgspec.json.decode(row[5], type=dict[str, list[str]])
     id, name, boot = row[:3]
-    labels, lease_s, resting, address, heard_at, instance, apart = row[6:]
+    labels, lease_s, resting, address, heard_at, instance, apart, why = row[6:]
     return Worker(
         id,
         name,
@@ -207,6 +208,7 @@ def worker_from(row: Row) -> Worker:
         labels=tuple(json.loads(labels)),
         lease_s=lease_s,
         resting=bool(resting),
+        resting_reason=why,
         address=address,
         heard_at=heard_at,
         instance=instance,

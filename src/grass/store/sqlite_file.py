@@ -10,7 +10,7 @@ from grass.store import queries, sqlite_room
 from grass.store.sqlite_log import LOG_BYTES
 from grass.store.statements import migrations
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 CACHE_KIB = 1024
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """The second is what opening a database says, for want of room for its index."""

@@ -39,8 +39,8 @@ DELETE FROM views WHERE queue = ? AND worker = ?;
 -- name: save_worker
 INSERT INTO workers (
     id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
-    instance, apart
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    instance, apart, resting_reason
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     name = excluded.name,
     boot = excluded.boot,
@@ -53,7 +53,8 @@ ON CONFLICT (id) DO UPDATE SET
     address = excluded.address,
     heard_at = excluded.heard_at,
     instance = excluded.instance,
-    apart = excluded.apart;
+    apart = excluded.apart,
+    resting_reason = excluded.resting_reason;
 
 -- name: remove_worker
 DELETE FROM workers WHERE id = ?;
@@ -161,7 +162,7 @@ SELECT queue, worker, body FROM views;
 -- name: load_workers
 SELECT
     id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
-    instance, apart
+    instance, apart, resting_reason
 FROM workers;
 
 -- Most of a long queue has only ever waited: of those the other columns say nothing.
@@ -233,8 +234,9 @@ SELECT first_job, fails FROM arrays;
 
 -- name: save_token
 INSERT INTO tokens (
-    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at,
+    made
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET
     role = excluded.role,
     hash = excluded.hash,
@@ -243,14 +245,16 @@ ON CONFLICT (name) DO UPDATE SET
     expires_at = excluded.expires_at,
     is_code = excluded.is_code,
     worker = excluded.worker,
-    used_at = excluded.used_at;
+    used_at = excluded.used_at,
+    made = excluded.made;
 
 -- name: remove_token
 DELETE FROM tokens WHERE name = ?;
 
 -- name: load_tokens
 SELECT
-    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at
+    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at,
+    made
 FROM tokens ORDER BY created_at, name;
 
 -- name: states_of

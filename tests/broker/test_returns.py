@@ -1,0 +1,95 @@
+"""Workers that give back what they are to start."""
+
+import pytest
+from tests.support.brokerage import Brokerage
+
+from grass.broker import relay
+from grass.broker.attempts import MOST_RETURNS
+from grass.broker.calls import FromWorker
+from grass.broker.reports import LONGEST_RETURN
+from grass.link.messages import RECALLED, Exited, Readiness, Recall, Returned, Start
+from grass.model.lifecycle import JobState
+
+FARM = "farm"
+
+
+@pytest.fixture
+def job(broker: Brokerage) -> int:
+    broker.join(FARM, "{cpu:4}")
+    return broker.enqueue(worker=FARM)
+
+
+def give_back(broker: Brokerage, job: int, reason: str = "no") -> None:
+    """Have the worker return a start, and report when it is asked to."""
+    attempt = broker.state.attempts[job]
+    broker.hear(Returned(broker.name(job), reason, attempt.started_at), FARM)
+    if reason != RECALLED:
+        broker.join(FARM, "{cpu:4}")
+
+
+@pytest.mark.parametrize("reason", ["no", RECALLED])
+def test_a_worker_that_begins_nothing_is_drained_with_the_reason(
+    broker: Brokerage, job: int, reason: str
+) -> None:
+    for _ in range(MOST_RETURNS):
+        assert not broker.state.workers[FARM].resting
+        give_back(broker, job, reason)
+    worker = broker.state.workers[FARM]
+    assert (worker.resting, broker.job_state(job)) == (True, JobState.QUEUED)
+    why = f"it gave back {MOST_RETURNS} starts in a row: {reason}"
+    assert worker.resting_reason == why
+    broker.join(FARM, "{cpu:4}")
+    assert not broker.said(Start)
+    broker.restart()
+    broker.join(FARM, "{cpu:4}")
+    assert not broker.said(Start)
+    assert broker.state.workers[FARM].resting_reason == why
+    broker.rest(FARM, False)
+    assert broker.started_jobs() == [job]
+    assert broker.state.workers[FARM].resting_reason == ""
+    give_back(broker, job, reason)
+    assert not broker.state.workers[FARM].resting
+
+
+def test_a_worker_that_begins_something_is_not(broker: Brokerage, job: int) -> None:
+    for _ in range(2 * MOST_RETURNS):
+        give_back(broker, job)
+        other = broker.enqueue(worker=FARM)
+        at = broker.state.attempts[other].started_at
+        broker.hear(_exited(broker, other, at), FARM)
+    assert not broker.state.workers[FARM].resting
+
+
+def _exited(broker: Brokerage, job: int, at: int) -> Exited:
+    return Exited(broker.name(job), 5, 0, placed_at=at)
+
+
+def test_starts_that_were_placed_together_count_once(broker: Brokerage) -> None:
+    broker.join(FARM, f"{{gpu:{2 * MOST_RETURNS}}}")
+    jobs = broker.array(2 * MOST_RETURNS, worker=FARM, require="{gpu:1}")
+    names = [broker.name(job) for job in jobs]
+    for name in names:
+        broker.step(FromWorker(FARM, Returned(name, "no")))
+    broker.flush()
+    assert not broker.state.workers[FARM].resting
+
+
+def test_what_was_asked_back_or_cannot_start_does_not_count(
+    broker: Brokerage, job: int
+) -> None:
+    for _ in range(2 * MOST_RETURNS):
+        relay.ask_back(broker.state, [job])
+        broker.flush()
+        assert broker.said(Recall)
+        give_back(broker, job, RECALLED)
+    for _ in range(2 * MOST_RETURNS):
+        broker.step(FromWorker(FARM, Readiness("the disk is full")))
+        give_back(broker, job, RECALLED)
+        broker.hear(Readiness(""), FARM)
+    assert not broker.state.workers[FARM].resting
+
+
+def test_a_reason_is_cut_short(broker: Brokerage, job: int) -> None:
+    give_back(broker, job, "x" * 60_000)
+    (line,) = broker.store.events(0, 100, job, ("returned",))
+    assert len(line.data) < LONGEST_RETURN + 20
