@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,17 @@ def test_what_cannot_be_forked_can_be_stopped_and_recalled(
     # With nobody in line the keeper looks by itself whether it can again.
     forks.allow()
     daemon.expect("able")
+
+
+def test_a_keeper_without_descriptors_starts_jobs_when_it_has_some(
+    daemon: Daemon,
+) -> None:
+    before = resource.prlimit(daemon.keeper, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon.keeper, resource.RLIMIT_NOFILE, (3, before[1]))
+    daemon.start("a", "true")
+    assert daemon.expect("unable")["reason"] == "too many open files"
+    resource.prlimit(daemon.keeper, resource.RLIMIT_NOFILE, before)
+    assert daemon.expect("exited", "a")["code"] == 0
 
 
 def test_who_connects_hears_that_no_jobs_can_be_started_and_which_have_not_begun(

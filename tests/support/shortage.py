@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import until
+
 PIDS_CGROUPS = ("/sys/fs/cgroup/pids", "/sys/fs/cgroup")
 """Where processes can be counted, by the old hierarchies and by the new one."""
 
@@ -93,10 +95,17 @@ class ForkLimit:
         """Leave no cgroup behind."""
         self.allow()
         if self._group is not None:
-            for pid in (self._group / "cgroup.procs").read_text().split():
-                with contextlib.suppress(OSError):
-                    (self._group.parent / "cgroup.procs").write_text(pid)
+            until(self._gone, "a cgroup cannot be removed")
+
+    def _gone(self) -> bool:
+        """Remove the cgroup, which may have processes that are about to be gone."""
+        assert self._group is not None
+        for pid in (self._group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (self._group.parent / "cgroup.procs").write_text(pid)
+        with contextlib.suppress(OSError):
             self._group.rmdir()
+        return not self._group.exists()
 
 
 @pytest.fixture
