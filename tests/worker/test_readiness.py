@@ -72,6 +72,24 @@ def test_a_broker_that_is_met_later_is_given_back_what_has_not_begun() -> None:
     assert effects.to_keeper == [{"v": "recall", "ids": [FIRST]}]
 
 
+def test_what_changed_between_hello_and_welcome_is_told() -> None:
+    lab = ready(2)
+    lab.keeper("unable", reason=FULL)
+    said = lab.broker(Welcome(CLUSTER, heeds_readiness=True)).to_broker
+    assert said == [Readiness(FULL)]
+    assert lab.reported().unable == FULL
+    assert lab.broker(Welcome(CLUSTER, heeds_readiness=True)).to_broker == []
+
+
+def test_that_jobs_can_be_started_since_the_hello_is_told() -> None:
+    lab = ready(2)
+    lab.keeper("unable", reason=FULL)
+    assert lab.reported().unable == FULL
+    lab.keeper("able")
+    said = lab.broker(Welcome(CLUSTER, heeds_readiness=True)).to_broker
+    assert said == [Readiness("")]
+
+
 def test_a_keeper_that_says_so_when_it_is_met_is_believed() -> None:
     lab = Lab(2)
     lab.broker(Welcome(CLUSTER, heeds_readiness=True))

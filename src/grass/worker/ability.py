@@ -19,6 +19,8 @@ class Ability:
         self.unable = ""
         """Why no jobs can be started; empty: they can."""
         self.heeded = False
+        self.told = ""
+        """What the broker was last told, be it in a hello."""
         self._books = books
 
     @property
@@ -32,7 +34,19 @@ class Ability:
         if unable == self.unable:
             return []
         self.unable = unable
-        return [Readiness(unable)] if self.heeded else []
+        return self.news()
+
+    def welcomed(self, heeded: bool) -> list[Readiness]:
+        """Note whether the broker heeds it; give what came after the hello."""
+        self.heeded = heeded
+        return self.news()
+
+    def news(self) -> list[Readiness]:
+        """Give what the broker heeds and has not been told."""
+        if not self.heeded or self.told == self.unable:
+            return []
+        self.told = self.unable
+        return [Readiness(self.unable)]
 
     def given_back(self) -> tuple[list[str], list[str]]:
         """Choose what is given back now: by the keeper, and without asking one.

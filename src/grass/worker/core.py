@@ -118,7 +118,8 @@ class WorkerCore:
         if isinstance(message, Welcome):
             self._books.cluster = message.cluster
             self._drop_oldest()
-            self._ability.heeded = message.heeds_readiness
+            said = self._ability.welcomed(message.heeds_readiness)
+            self._effects.to_broker.extend(said)
             self._give_back()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
@@ -383,6 +384,7 @@ class WorkerCore:
             hello = self._greeting.hello(
                 self._attempts, self.now_s, self._ability.unable, self.wall_us
             )
+            self._ability.told = hello.unable
             self._effects.to_broker.append(hello)
         else:
             self._effects.to_keeper.extend(verbs)
