@@ -34,6 +34,7 @@ class Faults:
             "rebooted": lambda: cluster.reboot(self._some(), power_lost=False),
             "power lost": lambda: cluster.reboot(self._some(), power_lost=True),
             "files lost": self._lose_files,
+            "socket deleted": self._delete_socket,
             "disk full": self._fill_disk,
             "worker full": self._fill_worker,
             "forks fail": self._fail_forks,
@@ -159,6 +160,13 @@ class Faults:
             later = soon + self._world.spread(10 * MILLISECOND, 2 * SECOND)
             elsewhere.after(soon, "killed", machine.kill_worker)
             elsewhere.after(later, "killed", machine.kill_keeper)
+
+    def _delete_socket(self) -> None:
+        """Delete a keeper's socket, which only the next worker there misses."""
+        machine = self._some()
+        machine.lose_socket()
+        if self._world.chance(0.5):
+            machine.kill_worker()
 
     def _hide_disk(self) -> None:
         """Let nothing be read, and mostly nothing be written either."""

@@ -155,6 +155,8 @@ class SimKeeper:
         self._hold_until: int | None = None
         self._urgent = False
         self._stalled_until = 0
+        self.can_be_found = True
+        """Whether its socket is where workers look for it."""
         self._exited_at: dict[str, int] = {}
         self._hindered_at = host.now
         """Until when it could not sync."""
@@ -170,7 +172,7 @@ class SimKeeper:
                 effect.id, effect.reason, self._host.wall_us
             ),
             effects.Sync: self._sync,
-            effects.CheckSocket: lambda effect: None,
+            effects.CheckSocket: self._put_socket_back,
             effects.Exit: self._exit,
             **self._jobs.actions(),
         }
@@ -180,6 +182,9 @@ class SimKeeper:
         self._arm()
 
     # Who calls.
+
+    def _put_socket_back(self, _effect: effects.CheckSocket) -> None:
+        self.can_be_found = True
 
     def connect(self, line: Line) -> None:
         """Take a connection in, after all that was said on the others before."""

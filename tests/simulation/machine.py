@@ -136,7 +136,7 @@ class Machine:
 
     def find_keeper(self, worker: SimWorker) -> Line | None:
         """Connect a worker to the keeper, if one is there."""
-        if self.keeper is None:
+        if self.keeper is None or not self.keeper.can_be_found:
             return None
         self._lines += 1
         line = Line(self.host, self._lines, self.keeper, worker)
@@ -187,6 +187,12 @@ class Machine:
                 one.id for one in known if one.state == "starting"
             }
             self.processes.orphan(keeper)
+
+    def lose_socket(self) -> None:
+        """Delete the keeper's socket, beneath it and whoever is connected."""
+        if self.keeper is not None:
+            self.host.note("DELETE the keeper's socket")
+            self.keeper.can_be_found = False
 
     def stall_keeper(self, lasts_us: int) -> None:
         """Let the keeper do nothing for a while, but not twice in a row."""

@@ -95,6 +95,11 @@ def _records_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Custody, "restore", lambda self, entries: None)
 
 
+@bug("a keeper whose socket was deleted leaves it at that")
+def _socket_left(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SimKeeper, "_put_socket_back", lambda self, effect: None)
+
+
 @bug("exits of an earlier boot are thrown away")
 def _exits_of_a_boot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Custody, "restore_exits", lambda self, entries: None)
