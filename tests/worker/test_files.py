@@ -166,6 +166,18 @@ def test_pruned_output_is_removed_with_its_empty_folders(tmp_path: Path) -> None
     assert folder.exists()
 
 
+def test_a_removal_that_was_cut_off_is_finished(tmp_path: Path) -> None:
+    folder = tmp_path / "output"
+    (folder / "p" / "n").mkdir(parents=True)
+
+    async def story(files: OutputFiles, answers: Answers) -> None:
+        files.remove(RemoveOutput([str(folder / "p" / "n" / "1" / "1.log")], 1))
+        assert await answers.get() == Removed(1)
+
+    play(folder, story)
+    assert list(folder.iterdir()) == []
+
+
 def test_output_that_cannot_be_removed_is_reported(tmp_path: Path) -> None:
     stuck, gone = tmp_path / "stuck", tmp_path / "gone"
     stuck.mkdir()

@@ -104,7 +104,7 @@ class OutputFiles:
         self._answer(gone)
 
     def _removed(self, request: RemoveOutput) -> Removed:
-        answer = Removed(request.number)
+        answer, folders = Removed(request.number), set[Path]()
         for path in map(Path, request.paths):
             crash_point("worker.before-remove")
             if not path.is_relative_to(self._folder) or ".." in path.parts:
@@ -115,18 +115,26 @@ class OutputFiles:
                 answer.left += 1
                 answer.reason = str(error)
             else:
-                self._remove_empty_folders(path)
+                folders.add(path.parent)
+        self._remove_empty(folders)
         return answer
 
-    def _remove_empty_folders(self, path: Path) -> None:
-        for parent in path.parents:
-            if parent == self._folder:
-                break
-            try:
-                parent.rmdir()
-            except OSError:
-                # It holds more, and so do those above it.
-                break
+    def _remove_empty(self, folders: set[Path]) -> None:
+        """Remove folders that are empty now, and then those above them.
+
+        Each is tried once: to find that a folder of thousands is not empty takes long.
+        """
+        while folders := folders - {self._folder}:
+            above = set[Path]()
+            for folder in folders:
+                try:
+                    folder.rmdir()
+                except FileNotFoundError:
+                    """It was removed before a daemon was killed."""
+                except OSError:
+                    continue
+                above.add(folder.parent)
+            folders = above
 
 
 def _started_threads() -> ThreadPoolExecutor:
