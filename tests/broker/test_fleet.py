@@ -263,7 +263,9 @@ BAD = [
             {"cpu_s": float("nan")},
             {"cpu_s": float("inf")},
             {"cpu_s": -1.0},
-            {"reason": "x" * 65537},
+            {"ran_s": -1.0},
+            {"ran_s": float("nan")},
+            {"ran_s": 1e11},
             {"output": "x" * 65537},
         )
     ),
