@@ -8,6 +8,7 @@ from tests.support.building import BOOT, WORKER, units
 
 from grass.broker import waiting
 from grass.broker.calls import CreateQueue, DeleteQueue, ForgetWorker, FromWorker
+from grass.broker.reports import LONGEST_REASON
 from grass.errors import NeverFits, NotFound, ProtocolError, Refused
 from grass.link.messages import (
     Exited,
@@ -277,6 +278,12 @@ BAD = [
     Started(f"{'a' * 16}.1.1", 5, 5, stderr="x" * 65537),
     Report(f"{'a' * 16}.1.1", {}, running=True, started_at=2**62),
 ]
+
+
+def test_a_long_reason_is_cut(broker: Brokerage) -> None:
+    job = broker.enqueue()
+    broker.exit(job, 1, reason="x" * 65537)
+    assert broker.reason(job) == "x" * LONGEST_REASON
 
 
 @pytest.mark.parametrize("message", BAD, ids=lambda one: repr(one)[:40])
