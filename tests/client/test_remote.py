@@ -175,9 +175,12 @@ def test_a_broker_that_is_not_there_is_named(home: Home) -> None:
 def test_a_name_that_means_nothing_is_named(home: Home) -> None:
     with (
         Client(home, broker="no-such-host.invalid") as client,
-        pytest.raises(NoBroker, match=r"no-such-host.invalid:7500 cannot be reached: "),
+        pytest.raises(
+            NoBroker, match=r"no-such-host.invalid:7500 cannot be reached: "
+        ) as caught,
     ):
         client.job(7)
+    assert "--advertise" in str(caught.value.hint)
 
 
 def test_what_does_not_speak_tls_is_told_nothing(home: Home, play: Play) -> None:

@@ -93,3 +93,16 @@ def check_alive(home: GrassHome, earlier: list[int | None]) -> None:
     assert home.daemon_pid() == pid
     assert home.log().count("ready: pid") == len(earlier) + 1
     assert "Traceback" not in home.log()
+
+
+def test_a_home_that_others_may_write_to_is_refused_before_the_stop(
+    home: GrassHome,
+) -> None:
+    home.ok("start")
+    before = home.client.overview()["daemon"]["pid"]
+    home.folder.chmod(0o770)
+    refused = home.run("restart")
+    assert (refused.returncode, "others may write" in refused.stderr) == (5, True)
+    assert "the daemon runs on as before" in refused.stderr
+    home.folder.chmod(0o700)
+    assert home.client.overview()["daemon"]["pid"] == before

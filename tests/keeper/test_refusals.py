@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.nobody import other_home, run_as_nobody
+
 from .conversation import Daemon, Entry
+
+__all__ = ["other_home"]
+
+KNOCK = """
+import os, socket, sys
+os.chdir(sys.argv[1])
+channel = socket.socket(socket.AF_UNIX)
+channel.connect("keeper.sock")
+try:
+    channel.sendall(b'{"v": "hello"}\\n')
+    print(channel.recv(100))
+except ConnectionError:
+    print(b"")
+"""
 
 ways = pytest.mark.parametrize("nice", [0, 1], ids=["fast", "careful"])
 
@@ -95,3 +112,13 @@ def test_refusal_leaks_no_descriptor(daemon: Daemon) -> None:
         daemon.run(f"{number}", "nosuch", stderr=str(daemon.output("err")))
         daemon.run(f"{number}n", "nosuch", nice=1)
     assert len(os.listdir(f"/proc/{daemon.keeper}/fd")) == before
+
+
+def test_another_user_is_not_listened_to(daemon: Daemon, other_home: Path) -> None:
+    # Whatever the modes of the folders are that lead to the socket.
+    words = [sys.executable, "-c", KNOCK, str(daemon.directory)]
+    for folder in (daemon.directory, *list(daemon.directory.parents)[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    (daemon.directory / "keeper.sock").chmod(0o666)
+    answer = run_as_nobody(other_home, words)
+    assert (answer.stdout, answer.stderr) == ("b''\n", "")

@@ -426,7 +426,9 @@ def test_names_are_resolved_again_at_every_attempt(
 def test_a_name_that_does_not_resolve_is_told() -> None:
     async def story() -> None:
         async with dialling(Address("nobody.invalid", 7500), pin="x" * 43) as owner:
-            assert "its name is not resolved (" in await owner.state()
+            said = await owner.state()
+            assert "its name is not resolved (" in said
+            assert "--advertise HOST:PORT" in said
 
     play(story())
 

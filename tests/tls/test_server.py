@@ -136,6 +136,26 @@ def test_an_empty_pass_phrase_is_not_asked_for(tmp_path: Path) -> None:
     assert identity(str(tmp_path), str(store), never_asked).pin
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
+def test_a_key_without_a_pass_phrase_that_others_may_read_gets_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    key, path = certificate(tmp_path)
+    store = keystore(tmp_path, key, path, "-passout", "pass:")
+    store.chmod(mode)
+    identity(str(tmp_path), str(store), never_asked)
+    assert (f"`chmod go-r {store}`" in caplog.text) == bool(mode & 0o044)
+
+
+def test_a_key_with_a_pass_phrase_gets_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = keystore(tmp_path, *certificate(tmp_path))
+    store.chmod(0o644)
+    identity(str(tmp_path), str(store), PASSPHRASE.encode)
+    assert "chmod" not in caplog.text
+
+
 def refused(tmp_path: Path, store: Path, answer: bytes | None) -> str:
     with pytest.raises(GrassError) as caught:
         identity(str(tmp_path), str(store), lambda: answer)

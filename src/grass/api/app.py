@@ -3,8 +3,8 @@
 The command line and the web page use nothing else. A handler takes the request, and
 where the table names a body the body as a struct; it returns a struct, a document or a
 ready response. Every route names the right that its caller needs, which is looked at
-before the body is read; every reply carries the daemon's version, so that a client of
-another one can say so.
+before the body is read; every reply to a caller who is known carries the daemon's
+version, so that a client of another one can say so.
 """
 
 import asyncio
@@ -38,6 +38,7 @@ from grass.api.auth import (
     admit,
     hang_up_after,
     identify,
+    is_identified,
     refused,
     turned_away,
 )
@@ -114,11 +115,11 @@ class Application(Starlette):
     """Routes around a daemon; `state.closing` is set when it is about to stop."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and say with every answer which version did."""
+        """Answer a request, and tell a caller who is known which version did."""
         version = self.state.context.version
 
         async def send_with_version(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and is_identified(scope):
                 MutableHeaders(scope=message)[VERSION_HEADER] = version
             await send(message)
 

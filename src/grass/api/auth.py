@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from grass.api.context import context_of
 from grass.api.guests import Guest, Guests
@@ -57,6 +58,11 @@ def identify(request: HTTPConnection) -> Identity:
     identity = _local(request) if guest is None else _remote(request, guest)
     request.scope[_KEY] = identity
     return identity
+
+
+def is_identified(scope: Scope) -> bool:
+    """Tell whether the caller of a request has been identified."""
+    return isinstance(scope.get(_KEY), Identity)
 
 
 def guest_of(request: HTTPConnection) -> Guest | None:

@@ -14,6 +14,7 @@ from grass.cli.left_behind import tell_of_others
 from grass.cli.options import JSON, Command, at_most, read
 from grass.cli.start import is_running, report, start_daemon
 from grass.cli.stop import stop_daemon
+from grass.client.autostart import check_owner
 from grass.config import home
 from grass.errors import GrassError
 from grass.settings import settings_of
@@ -43,6 +44,7 @@ def _check(options: list[str]) -> None:
         check(options)
         return
     try:
+        check_owner(home())
         check_successor(options)
     except GrassError as error:
         error.message += "; the daemon runs on as before"

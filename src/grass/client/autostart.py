@@ -152,7 +152,7 @@ def make(home: Home) -> None:
     before = os.umask(0o077)
     try:
         home.make()
-        _check_owner(home)
+        check_owner(home)
     except OSError as error:
         raise GrassError(
             f"{home.folder} cannot be made: {error.strerror}",
@@ -162,7 +162,7 @@ def make(home: Home) -> None:
         os.umask(before)
 
 
-def _check_owner(home: Home) -> None:
+def check_owner(home: Home) -> None:
     """Refuse a folder in which others could put a socket of their own."""
     state = os.stat(home.folder)
     if state.st_uid != os.geteuid():

@@ -28,6 +28,9 @@ PATIENCE_S = 10.0
 
 _HEAD_START_S = 0.25
 _HINT = "is its daemon running there, and is the port open to this machine?"
+_OTHER_NAME = (
+    "start the broker with --advertise HOST:PORT, a name or address that is known here"
+)
 _QUIET_S = 15
 """A connection on which nothing moves is asked for a sign of life this often."""
 _DEAD_MS = 30_000
@@ -46,9 +49,9 @@ def dial(address: Address) -> socket.socket:
     return channel
 
 
-def unreachable(address: Address, why: str) -> NoBroker:
+def unreachable(address: Address, why: str, hint: str = _HINT) -> NoBroker:
     """Say which broker cannot be reached, and why."""
-    return NoBroker(f"the broker at {address} cannot be reached: {why}", _HINT)
+    return NoBroker(f"the broker at {address} cannot be reached: {why}", hint)
 
 
 class _Attempts:
@@ -113,7 +116,7 @@ def _places(address: Address) -> list[Place]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise unreachable(address, _said(error)) from None
+        raise unreachable(address, _said(error), _OTHER_NAME) from None
     return [(family, place) for family, _, _, _, place in found]
 
 

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import TypeVar
 
@@ -100,12 +101,33 @@ def _first(errors: BaseExceptionGroup[Failure]) -> Failure:
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
+class LogFormatter(logging.Formatter):
+    """Writes each record so that what a peer sent can neither forge a line nor act.
+
+    What is not printable is written out. The lines of a traceback are indented.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record: its line, and below it what was raised."""
+        record = copy(record)
+        record.msg, record.args = _printable(record.getMessage()), None
+        first, *more = super().format(record).split("\n")
+        return "\n".join([first, *(f"  {_printable(line)}" for line in more)])
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    escaped = (one.encode("unicode_escape").decode("ascii") for one in text)
+    pairs = zip(text, escaped, strict=True)
+    return "".join(one if one.isprintable() else code for one, code in pairs)
+
+
 def _set_up_log(foreground: bool) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(message)s" if foreground else "%(asctime)s %(levelname)s %(message)s",
-    )
+    form = "%(message)s" if foreground else "%(asctime)s %(levelname)s %(message)s"
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter(form))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("websockets").setLevel(logging.WARNING)
     # The commit's thread makes many short calls that let go of the interpreter; with

@@ -21,6 +21,7 @@ from grass.keeper.wire import (
     decode,
     encode,
     event_of,
+    peer_uid,
 )
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class Connections:
         try:
             channel = self._listener.accept()[0]
         except OSError:
+            return
+        # The socket's mode keeps others out; a folder that was opened up does not.
+        if peer_uid(channel) not in (0, os.geteuid()):
+            channel.close()
             return
         connection = Connection(channel)
         self._open[connection.descriptor] = connection

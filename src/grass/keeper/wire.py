@@ -191,9 +191,19 @@ def _signal_number(value: object) -> int:
 
 def _peer(channel: socket.socket) -> int:
     """Return the pid at the other end."""
+    return _credentials(channel)[0]
+
+
+def peer_uid(channel: socket.socket) -> int:
+    """Return the user at the other end, as the kernel knows it."""
+    return _credentials(channel)[1]
+
+
+def _credentials(channel: socket.socket) -> tuple[int, int, int]:
     size = struct.calcsize("3i")
-    credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-    return int(struct.unpack("3i", credentials)[0])
+    raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    pid, uid, gid = struct.unpack("3i", raw)
+    return pid, uid, gid
 
 
 class Connection:

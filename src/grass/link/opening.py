@@ -73,12 +73,11 @@ async def resolve(address: Address) -> list[Place]:
                 address.host, address.port, type=socket.SOCK_STREAM
             )
     except TimeoutError:
-        raise _unreachable(address, "its name is not resolved in time") from None
+        raise _unknown_name(address, "in time") from None
     except socket.gaierror as error:
-        reason = f"its name is not resolved ({error.strerror})"
-        raise _unreachable(address, reason) from None
+        raise _unknown_name(address, f"({error.strerror})") from None
     except (OSError, UnicodeError) as error:
-        raise _unreachable(address, f"its name is not resolved ({error})") from None
+        raise _unknown_name(address, f"({error})") from None
     places = [Place(address, family, where) for family, _, _, _, where in found]
     return list(dict.fromkeys(places))
 
@@ -198,3 +197,10 @@ def _words(error: OSError) -> str:
 
 def _unreachable(address: Address, reason: str) -> NoBroker:
     return NoBroker(f"the broker at {address} cannot be reached: {reason}")
+
+
+def _unknown_name(address: Address, how: str) -> NoBroker:
+    return NoBroker(
+        f"the broker at {address} cannot be reached: its name is not resolved {how}",
+        "start the broker with --advertise HOST:PORT, a name or address known here",
+    )

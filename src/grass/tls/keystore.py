@@ -1,5 +1,7 @@
 """Reads a key with its certificate from a PKCS#12 file."""
 
+import logging
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,6 +11,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import Certificate
 
 from grass.errors import GrassError
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 1024 * 1024
 _MAKE_ONE = "openssl pkcs12 -export -out keyStore.p12 -inkey KEY -in CERT makes one"
@@ -26,7 +30,9 @@ def read(path: str, passphrase: Callable[[], bytes | None]) -> KeyPair:
     """Read a file; asks for the pass phrase only if it needs one."""
     data = _bytes_of(path)
     found = _opened(path, data, None)
-    if found is None:
+    if found is not None:
+        _warn_if_open(path)
+    else:
         given = passphrase()
         if given is None:
             raise GrassError(
@@ -42,6 +48,14 @@ def read(path: str, passphrase: Callable[[], bytes | None]) -> KeyPair:
     if certificate is None:
         raise GrassError(f"there is no certificate of its key in {path}", _MAKE_ONE)
     return KeyPair(key, certificate, tuple(chain))
+
+
+def _warn_if_open(path: str) -> None:
+    """Say that a key without a pass phrase is for whoever may read its file."""
+    if os.stat(path).st_mode & 0o044:
+        log.warning(
+            "%s has no pass phrase, and others may read it: `chmod go-r %s`", path, path
+        )
 
 
 def _bytes_of(path: str) -> bytes:
