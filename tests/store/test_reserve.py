@@ -1,6 +1,7 @@
 """Room that is kept back for a full disk."""
 
 import os
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def test_an_open_database_has_room_to_grow(tmp_path: Path) -> None:
         assert taken(tmp_path / "reserve") >= START_BYTES
     with closing(SqliteStore(path)) as again:
         assert again.load(0).cluster
+
+
+def test_a_folder_that_is_gone_is_no_full_disk(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with closing(SqliteStore(tmp_path / "home" / "grass.db")) as store:
+        shutil.rmtree(tmp_path / "home")
+        assert store.shortage() is None
 
 
 def test_a_full_disk_is_told_until_there_is_enough_room(

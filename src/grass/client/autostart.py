@@ -197,7 +197,9 @@ def _queue_on(lock: int) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            patience = patience or _patience("another command starts it", TURN_S)
+            patience = patience or _patience(
+                "another command is starting the daemon", TURN_S
+            )
             if not patience.pause():
                 raise NoDaemon(
                     "another command has been starting the daemon for too long",

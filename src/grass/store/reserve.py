@@ -77,12 +77,12 @@ class Reserve:
 
     def has_room(self) -> bool:
         """Look at the disk, and tell whether anything may be added."""
-        free = free_bytes(self._folder)
-        if self.is_short:
+        # A folder that is gone has no want of room.
+        with contextlib.suppress(OSError):
             # Filled first: what is free is then counted without it.
-            self.is_short = not self.fill() or free_bytes(self._folder) < ENOUGH_BYTES
-        else:
-            self.is_short = free < LITTLE_BYTES
+            full = self.is_short and not self.fill()
+            enough = ENOUGH_BYTES if self.is_short else LITTLE_BYTES
+            self.is_short = full or free_bytes(self._folder) < enough
         return not self.is_short
 
     def _keep_for_start(self) -> bool:
