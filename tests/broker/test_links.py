@@ -6,7 +6,14 @@ import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.copies import MOST_BOOTS, MOST_HOMES, Boots
-from grass.broker.links import DEFECT, MOST_REMEMBERED, TWICE, Caller, Links
+from grass.broker.links import (
+    DEFECT,
+    MOST_REASONS,
+    MOST_REMEMBERED,
+    TWICE,
+    Caller,
+    Links,
+)
 from grass.broker.state import Absence, State
 from grass.link.messages import (
     Exited,
@@ -352,12 +359,21 @@ def test_a_hello_that_is_refused_hangs_up_and_other_words_do_not(owner: Owner) -
     assert (wire.refusal, owner.gone) == ("no such units", ["w"])
 
 
-def test_complaints_that_are_remembered_are_bounded(owner: Owner) -> None:
-    for number in range(MOST_REMEMBERED + 1):
+def test_complaints_about_a_worker_are_bounded(owner: Owner) -> None:
+    for number in range(3 * MOST_REASONS):
         owner.links.complain("w", f"reason {number}")
-    owner.links.complain("w", f"reason {MOST_REMEMBERED}")
+    assert len(owner.log) == MOST_REASONS
+    assert owner.log[-1].endswith("; no more is written of it")
+    owner.links.complain("another", "reason 0")
+    assert len(owner.log) == MOST_REASONS + 1
+
+
+def test_workers_that_are_complained_of_are_bounded(owner: Owner) -> None:
+    for number in range(MOST_REMEMBERED + 1):
+        owner.links.complain(f"worker {number}", "a reason")
+    owner.links.complain(f"worker {MOST_REMEMBERED}", "a reason")
     assert len(owner.log) == MOST_REMEMBERED + 1
-    owner.links.complain("w", "reason 0")
+    owner.links.complain("worker 0", "a reason")
     assert len(owner.log) == MOST_REMEMBERED + 2
 
 

@@ -182,6 +182,18 @@ def test_who_reads_output_hears_that_its_worker_is_gone(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_no_more_output_is_taken_than_was_asked_for(tmp_path: Path) -> None:
+    async def story(broker: Broker, _own: FarEnd) -> None:
+        worker = await joined(broker)
+        reading = asyncio.ensure_future(broker.output.read(FARM, "/o", 0, 3))
+        asked = await worker.hears(ReadOutput)
+        assert isinstance(asked, ReadOutput)
+        worker.link.send(OutputData(asked.stream, b"much more"))
+        assert await reading == b"muc"
+
+    play(tmp_path, story)
+
+
 def test_who_reads_output_does_not_wait_for_ever_for_a_mute_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

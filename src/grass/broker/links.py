@@ -28,7 +28,9 @@ DEFECT = "a message of this worker brought out a defect of grass; see the broker
 EXPELLED_S = 60.0
 """How long a worker is not listened to after that."""
 MOST_REMEMBERED = 1000
-"""So many complaints about workers are known, and not written again."""
+"""Of so many workers it is known what was written about them."""
+MOST_REASONS = 20
+"""So many complaints about one worker are written."""
 
 
 class Owner(Protocol):
@@ -67,7 +69,7 @@ class Links:
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
         self._boots = Boots()
-        self._complaints: dict[tuple[str, str], None] = {}
+        self._complaints: dict[str, set[str]] = {}
         self._expelled: set[str] = set()
 
     def open(
@@ -121,14 +123,18 @@ class Links:
             self.hang_up(worker, reason)
 
     def complain(self, worker: str, reason: str) -> None:
-        """Write down what is wrong with what a worker says, once for each reason."""
-        known = worker, reason
-        if known in self._complaints:
+        """Write down what is wrong with what a worker says, once for each reason.
+
+        A reason may hold its words, so there are only so many of one worker.
+        """
+        reasons = self._complaints.setdefault(worker, set())
+        if reason in reasons or len(reasons) >= MOST_REASONS:
             return
-        if len(self._complaints) >= MOST_REMEMBERED:
+        reasons.add(reason)
+        if len(self._complaints) > MOST_REMEMBERED:
             del self._complaints[next(iter(self._complaints))]
-        self._complaints[known] = None
-        self.owner.complain(f"worker {worker[:60]!a} is refused: {reason}")
+        last = "; no more is written of it" if len(reasons) == MOST_REASONS else ""
+        self.owner.complain(f"worker {worker[:60]!a} is refused: {reason}{last}")
 
     def outdated(self, caller: "Caller") -> bool:
         """Tell whether a worker has said hello on a later link than this one."""

@@ -79,7 +79,8 @@ class OutputStreams:
                 link.send(CloseOutput(stream))
         if data.missing:
             raise NotFound(f"the output file {path} is gone")
-        return data.data
+        # A worker may answer with more than it was asked for.
+        return data.data[:length]
 
     async def _rest(self, size: int) -> None:
         loop = asyncio.get_running_loop()
