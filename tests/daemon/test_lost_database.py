@@ -85,15 +85,16 @@ def test_a_start_that_got_no_further_than_an_empty_file_is_no_loss(
     cold.ok("start")
 
 
+@pytest.mark.parametrize("names", ["grass.db*", "grass.db", "grass.db-wal"])
 def test_a_database_deleted_beneath_its_daemon_is_written_anew(
-    home: GrassHome, gate: Fifo, news: Fifo
+    home: GrassHome, gate: Fifo, news: Fifo, names: str
 ) -> None:
     held = home.enqueue("--hold", "--", "true")
     running = home.enqueue(f"echo $$ > {news}; read x < {gate}; exit 4")
     home.await_start(running, news)
     daemon = home.daemon_pid()
     assert daemon is not None
-    for file in home.folder.glob("grass.db*"):
+    for file in home.folder.glob(names):
         file.unlink()
     await_end(daemon)
     assert "was deleted" in home.log().splitlines()[-1]

@@ -59,7 +59,7 @@ async def host_broker(
             parts.append(group.create_task(_work(home, hosting, own, broker)))
             await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
-        watching = group.create_task(put_back_files(home, server, home.database))
+        watching = group.create_task(put_back_files(home, server, *_database(home)))
         if doorway is not None:
             parts.append(group.create_task(doorway.serve(server)))
             if life.has_reader:
@@ -80,6 +80,11 @@ async def host_broker(
         for part in parts:
             part.cancel()
     log.info("stopped")
+
+
+def _database(home: Home) -> list[str]:
+    """Name the files that hold what was committed, and who reads and writes them."""
+    return [home.database + end for end in ("", "-wal", "-shm")]
 
 
 async def _first_report(broker: Broker, own: str) -> None:
