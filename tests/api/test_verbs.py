@@ -1,5 +1,6 @@
 """Every verb on jobs: what it does, what it answers, and what it refuses."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,22 @@ def test_ended_jobs_are_removed_with_their_output(tmp_path: Path) -> None:
         assert heard == RemoveOutput(["/out/1.log", "/out/2.log"], 1)
         jobs = (await api.get("/jobs")).document["jobs"]
         assert [job["id"] for job in jobs] == [3]
+
+    play(tmp_path, story)
+
+
+def test_a_verb_that_a_stop_cuts_off_says_so(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await some_jobs(api, 2000)
+        holding = asyncio.ensure_future(verb(api, "hold", "all"))
+        # Its first slices are written; then the server gives up, as at a stop.
+        await api.broker.next_commit()
+        assert not holding.done()
+        api.app.state.closing.set()
+        holding.cancel()
+        cut_off = await holding
+        assert (cut_off.status, cut_off.document["code"]) == (503, "stopping")
+        assert "may not have reached all jobs" in cut_off.document["detail"]
 
     play(tmp_path, story)
 

@@ -1,5 +1,6 @@
 """What most routes do: make a call to the broker, and say what came of it."""
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.requests import Request
@@ -8,9 +9,19 @@ from grass.api.context import context_of
 from grass.api.replies import DoneReply
 from grass.broker.calls import Call
 from grass.broker.replies import Done
+from grass.errors import Stopping
 
 
 async def do(request: Request, call: Call, said: Sequence[str] = ()) -> DoneReply:
     """Make a call; `said` goes before what the broker has to say."""
-    done: Done = await context_of(request).broker.call(call)
+    try:
+        done: Done = await context_of(request).broker.call(call)
+    except asyncio.CancelledError:
+        if not request.app.state.closing.is_set():
+            raise
+        # The server gives up what takes longer than a stop may: the caller is told.
+        raise Stopping(
+            "the daemon stops, and may not have reached all jobs",
+            "do it again once it is started: what was done already is passed over",
+        ) from None
     return DoneReply(done.jobs, [*said, *done.warnings], done.changed)
