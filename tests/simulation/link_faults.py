@@ -147,5 +147,11 @@ class LinkFaults:
         held = world.rng.choice(({}, ONE_CORE))
         worker.made_up = [Report(str(one), held, True, placed_at=1) for one in names]
         worker.report()
+
+        def tell_truth() -> None:
+            # What could not be said until now is not said any more.
+            worker.made_up = []
+            worker.report()
+
         delay = world.between(SECOND, LONGEST_CUT_US)
-        machine.host.after(delay, "tells the truth", worker.report, worker)
+        machine.host.after(delay, "tells the truth", tell_truth, worker)
