@@ -11,7 +11,9 @@ from benchmarks.fleet import fleet
 from benchmarks.following import following
 from benchmarks.gap import gap
 from benchmarks.memory import memory
+from benchmarks.million import million
 from benchmarks.placement import placement
+from benchmarks.queues import queues
 from benchmarks.remote import remote
 from benchmarks.report import report
 from benchmarks.rounds import run_rounds
@@ -32,6 +34,8 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "remote": remote,
     "fleet": fleet,
     "following": following,
+    "queues": queues,
+    "million": million,
 }
 
 

@@ -6,6 +6,7 @@ take time from the next contender.
 """
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +37,20 @@ class FreshHome:
         daemon = psutil.Process(self.client.overview()["daemon"]["pid"])
         return [daemon, *keepers(self.client.home)]
 
+    def daemon_s(self) -> float:
+        """Tell for how long the daemon has used a processor so far."""
+        spent = self.processes()[0].cpu_times()
+        return float(spent.user + spent.system)
+
+    def restart(self) -> float:
+        """Stop the daemon and start it again; gives the seconds until it serves."""
+        daemon = self.processes()[0]
+        self.client.stop()
+        see_off([daemon])
+        started = time.perf_counter()
+        autostart.start(self.client.home, asked_for=True)[0].close()
+        return time.perf_counter() - started
+
     def run(self, jobs: int, command: list[str], **settings: object) -> None:
         """Enqueue jobs in one call and return when the last one has ended."""
         ids = self.client.enqueue_many([command] * jobs, **ONE_SLOT, **settings)
@@ -57,12 +72,11 @@ def fresh_home(slots: int) -> Iterator[FreshHome]:
         autostart.start(home, asked_for=True)[0].close()
         with Client(home, may_start=False, broker=LOCAL) as client:
             fresh = FreshHome(folder, client)
-            processes = fresh.processes()
             try:
                 client.create_queue(QUEUE, {"capacity": f"{{slot:{slots}}}"})
                 yield fresh
             finally:
-                _stop(client, processes)
+                _stop(client, fresh.processes())
 
 
 def keepers(home: Home) -> list[psutil.Process]:

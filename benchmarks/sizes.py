@@ -23,6 +23,11 @@ class Sizes:
     fleet: int = 200
     output_bytes: int = 1 << 30
     output_jobs: int = 1_000
+    queues: int = 1_000
+    queue_jobs: int = 2_000
+    short_queue: int = 1_000
+    long_queue: int = 1_000_000
+    looks: int = 50
 
 
 FULL = Sizes()
@@ -41,4 +46,8 @@ QUICK = Sizes(
     fleet=20,
     output_bytes=1 << 26,
     output_jobs=200,
+    queues=50,
+    queue_jobs=200,
+    long_queue=20_000,
+    looks=5,
 )

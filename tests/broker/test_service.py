@@ -41,6 +41,27 @@ def test_an_answer_is_durable_and_a_start_follows(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_waiting_for_all_is_over_with_the_last_of_those_that_were_there(
+    tmp_path: Path,
+) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        held = [NewJob(("true",), Settings(hold=True))]
+        await broker.call(Enqueue("me", held * 3))
+        over = asyncio.ensure_future(broker.all_ended(3))
+        await broker.call(Enqueue("me", held))
+        for job in (3, 1):
+            await broker.call(Cancel("me", [job]))
+            assert not over.done()
+        # One that is run again has ended once, and is waited for no more.
+        await broker.call(Rerun("me", [1], hold=True, wanted=[1]))
+        await broker.call(Cancel("me", [2]))
+        await asyncio.wait_for(over, 10)
+        assert not broker.unfinished(2)
+        assert broker.unfinished(4)
+
+    play(tmp_path, story)
+
+
 def test_many_callers_at_once_all_get_their_own_ids(tmp_path: Path) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
         calls = [broker.call(Enqueue("me", ONE)) for _ in range(50)]

@@ -7,7 +7,7 @@ import pytest
 
 from grass.cli.events import line
 from grass.cli.prefixing import JsonLines, Prefixed, prefix
-from grass.cli.progress import UNREACHABLE
+from grass.cli.progress import UNREACHABLE, counted_line
 from grass.cli.progress import line as progress_line
 
 LOCK = threading.Lock()
@@ -80,6 +80,18 @@ def test_the_line_of_wait_counts() -> None:
     expected = "2 of 5 jobs done (1 failed), 1 running, 2 waiting"
     assert progress_line(states) == expected
     assert progress_line({7: "queued"}) == "job 7 is queued"
+
+
+def test_the_progress_of_all_is_what_the_daemon_counts() -> None:
+    states = ("held", "waiting", "queued", "running")
+    ends = ("succeeded", "failed", "cancelled", "lost")
+    counts = dict.fromkeys((*states, *ends), 1)
+    before = {"daemon": {"jobs": counts}, "jobs": []}
+    later = counts | {"queued": 0, "succeeded": 3, "failed": 2}
+    now = {"daemon": {"jobs": later}, "jobs": [{"unreachable": True}]}
+    assert counted_line(before, now) == (
+        "3 of 6 jobs done (1 failed), 1 running (1 unreachable), 2 waiting"
+    )
 
 
 def test_the_line_of_wait_tells_whose_worker_is_unreachable() -> None:

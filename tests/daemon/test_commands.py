@@ -152,6 +152,25 @@ def test_wait_for_several_is_0_only_if_all_succeeded(home: GrassHome) -> None:
     assert home.run("wait", "all").returncode == 0
 
 
+def test_wait_for_all_counts_how_those_end_that_have_not_yet(home: GrassHome) -> None:
+    home.client.enqueue_many(["exit 7"])
+    home.run("wait", "1")
+    home.ok("pause")
+    home.client.enqueue_many(["true", "true"])
+    late = home.run("wait", "--timeout", "0.1s", "all")
+    assert late.returncode == 7
+    assert "2 of 2 jobs are unfinished" in late.stderr
+    home.ok("resume")
+    assert home.run("wait", "all").returncode == 0
+    home.ok("pause")
+    home.client.enqueue_many(["true", "exit 7"])
+    daemon = home.client.overview()["daemon"]
+    body = {"up_to": daemon["last_job"], "after": daemon["last_event"]}
+    home.ok("resume")
+    found = home.client.once("POST", "/jobs/wait-all", body, may_last=True)
+    assert found == {"ends": {"succeeded": 1, "failed": 1}}
+
+
 def test_a_job_that_could_not_start_is_not_one_that_exits_127(
     shared: GrassHome,
 ) -> None:

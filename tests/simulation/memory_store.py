@@ -5,6 +5,7 @@ It passes the same conformance suite as the real one. What is committed lives in
 is whole and durable when it returns; what a disk may do instead is not for here.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from copy import copy, deepcopy
 from threading import Lock
@@ -114,6 +115,12 @@ class MemoryStore:
         ids = self.finished_before(at, len(self.disk.jobs))
         tries = [a for job in ids for a in self._attempts_of(job)]
         return len(ids), sum(one.output_bytes for one in tries)
+
+    def ends_after(self, event: int, last: int) -> dict[str, int]:
+        """Count the jobs up to an id that ended after an event, by how they did."""
+        at = max((one.at for one in self.disk.events if one.seq <= event), default=0)
+        ended = (job for job in self._known() if job.state in ENDED and job.id <= last)
+        return dict(Counter(job.state for job in ended if (job.finished_at or 0) > at))
 
     def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
         """Give jobs that ended before a time, the oldest first but for some."""

@@ -495,3 +495,19 @@ def test_a_worker_that_was_removed_is_gone_with_its_views(reopen: Reopen) -> Non
     loaded = reopen().load(0)
     assert [worker.id for worker in loaded.workers] == ["w2"]
     assert list(loaded.queues[0].views) == ["w2"]
+
+
+def test_ends_are_counted_from_an_event_on(with_spec: Store) -> None:
+    add_jobs(
+        with_spec,
+        a_job(1, state=JobState.SUCCEEDED, finished_at=10),
+        a_job(2, state=JobState.SUCCEEDED, finished_at=30),
+        a_job(3, state=JobState.LOST, finished_at=31),
+        a_job(4),
+        a_job(5, state=JobState.FAILED, finished_at=40),
+    )
+    with_spec.commit(Changes(events=[Event(10, "uid:1", "finished", 1, 1, "{}")]))
+    last = with_spec.last_event()
+    assert with_spec.ends_after(last, 4) == {"succeeded": 1, "lost": 1}
+    assert with_spec.ends_after(last, 9) == {"succeeded": 1, "lost": 1, "failed": 1}
+    assert with_spec.ends_after(0, 1) == {"succeeded": 1}

@@ -84,6 +84,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/remove", OPERATE, pruning.remove, SELECT, replies.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/prune", OPERATE, pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
     Endpoint("POST", "/jobs/wait", READ, jobs.wait, schemas.WaitBody, largest=LISTS),
+    Endpoint("POST", "/jobs/wait-all", READ, jobs.wait_all, schemas.WaitAllBody, replies.EndsReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
     Endpoint("GET", "/jobs/{id}/explain", READ, explaining.explain, None, replies.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501

@@ -50,6 +50,7 @@ async def overview(request: Request) -> Document:
             **daemon_document(context.version, context.started_at, state),
             "full": context.broker.shortage() is not None,
             "last_event": last_event,
+            "last_job": state.last_job,
             "door": None if context.door is None else context.door._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],

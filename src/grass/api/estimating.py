@@ -14,7 +14,6 @@ from typing import NamedTuple
 from grass.api.constraints import open_units
 from grass.broker.state import State
 from grass.model.job import Job
-from grass.model.lifecycle import JobState
 from grass.scheduler.explain import Explanation
 
 RUNS = 20
@@ -80,7 +79,7 @@ def line_for(state: State, job: Job, told: Explanation, position: int) -> Line |
     free.update({need.kind: need.free for need in told.needs})
     free.update(_places(told))
     running, handed = _runners(state, job, told.worker, free)
-    ahead = [*handed, *_ahead(state, job), job]
+    ahead = [*handed, *_ahead(state, job, position), job]
     waiting = [Queued(one.name, _needs(state, one, job, free)) for one in ahead]
     return Line(free, running, waiting)
 
@@ -158,15 +157,9 @@ def _taken(other: Job, job: Job, free: Amounts) -> Amounts:
     return taken
 
 
-def _ahead(state: State, job: Job) -> list[Job]:
-    found = [
-        other
-        for other in state.jobs.values()
-        if other.state is JobState.QUEUED
-        and other.queue == job.queue
-        and (-other.priority, other.id) < (-job.priority, job.id)
-    ]
-    return sorted(found, key=lambda other: (-other.priority, other.id))
+def _ahead(state: State, job: Job, position: int) -> list[Job]:
+    ahead = state.scheduler.first(position - 1, job.queue)
+    return [state.jobs[number] for number in ahead]
 
 
 def _needs(state: State, other: Job, job: Job, free: Amounts) -> Amounts:

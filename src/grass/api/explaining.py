@@ -38,8 +38,6 @@ from grass.store.interface import JobDetails
 LAST_LINES = 20
 MOST_SHOWN = 100
 """Dependencies and holders; the open ones come first."""
-MOST_COUNTED = 200_000
-"""Finding a place looks at every job in the queue."""
 
 
 async def explain(request: Request) -> ExplainReply:
@@ -114,8 +112,7 @@ async def _queued(
     state = context.broker.state
     try:
         told = state.scheduler.explain(job.id, time.monotonic())
-        if state.scheduler.waiting(job.queue) <= MOST_COUNTED:
-            reply.position = state.scheduler.position(job.id)
+        position = reply.position = state.scheduler.position(job.id)
     except NotFound:
         return
     spec = state.specs[job.spec]
@@ -123,7 +120,7 @@ async def _queued(
     reply.holders = _holders(state, job, told)
     reply.workers = prospects(state, spec, told, former)
     reply.overtaken = told.overtaken
-    line = line_for(state, job, told, reply.position or MOST_COUNTED)
+    line = line_for(state, job, told, position)
     if line is not None:
         history = await _history(context, line.names())
         _tell(reply, rehearse(line, history, _now()))

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from itertools import takewhile
 
 from starlette.requests import Request
 
@@ -13,8 +14,8 @@ from grass.api.interrupting import unless_interrupted
 from grass.api.owning import check_may_pause
 from grass.api.presenting import job_document, outcome_document, without_values
 from grass.api.queries import job_filter, number
-from grass.api.replies import Document, EnqueuedReply
-from grass.api.schemas import EnqueueBody, WaitBody
+from grass.api.replies import Document, EndsReply, EnqueuedReply
+from grass.api.schemas import EnqueueBody, WaitAllBody, WaitBody
 from grass.api.selecting import check_known, job_of, select
 from grass.broker.calls import Enqueue
 from grass.broker.enqueue import answered
@@ -82,6 +83,32 @@ async def wait(request: Request, body: WaitBody) -> Document:
             raise TimedOut(f"{left} of {len(ids)} jobs are unfinished") from None
     found = await broker.read(lambda db: db.outcomes(ids))
     return {"jobs": [outcome_document(job) for job in found]}
+
+
+async def wait_all(request: Request, body: WaitAllBody) -> EndsReply:
+    """Answer when no job up to an id is unfinished, with how many ended how.
+
+    However many those are, nobody lists them.
+    """
+    broker = context_of(request).broker
+    waiting = asyncio.wait_for(broker.all_ended(body.up_to), body.timeout_s)
+    try:
+        await unless_interrupted(request, waiting)
+    except TimeoutError:
+        ends = await broker.read(lambda db: db.ends_after(body.after, body.up_to))
+        left = _unfinished(broker, body.up_to)
+        total = left + sum(ends.values())
+        raise TimedOut(f"{left} of {total} jobs are unfinished") from None
+    return EndsReply(
+        await broker.read(lambda db: db.ends_after(body.after, body.up_to))
+    )
+
+
+def _unfinished(broker: Broker, up_to: int) -> int:
+    """Count the unfinished jobs up to an id; those that came later stand at the end."""
+    jobs = broker.state.jobs
+    later = sum(1 for _ in takewhile(lambda job: job > up_to, reversed(jobs)))
+    return len(jobs) - later
 
 
 async def present(request: Request, found: list[JobDetails]) -> list[Document]:

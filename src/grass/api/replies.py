@@ -48,6 +48,12 @@ class PrunedReply(msgspec.Struct, omit_defaults=True):
     warnings: list[str] = []
 
 
+class EndsReply(msgspec.Struct):
+    """How many jobs ended how."""
+
+    ends: dict[str, int]
+
+
 class QueueReply(msgspec.Struct):
     """What a command line needs to know of a queue to read its own words."""
 

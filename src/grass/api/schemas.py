@@ -132,6 +132,14 @@ class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     timeout_s: Seconds | None = None
 
 
+class WaitAllBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Up to which job to wait for all; ends are counted from an event on."""
+
+    up_to: int
+    after: int
+    timeout_s: Seconds | None = None
+
+
 class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     """Which ended jobs to forget."""
 

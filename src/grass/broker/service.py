@@ -102,6 +102,20 @@ class Broker:
             while self.unfinished(job):
                 await self._waiters.moved(job)
 
+    async def all_ended(self, up_to: int) -> None:
+        """Return when no job up to an id is unfinished that was so by now.
+
+        Jobs are in memory in the order in which they came, so the first one tells of
+        all. The last one to come is the one that most likely ends last.
+        """
+        known = self.state.jobs
+        job = next((one for one in reversed(known) if one <= up_to), None)
+        while job is not None and job <= up_to:
+            await self.ended([job])
+            job = next(iter(self.state.jobs), None)
+        while self._rounds.committing:
+            await self._waiters.round.next()
+
     async def written(self, job: int) -> None:
         """Return when the store knows what memory knows of this job."""
         while job in self._rounds.committing:

@@ -1,8 +1,9 @@
 """The line that `wait` shows on a terminal: how many are done, running and waiting.
 
-It is drawn by a thread with a connection of its own. It asks for all jobs once, and
-from then on only for those that something happened to: to a job, or to its worker. It
-is decoration: whatever goes wrong here ends the line, never the waiting.
+It is drawn by a thread with a connection of its own. It asks for the jobs once, and
+from then on only for those that something happened to: to a job, or to its worker. For
+`all` it asks the daemon, which has counted them. It is decoration: whatever goes wrong
+here ends the line, never the waiting.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Progress:
         self._client = client
         self._select = list(select)
         self._states: dict[int, str] = {}
+        self._line = ""
         self._news: News | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ended = threading.Event()
@@ -65,17 +67,33 @@ class Progress:
         """Say something above the line."""
         _draw("")
         warn(text)
-        if self._states and not self._ended.is_set():
-            _draw(line(self._states))
+        if not self._ended.is_set():
+            _draw(self._line)
 
     def _run(self) -> None:
         try:
             with self._client.beside(may_start=False) as client:
                 self._news = News(client)
+                if self._select == ["all"]:
+                    self._count(client)
+                    return
                 self._read_all(client)
                 self._keep_up(client)
         except (GrassError, Broken, OSError):
             _draw("")
+
+    def _count(self, client: Client) -> None:
+        assert self._news is not None
+        before = client.overview()
+        now = before
+        while not self._ended.is_set():
+            self._line = counted_line(before, now)
+            _draw(self._line)
+            self._news.take(None)
+            if self._ended.wait(_PAUSE_S):
+                return
+            self._news.take(0)
+            now = client.overview()
 
     def _read_all(self, client: Client) -> None:
         self._states = dict.fromkeys(client.select(self._select)["jobs"], "done")
@@ -87,7 +105,8 @@ class Progress:
     def _keep_up(self, client: Client) -> None:
         assert self._news is not None
         while not self._ended.is_set():
-            _draw(line(self._states))
+            self._line = line(self._states)
+            _draw(self._line)
             heard = self._news.take(None)
             if self._ended.wait(_PAUSE_S):
                 return
@@ -117,10 +136,27 @@ def line(states: Mapping[int, str]) -> str:
     if len(found) == 1:
         return f"job {next(iter(states))} is {found[0]}"
     bad = found.count("failed") + found.count("lost")
+    return _sentence(len(found), done, bad, running, away)
+
+
+def counted_line(before: Document, now: Document) -> str:
+    """Say how far all jobs are, by what a daemon counted at first and counts now."""
+    first, counts = before["daemon"]["jobs"], now["daemon"]["jobs"]
+    ends = {
+        state: max(0, count - first[state])
+        for state, count in counts.items()
+        if state not in UNFINISHED
+    }
+    left = sum(counts[state] for state in UNFINISHED)
+    done, bad = sum(ends.values()), ends["failed"] + ends["lost"]
+    away = sum(bool(job.get("unreachable")) for job in now["jobs"])
+    return _sentence(left + done, done, bad, counts["running"], away)
+
+
+def _sentence(total: int, done: int, bad: int, running: int, away: int) -> str:
     failed = f" ({bad} failed)" if bad else ""
-    waiting = len(found) - running - done
-    of = counted(len(found), "job")
     lost_sight = f" ({away} unreachable)" if away else ""
+    of, waiting = counted(total, "job"), total - running - done
     return (
         f"{done} of {of} done{failed}, {running} running{lost_sight}, {waiting} waiting"
     )

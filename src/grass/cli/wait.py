@@ -18,7 +18,12 @@ from grass.model.durations import seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from grass.client.wire import Document
+
+    T = TypeVar("T")
 
 OPTIONS = (
     Option("--timeout", "TIME", "give up after this long: 90s, 10m, 2h"),
@@ -40,7 +45,10 @@ def run(words: list[str]) -> int:
     timeout_s = None if timeout is None else seconds(timeout)
     try:
         with Client(broker=values.broker) as client:
-            jobs = _waited(client, select, timeout_s)
+            if select == ["all"] and not values.has("json"):
+                ends = _shown(client, select, lambda: client.wait_all(timeout_s))
+                return 0 if not ends.keys() - {"succeeded"} else 1
+            jobs = _shown(client, select, lambda: client.wait(select, timeout_s))
     except (UsageError, TimedOut):
         raise
     except GrassError as error:
@@ -67,17 +75,16 @@ def exit_code(job: Document) -> int:
     return int(job["exit_code"]) or int(job["state"] == "failed")
 
 
-def _waited(
-    client: Client, select: list[str], timeout_s: float | None
-) -> list[Document]:
+def _shown(client: Client, select: list[str], wait: Callable[[], T]) -> T:
+    """Wait, and say on a terminal how far things are."""
     if not os.isatty(_STDERR):
         client.outage.tell = warn
-        return client.wait(select, timeout_s)
+        return wait()
     from grass.cli.progress import Progress
 
     with Progress(client, select) as progress:
         client.outage.tell = progress.interject
-        return client.wait(select, timeout_s)
+        return wait()
 
 
 COMMAND = Command(

@@ -187,11 +187,18 @@ class Client(Caller):
 
         Raises `TimedOut` when the time is up, whether the daemon answers or not.
         """
-        from grass.client.waiting import wait_for_a_time, wait_for_ever
+        from grass.client.waiting import wait_for
 
-        if timeout_s is None:
-            return wait_for_ever(self, select)
-        return wait_for_a_time(self, select, timeout_s)
+        return wait_for(self, select, timeout_s)
+
+    def wait_all(self, timeout_s: float | None = None) -> dict[str, int]:
+        """Return how many jobs ended how once all that are unfinished have ended.
+
+        Raises `TimedOut` when the time is up, whether the daemon answers or not.
+        """
+        from grass.client.waiting import wait_for_all
+
+        return wait_for_all(self, timeout_s)
 
     def queue(self, name: str) -> Document:
         """Read a queue's name, prefix and whether it is paused."""

@@ -17,7 +17,6 @@ from grass.errors import TimedOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _thread import LockType
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
@@ -32,53 +31,89 @@ _SHORTEST_S = 2.0
 """Who does not want to wait still wants the answer, if there is one."""
 
 
-def wait_for_ever(client: Client, select: Sequence[str]) -> list[Document]:
-    """Return the selected jobs once all have ended."""
-    return _waited(client, select, None, allocate_lock())
-
-
-def wait_for_a_time(
-    client: Client, select: Sequence[str], timeout_s: float
+def wait_for(
+    client: Client, select: Sequence[str], timeout_s: float | None
 ) -> list[Document]:
     """Return the selected jobs once all have ended, or raise when the time is up."""
-    deadline, given_up = time.monotonic() + timeout_s, allocate_lock()
 
-    def aside() -> list[Document]:
+    def waited(own: Client, limit: Limit) -> list[Document]:
+        chosen = select
+        if not all(one.replace("-", "").isdecimal() for one in select):
+            from grass.client.ids import as_ranges
+
+            # After a restart `all` or `last` may mean other jobs; ids do not.
+            chosen = as_ranges(own.select(select)["jobs"])
+        body = {"select": list(chosen)}
+        jobs: list[Document] = []
+        return limit.ask(own, "/jobs/wait", body)["jobs"] if chosen else jobs
+
+    return _limited(client, timeout_s, waited)
+
+
+def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
+    """Return how all unfinished jobs ended, or raise when the time is up.
+
+    A million of them are named by the last of them, before and after a restart.
+    """
+
+    def waited(own: Client, limit: Limit) -> dict[str, int]:
+        daemon = own.overview()["daemon"]
+        body = {"up_to": daemon["last_job"], "after": daemon["last_event"]}
+        ends: dict[str, int] = limit.ask(own, "/jobs/wait-all", body)["ends"]
+        return ends
+
+    return _limited(client, timeout_s, waited)
+
+
+class Limit:
+    """How long a wait may take."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        """Begin now; None: as long as it takes."""
+        self.given_up = allocate_lock()
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def ask(self, client: Client, path: str, body: Document) -> Document:
+        """Ask the daemon to wait, again after each time that it was restarted."""
+
+        def once() -> Document:
+            if self.given_up.locked():
+                # For nobody's sake a daemon is to be started.
+                raise TimedOut("the time is up")
+            timed = {**body, "timeout_s": self._left_s()}
+            answer: Document = client.once("POST", path, timed, may_last=True)
+            return answer
+
+        left_s = self._left_s() or 0.0
+        patience_s = left_s if left_s > PATIENCE_S else None
+        return client.patiently(once, patience_s=patience_s)
+
+    def _left_s(self) -> float | None:
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic())
+
+
+def _limited(
+    client: Client, timeout_s: float | None, wait: Callable[[Client, Limit], T]
+) -> T:
+    limit = Limit(timeout_s)
+    if timeout_s is None:
+        return wait(client, limit)
+
+    def aside() -> T:
         with client.beside() as own:
-            return _waited(own, select, deadline, given_up)
+            return wait(own, limit)
 
     try:
         # Who answers can say how many are unfinished, and so has the first word.
         return _within(max(_SHORTEST_S, timeout_s + _ANSWER_S), aside)
     except TimeoutError:
-        given_up.acquire()
+        limit.given_up.acquire()
         raise TimedOut(
             f"the time is up, and {client.far_end} has not answered",
             "the jobs may go on; wait for them again",
         ) from None
-
-
-def _waited(
-    client: Client, select: Sequence[str], deadline: float | None, given_up: LockType
-) -> list[Document]:
-    def once() -> list[Document]:
-        if given_up.locked():
-            # For nobody's sake a daemon is to be started.
-            raise TimedOut("the time is up")
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        body = {"select": list(select), "timeout_s": left}
-        found = client.once("POST", "/jobs/wait", body, may_last=True)
-        jobs: list[Document] = found["jobs"]
-        return jobs
-
-    if not all(one.replace("-", "").isdecimal() for one in select):
-        from grass.client.ids import as_ranges
-
-        # After a restart `all` or `last` may mean other jobs; ids do not.
-        select = as_ranges(client.select(select)["jobs"])
-    left_s = 0.0 if deadline is None else deadline - time.monotonic()
-    patience_s = left_s if left_s > PATIENCE_S else None
-    return client.patiently(once, patience_s=patience_s) if select else []
 
 
 def _within(limit_s: float, call: Callable[[], T]) -> T:

@@ -121,8 +121,7 @@ class Shape:
     def extend(self, orders: list[Order]) -> bool:
         """Add some jobs, the first to start first; tell whether it is the new head."""
         is_head = self.add(orders[0])
-        if self._run and self._run[-1] == orders[0]:
-            # None of those that left the line can be among them.
+        if self._run and self._run[-1] == orders[0] and not self._gone:
             self._run += orders[1:]
             self.count += len(orders) - 1
         else:

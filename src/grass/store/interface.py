@@ -119,6 +119,9 @@ class Store(Protocol):
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
 
+    def ends_after(self, event: int, last: int) -> dict[str, int]:
+        """Count the jobs up to an id that ended after an event, by how they did."""
+
     def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
         """Give jobs that ended before a time, the oldest first but for some."""
 

@@ -148,6 +148,11 @@ class SqliteStore:
         statement = self._sql["usage_before"]
         return self._read(lambda db: _pair(db.execute(statement, (at,)).fetchone()))
 
+    def ends_after(self, event: int, last: int) -> dict[str, int]:
+        """Count the jobs up to an id that ended after an event, by how they did."""
+        statement = self._sql["ends_after"]
+        return self._read(lambda db: dict(db.execute(statement, (event, last))))
+
     def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
         """Give jobs that ended before a time, the oldest first but for some."""
         statement = self._sql["finished_before"]

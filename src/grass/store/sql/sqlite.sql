@@ -331,6 +331,16 @@ SELECT COUNT(DISTINCT j.id), CAST(TOTAL(a.output_bytes) AS INTEGER)
 FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id
 WHERE j.finished_at < ? AND j.state NOT IN ('held', 'waiting', 'queued', 'running');
 
+-- What ended after a line of the journal was written. A plus keeps SQLite from looking
+-- at all jobs up to the id.
+
+-- name: ends_after
+SELECT state, COUNT(*) FROM jobs
+WHERE finished_at > COALESCE(
+    (SELECT at FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1), 0
+) AND +id <= ? AND +state NOT IN ('held', 'waiting', 'queued', 'running')
+GROUP BY +state;
+
 -- name: finished_before
 SELECT id FROM jobs
 WHERE finished_at < ? AND state NOT IN ('held', 'waiting', 'queued', 'running')
