@@ -10,7 +10,7 @@ from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
 
-from grass.broker.calls import Cancel, Enqueue, Hold, Rerun
+from grass.broker.calls import Cancel, Edit, Enqueue, Hold, Rerun
 from grass.broker.replies import Enqueued
 from grass.broker.service import Broker
 from grass.broker.wishes import NewJob, Settings
@@ -117,6 +117,21 @@ def test_a_large_verb_is_answered_when_its_last_slice_is_durable(
         assert (await large).jobs == jobs
         found = await broker.read(lambda store: store.outcomes(jobs))
         assert {job.state for job in found} == {JobState.HELD}
+
+    play(tmp_path, story)
+
+
+def test_others_are_served_while_a_large_edit_is_checked(tmp_path: Path) -> None:
+    async def story(broker: Broker, _worker: FarEnd) -> None:
+        broker.start_no_more()
+        await broker.call(Enqueue("me", ONE * 5000))
+        jobs = list(range(1, 5001))
+        large = asyncio.ensure_future(broker.call(Edit("me", jobs, {"priority": 3})))
+        await asyncio.sleep(0)
+        await broker.call(Enqueue("me", ONE))
+        assert broker.state.jobs[1].priority == 0
+        assert (await large).jobs == jobs
+        assert broker.state.jobs[1].priority == 3
 
     play(tmp_path, story)
 

@@ -231,6 +231,9 @@ class Broker:
                 self._waiters.round.came()
                 if self._rounds.idle:
                     self._arrived.clear()
+                elif self.state.bulks:
+                    # A slice that only checks waits for no disk: let others speak.
+                    await asyncio.sleep(0)
         finally:
             writer.stop()
             self._readers.shutdown()
