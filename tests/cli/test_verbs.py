@@ -371,3 +371,29 @@ def test_a_wrong_call_gets_one_line(
     assert message in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert ran.stdout == ""
+
+
+def test_wait_for_all_names_the_last_job_and_is_told_how_many_ended_how(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /overview"] = {"daemon": {"last_job": 9, "last_event": 4}}
+    far_end.answers["POST /jobs/wait-all"] = [
+        {"ends": {"succeeded": 3}},
+        {"ends": {"succeeded": 2, "lost": 1}},
+    ]
+    assert call("wait", "all").code == 0
+    assert call("wait", "all").code == 1
+    asked = {"up_to": 9, "after": 4, "timeout_s": None}
+    assert far_end.bodies("POST /jobs/wait-all") == [asked, asked]
+
+
+def test_wait_for_all_lists_the_jobs_where_the_daemon_is_of_an_earlier_version(
+    far_end: FarEnd, call: Call
+) -> None:
+    far_end.answers["GET /overview"] = {"daemon": {"last_event": 4}}
+    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
+    ended = [{"id": 7, "state": "succeeded"}, {"id": 8, "state": "failed"}]
+    far_end.answers["POST /jobs/wait"] = {"jobs": ended}
+    assert call("wait", "all").code == 1
+    (asked,) = far_end.bodies("POST /jobs/wait")
+    assert asked["select"] == ["7-8"]

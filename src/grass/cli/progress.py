@@ -143,14 +143,14 @@ def counted_line(before: Document, now: Document) -> str:
     """Say how far all jobs are, by what a daemon counted at first and counts now."""
     first, counts = before["daemon"]["jobs"], now["daemon"]["jobs"]
     ends = {
-        state: max(0, count - first[state])
+        state: max(0, count - first.get(state, 0))
         for state, count in counts.items()
         if state not in UNFINISHED
     }
-    left = sum(counts[state] for state in UNFINISHED)
-    done, bad = sum(ends.values()), ends["failed"] + ends["lost"]
+    left = sum(counts.get(state, 0) for state in UNFINISHED)
+    done, bad = sum(ends.values()), ends.get("failed", 0) + ends.get("lost", 0)
     away = sum(bool(job.get("unreachable")) for job in now["jobs"])
-    return _sentence(left + done, done, bad, counts["running"], away)
+    return _sentence(left + done, done, bad, counts.get("running", 0), away)
 
 
 def _sentence(total: int, done: int, bad: int, running: int, away: int) -> str:

@@ -36,18 +36,25 @@ def wait_for(
 ) -> list[Document]:
     """Return the selected jobs once all have ended, or raise when the time is up."""
 
-    def waited(own: Client, limit: Limit) -> list[Document]:
-        chosen = select
-        if not all(one.replace("-", "").isdecimal() for one in select):
-            from grass.client.ids import as_ranges
+    return _limited(client, timeout_s, lambda own, limit: _jobs(own, select, limit))
 
-            # After a restart `all` or `last` may mean other jobs; ids do not.
-            chosen = as_ranges(own.select(select)["jobs"])
-        body = {"select": list(chosen)}
-        jobs: list[Document] = []
-        return limit.ask(own, "/jobs/wait", body)["jobs"] if chosen else jobs
 
-    return _limited(client, timeout_s, waited)
+def _jobs(client: Client, select: Sequence[str], limit: Limit) -> list[Document]:
+    if not all(one.replace("-", "").isdecimal() for one in select):
+        from grass.client.ids import as_ranges
+
+        # After a restart `all` or `last` may mean other jobs; ids do not.
+        select = as_ranges(client.select(select)["jobs"])
+    jobs: list[Document] = []
+    body: Document = {"select": list(select)}
+    return limit.ask(client, "/jobs/wait", body)["jobs"] if select else jobs
+
+
+def _counted(jobs: list[Document]) -> dict[str, int]:
+    ends: dict[str, int] = {}
+    for job in jobs:
+        ends[job["state"]] = ends.get(job["state"], 0) + 1
+    return ends
 
 
 def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
@@ -58,6 +65,9 @@ def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
 
     def waited(own: Client, limit: Limit) -> dict[str, int]:
         daemon = own.overview()["daemon"]
+        if "last_job" not in daemon:
+            # A daemon of an earlier version, or one of a worker, which refuses.
+            return _counted(_jobs(own, ["all"], limit))
         body = {"up_to": daemon["last_job"], "after": daemon["last_event"]}
         ends: dict[str, int] = limit.ask(own, "/jobs/wait-all", body)["ends"]
         return ends
