@@ -57,6 +57,10 @@ class Peer:
         self._running = asyncio.create_task(end.run())
         self._running.add_done_callback(lambda _: self._waits.set())
 
+    @property
+    def closed(self) -> bool:
+        return self._running.done()
+
     async def _next(self) -> bytes | None:
         if self._frames.empty():
             self._waits.set()
@@ -86,14 +90,16 @@ class Peer:
 
 
 class Defects(logging.Handler):
-    """Keeps what is logged as an error: that is a defect of grass."""
+    """Keeps what is logged as an error, and of batches: those are defects of grass."""
 
     def __init__(self) -> None:
-        super().__init__(logging.ERROR)
+        super().__init__(logging.WARNING)
         self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.found.append(self.format(record))
+        text = self.format(record)
+        if record.levelno >= logging.ERROR or "a batch was dropped" in text:
+            self.found.append(text)
 
 
 class Besieged:
@@ -104,7 +110,7 @@ class Besieged:
         self._store = SqliteStore(folder / f"{token_hex(8)}.db")
         self._defects = Defects()
         logging.getLogger("grass").addHandler(self._defects)
-        self._greeted = 0
+        self._greeted = self._boots = 0
         self.before: dict[str, Any] = {}
         self._runner.run(self._start())
 
@@ -176,23 +182,31 @@ class Besieged:
 
     async def _attack(self, frames: list[bytes]) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            peer = Peer(self.broker)
-            for frame in [encode([self.greeting()])[0], *frames]:
-                await peer.say(frame)
-                # Of hellos that wait together only the last is looked at.
-                await self.broker.call(Tick())
-            await peer.close()
+            peer: Peer | None = None
+            for frame in frames:
+                if peer is None or peer.closed:
+                    peer = Peer(self.broker)
+                    await self._say(peer, encode([self.greeting()])[0])
+                await self._say(peer, frame)
+            if peer is not None:
+                await peer.close()
             await self._is_well()
+
+    async def _say(self, peer: Peer, frame: bytes) -> None:
+        """Send a frame, and have it looked at: of several hellos only the last is."""
+        await peer.say(frame)
+        await self.broker.call(Tick())
 
     def greeting(self) -> Hello:
         """Give a good hello."""
-        # Another boot each time: one that it has left never comes back.
         self._greeted += 1
-        boot, at = _boot(self._greeted), float(self._greeted)
-        return Hello(HOSTILE, "lab", boot, units("{cpu:2}"), [], [], at=at)
+        found, at = units("{cpu:2}"), float(self._greeted)
+        return Hello(HOSTILE, "lab", _boot(self._boots), found, [], [], at=at)
 
     async def _is_well(self) -> None:
         """Look whether all goes on as before, in memory and in the store."""
+        # One that it has left, as it may have said meanwhile, never comes back.
+        self._boots += 1
         peer, good = Peer(self.broker), self.greeting()
         await peer.say(encode([good])[0])
         await peer.is_welcomed(good.at)
@@ -219,7 +233,7 @@ class Besieged:
             return [self.resolved(one) for one in document]
         if isinstance(document, str):
             if document == THIS_BOOT:
-                return _boot(self._greeted + 1)
+                return _boot(self._boots)
             return document.replace(CLUSTER, self.state.cluster)
         if document == PLACED and type(document) is int:
             return max(one.started_at for one in self.state.attempts.values())
