@@ -269,6 +269,21 @@ def test_a_dependency_that_runs_again_is_waited_for_again(
     assert broker.job_state(job) is JobState.RUNNING
 
 
+def test_an_end_counts_though_the_job_runs_again_in_the_same_batch(
+    broker: Brokerage, meanwhile: Meanwhile
+) -> None:
+    first = broker.enqueue(hold=True)
+    broker.pause()
+    job = broker.enqueue(after=(f"{first}:any",))
+    broker.step(Cancel(ME, [first]))
+    broker.step(Rerun(ME, [first], hold=True, wanted=[first]))
+    broker.flush()
+    meanwhile(broker)
+    assert broker.states(first, job) == ["held", "queued"]
+    broker.resume()
+    assert broker.started_jobs() == [job]
+
+
 def test_a_job_cancelled_while_it_waited_waits_again(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:

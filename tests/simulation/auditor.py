@@ -6,6 +6,7 @@ a promise that is not in the store is found at once, not at the end.
 """
 
 import json
+from collections import defaultdict
 
 from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
 from grass.model.dependencies import met
@@ -66,7 +67,8 @@ class Auditor:
         """How children ended that had not run their program yet."""
         self._stops: dict[str, set[str]] = {}
         """Why the broker had attempts stopped."""
-        self._ends: dict[int, set[JobState]] = {}
+        self._ends = defaultdict[int | None, list[JobState]](list)
+        """How jobs ended, each time; one that is tried again has not."""
         self._placed_at: dict[tuple[int, int], int] = {}
         self._base: dict[int, int] = {}
         """The last attempt of a job before somebody ran it again."""
@@ -183,10 +185,13 @@ class Auditor:
 
     def _read_journal(self, changes: Changes) -> None:
         for line in changes.events:
-            if line.kind == "finished" and line.job is not None:
-                # One that is run again in the same batch has ended none the less.
-                end = JobState(json.loads(line.data)["state"])
-                self._ends.setdefault(line.job, set()).add(end)
+            # One that is run again in the same batch has ended none the less.
+            if line.kind == "finished":
+                self._ends[line.job].append(JobState(json.loads(line.data)["state"]))
+            elif line.kind == "cancelled" and line.attempt is None:
+                self._ends[line.job].append(JobState.CANCELLED)
+            elif line.kind in ("retried", "requeued"):
+                self._ends[line.job].pop()
             elif line.kind == "held":
                 self._insisted.discard(line.job)
             elif line.kind in ("released", "rerun"):
@@ -204,8 +209,6 @@ class Auditor:
             raise Violation(f"job {number} was {before.state} and is now {job.state}")
         if again:
             self._base[number] = before.attempts if before is not None else job.attempts
-        if job.state in ENDED:
-            self._ends.setdefault(number, set()).add(job.state)
 
     def _check_taken_back(self, job: int, number: int) -> None:
         if self._name(job, number) in self._witness.runs:
@@ -237,8 +240,7 @@ class Auditor:
             self._check_insisted(job.id)
         spec = changes.specs.get(job.spec) or self.disk.specs[job.spec]
         for after in spec.after:
-            ends = self._ends.get(after.job, ())
-            if not any(met(after.need, end) for end in ends):
+            if not any(met(after.need, end) for end in self._ends[after.job]):
                 raise Violation(f"job {job.id} starts before {after}")
         self._check_tries(attempt, spec, changes)
 
