@@ -227,6 +227,18 @@ def test_a_heartbeat_is_answered_once_the_hello_was_taken_in(owner: Owner) -> No
     assert wire.sent[1:] == [Heard(5.0)]
 
 
+def test_a_late_welcome_renews_a_lease_from_the_last_heartbeat(owner: Owner) -> None:
+    caller, wire = opened(owner)
+    caller.arrived([hello(at=3.0)])
+    caller.answer(Heartbeat(50.0), HERE)
+    owner.links.send("w", Welcome("c", at=3.0))
+    assert wire.sent == [Welcome("c", at=50.0)]
+    # A hello after that heartbeat counts from its own time.
+    caller.arrived([hello(at=51.0)])
+    owner.links.send("w", Welcome("c", at=51.0))
+    assert wire.sent[1:] == [Welcome("c", at=51.0)]
+
+
 def test_while_the_core_is_built_anew_a_lease_is_renewed_and_counted_anew(
     owner: Owner,
 ) -> None:

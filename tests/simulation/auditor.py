@@ -293,6 +293,9 @@ class Auditor:
             raise Violation(f"{name} fails by its machine: {attempt.reason}")
         elif attempt.reason.startswith(KEEPERS_DEATH) and name not in self.in_doubt:
             raise Violation(f"{name} never ran and is lost: {attempt.reason}")
+        elif _is_cut_off(attempt):
+            # Sent to a keeper whose lease was over: that has the same causes.
+            self._check_cause(attempt, name)
 
     def _check_times(self, attempt: Attempt) -> None:
         """Check that an end has the broker's time, and the duration that it took."""

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from grass.broker import attempts, leases, settle
-from grass.broker.links import Links
+from grass.broker.links import Caller, Links
 from grass.broker.state import Absence, State
 from grass.keeper import lease as keeper_lease
 from grass.keeper.attempt import Attempt as KeeperAttempt
 from grass.keeper.core import KeeperCore
 from grass.keeper.custody import SIGTERM
 from grass.keeper.events import Stop
-from grass.link.messages import Exited, Heard, Hello, Report
+from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
@@ -83,6 +83,18 @@ def _given_up(patch: pytest.MonkeyPatch) -> None:
         state.absences[worker.id] = Absence(worker.lease_s or 1.0)
 
     patch.setattr(leases, "gone", gone)
+
+
+@bug("a welcome counts a lease from long before the hello")
+def _welcomed_with_an_old_time(patch: pytest.MonkeyPatch) -> None:
+    real = Caller.say
+
+    def say(self: Caller, message: ToWorker) -> None:
+        if isinstance(message, Welcome) and message.at == self._hello_at:
+            self._hello_at = message.at = message.at - 30.0
+        real(self, message)
+
+    patch.setattr(Caller, "say", say)
 
 
 # Whose word counts.

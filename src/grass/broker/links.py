@@ -9,6 +9,8 @@ use the same rules.
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from grass.broker import clocks, leases
 from grass.broker.copies import COPIED, Boots
 from grass.broker.state import State
@@ -202,6 +204,8 @@ class Caller:
         self._links = links
         self._expected = expected
         self._hello_at = 0.0
+        self._beat_at = 0.0
+        """What the worker's clock showed in its last heartbeat."""
         self._welcomed = False
         """Whether what the worker last said of itself has been taken in."""
         self._promised = False
@@ -254,6 +258,10 @@ class Caller:
             if message.at != self._hello_at:
                 return
             self._welcomed = self._promised = True
+            # A slow or failing disk may have kept it waiting. From the hello on, the
+            # lease could be over by now, and would end what is started next.
+            since = max(message.at, self._beat_at)
+            message = msgspec.structs.replace(message, at=since)
         if self._welcomed or isinstance(message, Resync):
             self.link.send(message)
 
@@ -264,6 +272,7 @@ class Caller:
         reported again, for as long as the disk is full. The link lives on, so nothing
         there may end: the lease is renewed, and the broker begins to count anew.
         """
+        self._beat_at = message.at
         if self._promised and self.worker in state.workers:
             leases.renewed(state, self.worker)
             worker = state.workers[self.worker]

@@ -112,7 +112,7 @@ class Hello(Message, tag="hello", omit_defaults=False):
     lease_s: float | None = None
     """Cut off for so long, the worker's keeper ends its attempts; None: never."""
     at: float = 0.0
-    """When this was said, by the worker's own clock; `Welcome` repeats it."""
+    """When this was said, by the worker's own clock; see `Welcome`."""
     instance: str = ""
     """Which of the homes this is that have the worker's id: a home may be copied."""
     wall_at: int = 0
@@ -173,6 +173,7 @@ class Welcome(Message, tag="welcome", omit_defaults=False):
     cluster: str
     version: int = UNSAID_VERSION
     at: float = 0.0
+    """The time of the hello, or of a later heartbeat: the lease counts from then."""
     heeds_readiness: bool = False
     """Whether nothing is placed on a worker that says that it cannot start jobs."""
 
