@@ -129,6 +129,8 @@ def test_following_goes_on_elsewhere_when_an_attempt_was_lost(tmp_path: Path) ->
         forgot = await api.send("DELETE", "/workers/farm", b"")
         assert forgot.document["jobs"] == [1]
         await api.post("/jobs/edit", {"select": ["1"], "labels": None})
+        # The forgotten worker may still run it: only a person knows better.
+        await api.post("/jobs/release", {"select": ["1"]})
         start = await started(api.worker)
         assert start.number == 2
         path = "/jobs/1/output?follow=1&begin=1:0"

@@ -28,6 +28,8 @@ def await_socket_of(home: GrassHome) -> None:
         return found is not None
 
     until(reached, "the socket did not come back", within_s=SOON_S)
+    # Its lock comes back beside the socket; without it no test finds the daemon.
+    until(home.daemon_pid, "the lock did not come back", within_s=SOON_S)
 
 
 def test_a_daemon_puts_its_socket_back(home: GrassHome) -> None:

@@ -65,6 +65,7 @@ BODIES: dict[str, list[Any]] = {
     "POST /jobs/remove": [{"select": ["state:cancelled"]}],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
+    "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],
     "PUT /queues/q": [
         {
             "capacity": {"gpu": {"0": 1}},

@@ -74,7 +74,9 @@ class Line:
         self.headers: dict[str, str] = {}
         self._served = served
 
-    def exchange(self, method: str, path: str, body: object = None) -> Any:
+    def exchange(
+        self, method: str, path: str, body: object = None, *, may_last: bool = False
+    ) -> Any:
         answer = self._asked(method, path, body)
         return decoded(answer or b"null")
 

@@ -16,6 +16,8 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
 Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""The id of a job, or the number of an event."""
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 Command = list[str] | str
 """Words, or one shell line."""
@@ -135,8 +137,8 @@ class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
 class WaitAllBody(msgspec.Struct, forbid_unknown_fields=True):
     """Up to which job to wait for all; ends are counted from an event on."""
 
-    up_to: int
-    after: int
+    up_to: Number
+    after: Number
     timeout_s: Seconds | None = None
 
 
