@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from tests.support.brokerage import SECOND, Brokerage
+from tests.support.brokerage import ME, SECOND, Brokerage
 
+from grass.broker.calls import Cancel
 from grass.link.messages import Exited, Recall, Returned, Start
 from grass.model.lifecycle import JobState
 
@@ -122,3 +123,16 @@ def test_nobody_is_lined_up_behind_a_job_that_was_asked_back(
         broker.name(job) for job in range(4, 11)
     ]
     assert broker.started_jobs() == []
+
+
+def test_nobody_is_lined_up_behind_a_job_that_is_being_stopped(
+    broker: Brokerage,
+) -> None:
+    broker.step(broker.new_job("true"))
+    broker.step(Cancel(ME, [5]))
+    broker.step_hear(Exited(broker.name(2), broker.now_us, 0))
+    broker.flush()
+    assert leaders(broker) == {3: None, 4: 3, 5: 4}
+    broker.exit(5, reason="cancelled before it started")
+    broker.exit(3)
+    assert leaders(broker) == {4: None, 6: 4}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from grass.keeper import effects, events
 from grass.keeper.core import KeeperCore
 from grass.keeper.relay import Relay
@@ -133,6 +135,43 @@ def test_stop_of_a_waiting_attempt_records_it_and_gives_it_up() -> None:
     [published] = of(wanted, effects.Publish)
     assert published.entry["reason"] == "cancelled"
     assert not started(wanted)
+    assert started(finish(core)) == ["c"]
+
+
+def stop(core: KeeperCore, id: str) -> None:
+    core.step(events.Stop(7, id, 15, 9.0, "cancelled"), 1.0)
+    core.step(events.SpawnFailed(id, "cancelled", 7), 1.0)
+
+
+@pytest.mark.parametrize("stopped", ["c", "bc", "cb"])
+def test_one_behind_a_stopped_attempt_waits_for_those_before_it(stopped: str) -> None:
+    core = core_with_waiting(("b", "a"), ("c", "b"))
+    for id in stopped:
+        stop(core, id)
+    # It was sent before its daemon heard that `c` is gone.
+    assert core.step(events.Start(7, spec("d"), "c"), 1.0) == []
+    if "b" in stopped:
+        assert started(finish(core)) == ["d"]
+    else:
+        assert started(finish(core)) == ["b"]
+        core.step(spawned("b", 200), 2.0)
+        assert started(finish(core, "b", 200)) == ["d"]
+
+
+def test_one_behind_a_stopped_attempt_starts_when_those_before_it_are_gone() -> None:
+    core = core_with_waiting(("b", "a"))
+    stop(core, "b")
+    finish(core)
+    assert started(core.step(events.Start(7, spec("c"), "b"), 3.0)) == ["c"]
+
+
+def test_one_behind_a_refused_attempt_waits_for_those_before_it() -> None:
+    core = core_with_job()
+    core.step(events.Lease(7, "", 1.0), 0.0)
+    core.step(events.Start(7, spec("b"), "a"), 1.0)
+    core.step(events.SpawnFailed("b", "cut off", 7), 1.0)
+    core.step(events.Lease(7, "", 9.0), 1.0)
+    assert core.step(events.Start(7, spec("c"), "b"), 1.0) == []
     assert started(finish(core)) == ["c"]
 
 

@@ -173,6 +173,8 @@ def _stop(state: State, job: Job, call: Cancel) -> None:
     attempt = state.attempts[job.id]
     if job.stopping_since is None:
         job.stopping_since = state.now_us
+    # Nobody is sent to follow one that leaves its line.
+    state.handed.pop(job.id, None)
     state.save_job(job)
     default = state.specs[job.spec].grace_s
     grace = default if call.grace_s is None else call.grace_s

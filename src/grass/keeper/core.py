@@ -157,7 +157,7 @@ class KeeperCore:
         if known is not None:
             self._answer_with_state(event.connection, known)
         elif self.leases.is_over(event.spec.id):
-            self._custody.refuse(event.spec, CUT_OFF)
+            self._custody.refuse(event.spec, event.after, CUT_OFF)
         else:
             self._custody.take(event.spec, event.after)
 

@@ -50,20 +50,30 @@ class Custody(Endings):
 
     def take(self, spec: events.Spec, after: str | None) -> None:
         """Take a new attempt into care; it starts when `after` is gone."""
-        predecessor = None if after is None else self.attempts.get(after)
-        attempt = self.attempts[spec.id] = attempt_of(spec)
-        self.live += 1
-        if predecessor is None or predecessor.state == "exited":
+        attempt = self._take_in(spec, after)
+        if attempt.after is None:
             self._line_up(attempt, spec)
         else:
-            attempt.state, attempt.after = "waiting", predecessor.id
-            self._relay.add(spec, predecessor.id)
+            attempt.state = "waiting"
+            self._relay.add(spec, attempt.after)
 
-    def refuse(self, spec: events.Spec, reason: str) -> None:
+    def refuse(self, spec: events.Spec, after: str | None, reason: str) -> None:
         """Take an attempt into care that is never to run."""
+        self._give_up(self._take_in(spec, after), reason)
+
+    def _take_in(self, spec: events.Spec, after: str | None) -> Attempt:
+        """Note an attempt, and who must be gone before it.
+
+        One that was given up while it waited is gone before those it waited for; who
+        is sent behind it before its daemon knows that waits for them in its place.
+        """
+        leader = self.attempts.get(after or "")
+        while leader is not None and leader.state == "exited":
+            leader = self.attempts.get(leader.after or "")
         attempt = self.attempts[spec.id] = attempt_of(spec)
+        attempt.after = None if leader is None else leader.id
         self.live += 1
-        self._give_up(attempt, reason)
+        return attempt
 
     def spawning(self, id: str) -> list[events.Entry]:
         """Return what must be on record before the attempt is spawned, which is next.
@@ -124,7 +134,7 @@ class Custody(Endings):
             self._begin(ladder, attempt, now)
 
     def _give_up(self, attempt: Attempt, reason: str) -> None:
-        attempt.state, attempt.after = "starting", None
+        attempt.state = "starting"
         self.want(effects.Record(attempt.spawning_entry()))
         self.want(effects.GiveUp(attempt.id, reason))
 
