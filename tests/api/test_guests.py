@@ -136,6 +136,18 @@ def test_who_has_left_is_neither_dropped_nor_trusted() -> None:
     within(story)
 
 
+def test_nothing_counts_of_a_frame_whose_connection_is_over() -> None:
+    async def story(house: Guests, dropped: Told) -> None:
+        guest = come(house, dropped, "192.0.2.1")
+        assert guest.keeps(100)
+        guest.left()
+        # The server still hands over that it was closed, with a piece in its buffer.
+        assert guest.keeps(100)
+        assert house.frames.kept == 0
+
+    within(story)
+
+
 def test_a_full_house_turns_away_whom_no_stranger_makes_room_for() -> None:
     async def story(house: Guests, dropped: Told) -> None:
         house.most_connections = 2

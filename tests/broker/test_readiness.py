@@ -58,3 +58,14 @@ def test_what_a_worker_says_that_nobody_knows_changes_nothing(
 ) -> None:
     broker.step(FromWorker("nobody", Readiness(FULL)))
     assert not broker.state.changes
+
+
+def test_a_worker_that_changes_its_mind_all_the_time_does_not_fill_the_journal(
+    broker: Brokerage,
+) -> None:
+    for _ in range(50):
+        broker.hear(Readiness(FULL))
+        broker.hear(Readiness())
+    # A step of this clock is a second: some 100 of them, of which 50 changed it.
+    assert len(kinds(broker, "worker-unable", "worker-able")) <= 22
+    assert not broker.state.workers[WORKER].unable

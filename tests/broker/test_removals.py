@@ -184,3 +184,15 @@ def test_jobs_that_still_arrive_keep_their_spec(
         home.flush()
     home.restart()
     assert len(home.state.jobs) == 5
+
+
+def test_the_log_tells_once_of_a_worker_that_cannot_remove(home: Home) -> None:
+    home.prune(home.ended(5))
+    for _ in range(3):
+        home.step_hear(Removed(1, left=1, reason="x" * 3000))
+        assert len(home.state.complaints) <= 1
+        assert all(len(text) < 400 for text in home.state.complaints)
+        home.flush()
+        home.connect()
+    home.step_hear(Removed(1, left=1, reason="x"))
+    assert home.state.complaints == []

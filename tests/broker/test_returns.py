@@ -7,7 +7,16 @@ from grass.broker import relay
 from grass.broker.attempts import MOST_RETURNS
 from grass.broker.calls import FromWorker
 from grass.broker.reports import LONGEST_RETURN
-from grass.link.messages import RECALLED, Exited, Readiness, Recall, Returned, Start
+from grass.link.messages import (
+    RECALLED,
+    Exited,
+    Readiness,
+    Recall,
+    Report,
+    Returned,
+    Start,
+    Started,
+)
 from grass.model.lifecycle import JobState
 
 FARM = "farm"
@@ -93,3 +102,18 @@ def test_a_reason_is_cut_short(broker: Brokerage, job: int) -> None:
     give_back(broker, job, "x" * 60_000)
     (line,) = broker.store.events(0, 100, job, ("returned",))
     assert len(line.data) < LONGEST_RETURN + 20
+
+
+def test_a_worker_that_has_a_job_running_is_drained_all_the_same(
+    broker: Brokerage, job: int
+) -> None:
+    running = broker.enqueue(worker=FARM)
+    at = broker.state.attempts[running].started_at
+    broker.hear(Started(broker.name(running), 7, 5, placed_at=at), FARM)
+    held = Report(broker.name(running), {"cpu": {"0": 10_000}}, True, 7, placed_at=at)
+    for _ in range(MOST_RETURNS):
+        placed_at = broker.state.attempts[job].started_at
+        broker.hear(Returned(broker.name(job), "no", placed_at), FARM)
+        broker.join(FARM, "{cpu:4}", running=[held])
+        broker.hear(Started(broker.name(running), 7, 5, placed_at=at), FARM)
+    assert broker.state.workers[FARM].resting

@@ -43,7 +43,7 @@ from grass.api.auth import (
     turned_away,
 )
 from grass.api.bodies import json_bytes, read_body
-from grass.api.budget import room_for_bodies
+from grass.api.budget import local_room_for_bodies, room_for_bodies
 from grass.api.context import Context
 from grass.api.former import FormerNames
 from grass.api.guests import Guests
@@ -153,6 +153,7 @@ def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
     app.state.closing = asyncio.Event()
     app.state.guests = Guests()
     app.state.bodies = room_for_bodies()
+    app.state.local_bodies = local_room_for_bodies()
     app.state.wrong_codes = WrongCodes()
     app.state.naming = asyncio.Lock()
     app.state.former_names = FormerNames()

@@ -37,7 +37,12 @@ class Budget:
 
 def room_for_bodies() -> Budget:
     """Make the budget for the bodies of all requests to a server."""
-    return Budget(256 * MIB, 128 * MIB)
+    return Budget(256 * MIB, 64 * MIB)
+
+
+def local_room_for_bodies() -> Budget:
+    """Make the budget for bodies over the own socket: the owner has no share."""
+    return Budget(256 * MIB, 256 * MIB)
 
 
 def room_for_frames() -> Budget:

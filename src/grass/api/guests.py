@@ -76,7 +76,11 @@ class Guest:
         return self.token is None and self._refusals >= MOST_REFUSALS
 
     def keeps(self, size: int) -> bool:
-        """Count the bytes that are kept of its frames; False: there is no room."""
+        """Count the bytes that are kept of its frames; False: there is no room.
+
+        Of a connection that is over nothing counts, though pieces of a frame are left.
+        """
+        size = 0 if self._left else size
         frames, (peer, before) = self._guests.frames, self._kept
         frames.give(peer, before)
         peer = self.place if self.token is None else self.token.name

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from starlette.requests import ClientDisconnect, Request
 
-from grass.api.auth import LARGEST_OF_STRANGERS, actor, is_large
+from grass.api.auth import LARGEST_OF_STRANGERS, actor, identify, is_large
 from grass.api.budget import MIB, Budget
 from grass.api.interrupting import Gone
 from grass.errors import Busy, GrassError, TooLarge
@@ -21,7 +21,7 @@ MOST_READ = 16 * LARGEST_BODY
 @asynccontextmanager
 async def kept_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
     """Read a body of a limited size, and count it until the block is left."""
-    budget: Budget = request.app.state.bodies
+    budget = _budget(request)
     caller, data, kept, size = actor(request), bytearray(), 0, 0
     refusal: GrassError | None = None
     try:
@@ -42,6 +42,13 @@ async def kept_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
         yield data
     finally:
         budget.give(caller, kept)
+
+
+def _budget(request: Request) -> Budget:
+    """Choose the room for a body: other machines take none of the owner's."""
+    state, is_local = request.app.state, identify(request).role is None
+    budget: Budget = state.local_bodies if is_local else state.bodies
+    return budget
 
 
 def _refusal(

@@ -84,8 +84,8 @@ def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
 
     When that was is counted back on the broker's clock, not beyond its placement.
     """
-    state.returns.in_a_row.pop(attempt.worker, None)
     if attempt.state is AttemptState.STARTING:
+        state.returns.in_a_row.pop(attempt.worker, None)
         state.move_attempt(attempt, AttemptState.RUNNING)
         since = max(attempt.started_at, state.now_us - int(ran_s * 1e6))
         attempt.started_at = job.started_at = min(since, state.now_us)

@@ -19,6 +19,7 @@ from grass.store.changes import Removal
 from grass.store.interface import JobDetails
 
 LONGEST_PATH = 4096
+LONGEST_REASON = 200
 """Longer than that no file's name is on Linux, whatever a worker reports."""
 
 
@@ -78,13 +79,16 @@ def removed(state: State, worker: str, message: Removed) -> None:
         return
     del known.sent[worker]
     if not message.left:
+        known.complained.discard(worker)
         _gone(state, worker, message.number)
         return
     known.failed.setdefault(worker, set()).add(message.number)
-    state.complain(
-        f"{message.left} output files of worker `{state.workers[worker].name}` could"
-        f" not be removed: {message.reason}"
-    )
+    if worker not in known.complained:
+        known.complained.add(worker)
+        state.complain(
+            f"{message.left} output files of worker `{state.workers[worker].name}`"
+            f" could not be removed: {message.reason[:LONGEST_REASON]}"
+        )
 
 
 def connected(state: State, message: Hello) -> None:

@@ -41,6 +41,9 @@ from grass.model.worker import Worker
 MOST_JOBS_BEHIND = 10_000_000
 """How much older than its own worker a database can be."""
 
+READINESS_NOTED_US = 10 * 1_000_000
+"""A worker's inability to start jobs is noted at most this often in the journal."""
+
 
 def hello(state: State, message: Hello, address: str | None = None) -> None:
     """Take a worker in, and bring both sides to one view."""
@@ -109,11 +112,15 @@ def readiness(state: State, worker: str, message: Readiness) -> None:
 
 
 def _can_start(state: State, worker: Worker, unable: str) -> None:
-    before, worker.unable = worker.unable, unable
-    who, name = worker.id, worker.name
-    if unable and not before:
+    worker.unable = unable
+    who, name, noted = worker.id, worker.name, state.readiness.unable
+    since_us = state.now_us - state.readiness.noted_at.get(who, 0)
+    if unable and who not in noted and since_us >= READINESS_NOTED_US:
+        noted.add(who)
+        state.readiness.noted_at[who] = state.now_us
         state.note("worker-unable", worker=who, name=name, reason=unable)
-    elif before and not unable:
+    elif who in noted and not unable:
+        noted.discard(who)
         state.note("worker-able", worker=who, name=name)
 
 

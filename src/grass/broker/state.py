@@ -105,6 +105,15 @@ class Waits(msgspec.Struct):
     """What the clock showed when that was last looked at."""
 
 
+class ReadinessNotes(msgspec.Struct):
+    """What the journal tells of workers that cannot start jobs."""
+
+    unable: set[str] = set()
+    """Workers of which it tells last that they cannot."""
+    noted_at: dict[str, int] = {}
+    """When it was last told that a worker cannot."""
+
+
 class Removals(msgspec.Struct):
     """Output that workers are to remove."""
 
@@ -118,6 +127,8 @@ class Removals(msgspec.Struct):
     """What each worker could not remove."""
     silent: set[str] = set()
     """Workers that confirm nothing."""
+    complained: set[str] = set()
+    """Workers of which the log tells that they could not remove something."""
 
 
 class State:
@@ -156,7 +167,7 @@ class State:
         """How long jobs of a queue and spec run, in seconds, on a moving average."""
         self.handed: dict[int, float] = {}
         """Jobs handed ahead, and since when, the oldest first."""
-        self.returns = Returns()
+        self.returns, self.readiness = Returns(), ReadinessNotes()
         self.leaders: list[int] = []
         """Jobs that just got units, and that others may be handed ahead to follow."""
         self.waits = Waits(settled=dict(snapshot.settled))

@@ -111,7 +111,7 @@ class OutputFiles:
                 continue
             try:
                 path.unlink(missing_ok=True)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 answer.left += 1
                 answer.reason = str(error)
             else:
