@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 from tests.support.brokerage import ME, Brokerage, outcome_of
+from tests.support.building import WORKER
 
 from grass.broker import bulk
 from grass.broker.bulk import Bulk
-from grass.broker.calls import Cancel, Edit, Hold, Release, Rerun, SetPaused
+from grass.broker.calls import (
+    Cancel,
+    DeleteQueue,
+    Edit,
+    Hold,
+    Release,
+    Rerun,
+    SetPaused,
+)
 from grass.errors import NeverFits, NotFound, Refused, StorageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
@@ -145,6 +154,23 @@ def test_a_job_cancelled_during_a_large_edit_is_left_alone(broker: Brokerage) ->
     done = outcome_of(reply)
     assert done.jobs == jobs[:-1]
     assert done.warnings == ["1 jobs have ended meanwhile and were left alone"]
+
+
+def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
+    broker: Brokerage,
+) -> None:
+    broker.create_queue("other", "{}")
+    jobs = waiting_jobs(broker, 5)
+    reply = broker.step(Edit(ME, jobs, {"queue": "other"}))
+    broker.flush()
+    broker.step(DeleteQueue(ME, "other", WORKER))
+    broker.step(SetPaused(ME, False))
+    while not reply.complete:
+        broker.flush()
+    assert isinstance(reply.result(), NotFound)
+    assert not broker.state.kept_back
+    broker.flush()
+    assert broker.running()
 
 
 def test_edits_that_would_wait_for_each_other_are_refused(broker: Brokerage) -> None:

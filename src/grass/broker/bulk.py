@@ -11,6 +11,7 @@ the same call again does the rest.
 """
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 
 from grass.broker import waiting
 from grass.broker.calls import Found
@@ -140,8 +141,10 @@ def work_off_before_start(state: State, jobs: Sequence[int], act: Act) -> Slices
             act(number)
 
     state.kept_back.append((left, act_once))
-    yield from work_off(jobs, act_once)
-    state.kept_back.remove((left, act_once))
+    try:
+        yield from work_off(jobs, act_once)
+    finally:
+        state.kept_back.remove((left, act_once))
 
 
 def act_before_start(state: State, number: int) -> bool:
@@ -153,6 +156,8 @@ def act_before_start(state: State, number: int) -> bool:
         if number in left:
             state.scheduler.release(number)
             waiting.stand_in_line(state, state.jobs[number])
-            act(number)
+            # A refusal, as of a queue that was deleted meanwhile, leaves it in line.
+            with suppress(GrassError):
+                act(number)
             return True
     return False
