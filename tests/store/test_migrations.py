@@ -162,3 +162,21 @@ def test_ends_by_a_wrong_clock_are_put_right_by_the_journal(tmp_path: Path) -> N
     assert now == {**right, near: right[near] + 1_000_000}
     tried = [one for one in everything(path)["attempts"] if one["finished_at"]]
     assert all(one["ran_s"] >= 0 for one in tried)
+
+
+def test_when_a_job_was_cancelled_after_an_attempt_stays_right(tmp_path: Path) -> None:
+    path = restored(KEPT[3], tmp_path)
+    query = "SELECT id, finished_at FROM jobs WHERE state = 'failed' ORDER BY id"
+    with closing(sqlite3.connect(path)) as db:
+        job, ended = db.execute(query).fetchone()
+        later = ended + 10**9
+        db.execute(
+            "INSERT INTO events (at, actor, kind, job, data)"
+            " VALUES (?, 'uid:1', 'cancelled', ?, '{}')",
+            (later, job),
+        )
+        db.execute("UPDATE jobs SET finished_at = ? WHERE id = ?", (later, job))
+        db.commit()
+    SqliteStore(path).close()
+    [now] = [one for one in everything(path)["jobs"] if one["id"] == job]
+    assert now["finished_at"] == later
