@@ -187,6 +187,8 @@ class Torture:
             "require": "{slot:1}",
         }
         if self._disk is not None:
+            # The job's own shell says it on stderr when it cannot fork.
+            job["command"] = f"exec 2>/dev/null; {job['command']}"
             # What a job writes to a full disk is lost, and nobody's fault.
             job["output"] = str(self.home.desk / "output" / f"{number}.log")
         directory = str(self.home.desk)

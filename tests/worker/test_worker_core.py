@@ -36,7 +36,9 @@ def test_a_start_reaches_the_keeper_and_its_life_the_broker() -> None:
     usage = {"max_rss": 10, "user_s": 1.0, "system_s": 0.5}
     effects = lab.keeper("exited", id=FIRST, at=8, code=3, rusage=usage, output_bytes=4)
     (ended,) = effects.to_broker
-    assert ended == Exited(FIRST, 8, 3, output_bytes=4, max_rss=10, cpu_s=1.5)
+    assert ended == Exited(
+        FIRST, 8, 3, output_bytes=4, max_rss=10, cpu_s=1.5, output=output
+    )
     assert effects.unwatch == [FIRST]
 
 

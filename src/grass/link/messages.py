@@ -74,7 +74,7 @@ class Exited(Message, tag="exited"):
     max_rss: int | None = None
     cpu_s: float | None = None
     output: str | None = None
-    """Where it may have written, said only if its start was never reported."""
+    """Where it wrote: the batch with the report of its start may have been dropped."""
     stderr: str | None = None
     placed_at: int = 0
     ran_s: float | None = None

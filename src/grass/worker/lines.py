@@ -72,8 +72,7 @@ def started_of(held: Held, line: Line) -> Started:
 def exited_of(held: Held, line: Line) -> Exited:
     """Read how an attempt ended."""
     usage = line.get("rusage") or {}
-    unseen = line.get("lost") and held.started is None
-    meta = _meta(held, line) if unseen else {}
+    output, stderr = _paths(held, line)
     return Exited(
         line["id"],
         line["at"],
@@ -84,11 +83,19 @@ def exited_of(held: Held, line: Line) -> Exited:
         line.get("output_bytes") or 0,
         usage.get("max_rss"),
         _cpu_s(usage),
-        meta.get("output"),
-        meta.get("stderr"),
+        output,
+        stderr,
         held.placed_at,
         line.get("ran_s"),
     )
+
+
+def _paths(held: Held, line: Line) -> tuple[str | None, str | None]:
+    """Give where an attempt wrote, or may have written if its start is unknown."""
+    if held.started is not None:
+        return held.started.output, held.started.stderr
+    meta = _meta(held, line) if line.get("lost") else {}
+    return meta.get("output"), meta.get("stderr")
 
 
 def refusal_of(line: Line) -> str | None:
