@@ -19,7 +19,6 @@ from grass.store.changes import Removal
 from grass.store.interface import JobDetails
 
 LONGEST_PATH = 4096
-LONGEST_REASON = 200
 """Longer than that no file's name is on Linux, whatever a worker reports."""
 
 
@@ -87,7 +86,7 @@ def removed(state: State, worker: str, message: Removed) -> None:
         known.complained.add(worker)
         state.complain(
             f"{message.left} output files of worker `{state.workers[worker].name}`"
-            f" could not be removed: {message.reason[:LONGEST_REASON]}"
+            f" could not be removed: {message.reason}"
         )
 
 

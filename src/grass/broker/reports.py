@@ -69,6 +69,7 @@ def check(message: ToBroker) -> None:
             _check_each([message])
         case Removed():
             _check_text(message.reason)
+            message.reason = message.reason[:LONGEST_RETURN]
         case _:
             pass
 
