@@ -11,9 +11,9 @@ from functools import partial
 
 from benchmarks.figures import Benchmark, Claim, Figures
 from benchmarks.sizes import Sizes
-from grass.broker.calls import Enqueue, FromWorker
-from grass.broker.core import BrokerCore
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.broker_core import BrokerCore
+from grass.broker.core.calls import Enqueue, FromWorker
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.link.messages import Exited, Hello, Start, Started
 from grass.model.amounts import WHOLE
 from grass.model.worker import Unit

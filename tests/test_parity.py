@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from grass.api.app import ENDPOINTS, PREFIX
-from grass.api.schemas import JobBody
-from grass.cli import enqueue
+from grass.api.routes.request_bodies import JobBody
+from grass.cli.commands import enqueue
 from grass.cli.main import COMMANDS, dispatch
 from grass.client.client import Client
 from grass.client.connection import Connection

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tests.support.calling import Api, play
 
+from grass.api.access.tcp_connections import Guests
 from grass.api.app import PREFIX
-from grass.api.door import Door
-from grass.api.guests import Guests
-from grass.api.listening import bound
-from grass.api.server import ApiServer, listen
+from grass.api.server.listen_sockets import bound
+from grass.api.server.tcp_server import Door
+from grass.api.server.unix_server import ApiServer, listen
 from grass.model.addresses import Address
 from grass.tls.client import client_context
 from grass.tls.server import identity

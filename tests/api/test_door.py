@@ -16,9 +16,9 @@ import pytest
 import uvloop
 from tests.api.doorway import HOST, Doorway, Visit, at_the_door
 
-from grass.api import guests
-from grass.api.door import LARGEST_HEAD
-from grass.api.listening import bound
+from grass.api.access import tcp_connections
+from grass.api.server.listen_sockets import bound
+from grass.api.server.tcp_server import LARGEST_HEAD
 from grass.errors import Refused
 from grass.model.addresses import Address
 from grass.tls.client import client_context
@@ -31,7 +31,7 @@ ELSEWHERE = "127.0.0.2"
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Strangers have less time than usual, so that a test need not wait."""
-    monkeypatch.setattr(guests, "IDENTIFY_S", 0.3)
+    monkeypatch.setattr(tcp_connections, "IDENTIFY_S", 0.3)
 
 
 def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> None:
@@ -132,7 +132,7 @@ def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
 def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
     async def story(door: Doorway) -> None:
         visit = await door.visit()
-        for _ in range(guests.MOST_REFUSALS - 1):
+        for _ in range(tcp_connections.MOST_REFUSALS - 1):
             reply = await visit.ask("GET", "/overview", token="admin.nonsense")
             assert (reply.status, reply.document["code"]) == (401, "unauthorized")
             assert "connection" not in reply.headers
@@ -310,7 +310,7 @@ def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
 def test_among_strangers_the_oldest_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guests, "MOST_STRANGERS", 3)
+    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 3)
 
     async def story(door: Doorway) -> None:
         first = await door.plain(ELSEWHERE)
@@ -439,7 +439,7 @@ def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
             await asyncio.wait([flood], timeout=0.01)
         assert await flood == 0
         assert asked > 5
-        assert len(door.guests.strangers) <= guests.MOST_STRANGERS
+        assert len(door.guests.strangers) <= tcp_connections.MOST_STRANGERS
         for stranger in list(door.guests.strangers):
             stranger.drop()
         await until(lambda: descriptors() < before + 20)

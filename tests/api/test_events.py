@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.support.calling import Api, play
 
-from grass.api import events
-from grass.api.server import ApiServer, listen
+from grass.api.routes import events
+from grass.api.server.unix_server import ApiServer, listen
 
 
 async def kinds(api: Api, query: str = "") -> list[str]:

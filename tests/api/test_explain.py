@@ -9,8 +9,8 @@ from tests.api.explaining import explained, starts
 from tests.api.farm import enqueue
 from tests.support.calling import Api, play
 
-from grass.api.estimating import Line, Queued, Running, rehearse
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
+from grass.queries.estimates import Line, Queued, Running, rehearse
 
 SECOND = 1_000_000
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from grass.api import guests
-from grass.api.guests import Guest, Guests
+from grass.api.access import tcp_connections
+from grass.api.access.tcp_connections import Guest, Guests
 from grass.model.token import Token, hash_of
 
 Told = list[str]
@@ -38,7 +38,7 @@ def show(guest: Guest, name: str = "t") -> bool:
 
 
 def test_a_crowd_makes_room_among_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guests, "MOST_STRANGERS", 4)
+    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 4)
 
     async def story(house: Guests, dropped: Told) -> None:
         come(house, dropped, "192.0.2.9", "alone")
@@ -54,7 +54,7 @@ def test_a_crowd_makes_room_among_itself(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_many_addresses_of_one_network_are_one_crowd(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guests, "MOST_STRANGERS", 3)
+    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 3)
 
     async def story(house: Guests, dropped: Told) -> None:
         come(house, dropped, "2001:db8:2::1", "alone")
@@ -88,11 +88,11 @@ def test_an_address_has_a_place(host: str, shown: str, place: str) -> None:
 def test_one_token_has_so_many_connections_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guests, "FEW", 1)
-    monkeypatch.setattr(guests, "LAST_PLACES", 0)
+    monkeypatch.setattr(tcp_connections, "FEW", 1)
+    monkeypatch.setattr(tcp_connections, "LAST_PLACES", 0)
 
     async def story(house: Guests, dropped: Told) -> None:
-        house.most_connections = 2 * guests.SHARE_OF_ONE
+        house.most_connections = 2 * tcp_connections.SHARE_OF_ONE
         token = a_token()
         first, second, third = (come(house, dropped, "192.0.2.1") for _ in range(3))
         assert first.identified(token, token.hash)
@@ -170,8 +170,8 @@ def test_several_tokens_together_leave_room_for_the_others() -> None:
             show(come(house, dropped, f"192.0.2.{number % 8}"), f"t{number % 8}")
             for number in range(1024)
         ]
-        assert sum(taken) == 1024 - guests.LAST_PLACES
-        for _ in range(guests.FEW):
+        assert sum(taken) == 1024 - tcp_connections.LAST_PLACES
+        for _ in range(tcp_connections.FEW):
             assert show(come(house, dropped, "192.0.2.9"), "admin")
         assert not show(come(house, dropped, "192.0.2.9"), "admin")
         assert show(come(house, dropped, "192.0.2.9"), "reader")

@@ -17,7 +17,7 @@ from tests.api.links import (
 )
 from websockets.exceptions import ConnectionClosed
 
-from grass.broker.reports import MOST_REPORTS
+from grass.broker.core.workers.message_checks import MOST_REPORTS
 from grass.link.messages import Exited, Hello, Report, Start, Started, Welcome
 from grass.link.remote import REFUSED
 

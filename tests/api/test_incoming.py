@@ -12,9 +12,9 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from grass.api.app import PREFIX
-from grass.api.budget import MIB, Budget
-from grass.broker.calls import FromWorker
-from grass.broker.inbox import Inbox
+from grass.api.server.budget import MIB, Budget
+from grass.broker.core.calls import FromWorker
+from grass.broker.core.inbox import Inbox
 from grass.link.messages import Heard, Heartbeat, Hello, Report
 
 BODY = json.dumps({"select": ["9" * (MIB - 100)]}).encode()

@@ -17,7 +17,7 @@ from tests.api.links import (
 from tests.support.calling import Api, play
 from websockets.exceptions import InvalidStatus
 
-from grass.api.tokens import new_code
+from grass.api.routes.tokens import new_code
 
 HELD = {"jobs": [{"command": "x"}], "defaults": {"hold": True}}
 

@@ -26,8 +26,8 @@ from tests.support.building import BOOT, units
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from grass.api import linking
-from grass.broker import service
+from grass.api.server import worker_link
+from grass.broker.shell import service
 from grass.link.frames import MOST_MESSAGES, decoder_to_worker, encode
 from grass.link.messages import (
     Exited,
@@ -159,7 +159,7 @@ def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
 def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
     tmp_path: Path, run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linking, "CLOSE_S", 0.2)
+    monkeypatch.setattr(worker_link, "CLOSE_S", 0.2)
 
     async def story(door: Doorway) -> None:
         token = await machine_token(door)

@@ -23,7 +23,7 @@ from tests.api.links import (
 from tests.support.building import WORKER
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from grass.api import linking
+from grass.api.server import worker_link
 from grass.link.frames import LARGEST_FRAME
 from grass.link.messages import (
     VERSION,
@@ -191,7 +191,7 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
             code, reason = await closed(channel)
-        assert (code in (REFUSED, linking.TOO_BIG), bool(reason)) == (True, True)
+        assert (code in (REFUSED, worker_link.TOO_BIG), bool(reason)) == (True, True)
         async with welcomed(door, token):
             assert door.api.broker.state.workers[REMOTE].connected
 
@@ -238,7 +238,7 @@ def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> Non
 def test_a_worker_that_falls_silent_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linking, "SILENCE_S", 0.2)
+    monkeypatch.setattr(worker_link, "SILENCE_S", 0.2)
 
     async def story(door: Doorway) -> None:
         async with welcomed(door, await machine_token(door)) as channel:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.calling import Answer, Api, play
 
-from grass.api import tailing
-from grass.api.tailing import find_end, find_lines
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
+from grass.queries import tail
+from grass.queries.tail import find_end, find_lines
 
 
 class Files:
@@ -184,7 +184,7 @@ def test_lines_are_found_from_the_end(
     whole = b"?" * begin + content
 
     async def read(offset: int, length: int) -> bytes:
-        assert length <= tailing.PIECE
+        assert length <= tail.PIECE
         return whole[offset : offset + length]
 
     async def search() -> None:
@@ -195,7 +195,7 @@ def test_lines_are_found_from_the_end(
         assert whole[place:] == expected
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tailing, "PIECE", 8)
+        patch.setattr(tail, "PIECE", 8)
         asyncio.run(search())
 
 
@@ -217,9 +217,9 @@ def tail_of(size: int, newlines: set[int], wanted: int) -> tuple[int, int]:
 
 
 def test_a_line_without_end_is_not_read_as_a_whole() -> None:
-    size, most = 5 << 30, tailing.LONGEST_LINE + tailing.PIECE
+    size, most = 5 << 30, tail.LONGEST_LINE + tail.PIECE
     place, seen = tail_of(size, set(), 10)
-    assert size - most <= place < size - tailing.LONGEST_LINE + tailing.PIECE
+    assert size - most <= place < size - tail.LONGEST_LINE + tail.PIECE
     assert seen <= most + 1
 
 
@@ -229,7 +229,7 @@ def test_lines_before_a_long_one_are_found_as_long_as_it_is_not_too_long() -> No
     assert tail_of(size, newlines, 3)[0] == size - 2_200_000 + 1
     assert tail_of(size, newlines, 4)[0] == size - 3_000_000 + 1
     place, seen = tail_of(size, newlines, 9)
-    assert size - 3_000_000 - place <= tailing.LONGEST_LINE + tailing.PIECE
+    assert size - 3_000_000 - place <= tail.LONGEST_LINE + tail.PIECE
     assert seen < 5_000_000
 
 

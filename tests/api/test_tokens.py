@@ -7,8 +7,8 @@ import pytest
 from tests.support.building import WORKER
 from tests.support.calling import DOOR, Answer, Api, play
 
-from grass.api import tokens
-from grass.api.tokens import MOST_WRONG, WrongCodes, new_code
+from grass.api.routes import tokens
+from grass.api.routes.tokens import MOST_WRONG, WrongCodes, new_code
 from grass.errors import Refused
 
 NINE = "00000000000000f9"

@@ -19,7 +19,7 @@ from tests.api.farm import (
 from tests.support.calling import Api, play
 from tests.support.far_end import FarEnd
 
-from grass.api.interrupting import CutOff
+from grass.api.server.cancellation import CutOff
 from grass.link.messages import Exited, OutputData, ReadOutput, Start
 from grass.model.times import rfc3339
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import EditQueue
+from grass.broker.core.calls import EditQueue
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
 

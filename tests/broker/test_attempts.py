@@ -7,9 +7,9 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import starts
-from grass.broker.calls import Cancel, Enqueue, Prune
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.attempts import placing
+from grass.broker.core.calls import Cancel, Enqueue, Prune
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import ProtocolError
 from grass.link.messages import (
     RECALLED,
@@ -234,7 +234,7 @@ def test_a_start_that_is_cancelled_within_its_batch_is_asked_back(
     broker.step_hear(hello)
     broker.step(Cancel(ME, [job]))
     sent = [
-        starts.unless_cancelled(broker.state, message)
+        placing.unless_cancelled(broker.state, message)
         for _, message in broker.core.take().outbox
     ]
     assert not any(isinstance(message, Start) for message in sent)

@@ -20,9 +20,9 @@ from tests.support.building import BOOT, WORKER, units
 
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.model.lifecycle import JobState
-from grass.store.sqlite import SqliteStore
-from grass.worker.core import WorkerCore
-from grass.worker.prepare import Surroundings
+from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {})
 UNITS = "{cpu:2}"

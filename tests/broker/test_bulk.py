@@ -9,9 +9,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, outcome_of
 from tests.support.building import WORKER
 
-from grass.broker import bulk
-from grass.broker.bulk import Bulk
-from grass.broker.calls import (
+from grass.broker.core.calls import (
     Cancel,
     DeleteQueue,
     Edit,
@@ -20,6 +18,8 @@ from grass.broker.calls import (
     Rerun,
     SetPaused,
 )
+from grass.broker.core.jobs import bulk_verbs
+from grass.broker.core.jobs.bulk_verbs import Bulk
 from grass.errors import NeverFits, NotFound, Refused, StorageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
@@ -27,7 +27,7 @@ from grass.model.lifecycle import JobState
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "SLICE", 2)
+    monkeypatch.setattr(bulk_verbs, "SLICE", 2)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import AddUnits, Call, RemoveUnit, SetDrained, WorkerGone
+from grass.broker.core.calls import AddUnits, Call, RemoveUnit, SetDrained, WorkerGone
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Units
 from grass.model.amounts import WHOLE

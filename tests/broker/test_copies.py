@@ -4,7 +4,7 @@ import pytest
 from tests.support.brokerage import Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker.calls import FromWorker
+from grass.broker.core.calls import FromWorker
 from grass.errors import Forbidden
 from grass.link.messages import Exited, Hello, Report, Returned, Start, Started, Stop
 from grass.model.amounts import WHOLE

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.calls import Edit, Enqueue
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Edit, Enqueue
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE

@@ -6,9 +6,9 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.calls import Enqueue, ForgetWorker, Prune, WorkerGone
-from grass.broker.replies import Enqueued
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Enqueue, ForgetWorker, Prune, WorkerGone
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.replies import Enqueued
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState

@@ -6,9 +6,9 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import waiting
-from grass.broker.calls import CreateQueue, DeleteQueue, ForgetWorker, FromWorker
-from grass.broker.reports import LONGEST_REASON
+from grass.broker.core.calls import CreateQueue, DeleteQueue, ForgetWorker, FromWorker
+from grass.broker.core.jobs import eligibility
+from grass.broker.core.workers.message_checks import LONGEST_REASON
 from grass.errors import NeverFits, NotFound, ProtocolError, Refused
 from grass.link.messages import (
     Exited,
@@ -369,7 +369,7 @@ def test_what_a_forgotten_worker_ran_is_lost_and_runs_again_only_when_told(
     two.restart()
     assert list(two.state.workers) == [WORKER]
     assert len(events(two, "worker-forgotten")) == 1
-    told = waiting.why(two.state, two.state.jobs[again])
+    told = eligibility.why(two.state, two.state.jobs[again])
     assert "may still run it" in told
     assert f"`grass release {again}`" in told
     two.release(again)

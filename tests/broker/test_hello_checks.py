@@ -3,7 +3,7 @@
 import pytest
 from tests.support.brokerage import Brokerage
 
-from grass.broker.reports import LONGEST_TEXT
+from grass.broker.core.workers.message_checks import LONGEST_TEXT
 from grass.errors import ProtocolError
 
 RACK = "0123456789abcdef"

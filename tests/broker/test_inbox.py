@@ -3,9 +3,9 @@
 import pytest
 from tests.support.building import BOOT, units
 
-from grass.broker import inbox as module
-from grass.broker.calls import Call, FromWorker, Tick
-from grass.broker.inbox import Inbox
+from grass.broker.core import inbox as module
+from grass.broker.core.calls import Call, FromWorker, Tick
+from grass.broker.core.inbox import Inbox
 from grass.errors import Busy
 from grass.link.messages import Exited, Hello
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 from tests.support.building import BOOT, units
 
-from grass.broker.copies import MOST_BOOTS, MOST_HOMES, Boots
-from grass.broker.links import (
+from grass.broker.core.state import Absence, State
+from grass.broker.core.workers.cloned_homes import MOST_BOOTS, MOST_HOMES, Boots
+from grass.broker.shell.links import (
     DEFECT,
     MOST_REASONS,
     MOST_REMEMBERED,
@@ -14,7 +15,6 @@ from grass.broker.links import (
     Caller,
     Links,
 )
-from grass.broker.state import Absence, State
 from grass.link.messages import (
     Exited,
     Forget,

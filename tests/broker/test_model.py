@@ -16,7 +16,7 @@ from tests.broker.twins import Twins
 from tests.support.brokerage import ME, SECOND
 from tests.support.building import WORKER
 
-from grass.broker.calls import (
+from grass.broker.core.calls import (
     Cancel,
     Continue,
     Edit,
@@ -30,7 +30,7 @@ from grass.broker.calls import (
     Tick,
     WorkerGone,
 )
-from grass.broker.replies import Done
+from grass.broker.core.replies import Done
 from grass.link.messages import Returned, Started
 from grass.model.lifecycle import AttemptState, JobState
 

@@ -4,8 +4,8 @@ import pytest
 from tests.support.brokerage import Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import settle, starts
-from grass.broker.calls import FromWorker
+from grass.broker.core.attempts import placing, reconcile
+from grass.broker.core.calls import FromWorker
 from grass.link.messages import (
     RECALLED,
     Exited,
@@ -135,7 +135,7 @@ def test_a_worker_that_names_every_number_as_used_gets_the_first(
     broker: Brokerage,
 ) -> None:
     job = broker.enqueue(hold=True, worker=WORKER)
-    used = range(1, starts.MOST_SKIPPED + 1)
+    used = range(1, placing.MOST_SKIPPED + 1)
     broker.hello(running=[namesake(broker, job, number) for number in used])
     broker.release(job)
     assert placed(broker, job).number == 1
@@ -190,6 +190,6 @@ def test_numbers_of_another_database_and_nonsense_count_for_nothing(
     broker: Brokerage,
 ) -> None:
     foreign = Report(f"{'f' * 16}.41.1", CORE, running=True)
-    far = namesake(broker, settle.MOST_JOBS_BEHIND + 1)
+    far = namesake(broker, reconcile.MOST_JOBS_BEHIND + 1)
     assert complaints(broker, foreign, far) == []
     assert broker.enqueue() == 1

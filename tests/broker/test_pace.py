@@ -2,7 +2,7 @@
 
 import pytest
 
-from grass.broker.pace import BYTES_PER_S, LASTS_S, LITTLE, Pace
+from grass.broker.shell.output_throttle import BYTES_PER_S, LASTS_S, LITTLE, Pace
 
 PIECE = 256 * 1024
 

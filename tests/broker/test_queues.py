@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import CreateQueue, DeleteQueue
+from grass.broker.core.calls import CreateQueue, DeleteQueue
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import Start, Units
 from grass.model.amounts import WHOLE

@@ -27,7 +27,7 @@ from grass.link.messages import (
 )
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import ENDED, JobState
-from grass.worker.ledger import Ledger
+from grass.worker.core.unit_ledger import Ledger
 
 REQUESTS = [
     "{cpu:1}",

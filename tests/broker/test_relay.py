@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.calls import Cancel
+from grass.broker.core.calls import Cancel
 from grass.link.messages import Exited, Recall, Returned, Start
 from grass.model.lifecycle import JobState
 

@@ -6,9 +6,9 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import arrivals, removals
-from grass.broker.calls import Enqueue, Prune
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Enqueue, Prune
+from grass.broker.core.jobs import bulk_enqueue, removals
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.link.messages import Hello, Removed, RemoveOutput, Started
 
 
@@ -175,7 +175,7 @@ def test_the_spec_that_an_edit_replaces_goes(home: Home) -> None:
 def test_jobs_that_still_arrive_keep_their_spec(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "SLICE", 2)
+    monkeypatch.setattr(bulk_enqueue, "SLICE", 2)
     old = home.ended(5)
     home.pause()
     home.step(Enqueue(ME, [NewJob(("work",), Settings())] * 5))

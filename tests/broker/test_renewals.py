@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
 from tests.support.building import BOOT, units
 
-from grass.broker.calls import (
+from grass.broker.core.calls import (
     Enqueue,
     Enrol,
     FromWorker,
@@ -14,8 +14,8 @@ from grass.broker.calls import (
     RevokeToken,
     TouchToken,
 )
-from grass.broker.replies import Issued
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.replies import Issued
 from grass.errors import Forbidden, Refused
 from grass.link.messages import Hello
 from grass.model import rights

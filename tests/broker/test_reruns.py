@@ -7,8 +7,8 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import Cancel, Edit, Enqueue, Prune, Rerun
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Cancel, Edit, Enqueue, Prune, Rerun
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
 from grass.model.amounts import WHOLE

@@ -7,7 +7,12 @@ import pytest
 from tests.support.brokerage import SECOND, Brokerage
 from tests.support.building import a_job, a_spec
 
-from grass.broker.outcomes import LONGEST_BACKOFF_S, backoff_s, outcome, retried
+from grass.broker.core.attempts.outcomes import (
+    LONGEST_BACKOFF_S,
+    backoff_s,
+    outcome,
+    retried,
+)
 from grass.link.messages import Exited, Start
 from grass.model.lifecycle import AttemptState, JobState
 

@@ -3,10 +3,10 @@
 import pytest
 from tests.support.brokerage import Brokerage
 
-from grass.broker import relay
-from grass.broker.attempts import MOST_RETURNS
-from grass.broker.calls import FromWorker
-from grass.broker.reports import LONGEST_RETURN
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.attempts.tracking import MOST_RETURNS
+from grass.broker.core.calls import FromWorker
+from grass.broker.core.workers.message_checks import LONGEST_RETURN
 from grass.link.messages import (
     RECALLED,
     Exited,
@@ -87,7 +87,7 @@ def test_what_was_asked_back_or_cannot_start_does_not_count(
     broker: Brokerage, job: int
 ) -> None:
     for _ in range(2 * MOST_RETURNS):
-        relay.ask_back(broker.state, [job])
+        prefetch.ask_back(broker.state, [job])
         broker.flush()
         assert broker.said(Recall)
         give_back(broker, job, RECALLED)

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker import rounds as module
-from grass.broker.calls import Call, Cancel, Enqueue, FromWorker, Rerun
-from grass.broker.outside import Commit, Read, Step
-from grass.broker.replies import Done
-from grass.broker.rounds import Rounds, loaded
-from grass.broker.wishes import NewJob
-from grass.broker.wishes import Settings as Wishes
+from grass.broker.core import rounds as module
+from grass.broker.core.calls import Call, Cancel, Enqueue, FromWorker, Rerun
+from grass.broker.core.jobs.new_job import NewJob
+from grass.broker.core.jobs.new_job import Settings as Wishes
+from grass.broker.core.replies import Done
+from grass.broker.core.rounds import Rounds, loaded
+from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
 from grass.link.messages import Exited, Hello, ToWorker
 from grass.model.lifecycle import JobState
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 
 class Slow:

@@ -10,10 +10,10 @@ from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
 
-from grass.broker.calls import Cancel, Edit, Enqueue, Hold, Rerun
-from grass.broker.replies import Enqueued
-from grass.broker.service import Broker
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Cancel, Edit, Enqueue, Hold, Rerun
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.replies import Enqueued
+from grass.broker.shell.service import Broker
 from grass.errors import DiskFull, GrassError, NotFound, StorageError
 from grass.link.messages import (
     Exited,

@@ -10,11 +10,12 @@ from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
-from grass.broker import attempts, output, settle, starts
-from grass.broker.calls import Enqueue, SetPaused
-from grass.broker.service import Broker
-from grass.broker.state import Absence, State
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.attempts import placing, reconcile, tracking
+from grass.broker.core.calls import Enqueue, SetPaused
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.state import Absence, State
+from grass.broker.shell import output_streams
+from grass.broker.shell.service import Broker
 from grass.errors import StorageError, TimedOut, Unreachable
 from grass.link.messages import (
     CloseOutput,
@@ -197,7 +198,7 @@ def test_no_more_output_is_taken_than_was_asked_for(tmp_path: Path) -> None:
 def test_who_reads_output_does_not_wait_for_ever_for_a_mute_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(output_streams, "PATIENCE_S", 0.05)
 
     async def story(broker: Broker, _own: FarEnd) -> None:
         worker = await joined(broker)
@@ -254,7 +255,7 @@ def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
 def test_a_message_that_brings_out_a_defect_costs_its_own_link_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    module = attempts if where == "exited" else settle
+    module = tracking if where == "exited" else reconcile
     real = getattr(module, where)
 
     def fail(state: State, *said: object) -> None:
@@ -292,7 +293,7 @@ def _of_the_farm(said: object) -> bool:
 def test_a_defect_after_the_commit_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failures = starts.unless_cancelled, [RuntimeError("a defect")]
+    real, failures = placing.unless_cancelled, [RuntimeError("a defect")]
 
     def fail(state: State, message: ToWorker) -> ToWorker:
         if failures:
@@ -301,7 +302,7 @@ def test_a_defect_after_the_commit_loses_nothing(
 
     async def story(broker: Broker, own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
-        monkeypatch.setattr(starts, "unless_cancelled", fail)
+        monkeypatch.setattr(placing, "unless_cancelled", fail)
         await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
         await own.hears(Resync)
         own.hello()

@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.calls import WorkerGone
+from grass.broker.core.calls import WorkerGone
 from grass.link.messages import (
     Exited,
     Forget,

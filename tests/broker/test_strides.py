@@ -1,6 +1,6 @@
 """How large pieces of output are."""
 
-from grass.broker.strides import LATE_S, LEAST, MOST, SOON_S, Strides
+from grass.broker.shell.output_chunks import LATE_S, LEAST, MOST, SOON_S, Strides
 
 
 def settled(bytes_per_s: float, delay_s: float = 0.001) -> int:

@@ -8,8 +8,8 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage
 from tests.support.building import BOOT, units
 
-from grass.broker import tokens
-from grass.broker.calls import (
+from grass.broker.core.access import tokens
+from grass.broker.core.calls import (
     BindToken,
     Enqueue,
     Enrol,
@@ -18,8 +18,8 @@ from grass.broker.calls import (
     RevokeToken,
     TouchToken,
 )
-from grass.broker.replies import Issued
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.replies import Issued
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
 from grass.model.rights import ROLES

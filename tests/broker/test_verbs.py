@@ -6,8 +6,8 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.calls import Cancel, Hold, WorkerGone
-from grass.broker.verbs import MOST_WARNINGS
+from grass.broker.core.calls import Cancel, Hold, WorkerGone
+from grass.broker.core.jobs.verbs import MOST_WARNINGS
 from grass.link.messages import Continue, Returned, Start, Started, Stop, Suspend
 from grass.model.lifecycle import ENDED, JobState
 

@@ -7,9 +7,9 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker import waiting
-from grass.broker.calls import Cancel, Edit, FromWorker, Prune, Rerun
-from grass.broker.dependents import open_dependencies
+from grass.broker.core.calls import Cancel, Edit, FromWorker, Prune, Rerun
+from grass.broker.core.jobs import eligibility
+from grass.broker.core.jobs.dependency_graph import open_dependencies
 from grass.errors import NeverFits, NotFound, UsageError
 from grass.link.messages import Exited
 from grass.model.lifecycle import JobState
@@ -120,7 +120,7 @@ def test_more_than_a_slice_may_wait_for_one_end(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:
     first = broker.enqueue()
-    members = broker.array(waiting.SLICE, after=(str(first),))
+    members = broker.array(eligibility.SLICE, after=(str(first),))
     more = [broker.enqueue(after=(f"{first}:failed",)) for _ in range(3)]
     meanwhile(broker)
     broker.exit(first)

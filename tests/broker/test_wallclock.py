@@ -10,10 +10,10 @@ import pytest
 from tests.broker.serving import play
 from tests.support.far_end import FarEnd
 
-from grass.broker.calls import Enqueue, Hold
-from grass.broker.service import Broker
-from grass.broker.wallclock import WallClock
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Enqueue, Hold
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.shell.service import Broker
+from grass.broker.shell.wall_clock import WallClock
 from grass.link.messages import Start
 
 PATIENCE_S = 10.0

@@ -18,7 +18,7 @@ from tests.broker.job_model import (
 from tests.support.brokerage import SECOND, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker.calls import Call, FromWorker
+from grass.broker.core.calls import Call, FromWorker
 from grass.link.messages import Exited, Hello, Start
 
 UNITS = 2

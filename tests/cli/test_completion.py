@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.cli.completion import SHELLS, script
+from grass.cli.commands.completion import SHELLS, script
 
 from .conftest import Grass
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from grass.cli.durations import lasting
-from grass.cli.explain import prospects
+from grass.cli.commands.explain import prospects
+from grass.cli.printing.durations import lasting
 
 from .conftest import Call
 from .far_end import FarEnd

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from grass.cli import create_queue
-from grass.cli.enqueue import OPTIONS
-from grass.cli.grammar import Line, read_line
-from grass.cli.job_options import settings
-from grass.cli.options import HelpWanted
+from grass.cli.commands import create_queue
+from grass.cli.commands.enqueue import OPTIONS
+from grass.cli.parsing.enqueue_grammar import Line, read_line
+from grass.cli.parsing.job_options import settings
+from grass.cli.parsing.options import HelpWanted
 from grass.errors import NotFound, UsageError
 
 QUEUES: dict[str, list[str]] = {"q1": [], "job1": ["main.py", "arg1"], "print": ["lpr"]}

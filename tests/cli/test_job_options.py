@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.durations import brief
-from grass.cli.moments import moment
+from grass.cli.parsing.moments import moment
+from grass.cli.printing.durations import brief
 from grass.errors import UsageError
 from grass.model.durations import seconds
 

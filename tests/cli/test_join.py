@@ -13,7 +13,7 @@ import pytest
 from grass.client.credentials import Credentials
 from grass.config import home
 from grass.model.addresses import Invitation
-from grass.worker.instance import instance_of
+from grass.worker.shell.instance import instance_of
 
 from .conftest import Call, Grass
 from .far_broker import FarBroker

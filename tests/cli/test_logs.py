@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from grass.cli import durations
 from grass.cli.main import dispatch
+from grass.cli.printing import durations
 from grass.client import following
 
 from .conftest import Call, Called

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from grass.cli.events import line
-from grass.cli.prefixing import JsonLines, Prefixed, prefix
-from grass.cli.progress import UNREACHABLE, counted_line
-from grass.cli.progress import line as progress_line
+from grass.cli.commands.events import line
+from grass.cli.printing.prefixed_output import JsonLines, Prefixed, prefix
+from grass.cli.printing.progress import UNREACHABLE, counted_line
+from grass.cli.printing.progress import line as progress_line
 
 LOCK = threading.Lock()
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.durations import brief, size_text
-from grass.cli.safe import safe
-from grass.cli.summary import folded
-from grass.cli.table import Screen, cells, cut, render
-from grass.cli.wait import exit_code
-from grass.cli.wording import number
+from grass.cli.commands.wait import exit_code
+from grass.cli.printing.durations import brief, size_text
+from grass.cli.printing.escaping import safe
+from grass.cli.printing.summary import folded
+from grass.cli.printing.table import Screen, cells, cut, render
+from grass.cli.printing.wording import number
 from grass.client.ids import as_ranges
 from grass.errors import UsageError
 from grass.model.durations import seconds

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from grass.cli.token import rows
+from grass.cli.commands.token import rows
 
 from .conftest import Call
 from .far_end import FarEnd, problem

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from grass.cli.asking import Wanted
-from grass.cli.options import Values
-from grass.cli.table import cells
-from grass.cli.views import Listing
-from grass.cli.watching import frame
+from grass.cli.parsing.options import Values
+from grass.cli.parsing.show_options import Wanted
+from grass.cli.printing.live_screen import frame
+from grass.cli.printing.table import cells
+from grass.cli.printing.views import Listing
 
 from .documents import job
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from grass.cli.workers import rows
+from grass.cli.commands.workers import rows
 
 from .conftest import Call, Grass
 from .far_end import FarEnd, problem

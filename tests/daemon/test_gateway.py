@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from grass.api.app import PREFIX, Application
 from grass.config import Home
-from grass.daemon.gateway import Gateway, application
+from grass.daemon.forwarding import Gateway, application
 
 
 def gateway(folder: Path) -> Gateway:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from grass.keeper.limits import parse_limits
+from grass.keeper.system.rlimits import parse_limits
 from tests.support.homes import GrassHome
 
 pytestmark = pytest.mark.daemon

@@ -6,13 +6,13 @@ import re
 import msgspec
 
 from grass import config
-from grass.api import schemas
 from grass.api.app import ENDPOINTS
-from grass.daemon import entrance
+from grass.api.routes import request_bodies
+from grass.daemon import preflight
 from grass.errors import error_classes
 from grass.model.journal import KINDS
 from grass.tls import own_key
-from grass.worker import prepare
+from grass.worker.core import prepare
 
 from .pages import ROOT
 
@@ -38,7 +38,7 @@ def test_every_body_is_documented_with_its_fields() -> None:
         for row in rows("api.md")
         if row[0].endswith("Body")
     }
-    used = {one.body for one in ENDPOINTS if one.body} | {schemas.JobBody}
+    used = {one.body for one in ENDPOINTS if one.body} | {request_bodies.JobBody}
     fields = {
         body.__name__: [field.name for field in msgspec.structs.fields(body)]
         for body in used
@@ -77,5 +77,5 @@ def test_every_variable_is_documented() -> None:
     source = inspect.getsource(prepare)
     own = set(re.findall(r'"((?:GRASS|CUDA|PYTHON)_?[A-Z_]+)"', source))
     read = {config.HOME_VARIABLE, config.AUTOSTART_VARIABLE, config.BROKER_VARIABLE}
-    read.add(entrance.PASS_VARIABLE)
+    read.add(preflight.PASS_VARIABLE)
     assert {name for name in own | read if f"`{name}`" not in page} == set()

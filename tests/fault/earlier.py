@@ -19,8 +19,8 @@ _PROTOCOL = 1
 _FORGET = f"""
 
 # What a keeper of the version before did not know.
-import grass.keeper.attempt as _attempt
-import grass.keeper.core as _core
+import grass.keeper.core.attempt as _attempt
+import grass.keeper.core.keeper_core as _core
 import grass.keeper.wire as _wire
 
 
@@ -50,7 +50,7 @@ class Earlier:
         skipped = shutil.ignore_patterns("__pycache__")
         shutil.copytree(source, self.package, ignore=skipped)
         self._replace("__init__.py", f'"{grass.__version__}"', f'"{VERSION}"')
-        process = self.package / "keeper" / "process.py"
+        process = self.package / "keeper" / "system" / "keeper_process.py"
         process.write_text(process.read_text() + _FORGET)
         program = str(self.package / "__main__.py")
         self._home = home

@@ -14,7 +14,7 @@ from typing import Any
 import grass.daemon.main
 from grass.config import Home
 from grass.daemon.hosting import Hosting
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 
 class FailingConnection:

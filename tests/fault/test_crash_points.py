@@ -15,7 +15,7 @@ import pytest
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.errors import GrassError
-from grass.keeper import crash
+from grass.keeper import crash_points
 from tests.fault.witness import Verdict, judge, line
 from tests.support.homes import GRASS, GrassHome
 from tests.support.patience import PATIENCE_S
@@ -80,7 +80,7 @@ class Doomed:
                 stdin=subprocess.DEVNULL,
                 stderr=log,
                 cwd=home.desk,
-                env={**home.environment, crash.VARIABLE: point},
+                env={**home.environment, crash_points.VARIABLE: point},
             )
 
     def enqueue_until_killed(self) -> None:
@@ -202,4 +202,4 @@ def test_no_job_sees_the_wish(cold: GrassHome) -> None:
         job = {"command": ["env"], "name": "1"}
         reply = daemon.client.once("POST", "/jobs", {"jobs": [job]})
         cold.wait(reply["first"])
-        assert crash.VARIABLE not in cold.logs(reply["first"])
+        assert crash_points.VARIABLE not in cold.logs(reply["first"])

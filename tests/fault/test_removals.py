@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.keeper import crash
+from grass.keeper import crash_points
 from tests.support.homes import GRASS, GrassHome
 from tests.support.patience import PATIENCE_S, until
 
@@ -31,7 +31,7 @@ def test_a_daemon_killed_while_it_removes_output_goes_on_after_its_start(
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=cold.desk,
-        env={**cold.environment, crash.VARIABLE: "worker.before-remove:3"},
+        env={**cold.environment, crash_points.VARIABLE: "worker.before-remove:3"},
     )
     until(cold.daemon_pid, "the daemon did not start")
     jobs = [cold.enqueue("--", "echo", "text") for _ in range(JOBS)]

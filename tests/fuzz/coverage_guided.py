@@ -29,7 +29,7 @@ def _dependencies(data: bytes) -> object:
 
 
 def _body(data: bytes) -> object:
-    schemas = import_module("grass.api.schemas")
+    schemas = import_module("grass.api.routes.request_bodies")
     return import_module("grass.api.bodies").read_body(data, schemas.EnqueueBody)
 
 
@@ -39,7 +39,7 @@ def _keeper(data: bytes) -> object:
 
 
 def _link(data: bytes) -> object:
-    reports = import_module("grass.broker.reports")
+    reports = import_module("grass.broker.core.workers.message_checks")
     said = import_module("grass.link.frames").decoder_to_broker.decode(data)
     return [reports.check(message) for message in said]
 
@@ -52,7 +52,7 @@ TARGETS: dict[str, Target] = {
     "selector": _text("grass.model.selectors", "read"),
     "array": _text("grass.model.arrays", "read_array"),
     "duration": _text("grass.model.durations", "seconds"),
-    "begin": _text("grass.api.checks", "begin_at"),
+    "begin": _text("grass.api.routes.field_checks", "begin_at"),
     "dependencies": _dependencies,
     "body": _body,
     "keeper": _keeper,
@@ -63,9 +63,9 @@ TARGETS: dict[str, Target] = {
 MODULES = (
     "model.resources",
     "api.bodies",
-    "api.checks",
+    "api.routes.field_checks",
     "keeper.wire",
-    "broker.reports",
+    "broker.core.workers.message_checks",
     "link.frames",
 )
 

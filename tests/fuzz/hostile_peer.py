@@ -12,19 +12,19 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from grass.api.linking import CheckedLink
-from grass.broker.calls import Enqueue, Hold, Release, Tick
-from grass.broker.rounds import loaded
-from grass.broker.service import Broker
-from grass.broker.state import State
-from grass.broker.wishes import NewJob, Settings
+from grass.api.server.worker_link import CheckedLink
+from grass.broker.core.calls import Enqueue, Hold, Release, Tick
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.rounds import loaded
+from grass.broker.core.state import State
+from grass.broker.shell.service import Broker
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import Hello, Start, Started, ToBroker, ToWorker, Welcome
 from grass.link.pair import LinkEnd, pair
 from grass.link.remote import RemoteEnd
 from grass.model.resources import request_from
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory
 from tests.support.building import WORKER, units
 from tests.support.enrolled import bind_token

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from grass.api.app import application
 from grass.api.context import Context
-from grass.broker.service import Broker
+from grass.broker.shell.service import Broker
 from grass.errors import StorageError
 from grass.link.messages import ToBroker, ToWorker, Welcome
 from grass.link.pair import LinkEnd, pair
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import WORKER
 from tests.support.calling import Answer, Api
 from tests.support.far_end import FarEnd

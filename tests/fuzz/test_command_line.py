@@ -119,9 +119,9 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
             patched.setattr(remote, name, lambda *_where: fake)
         started = (fake, False)
         for module in ("start", "stop"):
-            whole = f"grass.cli.{module}.start"
+            whole = f"grass.cli.commands.{module}.start"
             patched.setattr(whole, lambda *_home, **_how: started)
-        patched.setattr("grass.cli.daemon._detach", lambda _ready: None)
+        patched.setattr("grass.cli.commands.daemon._detach", lambda _ready: None)
         patched.setattr("grass.daemon.main.main", lambda *_home, **_how: 0)
         yield fake
     assert served.is_well()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.keeper import events
+from grass.keeper.core import events
 from grass.keeper.launch import connect, start_keeper
 from grass.keeper.wire import BadMessage, BrokenLine, decode, encode, event_of
 from tests.fuzz.dose import bounded, examples

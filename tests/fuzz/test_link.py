@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from grass.errors import GrassError
 from grass.link.messages import ToBroker, ToWorker
-from grass.worker.core import WorkerCore
-from grass.worker.prepare import Surroundings
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes, slipped_values
 from tests.fuzz.messages import said_by_broker, said_by_keeper, said_by_worker

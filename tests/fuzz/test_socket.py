@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.api.app import PREFIX
-from grass.api.incoming import LARGEST_BODY
+from grass.api.server.request_body import LARGEST_BODY
 from tests.fuzz.bodies import BODIES, PATHS
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes

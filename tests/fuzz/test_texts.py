@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.api import checks
-from grass.cli.moments import moment
+from grass.api.routes import field_checks
+from grass.cli.parsing.moments import moment
 from grass.errors import GrassError, UsageError
 from grass.model import (
     arrays,
@@ -164,7 +164,7 @@ def test_dependencies_are_jobs_and_needs(asked: list[str], last: int) -> None:
     for one in found or ():
         assert one.need in dependencies.NEEDS
         assert 0 <= one.job <= selectors.LARGEST_ID
-    read(checks.after, asked, last)
+    read(field_checks.after, asked, last)
 
 
 @examples(200)
@@ -200,7 +200,7 @@ def test_a_duration_is_a_finite_number_of_seconds(text: str) -> None:
 def test_a_time_to_begin_at_can_be_written_again(text: str) -> None:
     typed = read(moment, text)
     for asked in (text, typed):
-        at = None if asked is None else read(checks.begin_at, asked)
+        at = None if asked is None else read(field_checks.begin_at, asked)
         assert at is None or rfc3339(at)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import KeeperCore
 
 
 def spec(id: str = "a", **fields: Any) -> events.Spec:

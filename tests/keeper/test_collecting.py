@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import KeeperCore
 
 from .conversation import Daemon, kill_and_await, wait_readable
 from .earlier import SPAWNING, STARTED

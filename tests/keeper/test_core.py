@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from grass.keeper import effects, events
-from grass.keeper.core import SYNC_S, KeeperCore
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import SYNC_S, KeeperCore
 
 from .cores import core_with_job, ended, of, spec
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from grass.keeper import crash
+from grass.keeper import crash_points
 
 PASS_TWICE = (
-    "from grass.keeper.crash import crash_point, passed_on, VARIABLE\n"
+    "from grass.keeper.crash_points import crash_point, passed_on, VARIABLE\n"
     "import os\n"
     "assert VARIABLE not in os.environ\n"
     "for name in ('here', 'there', 'here'):\n"
@@ -20,7 +20,7 @@ PASS_TWICE = (
 def run(wish: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PASS_TWICE],
-        env={crash.VARIABLE: wish} if wish else {},
+        env={crash_points.VARIABLE: wish} if wish else {},
         capture_output=True,
         text=True,
         check=False,
@@ -30,7 +30,7 @@ def run(wish: str) -> subprocess.CompletedProcess[str]:
 
 def test_without_a_wish_nothing_happens() -> None:
     assert run("").returncode == 0
-    assert crash.passed_on() == {}
+    assert crash_points.passed_on() == {}
 
 
 def test_the_wished_pass_kills() -> None:

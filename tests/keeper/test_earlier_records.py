@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.keeper.attempt import attempts_of
+from grass.keeper.core.attempt import attempts_of
 
 from .earlier import SPAWNING, STARTED
 

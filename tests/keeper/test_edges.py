@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from grass.keeper import records as records_module
-from grass.keeper.cgroups import find_cgroup2
-from grass.keeper.limits import parse_limits
-from grass.keeper.mounts import network_mount, read_mountinfo
-from grass.keeper.pidfd import open_checked
-from grass.keeper.records import Records
-from grass.keeper.timers import Timers
-from grass.keeper.tree import Forest, start_ticks
+from grass.keeper.core.deadlines import Timers
+from grass.keeper.system import records as records_module
+from grass.keeper.system.cgroups import find_cgroup2
+from grass.keeper.system.mounts import network_mount, read_mountinfo
+from grass.keeper.system.pidfd import open_checked
+from grass.keeper.system.process_tree import Forest, start_ticks
+from grass.keeper.system.records import Records
+from grass.keeper.system.rlimits import parse_limits
 
 ROOT = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.wire import BadMessage, event_of
 
 from .conversation import Daemon, kill_and_await, wait_readable

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
-from grass.keeper.relay import Relay
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.prefetch import Relay
 
 from .cores import core_with_job, ended, of, spawned, spec
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from grass.keeper import effects, events, pidfd
-from grass.keeper.cgroups import Cgroups
-from grass.keeper.jobs import Jobs
-from grass.keeper.limits import OpenFiles
-from grass.keeper.mounts import Mounts
-from grass.keeper.waiting import Waiting
+from grass.keeper.core import effects, events
+from grass.keeper.system import pidfd
+from grass.keeper.system.cgroups import Cgroups
+from grass.keeper.system.mounts import Mounts
+from grass.keeper.system.poller import Waiting
+from grass.keeper.system.processes import Jobs
+from grass.keeper.system.rlimits import OpenFiles
 
 ID = "5ea2c4000000aaaa.1.1"
 

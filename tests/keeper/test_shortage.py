@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
-from grass.keeper.events import Entry
-from grass.keeper.hindrance import CALM_S, TOLD_AFTER
-from grass.keeper.records import Records
-from grass.keeper.spawn import CannotStart, _exec_failure
+from grass.keeper.core import effects, events
+from grass.keeper.core.events import Entry
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.start_failures import CALM_S, TOLD_AFTER
+from grass.keeper.system.records import Records
+from grass.keeper.system.spawn import CannotStart, _exec_failure
 from grass.keeper.wire import encode
 from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from grass.keeper import crash, effects, events, launch
-from grass.keeper.core import SYNC_S, KeeperCore
-from grass.keeper.records import Records
+from grass.keeper import crash_points, launch
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import SYNC_S, KeeperCore
+from grass.keeper.system.records import Records
 
 from .conversation import Daemon, end_all, wait_readable
 from .cores import core_with_job, ended, of, spawned, spec
@@ -130,7 +131,7 @@ def test_a_keeper_syncs_what_nobody_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        launch, "passed_on", lambda: {crash.VARIABLE: "keeper.after-sync"}
+        launch, "passed_on", lambda: {crash_points.VARIABLE: "keeper.after-sync"}
     )
     launch.start_keeper(str(tmp_path))
     daemon = Daemon(tmp_path)

@@ -27,8 +27,8 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.worker.core import WorkerCore
-from grass.worker.prepare import Surroundings
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes
 from tests.fuzz.messages import said_by_broker, said_by_worker

@@ -4,7 +4,7 @@ import random
 
 from grass.scheduler.gates import Queue
 from grass.scheduler.index import Entry, Pool
-from grass.scheduler.ladder import Ladder
+from grass.scheduler.ranked_amounts import Ladder
 from grass.scheduler.ranks import Ranked
 from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker import Worker

@@ -1,20 +1,20 @@
 """A broker: the real core and the real order of rounds, with a simulated shell.
 
-The counterpart of `grass.broker.service`. A round is a generator; this carries its
-steps out on the virtual clock, so a commit takes time, calls arrive meanwhile, and a
-kill may come before it, in the middle of it or right after it.
+The counterpart of `grass.broker.shell.service`. A round is a generator; this carries
+its steps out on the virtual clock, so a commit takes time, calls arrive meanwhile, and
+a kill may come before it, in the middle of it or right after it.
 """
 
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from grass.broker import relay
-from grass.broker.calls import Call, FromWorker, Tick, WorkerGone
-from grass.broker.links import Caller, Links
-from grass.broker.outside import Commit, Pause, Read, Step
-from grass.broker.rounds import Round, Rounds, loaded
-from grass.broker.service import CURIOUS_S, GATHER_S
-from grass.broker.state import State
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.core.rounds import Round, Rounds, loaded
+from grass.broker.core.shell_interface import Commit, Pause, Read, Step
+from grass.broker.core.state import State
+from grass.broker.shell.links import Caller, Links
+from grass.broker.shell.service import CURIOUS_S, GATHER_S
 from grass.errors import StorageError
 from grass.link.messages import (
     Exited,
@@ -135,7 +135,7 @@ class SimBroker:
             elif isinstance(message, Started):
                 self.rounds.post(FromWorker(worker, message))
                 self.wake_within(CURIOUS_S)
-            elif isinstance(message, Exited) and relay.may_wait(
+            elif isinstance(message, Exited) and prefetch.may_wait(
                 self.state, message.attempt
             ):
                 self.rounds.post(FromWorker(worker, message))

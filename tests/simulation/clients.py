@@ -7,7 +7,7 @@ for each run, so that some runs hand jobs ahead all the time and others never do
 from collections.abc import Callable
 from typing import Any
 
-from grass.broker.calls import (
+from grass.broker.core.calls import (
     Call,
     Cancel,
     Continue,
@@ -22,7 +22,7 @@ from grass.broker.calls import (
     SetResting,
     Suspend,
 )
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.model import dependencies
 from tests.simulation.cluster import Cluster
 from tests.simulation.job_plans import LONG, MIXED, SHORT

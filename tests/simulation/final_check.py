@@ -5,10 +5,10 @@ nothing lives, nothing is kept that was acknowledged; and the journal alone tell
 every job ended.
 """
 
-from grass.broker import dependents, waiting
-from grass.broker.calls import Continue, Release, SetPaused, SetResting
-from grass.broker.rounds import LONGEST_PAUSE_S
-from grass.keeper.attempt import attempts_of
+from grass.broker.core.calls import Continue, Release, SetPaused, SetResting
+from grass.broker.core.jobs import dependency_graph, eligibility
+from grass.broker.core.rounds import LONGEST_PAUSE_S
+from grass.keeper.core.attempt import attempts_of
 from grass.model.lifecycle import JobState
 from tests.simulation import replay
 from tests.simulation.clients import Clients
@@ -103,11 +103,11 @@ def _check_ends(cluster: Cluster) -> None:
     for _ in left:
         for job in left.values():
             needs = cluster.disk.specs[job.spec].after
-            waits = dependents.open_dependencies(broker.state, job) > 0
+            waits = dependency_graph.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
                 resting |= {job.id} if any(n.job in resting for n in needs) else set()
     for job in left.values():
-        reason = waiting.why(broker.state, broker.state.jobs[job.id])
+        reason = eligibility.why(broker.state, broker.state.jobs[job.id])
         if job.id not in resting or not reason:
             raise Violation(f"job {job.id} is {job.state} at rest: {reason}")
 

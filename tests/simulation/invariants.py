@@ -5,8 +5,8 @@ the books of the scheduler add up, and whether a broker loaded from the disk wou
 exactly what this one knows.
 """
 
-from grass.broker.core import BrokerCore
-from grass.broker.starts import MOST_SKIPPED
+from grass.broker.core.attempts.placing import MOST_SKIPPED
+from grass.broker.core.broker_core import BrokerCore
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from tests.simulation.broker_shell import SimBroker

@@ -1,4 +1,4 @@
-"""What a keeper does to processes: the simulated counterpart of `grass.keeper.jobs`.
+"""Simulated processes: the counterpart of `grass.keeper.system.processes`.
 
 It decides nothing. Each action answers with the event that tells the core what came of
 it, and those that take time post theirs later.
@@ -7,7 +7,7 @@ it, and those that take time post theirs later.
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from grass.keeper import effects, events
+from grass.keeper.core import effects, events
 from grass.model.ids import attempt_id
 from tests.simulation.job_plans import MIXED, Plan, plan_of
 from tests.simulation.processes import NO_PROCESS, SIGKILL, Process, Processes

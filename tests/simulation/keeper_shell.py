@@ -1,8 +1,8 @@
 """A keeper: the real core, with a simulated loop around it.
 
-The order in which a turn ends is the real one, `grass.keeper.turn`, with a place to die
-at after its steps. The records are a list that outlives the keeper; writing to them
-fails while the disk is full, and on any machine once in a while, and then they are
+The order in which a turn ends is the real one, `grass.keeper.core.turn`, with a place
+to die at after its steps. The records are a list that outlives the keeper; writing to
+them fails while the disk is full, and on any machine once in a while, and then they are
 behind until they can be written anew from a snapshot. A keeper begins so, with what its
 predecessor left.
 """
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from grass.keeper import effects, events
-from grass.keeper.attempt import attempts_of
-from grass.keeper.core import KeeperCore
-from grass.keeper.events import Entry
-from grass.keeper.lease import LONGEST_SLEEP_S
-from grass.keeper.turn import Turn
+from grass.keeper.core import effects, events
+from grass.keeper.core.attempt import attempts_of
+from grass.keeper.core.events import Entry
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.lease import LONGEST_SLEEP_S
+from grass.keeper.core.turn import Turn
 from grass.keeper.wire import event_of
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs

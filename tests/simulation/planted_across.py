@@ -4,20 +4,21 @@ from typing import Any
 
 import pytest
 
-from grass.broker import attempts, leases, settle
-from grass.broker.links import Caller, Links
-from grass.broker.state import Absence, State
-from grass.keeper import lease as keeper_lease
-from grass.keeper.attempt import Attempt as KeeperAttempt
-from grass.keeper.core import KeeperCore
-from grass.keeper.custody import SIGTERM
-from grass.keeper.events import Stop
+from grass.broker.core.attempts import reconcile, tracking
+from grass.broker.core.state import Absence, State
+from grass.broker.core.workers import leases
+from grass.broker.shell.links import Caller, Links
+from grass.keeper.core import lease as keeper_lease
+from grass.keeper.core.attempt import Attempt as KeeperAttempt
+from grass.keeper.core.events import Stop
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.supervision import SIGTERM
 from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.worker import Worker
-from grass.worker import lease as worker_lease
+from grass.worker.core import lease as worker_lease
 from tests.simulation.planting import bug
 from tests.simulation.worker_shell import SimWorker
 
@@ -108,14 +109,14 @@ def _older_link_wins(patch: pytest.MonkeyPatch) -> None:
 @bug("an exit is believed of a worker that does not hold the attempt")
 def _anybody_speaks(patch: pytest.MonkeyPatch) -> None:
     def held_by(state: State, worker: str, name: str) -> tuple[Job, Attempt] | None:
-        return attempts.live(state, name)
+        return tracking.live(state, name)
 
-    patch.setattr(attempts, "_held_by", held_by)
+    patch.setattr(tracking, "_held_by", held_by)
 
 
 @bug("what a forgotten worker still runs is taken back in")
 def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
-    real = settle._unknown_to_broker
+    real = reconcile._unknown_to_broker
 
     def unknown(state: State, worker: str, report: Report) -> None:
         who = attempt_id(report.attempt)
@@ -134,24 +135,24 @@ def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
         state.move_job(job, JobState.RUNNING)
         state.save_attempt(attempt)
 
-    patch.setattr(settle, "_unknown_to_broker", unknown)
+    patch.setattr(reconcile, "_unknown_to_broker", unknown)
 
 
 @bug("a worker that comes back is taken for its machine rebooted")
 def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
-    real = settle._settle
+    real = reconcile._settle
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
         if message.worker != state.home_worker:
             message.running = []
         real(state, message, rebooted or message.worker != state.home_worker)
 
-    patch.setattr(settle, "_settle", settle_all)
+    patch.setattr(reconcile, "_settle", settle_all)
 
 
 @bug("what a forgotten worker may still run is run again at once")
 def _forgotten_run_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(attempts, "FORGOTTEN", "")
+    patch.setattr(tracking, "FORGOTTEN", "")
 
 
 # Clocks.
@@ -159,7 +160,7 @@ def _forgotten_run_again(patch: pytest.MonkeyPatch) -> None:
 
 @bug("an end has the time of its worker's clock")
 def _workers_time(patch: pytest.MonkeyPatch) -> None:
-    real = attempts._end
+    real = tracking._end
 
     def end(
         state: State, job: Job, attempt: Attempt, how: AttemptState, ended: Exited
@@ -167,7 +168,7 @@ def _workers_time(patch: pytest.MonkeyPatch) -> None:
         real(state, job, attempt, how, ended)
         attempt.finished_at = ended.at or state.now_us
 
-    patch.setattr(attempts, "_end", end)
+    patch.setattr(tracking, "_end", end)
 
 
 @bug("how long an attempt ran is measured by a clock that jumps")
@@ -184,7 +185,7 @@ def _measured_by_the_wall(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a worker is believed about attempts that it was not given")
 def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
-    real = settle._unknown_to_broker
+    real = reconcile._unknown_to_broker
 
     def unknown(state: State, worker: str, report: Report) -> None:
         real(state, worker, report)
@@ -194,15 +195,15 @@ def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
             job.attempts = max(job.attempts, known.number)
             state.save_job(job)
 
-    patch.setattr(settle, "_unknown_to_broker", unknown)
+    patch.setattr(reconcile, "_unknown_to_broker", unknown)
 
 
 @bug("any worker is believed about the ids of jobs")
 def _ids_believed(patch: pytest.MonkeyPatch) -> None:
-    real = settle._settle
+    real = reconcile._settle
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
-        settle._catch_up(state, message)
+        reconcile._catch_up(state, message)
         real(state, message, rebooted)
 
-    patch.setattr(settle, "_settle", settle_all)
+    patch.setattr(reconcile, "_settle", settle_all)

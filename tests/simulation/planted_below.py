@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from grass.keeper.attempt import Attempt
-from grass.keeper.core import KeeperCore
-from grass.keeper.custody import Custody
-from grass.keeper.events import CannotSpawn, Entry, SpawnFailed
-from grass.keeper.syncing import Syncing
+from grass.keeper.core.attempt import Attempt
+from grass.keeper.core.events import CannotSpawn, Entry, SpawnFailed
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.supervision import Custody
+from grass.keeper.system.record_sync import Syncing
 from grass.link.messages import Start
-from grass.worker.core import WorkerCore
+from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.keeper_shell import SimKeeper
 from tests.simulation.planting import bug
 

@@ -8,30 +8,22 @@ from typing import Any
 
 import pytest
 
-from grass.broker import (
-    arrivals,
-    attempts,
-    copies,
-    dependents,
-    outcomes,
-    relay,
-    removals,
-    rounds,
-    settle,
-    verbs,
-)
-from grass.broker import enqueue as enqueueing
-from grass.broker.outside import Commit
-from grass.broker.rounds import Rounds
-from grass.broker.state import State
+from grass.broker.core import rounds
+from grass.broker.core.attempts import outcomes, prefetch, reconcile, tracking
+from grass.broker.core.jobs import bulk_enqueue, dependency_graph, removals, verbs
+from grass.broker.core.jobs import enqueue as enqueueing
+from grass.broker.core.rounds import Rounds
+from grass.broker.core.shell_interface import Commit
+from grass.broker.core.state import State
+from grass.broker.core.workers import cloned_homes
 from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.worker import Worker
 from grass.store.changes import Changes
-from grass.worker.core import WorkerCore
-from grass.worker.ledger import Ledger
+from grass.worker.core.unit_ledger import Ledger
+from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.planting import bug
 
@@ -129,9 +121,9 @@ def _stale_believed(patch: pytest.MonkeyPatch) -> None:
         attempt = state.attempts.get(identity.job)
         return None if attempt is None else (state.jobs[identity.job], attempt)
 
-    patch.setattr(attempts, "live", live)
+    patch.setattr(tracking, "live", live)
     # An attempt is known by its number and by when it was placed: either would do.
-    patch.setattr(attempts, "is_about", lambda *_: True)
+    patch.setattr(tracking, "is_about", lambda *_: True)
 
 
 @bug("an exit is forgotten before it is committed")
@@ -159,13 +151,13 @@ def _cancel_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the number of an attempt that ran is used again")
 def _number_reused(patch: pytest.MonkeyPatch) -> None:
-    real = attempts._try_again
+    real = tracking._try_again
 
     def try_again(state: State, job: Job, spec: Any, end: JobState) -> None:
         job.attempts -= 1
         real(state, job, spec, end)
 
-    patch.setattr(attempts, "_try_again", try_again)
+    patch.setattr(tracking, "_try_again", try_again)
 
 
 @bug("a lost attempt is tried again unasked")
@@ -177,36 +169,36 @@ def _lost_retried(patch: pytest.MonkeyPatch) -> None:
             return job.losses < 3
         return real(job, spec, end, ended)
 
-    patch.setattr(attempts, "retried", retried)
+    patch.setattr(tracking, "retried", retried)
 
 
 @bug("a worker that connects again makes its attempts lost")
 def _lost_on_connect(patch: pytest.MonkeyPatch) -> None:
-    real = settle._settle
+    real = reconcile._settle
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
         message.running = message.running[1:]
         real(state, message, rebooted)
 
-    patch.setattr(settle, "_settle", settle_all)
+    patch.setattr(reconcile, "_settle", settle_all)
 
 
 @bug("an attempt that ran is started again after a reboot")
 def _reboot_restarts(patch: pytest.MonkeyPatch) -> None:
     def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
         if attempt.state is AttemptState.STARTING:
-            attempts.take_back(state, job, attempt, reason)
+            tracking.take_back(state, job, attempt, reason)
         else:
             real(state, job, attempt, reason)
 
-    real = attempts.lose
-    patch.setattr(attempts, "lose", lose)
+    real = tracking.lose
+    patch.setattr(tracking, "lose", lose)
 
 
 @bug("somebody is lined up behind one that was asked back")
 def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
     # The broker does not do it, and the worker would not go along: here both do.
-    patch.setattr(relay, "_asked_back", lambda state, job: False)
+    patch.setattr(prefetch, "_asked_back", lambda state, job: False)
     patch.setattr(WorkerCore, "_recall", _recall_carelessly)
 
 
@@ -228,19 +220,19 @@ def _dependencies_ignored(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a dependency counts as met however it ended")
 def _any_end_is_met(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(dependents, "met", lambda need, state: state in ENDED or None)
+    patch.setattr(dependency_graph, "met", lambda need, state: state in ENDED or None)
 
 
 @bug("the last job of an array is dropped")
 def _array_cut(patch: pytest.MonkeyPatch) -> None:
-    real = arrivals._arrive
+    real = bulk_enqueue._arrive
 
-    def arrive(state: State, arrival: arrivals.Arrival) -> None:
+    def arrive(state: State, arrival: bulk_enqueue.Arrival) -> None:
         if len(arrival.jobs) > 2:
             state.changes.jobs.pop(arrival.jobs[-1].id, None)
         real(state, arrival)
 
-    patch.setattr(arrivals, "_arrive", arrive)
+    patch.setattr(bulk_enqueue, "_arrive", arrive)
 
 
 @bug("a repeated call makes new jobs while the first is in memory")
@@ -269,11 +261,11 @@ def _removal_unconfirmed(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the broker's own worker is taken for a copy of its home")
 def _own_home_copied(patch: pytest.MonkeyPatch) -> None:
-    real = copies.sort_out
+    real = cloned_homes.sort_out
 
     def sort_out(state: State, worker: Worker, message: Hello) -> None:
         address, worker.address = worker.address, worker.address or "elsewhere"
         real(state, worker, message)
         worker.address = address
 
-    patch.setattr(copies, "sort_out", sort_out)
+    patch.setattr(cloned_homes, "sort_out", sort_out)

@@ -8,7 +8,7 @@ truth against which everything else is checked.
 from collections.abc import Callable
 from typing import Protocol
 
-from grass.keeper.events import Spec
+from grass.keeper.core.events import Spec
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
 from tests.simulation.world import MILLISECOND, Host
 

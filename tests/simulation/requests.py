@@ -7,7 +7,7 @@ looked up in the store the moment it is given.
 
 from collections.abc import Callable
 
-from grass.broker.calls import (
+from grass.broker.core.calls import (
     Call,
     Cancel,
     Continue,
@@ -21,7 +21,7 @@ from grass.broker.calls import (
     SetResting,
     Suspend,
 )
-from grass.broker.replies import Done, Enqueued, Pruned
+from grass.broker.core.replies import Done, Enqueued, Pruned
 from grass.errors import (
     Busy,
     GrassError,

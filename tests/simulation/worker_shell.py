@@ -1,8 +1,8 @@
 """A worker: the real core, with simulated connections to keeper and broker.
 
-The counterpart of `grass.worker.agent`: it looks for a keeper, starts one where none
-runs, asks the kernel about exits that a dead keeper took along, and says hello on every
-new link.
+The counterpart of `grass.worker.shell.agent`: it looks for a keeper, starts one where
+none runs, asks the kernel about exits that a dead keeper took along, and says hello on
+every new link.
 """
 
 from collections.abc import Callable
@@ -19,9 +19,9 @@ from grass.link.messages import (
     ToWorker,
 )
 from grass.model.worker import Found
-from grass.worker.core import WorkerCore
-from grass.worker.lines import tell_exits
-from grass.worker.prepare import Surroundings
+from grass.worker.core.keeper_lines import tell_exits
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
 from tests.simulation.keeper_shell import Line
 from tests.simulation.processes import Process, Processes
@@ -247,7 +247,7 @@ class SimWorker:
 
 
 class Watch:
-    """Descriptors of processes that live for a while, as in `grass.worker.watch`."""
+    """Descriptors of living processes, as in `grass.worker.shell.exit_watch`."""
 
     def __init__(self, host: Host, processes: Processes, owner: SimWorker) -> None:
         """Watch nothing yet."""

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.memory_store import MemoryStore, new_disk
 
 from grass.store import Store
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 Reopen = Callable[[], Store]
 

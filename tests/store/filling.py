@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.calls import Enqueue, Enrol, NewToken
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.calls import Enqueue, Enrol, NewToken
+from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.model.resources import request_from
 from grass.model.token import hash_of
 

@@ -14,9 +14,9 @@ import pytest
 from grass.errors import StorageError
 from grass.store import Changes
 from grass.store.changes import Env
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
-from grass.store.sqlite_log import LOG_PAGES
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.store.sqlite.write_ahead_log import LOG_PAGES
 
 COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 PAGE = 4096
@@ -151,8 +151,8 @@ from pathlib import Path
 from grass.errors import StorageError
 from grass.store import Changes
 from grass.store.changes import Env
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.store.sqlite.database_file import is_fatal
 
 store = SqliteStore(Path(sys.argv[1]))
 for number in range(60):

@@ -6,9 +6,9 @@ from tests.support.building import a_job, a_spec
 
 from grass.model.job import Job, alike
 from grass.model.lifecycle import JobState
-from grass.store import loading
 from grass.store.changes import Changes
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite import loading
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 
 def long_queue() -> list[Job]:

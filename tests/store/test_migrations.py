@@ -11,10 +11,10 @@ from tests.support.brokerage import Brokerage
 
 from grass.errors import GrassError, StorageError
 from grass.model.lifecycle import JobState
-from grass.store import sqlite_file
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import SCHEMA_VERSION
-from grass.store.statements import migrations
+from grass.store.sqlite import database_file
+from grass.store.sqlite.database_file import SCHEMA_VERSION
+from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.store.sqlite.statements import migrations
 
 KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
 Rows = dict[str, list[dict[str, Any]]]
@@ -138,7 +138,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(
     steps = [(SCHEMA_VERSION + 1, broken)]
     before = list(dump(old))
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite_file, "migrations", lambda: steps)
+        patched.setattr(database_file, "migrations", lambda: steps)
         with pytest.raises(StorageError, match="no such table: nowhere"):
             SqliteStore(old)
     assert list(dump(old)) == before

@@ -10,7 +10,7 @@ from tests.support.building import a_job, a_spec
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from grass.store import Changes, JobFilter, Order
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 saved = st.dictionaries(
     st.integers(1, 12),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from grass.errors import DiskFull
-from grass.store import reserve
-from grass.store.reserve import DATABASE_BYTES, START_BYTES, keep_room
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite import disk_reserve
+from grass.store.sqlite.disk_reserve import DATABASE_BYTES, START_BYTES, keep_room
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 
 def taken(path: Path) -> int:
@@ -50,14 +50,14 @@ def test_a_full_disk_is_told_until_there_is_enough_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = 0
-    monkeypatch.setattr(reserve, "free_bytes", lambda _folder: free)
+    monkeypatch.setattr(disk_reserve, "free_bytes", lambda _folder: free)
     with closing(SqliteStore(tmp_path / "grass.db")) as store:
         assert isinstance(store.shortage(), DiskFull)
-        free = reserve.LITTLE_BYTES + 1
+        free = disk_reserve.LITTLE_BYTES + 1
         assert isinstance(store.shortage(), DiskFull)
-        free = reserve.ENOUGH_BYTES
+        free = disk_reserve.ENOUGH_BYTES
         assert store.shortage() is None
-        free = reserve.LITTLE_BYTES + 1
+        free = disk_reserve.LITTLE_BYTES + 1
         assert store.shortage() is None
-        free = reserve.LITTLE_BYTES - 1
+        free = disk_reserve.LITTLE_BYTES - 1
         assert isinstance(store.shortage(), DiskFull)

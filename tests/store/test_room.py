@@ -9,8 +9,9 @@ from tests.support.building import a_job, a_spec
 
 from grass.errors import StorageError
 from grass.model.lifecycle import JobState
-from grass.store import Changes, sqlite_room
-from grass.store.sqlite import SqliteStore
+from grass.store import Changes
+from grass.store.sqlite import vacuum
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 JOBS = 2_000
 LONG = "x" * 2_000
@@ -49,13 +50,13 @@ def shrunk(store: SqliteStore) -> int:
 def test_the_file_is_shorter_after_jobs_were_forgotten(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_room, "KEPT_PAGES", 10)
+    monkeypatch.setattr(vacuum, "KEPT_PAGES", 10)
     fill(store)
     assert shrunk(store) == 1
     forget(store)
-    free = sqlite_room.free_pages(store._writer)
-    assert shrunk(store) > free // sqlite_room.STEP_PAGES
-    assert sqlite_room.free_pages(store._writer) <= 10
+    free = vacuum.free_pages(store._writer)
+    assert shrunk(store) > free // vacuum.STEP_PAGES
+    assert vacuum.free_pages(store._writer) <= 10
     assert path.stat().st_size < JOBS * len(LONG) / 10
     assert [job.job.id for job in store.details([1, JOBS])] == [JOBS]
 
@@ -69,7 +70,7 @@ def test_little_room_is_kept(store: SqliteStore, path: Path) -> None:
 def test_a_commit_goes_between_two_steps(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_room, "KEPT_PAGES", 10)
+    monkeypatch.setattr(vacuum, "KEPT_PAGES", 10)
     fill(store)
     forget(store)
     assert store.shrink()
@@ -105,7 +106,7 @@ def test_one_with_much_in_it_is_left_as_it_is(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_the_setting(path)
-    monkeypatch.setattr(sqlite_room, "MOST_REWRITTEN_PAGES", 3)
+    monkeypatch.setattr(vacuum, "MOST_REWRITTEN_PAGES", 3)
     store = SqliteStore(path)
     assert auto_vacuum(store) == 0
     fill(store)
@@ -129,7 +130,7 @@ def test_a_failure_that_costs_trust_is_told_with_the_next_commit(
     def fail(_db: sqlite3.Connection) -> bool:
         raise failing(name)
 
-    monkeypatch.setattr(sqlite_room, "give_back", fail)
+    monkeypatch.setattr(vacuum, "give_back", fail)
     assert not store.shrink()
     if fatal:
         with pytest.raises(StorageError, match="it failed"):

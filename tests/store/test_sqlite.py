@@ -12,9 +12,9 @@ from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState, JobState
 from grass.store import Changes
 from grass.store.changes import Env
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import SCHEMA_VERSION, is_fatal
-from grass.store.statements import migrations, statements
+from grass.store.sqlite.database_file import SCHEMA_VERSION, is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.store.sqlite.statements import migrations, statements
 
 
 @pytest.fixture

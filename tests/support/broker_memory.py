@@ -4,10 +4,10 @@ from collections import Counter
 
 from msgspec import structs
 
-from grass.broker import waiting
-from grass.broker.declared import Declared
-from grass.broker.state import State
-from grass.broker.units import known_capacity
+from grass.broker.core.jobs import eligibility
+from grass.broker.core.state import State
+from grass.broker.core.workers.declared_units import Declared
+from grass.broker.core.workers.units import known_capacity
 from grass.model.lifecycle import JobState
 
 
@@ -75,7 +75,7 @@ def memory(state: State) -> dict[str, object]:
             for first, array in state.arrays.items()
         },
         "waits": _waits(state),
-        "next time": waiting.next_time(state),
+        "next time": eligibility.next_time(state),
     }
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from grass.broker import removals, waiting
-from grass.broker.bulk import Bulk
-from grass.broker.calls import (
+from grass.broker.core.broker_core import BrokerCore
+from grass.broker.core.calls import (
     AddUnits,
     Call,
     Cancel,
@@ -36,11 +35,12 @@ from grass.broker.calls import (
     Tick,
     WorkerGone,
 )
-from grass.broker.core import BrokerCore
-from grass.broker.lookups import found, unread
-from grass.broker.replies import Done, Enqueued, Pruned
-from grass.broker.state import State
-from grass.broker.wishes import NewJob, Settings
+from grass.broker.core.jobs import eligibility, removals
+from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.lookups import found, unread
+from grass.broker.core.replies import Done, Enqueued, Pruned
+from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.link.messages import (
     Exited,
@@ -56,7 +56,7 @@ from grass.model import dependencies
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from, request_from
 from grass.store.interface import JobDetails
-from grass.store.sqlite import SqliteStore
+from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory
 from tests.support.building import BOOT, WORKER, units
 from tests.support.enrolled import bind_token
@@ -312,7 +312,7 @@ class Brokerage:
 
     def why(self, job: int) -> str:
         """Give the line that says why a job does not start."""
-        return waiting.why(self.state, self.state.jobs[job])
+        return eligibility.why(self.state, self.state.jobs[job])
 
     def reason(self, job: int) -> str:
         """Give the reason that stands in the store."""

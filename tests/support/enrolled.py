@@ -1,6 +1,6 @@
 """Workers of other machines, as if each had joined."""
 
-from grass.broker.state import State
+from grass.broker.core.state import State
 from grass.model.token import Token, hash_of
 
 

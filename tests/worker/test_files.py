@@ -13,8 +13,8 @@ from grass.link.messages import (
     Removed,
     RemoveOutput,
 )
-from grass.worker.files import LARGEST_PIECE, OutputFiles
-from grass.worker.inotify import FileWatcher
+from grass.worker.shell.inotify import FileWatcher
+from grass.worker.shell.output_files import LARGEST_PIECE, OutputFiles
 
 Answers = asyncio.Queue[Any]
 Story = Callable[[OutputFiles, Answers], Awaitable[None]]

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from grass.worker.instance import instance_of
+from grass.worker.shell.instance import instance_of
 
 
 def test_a_home_keeps_its_name(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 from grass.link.messages import Heard, Hello, Resync, Start, Units, Welcome
 from grass.model.amounts import WHOLE
-from grass.worker.core import WorkerCore
-from grass.worker.effects import Effects
-from grass.worker.prepare import Surroundings
+from grass.worker.core.effects import Effects
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
 from tests.support.building import units
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.worker.ledger import Ledger
+from grass.worker.core.unit_ledger import Ledger
 
 allocations = st.lists(
     st.dictionaries(

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from grass.keeper import effects, events
-from grass.keeper.core import KeeperCore
-from grass.worker.lines import tell_exits
+from grass.keeper.core import effects, events
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.worker.core.keeper_lines import tell_exits
 
 ID = f"{'a' * 16}.1.1"
 LIMITS: dict[str, Any] = {

@@ -1,8 +1,8 @@
 """Attempts of one name, and exits of other brokers: nothing is mixed up or lost."""
 
 from grass.link.messages import Exited, Forget, Recall, Returned, Started, Welcome
-from grass.worker import books
-from grass.worker.core import NAME_IS_TAKEN
+from grass.worker.core import attempt_table
+from grass.worker.core.worker_core import NAME_IS_TAKEN
 from tests.worker.lab import FIRST, SECOND, Lab, listed, ready
 
 OWN, OTHER = "a" * 16, "b" * 16
@@ -104,7 +104,7 @@ def test_a_broker_cannot_have_the_exits_of_another_forgotten() -> None:
 def test_exits_of_other_brokers_are_not_kept_without_end() -> None:
     lab = ready()
     lab.broker(Welcome(OWN))
-    names = [f"{OTHER}.{job}.1" for job in range(1, books.MOST_KEPT + 2)]
+    names = [f"{OTHER}.{job}.1" for job in range(1, attempt_table.MOST_KEPT + 2)]
     for at, name in enumerate(names[:-1], 1):
         ran(lab, name, at)
     ran(lab, FIRST)
@@ -119,7 +119,7 @@ def test_exits_of_other_brokers_are_not_kept_without_end() -> None:
 
 def test_too_many_exits_of_another_broker_are_dropped_when_it_is_known_whose() -> None:
     lab = ready()
-    for at in range(1, books.MOST_KEPT + 3):
+    for at in range(1, attempt_table.MOST_KEPT + 3):
         ran(lab, f"{OTHER}.{at}.1", at)
     assert lab.broker(Welcome(OTHER)).complaints == []
     (line,) = lab.broker(Welcome(OWN)).complaints

@@ -7,7 +7,7 @@ import pytest
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE
 from grass.model.environment import MARKER, outside_a_job
-from grass.worker.prepare import Surroundings, start_verb
+from grass.worker.core.prepare import Surroundings, start_verb
 
 AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})
 ATTEMPT = "a" * 16 + ".7.2"

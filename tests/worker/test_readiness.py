@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from grass.link.messages import RECALLED, Exited, Readiness, Returned, Welcome
-from grass.worker.ability import LONGEST_REASON
+from grass.worker.core.readiness import LONGEST_REASON
 
 from .lab import FIRST, SECOND, THIRD, Lab, listed, ready
 

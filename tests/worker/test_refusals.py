@@ -4,7 +4,7 @@ import pytest
 
 from grass.keeper.wire import BadMessage, event_of
 from grass.link.messages import Exited, Hello, Recall, Returned, Start, Stop
-from grass.worker.effects import Effects
+from grass.worker.core.effects import Effects
 from tests.worker.lab import FIRST, ONE_CORE, SECOND, THIRD, Lab, ready
 
 

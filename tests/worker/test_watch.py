@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from grass.keeper.tree import start_ticks
-from grass.worker.watch import Watch
+from grass.keeper.system.process_tree import start_ticks
+from grass.worker.shell.exit_watch import Watch
 
 
 def ticks_of(pid: int) -> int:

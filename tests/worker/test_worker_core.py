@@ -11,7 +11,7 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amounts import WHOLE
-from grass.worker.effects import Effects
+from grass.worker.core.effects import Effects
 from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready
 
 

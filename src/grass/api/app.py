@@ -19,22 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
-from grass.api import (
-    capacity,
-    cluster,
-    events,
-    explaining,
-    jobs,
-    linking,
-    output,
-    pruning,
-    replies,
-    schemas,
-    tokens,
-    verbs,
-    workers,
-)
-from grass.api.auth import (
+from grass.api.access.auth import (
     admit,
     hang_up_after,
     identify,
@@ -42,72 +27,87 @@ from grass.api.auth import (
     refused,
     turned_away,
 )
+from grass.api.access.tcp_connections import Guests
 from grass.api.bodies import json_bytes, read_body
-from grass.api.budget import local_room_for_bodies, room_for_bodies
 from grass.api.context import Context
-from grass.api.former import FormerNames
-from grass.api.guests import Guests
-from grass.api.incoming import (
+from grass.api.openapi import Endpoint, openapi
+from grass.api.problem import problem_response
+from grass.api.routes import (
+    capacity,
+    cluster,
+    events,
+    explain,
+    jobs,
+    output,
+    prune,
+    request_bodies,
+    tokens,
+    verbs,
+    workers,
+)
+from grass.api.routes.tokens import WrongCodes
+from grass.api.server import worker_link
+from grass.api.server.budget import local_room_for_bodies, room_for_bodies
+from grass.api.server.request_body import (
     LARGEST_BODY,
     kept_body,
     small_body,
 )
-from grass.api.openapi import Endpoint, openapi
-from grass.api.problem import problem_response
-from grass.api.tokens import WrongCodes
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.rights import Right
+from grass.queries import documents
+from grass.queries.forgotten_workers import FormerNames
 
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
 """In bytes: room for a million ids, or an environment."""
 
-DONE = replies.DoneReply
-SELECT = schemas.SelectBody
+DONE = documents.DoneReply
+SELECT = request_bodies.SelectBody
 READ, SUBMIT, WORK = Right.READ, Right.SUBMIT, Right.WORK
 OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
 
 # fmt: off
 ENDPOINTS = [
     Endpoint("GET", "/overview", READ, cluster.overview),
-    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, schemas.EnqueueBody, replies.EnqueuedReply, largest=LARGEST_BODY),  # noqa: E501
+    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, documents.EnqueuedReply, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
-    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, replies.SelectedReply, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, schemas.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, documents.SelectedReply, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/hold", OPERATE, verbs.hold, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/release", OPERATE, verbs.release, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, schemas.RerunBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, schemas.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, request_bodies.RerunBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, request_bodies.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/suspend", OPERATE, verbs.suspend, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/continue", OPERATE, verbs.go_on, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/remove", OPERATE, pruning.remove, SELECT, replies.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/prune", OPERATE, pruning.prune, schemas.PruneBody, replies.PrunedReply),  # noqa: E501
-    Endpoint("POST", "/jobs/wait", READ, jobs.wait, schemas.WaitBody, largest=LISTS),
-    Endpoint("POST", "/jobs/wait-all", READ, jobs.wait_all, schemas.WaitAllBody, replies.EndsReply),  # noqa: E501
+    Endpoint("POST", "/jobs/remove", OPERATE, prune.remove, SELECT, documents.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/prune", OPERATE, prune.prune, request_bodies.PruneBody, documents.PrunedReply),  # noqa: E501
+    Endpoint("POST", "/jobs/wait", READ, jobs.wait, request_bodies.WaitBody, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/wait-all", READ, jobs.wait_all, request_bodies.WaitAllBody, documents.EndsReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
-    Endpoint("GET", "/jobs/{id}/explain", READ, explaining.explain, None, replies.ExplainReply),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/explain", READ, explain.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
-    Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, replies.QueueReply, own=WORK),  # noqa: E501
-    Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, schemas.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
-    Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, schemas.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
+    Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
+    Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
+    Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, request_bodies.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("DELETE", "/queues/{name}", OPERATE, cluster.delete_queue, None, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/capacity/add", OPERATE, capacity.add, schemas.AddCapacityBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/capacity/remove", OPERATE, capacity.remove, schemas.UnitBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/drain", OPERATE, capacity.drain, schemas.UnitBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/pause", OPERATE, cluster.pause, schemas.PauseBody, DONE),
-    Endpoint("POST", "/resume", OPERATE, capacity.resume, schemas.ResumeBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("GET", "/workers", READ, workers.page, None, replies.WorkersReply, own=WORK),  # noqa: E501
-    Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, schemas.DrainWorkerBody, DONE),  # noqa: E501
-    Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, replies.ForgottenReply),  # noqa: E501
-    Endpoint("GET", "/events", READ, events.page, None, replies.EventsReply),
+    Endpoint("POST", "/capacity/add", OPERATE, capacity.add, request_bodies.AddCapacityBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/capacity/remove", OPERATE, capacity.remove, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/drain", OPERATE, capacity.drain, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/pause", OPERATE, cluster.pause, request_bodies.PauseBody, DONE),
+    Endpoint("POST", "/resume", OPERATE, capacity.resume, request_bodies.ResumeBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("GET", "/workers", READ, workers.page, None, documents.WorkersReply, own=WORK),  # noqa: E501
+    Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
+    Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
+    Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
-    Endpoint("GET", "/config", READ, cluster.config, None, replies.ConfigReply),
-    Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, schemas.StopBody, DONE),
-    Endpoint("GET", "/tokens", ADMIN, tokens.page, None, replies.TokensReply),
-    Endpoint("POST", "/tokens", ADMIN, tokens.new, schemas.NewTokenBody, replies.IssuedReply),  # noqa: E501
+    Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
+    Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, request_bodies.StopBody, DONE),  # noqa: E501
+    Endpoint("GET", "/tokens", ADMIN, tokens.page, None, documents.TokensReply),
+    Endpoint("POST", "/tokens", ADMIN, tokens.new, request_bodies.NewTokenBody, documents.IssuedReply),  # noqa: E501
     Endpoint("DELETE", "/tokens/{name}", ADMIN, tokens.revoke, None, DONE),
-    Endpoint("POST", "/join", None, tokens.join, schemas.JoinBody, replies.JoinedReply),
+    Endpoint("POST", "/join", None, tokens.join, request_bodies.JoinBody, documents.JoinedReply),  # noqa: E501
 ]
 # fmt: on
 
@@ -133,7 +133,7 @@ def application(context: Context) -> Application:
         Route(PREFIX + one.path, _route(one), methods=[one.method]) for one in ENDPOINTS
     ]
     routes.append(Route(PREFIX + "/openapi.json", _openapi, methods=["GET"]))
-    routes.append(WebSocketRoute(PREFIX + "/link", linking.link))
+    routes.append(WebSocketRoute(PREFIX + "/link", worker_link.link))
     return built(routes, context)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from starlette.requests import HTTPConnection
 
-from grass.broker.service import Broker
+from grass.broker.shell.service import Broker
 from grass.settings import Settings, default_settings
 
 

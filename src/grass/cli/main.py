@@ -10,7 +10,7 @@ import os
 import sys
 
 from grass import __version__
-from grass.cli.options import Command, HelpWanted
+from grass.cli.parsing.options import Command, HelpWanted
 from grass.errors import GrassError, UsageError
 
 COMMANDS = {
@@ -91,7 +91,7 @@ def dispatch(words: list[str]) -> int:
 
 def command(name: str) -> Command:
     """Import a command's module and return its description."""
-    module = "grass.cli." + MODULES.get(name, name.replace("-", "_"))
+    module = "grass.cli.commands." + MODULES.get(name, name.replace("-", "_"))
     __import__(module)
     found = sys.modules[module].COMMAND
     assert isinstance(found, Command)
@@ -119,13 +119,13 @@ def _compare_versions(name: str) -> None:
     caller = sys.modules.get("grass.client.caller")
     heard = getattr(caller.Caller, "heard_version", None) if caller else None
     if caller is not None and heard is not None and heard != __version__:
-        from grass.cli.versions import tell
+        from grass.cli.printing.versions import tell
 
         tell(name, heard, caller.Caller.heard_from)
 
 
 def _help(words: list[str]) -> int:
-    from grass.cli import help as texts
+    from grass.cli.printing import help as texts
 
     if words and words[0] not in COMMANDS:
         return _unknown(words[0])
@@ -163,12 +163,12 @@ def _unknown(name: str) -> int:
 
 def _complain(message: str, hint: str) -> None:
     """Print an error; after one that spans lines, the hint gets a line of its own."""
-    from grass.cli.safe import safe_lines
+    from grass.cli.printing.escaping import safe_lines
 
     separator = "\n" if "\n" in message else " "
     text = f"{message}{separator}({hint})" if hint else message
     if " since " in text:
-        from grass.cli.durations import lasting
+        from grass.cli.printing.durations import lasting
 
         text = lasting(text)
     sys.stderr.write(safe_lines(text) + "\n")

@@ -5,8 +5,8 @@
 
 import sys
 
-from grass.cli.help import SELECTORS, spelled
 from grass.cli.main import COMMANDS, command
+from grass.cli.printing.help import SELECTORS, spelled
 
 _OPENING = f"""# Command line
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import grass
 from grass.api.app import application
 from grass.api.context import Context
-from grass.api.server import ApiServer, listen
-from grass.broker.service import Broker
+from grass.api.server.unix_server import ApiServer, listen
+from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.hosting import Hosting, remember
 from grass.daemon.life import Life
@@ -26,7 +26,7 @@ from grass.link.pair import LinkEnd, pair
 from grass.settings import Settings
 
 if TYPE_CHECKING:
-    from grass.daemon.doorway import Doorway
+    from grass.daemon.tcp_access import Doorway
 
 log = logging.getLogger("grass.daemon")
 
@@ -113,6 +113,6 @@ async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
 def _doorway(home: Home, hosting: Hosting) -> "Doorway | None":
     if hosting.bind is None:
         return None
-    from grass.daemon.doorway import Doorway
+    from grass.daemon.tcp_access import Doorway
 
     return Doorway(home, hosting)

@@ -9,11 +9,11 @@ import asyncio
 import logging
 import os
 
-from grass.api.server import ApiServer, listen
+from grass.api.server.unix_server import ApiServer, listen
 from grass.config import Home
 from grass.daemon.ownership import put_lock_back
 from grass.errors import StorageError
-from grass.worker.inotify import REMOVED, FileWatcher
+from grass.worker.shell.inotify import REMOVED, FileWatcher
 
 log = logging.getLogger("grass.daemon")
 

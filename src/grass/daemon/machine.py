@@ -13,10 +13,10 @@ from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.model.environment import outside_a_job
-from grass.worker.agent import Worker
-from grass.worker.core import WorkerCore
-from grass.worker.instance import instance_of
-from grass.worker.prepare import Surroundings
+from grass.worker.core.prepare import Surroundings
+from grass.worker.core.worker_core import WorkerCore
+from grass.worker.shell.agent import Worker
+from grass.worker.shell.instance import instance_of
 
 
 def worker(

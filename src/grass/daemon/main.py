@@ -15,17 +15,17 @@ from typing import TypeVar
 
 import uvloop
 
-from grass.broker.service import Broker
+from grass.broker.shell.service import Broker
 from grass.config import Home
-from grass.daemon.entrance import ask_ahead, called
 from grass.daemon.hosting import Employer, Hosting, employer
 from grass.daemon.life import Life
 from grass.daemon.lost_database import note_cluster, refuse_lost_database
 from grass.daemon.ownership import taken
+from grass.daemon.preflight import ask_ahead, called
 from grass.errors import GrassError
 from grass.settings import Settings, settings_of
-from grass.store.sqlite import SqliteStore
-from grass.store.sqlite_file import is_fatal
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
 
 log = logging.getLogger("grass.daemon")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from grass.config import Home
 from grass.daemon.lost_database import noted_cluster
-from grass.store.sqlite_file import opened_for_reading
-from grass.store.statements import statements
+from grass.store.sqlite.database_file import opened_for_reading
+from grass.store.sqlite.statements import statements
 
 
 def own_cluster(home: Home) -> str | None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from grass.config import Home
 from grass.errors import GrassError, Refused
-from grass.keeper.mounts import network_mount
+from grass.keeper.system.mounts import network_mount
 from grass.neighbours import announce, other_daemons
 
 log = logging.getLogger("grass.daemon")

@@ -7,8 +7,8 @@ import os
 import time
 from collections.abc import AsyncIterator
 
-from grass.api.pruning import prune_before
-from grass.broker.service import Broker
+from grass.api.routes.prune import prune_before
+from grass.broker.shell.service import Broker
 from grass.daemon.machine import home_folder, shell
 from grass.errors import GrassError
 from grass.model.environment import outside_a_job

@@ -10,10 +10,10 @@ import contextlib
 import logging
 import os
 
-from grass.api.server import ApiServer, listen
+from grass.api.server.unix_server import ApiServer, listen
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
-from grass.daemon.gateway import Gateway, application
+from grass.daemon.forwarding import Gateway, application
 from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.lost_files import put_back_files

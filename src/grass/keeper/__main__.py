@@ -10,6 +10,6 @@ import sys
 if __name__ == "__main__":
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path.insert(0, os.path.dirname(package))
-    from grass.keeper.process import main
+    from grass.keeper.system.keeper_process import main
 
     sys.exit(main(sys.argv[1:]))

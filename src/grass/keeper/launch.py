@@ -15,7 +15,7 @@ import socket
 import sys
 import time
 
-from grass.keeper.crash import passed_on
+from grass.keeper.crash_points import passed_on
 
 _START_S = 20.0
 _BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")

@@ -12,7 +12,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
-from grass.keeper import events
+from grass.keeper.core import events
 
 if TYPE_CHECKING:
     from collections.abc import Callable

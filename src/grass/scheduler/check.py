@@ -11,7 +11,7 @@ from grass.model.resources import Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
-from grass.scheduler.relays import Relays
+from grass.scheduler.prefetch import Relays
 from grass.scheduler.shapes import Shape, Standing, job_of
 from grass.scheduler.worker import View, Worker
 

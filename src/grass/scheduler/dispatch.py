@@ -10,11 +10,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from grass.model.resources import Allocation
-from grass.scheduler.claims import Claims, claimed_units, is_paused
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.index import BlockedIndex, Freed
 from grass.scheduler.placement import TIED, allocate, lacking, slack
+from grass.scheduler.reservations import Claims, claimed_units, is_paused
 from grass.scheduler.shapes import (
     Order,
     Shape,

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.scheduler.ladder import Ladder
 from grass.scheduler.placement import reach_one, reach_several, tied_reach
+from grass.scheduler.ranked_amounts import Ladder
 
 if TYPE_CHECKING:
     from grass.model.resources import Units

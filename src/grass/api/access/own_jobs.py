@@ -1,0 +1,85 @@
+"""What is a caller's own, for those who may touch nothing else.
+
+A caller who may submit acts on the jobs that it enqueued; a worker's machine changes
+its own views and units. Whoever may operate acts on all.
+"""
+
+from starlette.requests import Request
+
+from grass.api.access.auth import actor, identify, may, require
+from grass.api.context import context_of
+from grass.api.routes.request_bodies import EnqueueBody
+from grass.broker.core.workers import registry
+from grass.errors import Forbidden
+from grass.model.job import DEFAULT_QUEUE
+from grass.model.queue import Queue
+from grass.model.rights import Right
+
+
+async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[str]]:
+    """Leave out jobs of others, and say so; if none is left, refuse."""
+    if not ids or may(request, Right.OPERATE):
+        return ids, []
+    who = actor(request)
+    broker = context_of(request).broker
+    mine = await broker.read(lambda db: db.owned_by(who, ids))
+    left = len(ids) - len(mine)
+    if not mine:
+        what = f"job {ids[0]} is" if left == 1 else f"these {left} jobs are"
+        one = str(ids[0]) if left == 1 else "ID"
+        raise Forbidden(
+            f"{what} not yours: the role `{identify(request).role}` does not have the"
+            " right `operate`",
+            f"`grass show {one}` tells whose it is",
+        )
+    told = "1 job is" if left == 1 else f"{left} jobs are"
+    return mine, [f"{told} not yours and left alone"] if left else []
+
+
+def check_may_pause(request: Request, body: EnqueueBody) -> None:
+    """Refuse an array that would pause its queue, of one who may not pause queues."""
+    asked = any(job.max_fails is not None for job in (body.defaults, *body.jobs))
+    if asked and not may(request, Right.OPERATE):
+        raise Forbidden(
+            "--max-fails pauses the queue for everybody: the role"
+            f" `{identify(request).role}` does not have the right `operate`",
+            "enqueue the array without it",
+        )
+
+
+def worker_for(request: Request, named: str | None = None) -> str:
+    """Find the worker that a call is about; without a name it is the caller's own."""
+    context, identity = context_of(request), identify(request)
+    state = context.broker.state
+    if Right.OPERATE in identity.rights:
+        wanted = None if named is None else registry.find(state, named).id
+        return wanted or identity.worker or context.worker
+    require(request, Right.OPERATE, own=Right.WORK)
+    if identity.worker is None:
+        raise Forbidden(
+            "this token belongs to no worker yet", "start the daemon of that machine"
+        )
+    # Refused in the same words whether or not there is such a worker.
+    if named not in (None, identity.worker, registry.name_of(state, identity.worker)):
+        raise Forbidden(
+            f"worker `{named}` is not yours: the role `{identity.role}` does not have"
+            " the right `operate`"
+        )
+    return identity.worker
+
+
+def check_queue_is_own(
+    request: Request, queue: Queue | None, changes: dict[str, object]
+) -> None:
+    """Refuse what would change a queue for the workers of others."""
+    if queue is None or may(request, Right.OPERATE):
+        return
+    others = queue.name == DEFAULT_QUEUE or set(queue.views) - {worker_for(request)}
+    differing = [
+        name for name, value in changes.items() if getattr(queue, name) != value
+    ]
+    if differing and others:
+        raise Forbidden(
+            f"queue `{queue.name}` is not yours alone: its"
+            f" {' and '.join(differing)} needs the right `operate`"
+        )

@@ -1,0 +1,1 @@
+"""One module per group of routes, and what they read from a request."""

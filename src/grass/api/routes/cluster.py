@@ -1,0 +1,179 @@
+"""Routes about everything but jobs and units: overview, queues, the daemon."""
+
+import asyncio
+from functools import partial
+
+from starlette.requests import Request
+
+from grass.api.access.auth import actor, may
+from grass.api.access.own_jobs import check_queue_is_own, worker_for
+from grass.api.context import context_of
+from grass.api.routes.doing import do
+from grass.api.routes.edit_body import create_queue_call, edit_queue_call
+from grass.api.routes.jobs import present
+from grass.api.routes.request_bodies import (
+    EditQueueBody,
+    PauseBody,
+    QueueBody,
+    StopBody,
+)
+from grass.broker.core.calls import Cancel, DeleteQueue, SetPaused
+from grass.broker.core.jobs import queues
+from grass.broker.core.state import State
+from grass.broker.shell.service import Broker
+from grass.errors import GrassError
+from grass.model.lifecycle import ENDED, JobState
+from grass.model.rights import Right
+from grass.queries.cluster_documents import (
+    daemon_document,
+    queue_document,
+    running_jobs,
+    worker_document,
+)
+from grass.queries.documents import (
+    ConfigReply,
+    Document,
+    DoneReply,
+    QueueReply,
+    SettingReply,
+)
+from grass.queries.reachability import is_unreachable
+from grass.store import JobFilter, Order, Store
+from grass.store.interface import JobDetails
+
+RUNNING_SHOWN = 1000
+WAITING_SHOWN = 20
+RECENT_SHOWN = 10
+HIDDEN = "hidden"
+
+
+async def overview(request: Request) -> Document:
+    """Give the daemon, its workers and queues, and the jobs worth looking at."""
+    context = context_of(request)
+    queue = request.query_params.get("queue")
+    state = context.broker.state
+    every = list(state.queues.values())
+    shown = every if queue is None else [queues.find(state, queue)]
+    last_event = await context.broker.read(lambda db: db.last_event())
+    running = running_jobs(state)
+    return {
+        "daemon": {
+            **daemon_document(context.version, context.started_at, state),
+            "full": context.broker.shortage() is not None,
+            "last_event": last_event,
+            "last_job": state.last_job,
+            "door": None if context.door is None else context.door._asdict(),
+        },
+        "workers": [worker_document(one, state) for one in state.workers.values()],
+        "queues": [queue_document(one, state, running[one.name]) for one in shown],
+        "jobs": await _active_and_recent(request, queue),
+    }
+
+
+async def read_queue(request: Request) -> QueueReply:
+    """Tell whether a queue exists, and whether its words are a prefix's arguments."""
+    state = context_of(request).broker.state
+    queue = queues.find(state, str(request.path_params["name"]))
+    return QueueReply(queue.name, list(queue.prefix), queue.paused)
+
+
+async def create_queue(request: Request, body: QueueBody) -> DoneReply:
+    """Create a queue, or add this daemon's view; the same again is fine."""
+    context = context_of(request)
+    name = str(request.path_params["name"])
+    call = create_queue_call(name, body, actor(request), worker_for(request))
+    known = context.broker.state.queues.get(name)
+    limits = {one: getattr(call, one) for one in queues.OF_THE_QUEUE}
+    given = {one: value for one, value in limits.items() if value is not None}
+    check_queue_is_own(request, known, given)
+    return await do(request, call)
+
+
+async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
+    """Change a queue, and this daemon's view of it."""
+    context = context_of(request)
+    name = str(request.path_params["name"])
+    call = edit_queue_call(name, body, actor(request), worker_for(request))
+    known = context.broker.state.queues.get(name)
+    changed = {k: v for k, v in call.changes.items() if k in queues.OF_THE_QUEUE}
+    check_queue_is_own(request, known, changed)
+    return await do(request, call)
+
+
+async def delete_queue(request: Request) -> DoneReply:
+    """Remove a queue that has no unfinished jobs."""
+    name = str(request.path_params["name"])
+    return await do(request, DeleteQueue(actor(request), name, worker_for(request)))
+
+
+async def pause(request: Request, body: PauseBody) -> DoneReply:
+    """Start no more jobs; running ones run on."""
+    return await do(request, SetPaused(actor(request), True, body.queue))
+
+
+async def stop(request: Request, body: StopBody) -> DoneReply:
+    """Stop the daemon; running jobs go on unless they are to be ended too."""
+    context, who = context_of(request), actor(request)
+    ended = await _end_jobs(context.broker, who) if body.jobs else []
+    asyncio.get_running_loop().call_soon(context.stop)
+    return DoneReply(ended)
+
+
+async def _end_jobs(broker: Broker, who: str) -> list[int]:
+    """End what runs, and give the jobs that have ended.
+
+    Who is away cannot say that it has ended its jobs: the wish waits for it.
+    """
+    running = list(broker.state.attempts.values())
+    broker.start_no_more()
+    try:
+        await broker.call(Cancel(who, [one.job for one in running]))
+    except GrassError:
+        broker.start_again()
+        raise
+    for one in running:
+        while broker.unfinished(one.job) and not is_unreachable(broker.state, one):
+            await broker.next_commit()
+    return [one.job for one in running if not broker.unfinished(one.job)]
+
+
+async def config(request: Request) -> ConfigReply:
+    """Give the daemon's own settings, and where each comes from."""
+    shown = [SettingReply(**one) for one in context_of(request).settings.listed()]
+    if not may(request, Right.ADMIN):
+        # A command line may hold what a reader of jobs is not to know.
+        for one in shown:
+            if one.name.startswith("notify.") and one.value is not None:
+                one.value = HIDDEN
+    return ConfigReply(shown)
+
+
+async def _active_and_recent(request: Request, queue: str | None) -> list[Document]:
+    """Running jobs, the next ones, and the last ones that ended."""
+    broker = context_of(request).broker
+    first = _first_in_line(broker.state, queue)
+    found = await broker.read(partial(_looked_up, first=first, queue=queue))
+    return await present(request, found)
+
+
+def _first_in_line(state: State, queue: str | None) -> list[int]:
+    """Give the running jobs, and those that start next, which memory knows in order."""
+    attempts = (state.jobs[number] for number in state.attempts)
+    running = [job for job in attempts if queue in (None, job.queue)]
+    running.sort(key=lambda job: (-job.priority, job.id))
+    ids = [job.id for job in running[:RUNNING_SHOWN]]
+    return ids + state.scheduler.first(WAITING_SHOWN, queue)
+
+
+def _looked_up(store: Store, first: list[int], queue: str | None) -> list[JobDetails]:
+    known = {one.job.id: one for one in store.details(first)}
+    found = [known[number] for number in first if number in known]
+    pages = [
+        (JobFilter((JobState.WAITING,), queue, order=Order.OLDEST), WAITING_SHOWN),
+        (JobFilter((JobState.HELD,), queue, order=Order.OLDEST), WAITING_SHOWN),
+        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
+    ]
+    for wanted, limit in pages:
+        page = store.jobs(wanted, limit)
+        found += [one for one in page if one.job.id not in known]
+    return found

@@ -1,0 +1,130 @@
+"""Routes that read the journal: by page, or as a stream that goes on.
+
+The stream is of server-sent events: `id` is the line's number, `event` its kind, `data`
+the line as JSON. A reader that was cut off goes on where it was by `after` or by the
+header that browsers send, `Last-Event-ID`. The stream begins with the number it counts
+from, so that also a reader who has seen no event yet misses none.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from grass.api.bodies import json_bytes
+from grass.api.context import context_of
+from grass.broker.shell.service import Broker
+from grass.errors import UsageError
+from grass.model.times import rfc3339
+from grass.queries.documents import EventReply, EventsReply
+from grass.queries.parameters import number
+from grass.store import Store
+from grass.store.changes import StoredEvent
+
+MEDIA_TYPE = "text/event-stream"
+LARGEST_PAGE = 1000
+GATHER_S = 0.02
+"""How long news may gather: a busy broker commits hundreds of times a second."""
+
+
+class Wanted(NamedTuple):
+    """Which lines: of a job, of some kinds; without either all."""
+
+    job: int | None
+    kinds: tuple[str, ...]
+
+
+async def page(request: Request) -> EventsReply:
+    """Read a page of the journal, the oldest first; `next` continues it."""
+    query = request.query_params
+    limit = number(query.get("limit"), 100, LARGEST_PAGE)
+    if limit < 1:
+        raise UsageError("a page holds at least one event")
+    after, wanted = number(query.get("after"), 0), _wanted(request)
+    broker = context_of(request).broker
+    found = await broker.read(lambda db: db.events(after, limit + 1, *wanted))
+    shown = [_event_reply(one) for one in found[:limit]]
+    return EventsReply(shown, shown[-1].seq if len(found) > limit else None)
+
+
+async def stream(request: Request) -> Response:
+    """Send the journal as it is written, as server-sent events."""
+    broker = context_of(request).broker
+    last_seen = request.query_params.get("after")
+    if last_seen is None:
+        last_seen = request.headers.get("last-event-id")
+    newest = await broker.read(lambda db: db.last_event())
+    after = number(last_seen, newest)
+    closing: asyncio.Event = request.app.state.closing
+    pieces = _stream(broker, closing, after, _wanted(request))
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _event_reply(event: StoredEvent) -> EventReply:
+    """Give a line of the journal as people and programs see it."""
+    return EventReply(
+        event.seq,
+        rfc3339(event.at) or "",
+        event.actor,
+        event.kind,
+        event.job,
+        event.attempt,
+        json.loads(event.data),
+    )
+
+
+def _wanted(request: Request) -> Wanted:
+    query = request.query_params
+    job = number(query.get("job"), 0) or None
+    return Wanted(job, tuple(query.getlist("kind")))
+
+
+async def _stream(
+    broker: Broker, closing: asyncio.Event, after: int, wanted: Wanted
+) -> AsyncIterator[bytes]:
+    yield b"id: %d\n\n" % after
+    while not closing.is_set():
+        # Asked for before reading, so that nothing falls between the two.
+        news = asyncio.ensure_future(broker.next_commit())
+        try:
+            found, newest = await broker.read(partial(_after, after, wanted))
+            for event in found:
+                yield _message(event)
+            after = found[-1].seq if found else after
+            if len(found) < LARGEST_PAGE:
+                # All there is was looked at, whether it was wanted or not.
+                after = max(after, newest)
+                await _either(news, closing)
+        finally:
+            news.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await news
+
+
+def _after(after: int, wanted: Wanted, store: Store) -> tuple[list[StoredEvent], int]:
+    # The number first: what comes in between is then read, not passed over.
+    newest = store.last_event()
+    return store.events(after, LARGEST_PAGE, *wanted), newest
+
+
+def _message(event: StoredEvent) -> bytes:
+    data = json_bytes(_event_reply(event))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), data)
+
+
+async def _either(news: asyncio.Future[None], closing: asyncio.Event) -> None:
+    """Sleep until something was committed, or the daemon stops."""
+    stopping = asyncio.ensure_future(closing.wait())
+    either: set[asyncio.Future[Any]] = {news, stopping}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not closing.is_set():
+            await asyncio.sleep(GATHER_S)
+    finally:
+        stopping.cancel()

@@ -1,0 +1,92 @@
+"""The route that reads a job's output: from its beginning, its last lines, as it comes.
+
+The header `Grass-Begin` names the attempt and the byte a reply begins with; as `begin`
+it makes a later reply begin there too, which is how following survives a restart of the
+daemon.
+
+A worker that is unreachable is an error before the reply begins, and cuts it off after
+that: whoever follows asks again, and is told.
+"""
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from grass.api.context import context_of
+from grass.api.routes.doing import named_job
+from grass.api.server.cancellation import CutOff, unless_interrupted, until_closing
+from grass.errors import GrassError, NotFound
+from grass.queries import output_following, output_sources
+from grass.queries.parameters import number, switch
+from grass.store.interface import JobDetails
+
+BEGIN_HEADER = "Grass-Begin"
+MEDIA_TYPE = "application/octet-stream"
+
+
+async def output(request: Request) -> Response:
+    """Send what an attempt wrote; with `follow`, until the job has ended."""
+    query = request.query_params
+    broker = context_of(request).broker
+    follow = switch(query.get("follow"))
+    details = await named_job(request)
+    begun, offset = _where(query.get("begin"))
+    only = _attempt(query.get("attempt"))
+    wanted = begun if only is None else only
+    if follow:
+        starting = output_following.started(broker, details.job.id, wanted)
+        details, first = await unless_interrupted(request, starting)
+    else:
+        first = output_sources.chosen(broker, details, wanted)
+    stream = "stderr" if query.get("stream") == "stderr" else "output"
+    source = output_sources.source_of(first, stream)
+    if source is None:
+        raise _no_output(details, stream)
+    if offset is None:
+        offset = await output_sources.beginning(broker, source, query.get("tail"))
+    offset = max(offset, source.begin)
+    if not follow:
+        data = await output_sources.read(broker, source, offset)
+        pieces = output_sources.pieces(broker, source, offset, data)
+    elif only is not None:
+        data = await output_sources.read(broker, source, offset)
+        pieces = output_following.followed(broker, source, offset, data)
+    else:
+        data = await output_following.first_piece(broker, source, offset)
+        pieces = output_following.all_followed(broker, source, offset, stream, data)
+    pieces = _until_trouble(pieces)
+    if follow:
+        pieces = until_closing(request.app.state.closing, pieces)
+    headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
+    return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _where(text: str | None) -> tuple[int | None, int | None]:
+    if text is None:
+        return None, None
+    attempt, _, offset = text.partition(":")
+    return number(attempt, 0), number(offset, 0)
+
+
+def _attempt(text: str | None) -> int | None:
+    return number(text, 0) if text else None
+
+
+def _no_output(details: JobDetails, stream: str) -> NotFound:
+    job = details.job
+    if stream == "stderr" and details.spec.stderr is None:
+        return NotFound(f"job {job.id} has no stderr of its own", "see its output")
+    if job.finished_at is None:
+        return NotFound(f"job {job.id} has no output yet")
+    because = f": {job.reason}" if job.reason else ""
+    return NotFound(f"job {job.id} has no output{because}")
+
+
+async def _until_trouble(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Pass a stream on; cut it off where it cannot go on: it has begun already."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except GrassError:
+        raise CutOff from None

@@ -1,0 +1,1 @@
+"""The listeners: the Unix socket, TCP with TLS, and the workers' links."""

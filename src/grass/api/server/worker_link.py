@@ -1,0 +1,183 @@
+"""The link of a worker on another machine: a WebSocket beside the routes.
+
+A worker shows its token before anything is upgraded, and names itself. The first thing
+it says is `Hello`, as that worker and in a version that is understood here; else it is
+told why not, and the link is closed. A worker that says nothing for a while is gone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from grass.api.access.auth import guest_of, identify, note_use, require
+from grass.api.access.tcp_connections import Guest
+from grass.api.context import context_of
+from grass.api.problem import problem_response
+from grass.broker.core.calls import BindToken
+from grass.errors import Forbidden, GrassError, ProtocolError
+from grass.link.frames import decoder_to_broker
+from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
+from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
+from grass.model.rights import Right
+from grass.model.worker import check_worker_id
+
+log = logging.getLogger(__name__)
+
+LONGEST_ID = 255
+LONGEST_REASON = 120
+"""In bytes; a WebSocket's close frame has little room."""
+CLOSE_S = 2.0
+"""How long a goodbye may wait behind what the worker has not read."""
+NORMAL = 1000
+TOO_BIG = 1009
+
+
+async def link(websocket: WebSocket) -> None:
+    """Speak with a worker until its link ends."""
+    try:
+        worker = await _admitted(websocket)
+    except GrassError as error:
+        await websocket.send_denial_response(problem_response(error))
+        return
+    guest = guest_of(websocket)
+    await websocket.accept()
+    end: RemoteEnd[ToWorker, ToBroker] = RemoteEnd(
+        _sender(websocket), _receiver(websocket, worker), decoder_to_broker
+    )
+    checked = CheckedLink(end, worker)
+    # A link without an address would be the broker's own worker.
+    address = "unknown" if guest is None else guest.host
+    context_of(websocket).broker.serve(checked, worker=worker, address=address)
+    closing = asyncio.ensure_future(_end_with(websocket.app.state.closing, end))
+    try:
+        await end.run()
+    except Exception:
+        log.exception("a defect of grass; ending this link")
+    finally:
+        closing.cancel()
+    if end.refusal:
+        context_of(websocket).broker.complain_of(worker, end.refusal)
+    await _closed(websocket, end.refusal, guest)
+
+
+class CheckedLink:
+    """A link whose far side must say who it is, and be who it says."""
+
+    def __init__(self, end: RemoteEnd[ToWorker, ToBroker], worker: str) -> None:
+        """Expect this worker."""
+        self._end = end
+        self._worker = worker
+        self._greeted = False
+        self._arrived: Callable[[list[ToBroker]], None] | None = None
+
+    def listen(
+        self, arrived: Callable[[list[ToBroker]], None], ended: Callable[[], None]
+    ) -> None:
+        """Have messages handed over, once the first was looked at."""
+        self._arrived = arrived
+        self._end.listen(self._check, ended)
+
+    def send(self, message: ToWorker) -> None:
+        """Hand a message to the worker; never waits."""
+        self._end.send(message)
+
+    def close(self, refusal: str = "") -> None:
+        """End the link; may be called twice."""
+        self._end.close(refusal)
+
+    def _check(self, messages: list[ToBroker]) -> None:
+        problem = self._problem(messages)
+        if problem is not None:
+            self._end.close(problem)
+            return
+        assert self._arrived is not None
+        self._arrived(messages)
+
+    def _problem(self, messages: list[ToBroker]) -> str | None:
+        hellos = [one for one in messages if isinstance(one, Hello)]
+        if not self._greeted and not isinstance(messages[0], Hello):
+            return "a worker begins with hello"
+        self._greeted = True
+        for hello in hellos:
+            if hello.worker != self._worker:
+                return "this token belongs to another worker"
+            problem = version_problem(hello.version, "broker", "worker")
+            if problem is not None:
+                return problem
+        return None
+
+
+async def _admitted(websocket: WebSocket) -> str:
+    """Tell which worker calls, or refuse."""
+    identity = identify(websocket)
+    require(websocket, Right.WORK)
+    context = context_of(websocket)
+    named = websocket.headers.get(WORKER_HEADER) or identity.worker
+    if named is None or len(named) > LONGEST_ID:
+        raise ProtocolError(f"the header {WORKER_HEADER} is missing or too long")
+    if named == context.worker:
+        raise Forbidden("this worker is the broker's own")
+    check_worker_id(named)
+    if identity.worker is None:
+        await context.broker.call(BindToken(identity.token, named))
+    elif named != identity.worker:
+        raise Forbidden(
+            "this token belongs to another worker",
+            "paste a line of `grass token new` on this machine",
+        )
+    await note_use(websocket)
+    return named
+
+
+def _sender(websocket: WebSocket) -> Callable[[bytes], asyncio.Future[None]]:
+    async def send(frame: bytes) -> None:
+        try:
+            await websocket.send_bytes(frame)
+        except (WebSocketDisconnect, RuntimeError) as error:
+            raise ConnectionResetError("the worker hung up") from error
+
+    return send  # type: ignore[return-value]
+
+
+def _receiver(
+    websocket: WebSocket, worker: str
+) -> Callable[[], asyncio.Future[bytes | None]]:
+    broker = context_of(websocket).broker
+
+    async def receive() -> bytes | None:
+        await broker.room_for(worker)
+        async with asyncio.timeout(SILENCE_S):
+            message = await websocket.receive()
+        if message["type"] != "websocket.receive":
+            if message.get("code") == TOO_BIG:
+                raise ProtocolError("a frame is too large")
+            return None
+        frame = message.get("bytes")
+        if frame is None:
+            raise ProtocolError("a worker sends no text")
+        return bytes(frame)
+
+    return receive  # type: ignore[return-value]
+
+
+async def _end_with(closing: asyncio.Event, end: RemoteEnd[ToWorker, ToBroker]) -> None:
+    await closing.wait()
+    end.close()
+
+
+async def _closed(websocket: WebSocket, refusal: str, guest: Guest | None) -> None:
+    """Say goodbye, with the reason where there is one."""
+    said = refusal.encode(errors="replace")[:LONGEST_REASON]
+    code, reason = REFUSED if refusal else NORMAL, said.decode(errors="ignore")
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await websocket.close(code, reason)
+    except (WebSocketDisconnect, RuntimeError):
+        # It hung up first.
+        return
+    except TimeoutError:
+        # It reads nothing, and would keep all that it was sent here for ever.
+        if guest is not None:
+            guest.drop()

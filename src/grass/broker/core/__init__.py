@@ -1,0 +1,1 @@
+"""The broker's decisions: calls in, changes and effects out; no clock, no I/O."""

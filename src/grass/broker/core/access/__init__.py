@@ -1,0 +1,1 @@
+"""Who a worker is, and which tokens are valid."""

@@ -1,0 +1,88 @@
+"""Who may have a worker's id: the machine that had it before, and nobody else.
+
+Ids are no secret, and a code says only that its holder may join. So a worker that is
+known, or whose token was used, is given a token only for who shows the last one. Where
+that was revoked or has expired, its hash is kept as the proof, under a name that is no
+token's; it counts for nothing else. It goes when the next token is used, or the worker
+is forgotten, which frees the id. The broker's own worker is never given away.
+"""
+
+from grass.broker.core.calls import Enrol
+from grass.broker.core.state import State
+from grass.broker.core.workers import cloned_homes
+from grass.errors import Refused
+from grass.model.token import HASH_BYTES, Token
+from grass.model.worker import Worker
+
+_PROOF = "former."
+"""Before a worker's id. The dot keeps it apart from whatever may name a token."""
+
+
+def check(state: State, worker: str, bound: Token | None, call: Enrol) -> None:
+    """Refuse whoever does not prove to be the machine that had this worker before.
+
+    Of a worker that never called, a token that nobody has used may be one whose reply
+    was lost: its machine gets another. There is nothing yet that others could take.
+    """
+    known = state.workers.get(worker)
+    if known is None and (bound is None or bound.used_at is None):
+        return
+    if known is not None and known.address is None:
+        raise _own(known)
+    if known is not None and cloned_homes.is_another(known, call.instance):
+        raise Refused(*cloned_homes.COPIED)
+    shown, proofs = call.shown, _proofs(state, worker, bound)
+    if shown is None or not any(one.fits(shown) for one in proofs):
+        raise _unproved(known, bound)
+
+
+def is_proof(name: str) -> bool:
+    """Tell whether this is no token, but what is left of one."""
+    return name.startswith(_PROOF)
+
+
+def proof_name(worker: str) -> str:
+    """Name what is left of a worker's last token."""
+    return _PROOF + worker
+
+
+def proof_of(state: State, token: Token) -> Token | None:
+    """Give what is kept of a token that counts no more: only of a known worker's."""
+    if token.worker is None or token.worker not in state.workers:
+        return None
+    name, hashes = proof_name(token.worker), token.hash
+    earlier = state.tokens.get(name)
+    if earlier is not None:
+        # The token was never used: maybe the machine did not get it.
+        hashes = hashes[:HASH_BYTES] + earlier.hash[:HASH_BYTES]
+    return Token(name, token.role, hashes, state.now_us, "", expires_at=0)
+
+
+def _proofs(state: State, worker: str, bound: Token | None) -> list[Token]:
+    """Give what only the worker's machine can show: the last token that was used."""
+    if bound is not None and bound.used_at is not None:
+        return [bound]
+    kept = state.tokens.get(proof_name(worker))
+    expired = [one for one in state.tokens.values() if one.worker == worker]
+    return [*expired, *([] if kept is None else [kept])]
+
+
+def _own(worker: Worker) -> Refused:
+    return Refused(
+        f"worker `{worker.name}` is the broker's own",
+        "remove worker-id from this machine's state directory and join again, or"
+        f" `grass workers forget {worker.name}` first, at the broker",
+    )
+
+
+def _unproved(known: Worker | None, bound: Token | None) -> Refused:
+    if known is not None:
+        return Refused(
+            f"worker `{known.name}` is known, and this machine does not show its token",
+            f"`grass workers forget {known.name}` first, at the broker",
+        )
+    name = "" if bound is None else bound.name
+    return Refused(
+        "this worker has a token already",
+        f"`grass token revoke {name}` first, at the broker",
+    )

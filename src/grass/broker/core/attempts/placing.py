@@ -1,0 +1,137 @@
+"""From a decision of the scheduler to an attempt, and to the `Start` of its worker.
+
+Nothing here starts a process: a `Start` goes into the outbox and leaves once the
+attempt is committed, unless the job was cancelled meanwhile. What becomes of the
+attempt is in `attempts`.
+"""
+
+from msgspec.structs import replace
+
+from grass.broker.core.attempts import tracking
+from grass.broker.core.state import State
+from grass.link.messages import Recall, Start, ToWorker
+from grass.model.ids import AttemptId
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import View
+from grass.model.resources import units_json
+from grass.scheduler import Placement
+
+_NO_VIEW = View({})
+MOST_SKIPPED = 100
+"""So many numbers of a job can be in use on a worker by attempts of a lost database."""
+
+
+def place(state: State, placement: Placement, after: int | None = None) -> None:
+    """Turn a decision of the scheduler into an attempt."""
+    job = state.jobs[placement.job]
+    worker = state.workers[placement.worker]
+    job.attempts = _free_number(state, job, worker.id)
+    job.started_at = state.now_us
+    job.reason = None
+    attempt = Attempt(
+        job.id,
+        job.attempts,
+        worker.id,
+        worker.boot,
+        AttemptState.STARTING,
+        placement.allocation,
+        state.now_us,
+        after=after,
+    )
+    state.attempts[job.id] = attempt
+    _keep_what_runs(state, job, worker.id)
+    state.move_job(job, JobState.RUNNING)
+    state.save_attempt(attempt)
+    units = units_json(placement.allocation)
+    state.note("started", job.id, worker=worker.name, units=units)
+    send_start(state, job, attempt)
+
+
+def _free_number(state: State, job: Job, worker: str) -> int:
+    """Skip attempt numbers that an unknown attempt on this worker already uses.
+
+    The worker would refuse the start. Where it names more such attempts than are
+    skipped, it does refuse, and only its own starts suffer.
+    """
+    first = job.attempts + 1
+    if not state.foreign:
+        return first
+    for number in range(first, first + MOST_SKIPPED):
+        name = str(AttemptId(state.cluster, job.id, number))
+        if (worker, name) not in state.foreign:
+            return number
+    return first
+
+
+def _keep_what_runs(state: State, job: Job, worker: str) -> None:
+    """Note the queue's part of a command with the job: queues change, history not."""
+    spec, view = state.specs[job.spec], _view(state, job, worker)
+    cwd = None if spec.cwd else view.cwd
+    if (spec.prefix, spec.queue_cwd) != (view.prefix, cwd):
+        number = state.specs.number(replace(spec, prefix=view.prefix, queue_cwd=cwd))
+        state.specs.use(number)
+        state.specs.release(job.spec)
+        job.change(spec=number)
+
+
+def _view(state: State, job: Job, worker: str) -> View:
+    queue = state.queues.get(job.queue)
+    return queue.views.get(worker, _NO_VIEW) if queue else _NO_VIEW
+
+
+def send_start(state: State, job: Job, attempt: Attempt) -> None:
+    """Have the worker told to run an attempt; sending it again does no harm."""
+    spec = state.specs[job.spec]
+    view = _view(state, job, attempt.worker)
+    base_env = _base_env(state, spec, attempt)
+    leader = None if attempt.after is None else state.attempts.get(attempt.after)
+    state.send(
+        attempt.worker,
+        Start(
+            attempt=state.attempt_id(attempt),
+            job=job.id,
+            number=attempt.number,
+            name=job.name,
+            project=job.project,
+            words=job.words,
+            shell=job.shell,
+            allocation=attempt.allocation,
+            prefix=view.prefix,
+            raw=spec.raw,
+            pin=spec.pin,
+            cwd=spec.cwd or view.cwd,
+            base_env=base_env,
+            queue_env=view.env,
+            env=spec.env,
+            umask=spec.umask,
+            output=spec.output,
+            stderr=spec.stderr,
+            max_output=spec.max_output,
+            grace_s=spec.grace_s,
+            time_limit_s=spec.time_limit_s,
+            nice=spec.nice,
+            index=job.index,
+            after=None if leader is None else state.attempt_id(leader),
+            placed_at=attempt.started_at,
+        ),
+    )
+
+
+def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
+    """Give the caller's environment, which never leaves the caller's machine."""
+    if spec.base_env is None or attempt.worker != state.home_worker:
+        return None
+    return state.envs[spec.base_env]
+
+
+def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
+    """Ask for a start back, instead of sending it, that this batch made needless.
+
+    Whoever cancelled the job has been told that it does not start from now on.
+    """
+    if not isinstance(message, Start):
+        return message
+    found = tracking.live(state, message.attempt)
+    wanted = found is not None and found[0].stopping_since is None
+    return message if wanted else Recall([message.attempt], [message.placed_at])

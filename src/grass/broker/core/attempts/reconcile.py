@@ -1,0 +1,236 @@
+"""Settling the difference after a worker connects.
+
+The worker's `Hello` lists every attempt it knows. What both know goes on; an exit is
+recorded; an attempt that the broker committed but the worker has not seen is sent once
+more, which does no harm if the first start is still under way; an attempt that the
+worker once had and no longer knows, or that another boot of the machine had, is lost.
+What only the worker knows is stopped if it is ours, and left alone, its units held, if
+it belongs to another database.
+
+A database that came back from a backup knows less than the workers do. Where a worker
+has another attempt under the name of ours, ours is asked back, and `starts` gives its
+job a number that is free on that worker. A worker is believed only about attempts that
+were given to it. The broker's own worker, which reads its keeper's records, is believed
+about the ids of jobs as well.
+"""
+
+from collections.abc import Container
+
+from grass.broker.core.attempts import placing, prefetch, tracking
+from grass.broker.core.jobs import removals, verbs
+from grass.broker.core.state import State
+from grass.broker.core.workers import clock_skew, cloned_homes, leases, registry, units
+from grass.errors import Forbidden
+from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import AttemptState
+from grass.model.resources import Allocation
+from grass.model.rights import may_work
+from grass.model.worker import Worker
+
+MOST_JOBS_BEHIND = 10_000_000
+"""How much older than its own worker a database can be."""
+
+READINESS_NOTED_US = 10 * 1_000_000
+"""A worker's inability to start jobs is noted at most this often in the journal."""
+
+
+def hello(state: State, message: Hello, address: str | None = None) -> None:
+    """Take a worker in, and bring both sides to one view."""
+    if address is not None:
+        _check_token(state, message.worker)
+    worker = state.workers.get(message.worker)
+    rebooted = worker is not None and _rebooted(worker, message, address)
+    was_here = worker is not None and worker.connected
+    worker = _taken_in(state, message, address)
+    leases.back(state, worker.id)
+    removals.connected(state, message)
+    state.send(worker.id, _welcome(state, message))
+    units.publish(state, worker)
+    if not was_here:
+        state.note("worker-connected", worker=worker.id, name=worker.name)
+    if address is None:
+        _catch_up(state, message)
+    _settle(state, message, rebooted)
+
+
+def _check_token(state: State, worker: str) -> None:
+    """Refuse a worker whose token was dropped after it had called, or its right."""
+    bound = [one for one in state.tokens.values() if one.worker == worker]
+    if not any(may_work(token.role) for token in bound):
+        raise Forbidden(
+            "no token belongs to this worker any more",
+            "paste a line of `grass token new` on its machine",
+        )
+
+
+def _rebooted(worker: Worker, message: Hello, address: str | None) -> bool:
+    if address is not None and cloned_homes.is_another(worker, message.instance):
+        return False
+    return worker.boot != message.boot
+
+
+def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
+    """Note all that a worker says of itself."""
+    name = registry.name_for(state, message.worker, message.name)
+    worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
+    worker.name, worker.boot, worker.found = name, message.boot, message.found
+    worker.labels = tuple(sorted(set(message.labels)))
+    worker.lease_s = message.lease_s
+    worker.connected, worker.heard_at = True, state.now_us
+    worker.address = address
+    _can_start(state, worker, message.unable)
+    clock_skew.note(worker, message.wall_at, state.now_us)
+    cloned_homes.sort_out(state, worker, message)
+    state.changes.workers[worker.id] = worker
+    if worker.id in state.changes.removed_workers:
+        state.changes.removed_workers.remove(worker.id)
+    state.urgent = True
+    return worker
+
+
+def _welcome(state: State, message: Hello) -> Welcome:
+    return Welcome(state.cluster, VERSION, message.at, heeds_readiness=True)
+
+
+def readiness(state: State, worker: str, message: Readiness) -> None:
+    """Place nothing on a worker that cannot start jobs, until it can."""
+    known = state.workers.get(worker)
+    if known is not None and known.connected and known.unable != message.unable:
+        _can_start(state, known, message.unable)
+        units.publish(state, known)
+
+
+def _can_start(state: State, worker: Worker, unable: str) -> None:
+    worker.unable = unable
+    who, name, noted = worker.id, worker.name, state.readiness.unable
+    since_us = state.now_us - state.readiness.noted_at.get(who, 0)
+    if unable and who not in noted and since_us >= READINESS_NOTED_US:
+        noted.add(who)
+        state.readiness.noted_at[who] = state.now_us
+        state.note("worker-unable", worker=who, name=name, reason=unable)
+    elif who in noted and not unable:
+        noted.discard(who)
+        state.note("worker-able", worker=who, name=name)
+
+
+def gone(state: State, worker: str) -> None:
+    """Note that a worker's link ended; its attempts stay as they are."""
+    known = state.workers.get(worker)
+    if known is None or not known.connected:
+        return
+    known.connected, known.unable = False, ""
+    state.scheduler.remove_worker(worker)
+    leases.gone(state, known)
+    state.changes.workers[worker] = known
+    state.note("worker-disconnected", worker=worker, name=known.name)
+
+
+def _catch_up(state: State, message: Hello) -> None:
+    """Give out no id of a job that the own worker has met and this database has not."""
+    names = [one.attempt for one in message.running]
+    names += [one.attempt for one in message.exited]
+    most = state.last_job + MOST_JOBS_BEHIND
+    known = map(attempt_id, names)
+    jobs = [one.job for one in known if one.cluster == state.cluster]
+    last = max((job for job in jobs if job <= most), default=0)
+    if last > state.last_job:
+        state.last_job = last
+        state.changes.meta["last_job"] = str(last)
+        state.complain(
+            "this database is older than what workers know;"
+            f" the numbers of jobs go on above {last}"
+        )
+
+
+def _settle(state: State, message: Hello, rebooted: bool) -> None:
+    for begun in message.started:
+        tracking.started(state, message.worker, begun)
+    for ended in message.exited:
+        tracking.exited(state, message.worker, ended)
+    reported = {report.attempt: report for report in message.running}
+    ended_names = {ended.attempt for ended in message.exited}
+    for attempt in state.attempts_on(message.worker):
+        if cloned_homes.is_apart(state, attempt):
+            continue
+        name = state.attempt_id(attempt)
+        report = reported.get(name)
+        job = state.jobs[attempt.job]
+        if report is not None and tracking.is_about(attempt, report.placed_at):
+            _adopt(state, job, attempt, reported.pop(name))
+        elif rebooted or attempt.boot != message.boot:
+            tracking.lose(state, job, attempt, "the machine was restarted")
+        elif report is not None or name in ended_names:
+            # Another one has its name there. Its start may be under way, and will be
+            # refused: one more could come when the name is free again.
+            prefetch.ask_back(state, [job.id])
+        else:
+            _unknown_to_worker(state, job, attempt)
+    _release_gone(state, message.worker, reported)
+    for report in reported.values():
+        _unknown_to_broker(state, message.worker, report)
+
+
+def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
+    if report.running:
+        tracking.begun(state, job, attempt, report.ran_s)
+    attempt.pid = report.pid
+    attempt.output, attempt.stderr = report.output, report.stderr
+    attempt.output_offset = report.output_offset
+    attempt.stderr_offset = report.stderr_offset
+    state.save_attempt(attempt)
+    state.save_job(job)
+    if attempt.after is not None and not report.running:
+        prefetch.recall(state, [job.id])
+    if job.stopping_since is not None and not report.stopping:
+        tracking.send_stop(state, job, attempt)
+    verbs.settle_suspended(state, job, report.suspended)
+
+
+def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
+    """Settle what the worker has not seen, or had not when it said hello.
+
+    A start may still be under way to it, so nothing is undone here: what is sent now
+    arrives after it, and only the answer to a recall tells that it never came.
+    """
+    if attempt.state is AttemptState.RUNNING:
+        tracking.lose(state, job, attempt, "its worker no longer knows it")
+    elif job.stopping_since is not None:
+        tracking.send_stop(state, job, attempt)
+        prefetch.ask_back(state, [job.id])
+    elif attempt.after is not None:
+        placing.send_start(state, job, attempt)
+        prefetch.recall(state, [job.id])
+    else:
+        placing.send_start(state, job, attempt)
+        verbs.settle_suspended(state, job, False)
+
+
+def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
+    """Free what strangers held that the worker does not know of any more."""
+    for where, name in list(state.foreign):
+        if where == worker and name not in reported:
+            state.release_foreign(worker, name)
+
+
+def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
+    if (worker, report.attempt) not in state.foreign:
+        held = _clipped(report.allocation, state.scheduler.free(worker))
+        state.hold_foreign(worker, report.attempt, held)
+    identity = attempt_id(report.attempt)
+    # Said with every hello: the stop that came before may never have arrived.
+    if identity.cluster == state.cluster:
+        stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
+        state.send(worker, stop)
+
+
+def _clipped(wanted: Allocation, free: Allocation) -> Allocation:
+    """Hold no more than is free: a stranger must not push the books below zero."""
+    held: Allocation = {}
+    for kind, amounts in wanted.items():
+        for unit, amount in amounts.items():
+            left = min(amount, free.get(kind, {}).get(unit, 0))
+            if left > 0:
+                held.setdefault(kind, {})[unit] = left
+    return held

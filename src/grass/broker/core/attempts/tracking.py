@@ -1,0 +1,256 @@
+"""An attempt's life in the broker once it was placed: begun, ended, and what follows.
+
+What a worker says counts only of an attempt that it holds. Judging an outcome is a pure
+step; recording it is the last one. How an attempt is placed is in `starts`.
+"""
+
+from msgspec.structs import replace
+
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
+from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
+from grass.broker.core.state import State
+from grass.broker.core.workers import cloned_homes
+from grass.link.messages import (
+    CUT_OFF,
+    RECALLED,
+    Exited,
+    Forget,
+    Resync,
+    Returned,
+    Started,
+    Stop,
+)
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.worker import Worker
+
+MOST_RETURNS = 20
+"""With so many placements given back in a row a worker is drained."""
+
+
+def live(state: State, name: str) -> tuple[Job, Attempt] | None:
+    """Find the job and attempt that a worker speaks of, unless it is a stale one."""
+    identity = attempt_id(name)
+    attempt = state.attempts.get(identity.job)
+    if identity.cluster != state.cluster or attempt is None:
+        return None
+    if attempt.number != identity.number:
+        return None
+    return state.jobs[identity.job], attempt
+
+
+def is_about(attempt: Attempt, placed_at: int) -> bool:
+    """Tell an attempt from another one that has or had its number.
+
+    It may have been given back before; or the database came back from a backup, and the
+    worker has one that was placed meanwhile. What has not started carries the time of
+    its placement; what runs was told apart when it started, and a worker has only one
+    of a name.
+    """
+    starting = attempt.state is AttemptState.STARTING
+    return not starting or placed_at in (0, attempt.started_at)
+
+
+def _held_by(
+    state: State, worker: str, message: Started | Exited | Returned
+) -> tuple[Job, Attempt] | None:
+    """Find a live attempt, if it is this worker's: nobody speaks for another."""
+    found = live(state, message.attempt)
+    if found is None or found[1].worker != worker:
+        return None
+    if not is_about(found[1], message.placed_at):
+        return None
+    return None if cloned_homes.is_apart(state, found[1]) else found
+
+
+def started(state: State, worker: str, message: Started) -> None:
+    """Note that the process exists; nobody was promised this, so it may wait."""
+    found = _held_by(state, worker, message)
+    if found is None:
+        return
+    job, attempt = found
+    begun(state, job, attempt, message.ran_s)
+    attempt.pid = message.pid
+    attempt.output = message.output
+    attempt.output_offset = message.output_offset
+    attempt.stderr, attempt.stderr_offset = message.stderr, message.stderr_offset
+    state.changes.jobs[job.id] = job
+    state.save_attempt(attempt)
+    state.moved.add(job.id)
+
+
+def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
+    """Let an attempt run that has run for so long, unless that is known already.
+
+    When that was is counted back on the broker's clock, not beyond its placement.
+    """
+    if attempt.state is AttemptState.STARTING:
+        state.returns.in_a_row.pop(attempt.worker, None)
+        state.move_attempt(attempt, AttemptState.RUNNING)
+        since = max(attempt.started_at, state.now_us - int(ran_s * 1e6))
+        attempt.started_at = job.started_at = min(since, state.now_us)
+
+
+def exited(state: State, worker: str, message: Exited) -> None:
+    """Record an end, free its units, and have the worker forget it."""
+    found = _held_by(state, worker, message)
+    state.release_foreign(worker, message.attempt)
+    if attempt_id(message.attempt).cluster != state.cluster:
+        # Its own broker has not heard of it yet: the worker keeps it until then.
+        return
+    state.send(worker, Forget([message.attempt]))
+    if found is None:
+        return
+    job, attempt = found
+    if message.reason == CUT_OFF:
+        # The same whether the broker hears of it in time or only counts the time.
+        message = replace(message, lost=True)
+    state.returns.in_a_row.pop(worker, None)
+    end = AttemptState.LOST if message.lost else AttemptState.EXITED
+    attempt.output_bytes = message.output_bytes
+    attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
+    state.output_bytes += message.output_bytes
+    if attempt.output is None:
+        attempt.output, attempt.stderr = message.output, message.stderr
+    _end(state, job, attempt, end, message)
+
+
+def returned(state: State, worker: str, message: Returned) -> None:
+    """Queue a job again whose attempt the worker never started."""
+    found = _held_by(state, worker, message)
+    if found is None:
+        state.release_foreign(worker, message.attempt)
+        return
+    job, attempt = found
+    if attempt.state is not AttemptState.STARTING:
+        return
+    if job.stopping_since is not None:
+        _never_started(state, job, attempt, "cancelled before it started")
+        return
+    if job.id not in state.returns.asked:
+        _count_return(state, state.workers[worker], attempt, message.reason)
+    take_back(state, job, attempt, message.reason)
+    if message.reason != RECALLED:
+        # The worker's books differ from ours: nothing more goes there before it has
+        # told all it knows.
+        state.scheduler.remove_worker(attempt.worker)
+        state.send(attempt.worker, Resync())
+
+
+def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -> None:
+    """Drain a worker that begins nothing of what it is given, and does not say why.
+
+    Else its jobs would go back and forth for ever, and the journal grow with each turn.
+    """
+    placed = state.returns.in_a_row.setdefault(worker.id, [])
+    # What was placed together counts once: one cause may give all of it back.
+    if worker.unable or attempt.started_at in placed[-1:]:
+        return
+    placed.append(attempt.started_at)
+    if len(placed) >= MOST_RETURNS and not worker.resting:
+        worker.resting = True
+        worker.resting_reason = f"it gave back {len(placed)} starts in a row: {reason}"
+        state.changes.workers[worker.id] = worker
+        state.scheduler.remove_worker(worker.id)
+        why = worker.resting_reason
+        state.note("drained", worker=worker.id, name=worker.name, reason=why)
+
+
+def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """Undo a decision of which nothing was run: the job waits again in its place."""
+    state.note("returned", job.id, reason=reason)
+    # Nothing was run, so the number was never used: the next attempt takes it.
+    state.changes.attempts.pop((job.id, attempt.number), None)
+    state.changes.removed_attempts.append((job.id, attempt.number))
+    job.attempts -= 1
+    job.started_at = job.suspended_since = None
+    del state.attempts[job.id]
+    prefetch.let_go(state, attempt)
+    state.move_job(job, JobState.QUEUED)
+    eligibility.stand_in_line(state, job)
+
+
+def _never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """End a job whose attempt no worker ever saw."""
+    ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason)
+    _end(state, job, attempt, AttemptState.EXITED, ended)
+
+
+def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
+    """Give an attempt up whose fate cannot be known."""
+    ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason, lost=True)
+    _end(state, job, attempt, AttemptState.LOST, ended)
+
+
+def send_stop(state: State, job: Job, attempt: Attempt) -> None:
+    """Repeat a stop that a worker may have missed."""
+    grace_s = state.specs[job.spec].grace_s
+    state.send(attempt.worker, Stop(state.attempt_id(attempt), grace_s))
+
+
+def _end(
+    state: State, job: Job, attempt: Attempt, end: AttemptState, ended: Exited
+) -> None:
+    # By the broker's own clock: retention compares it with that one.
+    attempt.finished_at = state.now_us
+    attempt.ran_s = ended.ran_s
+    if ended.ran_s is None:
+        attempt.ran_s = max(0, state.now_us - attempt.started_at) / 1e6
+    attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
+    attempt.reason = ended.reason
+    state.move_attempt(attempt, end)
+    job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
+    prefetch.let_go(state, attempt)
+    prefetch.learn(state, job, attempt)
+    end_of_job = outcome(job, ended)
+    # With the outcome the journal alone tells how every job ended.
+    facts = {"exit_code": ended.exit_code, "signal": ended.signal}
+    state.note("finished", job.id, state=end_of_job, **facts)
+    del state.attempts[job.id]
+    job.suspended_since = None
+    spec = state.specs[job.spec]
+    if retried(job, spec, end_of_job, ended):
+        _try_again(state, job, spec, end_of_job)
+    else:
+        finish(state, job, end_of_job)
+
+
+def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
+    if end is JobState.LOST:
+        job.losses += 1
+        state.note("requeued", job.id, times=job.losses)
+        state.move_job(job, JobState.QUEUED)
+        if job.reason == FORGOTTEN:
+            # It may still be alive: only a person can know that it is not.
+            state.move_job(job, JobState.HELD)
+            state.note("held", job.id, reason=job.reason)
+    else:
+        job.failures += 1
+        state.note("retried", job.id, times=job.failures)
+        pause_us = int(backoff_s(spec, job.failures) * 1_000_000)
+        job.not_before = state.now_us + pause_us if pause_us else None
+        state.move_job(job, JobState.WAITING if pause_us else JobState.QUEUED)
+    eligibility.enter(state, job)
+
+
+def finish(state: State, job: Job, end: JobState) -> None:
+    """Let a job leave memory; from here on it is read back from the store."""
+    job.finished_at = state.now_us
+    state.move_job(job, end)
+    array_limits.count_end(state, job, end)
+    array_limits.leave(state, job)
+    dependency_graph.leave(state, job)
+    dependency_graph.ended(state, job)
+    state.ended.append(job)
+    state.specs.release(job.spec)
+    del state.jobs[job.id]
+    state.unfinished[job.queue] -= 1
+
+
+def give_up(state: State, job: Job, reason: str) -> None:
+    """Cancel a job that can never start."""
+    job.reason = reason
+    state.note("cancelled", job.id, reason=reason)
+    finish(state, job, JobState.CANCELLED)

@@ -1,0 +1,256 @@
+"""The broker's decisions, without I/O: calls and time in, replies and effects out.
+
+`step` applies one call; `decide` lets the scheduler start what now fits; `take` hands
+over what must be committed and what is sent afterwards. A call that raises a
+`GrassError` has changed nothing. The shell in `service` does the waiting and writing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from grass.broker.core import calls
+from grass.broker.core.access import tokens
+from grass.broker.core.attempts import placing, prefetch, reconcile, tracking
+from grass.broker.core.calls import Call, FromWorker, Prune, Tick, WorkerGone
+from grass.broker.core.jobs import (
+    array_limits,
+    bulk_enqueue,
+    bulk_verbs,
+    edits,
+    eligibility,
+    enqueue,
+    queues,
+    removals,
+    reruns,
+    verbs,
+)
+from grass.broker.core.replies import Pruned
+from grass.broker.core.state import Effects, State
+from grass.broker.core.workers import (
+    capacity,
+    forget,
+    leases,
+    message_checks,
+    queue_views,
+    units,
+)
+from grass.errors import ProtocolError
+from grass.link.messages import Exited, Hello, Readiness, Removed, Returned, Started
+from grass.model.job import alike
+from grass.model.lifecycle import JobState
+from grass.store.interface import JobDetails, Snapshot
+
+MINUTE_US = 60 * 1_000_000
+
+
+class BrokerCore:
+    """All state of a cluster and every decision about it."""
+
+    def __init__(self, snapshot: Snapshot, now_us: int) -> None:
+        """Rebuild everything from what was committed."""
+        self.state = State(snapshot, now_us)
+        self._publish()
+        self._handlers: dict[type[Any], Callable[[State, Any], object]] = {
+            calls.Enqueue: enqueue.enqueue,
+            calls.CreateQueue: queues.create,
+            calls.EditQueue: queues.edit,
+            calls.DeleteQueue: queues.delete,
+            calls.SetPaused: queues.set_paused,
+            calls.Cancel: verbs.cancel,
+            calls.Hold: verbs.hold,
+            calls.Release: verbs.release,
+            calls.Suspend: verbs.suspend,
+            calls.Continue: verbs.go_on,
+            calls.Edit: edits.edit,
+            calls.Rerun: reruns.rerun,
+            calls.AddUnits: capacity.add,
+            calls.RemoveUnit: capacity.remove,
+            calls.SetDrained: capacity.set_drained,
+            calls.SetResting: capacity.set_resting,
+            calls.ForgetWorker: forget.forget,
+            calls.NewToken: tokens.new,
+            calls.RevokeToken: tokens.revoke,
+            calls.Enrol: tokens.enrol,
+            calls.BindToken: tokens.bind,
+            calls.TouchToken: tokens.touch,
+            calls.Prune: _prune,
+            calls.FromWorker: _from_worker,
+            calls.WorkerGone: _worker_gone,
+            calls.Tick: _nothing,
+        }
+
+    def step(self, call: Call, now_us: int) -> object:
+        """Apply one call and return its reply."""
+        self.state.now_us = now_us
+        return self._handlers[type(call)](self.state, call)
+
+    def advance(self) -> None:
+        """Do one more slice of what arrives in slices."""
+        state = self.state
+        if state.arriving:
+            bulk_enqueue.advance(state, state.arriving[0])
+            if bulk_enqueue.done(state.arriving[0]):
+                state.arriving.pop(0)
+        eligibility.due(state)
+        for job, reason in eligibility.advance(state):
+            tracking.give_up(state, job, reason)
+        bulk_verbs.advance(state)
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether `advance` has more to do."""
+        state = self.state
+        waiting_for_a_slice = state.arriving or state.waits.resolving or state.bulks
+        return bool(waiting_for_a_slice or removals.due(state))
+
+    def decide(self, now_s: float) -> None:
+        """Start what fits; `now_s` is a clock that cannot jump."""
+        state = self.state
+        if state.absences:
+            leases.run_out(state, now_s)
+        for placement in state.scheduler.decide(now_s):
+            if state.kept_back and bulk_verbs.act_before_start(state, placement.job):
+                continue
+            placing.place(state, placement)
+            state.leaders.append(placement.job)
+        if state.leaders:
+            self._hand_ahead(now_s)
+        if state.handed:
+            prefetch.recall(state, prefetch.overdue(state, now_s))
+
+    def _hand_ahead(self, now_s: float) -> None:
+        state = self.state
+        leaders, state.leaders = state.leaders, []
+        if state.kept_back:
+            # Whoever is next may be one of those that are not to start.
+            return
+        for number in leaders:
+            leader = state.jobs.get(number)
+            most = 0 if leader is None else prefetch.depth(state, leader)
+            while most:
+                ahead = state.scheduler.hand_ahead(number, most)
+                if ahead is None:
+                    break
+                after = state.scheduler.leader(ahead.job)
+                assert isinstance(after, int)
+                state.handed[ahead.job] = now_s
+                placing.place(state, ahead, after)
+
+    def wake_at(self) -> float | None:
+        """Tell when to decide again though nothing happened."""
+        state = self.state
+        known = [
+            state.scheduler.wake_at(),
+            prefetch.wake_at(state),
+            leases.wake_at(state),
+        ]
+        return min((at for at in known if at is not None), default=None)
+
+    def heard(self, worker: str, now_us: int) -> None:
+        """Note that a worker was heard of; written along with others once a minute."""
+        known = self.state.workers.get(worker)
+        if known is not None:
+            if (known.heard_at or 0) // MINUTE_US != now_us // MINUTE_US:
+                self.state.changes.workers[worker] = known
+            known.heard_at = now_us
+
+    def next_time(self) -> int | None:
+        """Tell for which time of the wall clock the next job waits."""
+        return eligibility.next_time(self.state)
+
+    def take(self) -> Effects:
+        """Hand over what the calls since the last `take` changed."""
+        return self.state.take()
+
+    def _publish(self) -> None:
+        """Tell a fresh scheduler all that the store remembers.
+
+        Workers are added when they call: until then it is known what they have, and
+        their units are held, not offered.
+        """
+        state = self.state
+        for worker in state.workers.values():
+            units.publish(state, worker)
+            leases.gone(state, worker)
+        for queue in state.queues.values():
+            queue_views.publish(state, queue)
+        state.scheduler.set_paused(state.paused)
+        for common, count in alike(state.jobs.values()):
+            array_limits.join(state, common, count)
+        for attempt in state.attempts.values():
+            if attempt.after not in state.attempts:
+                attempt.after = None
+                job = state.jobs[attempt.job]
+                state.scheduler.occupy(
+                    attempt.job,
+                    attempt.worker,
+                    attempt.allocation,
+                    job.queue,
+                    array_limits.limiter_of(job, state.specs[job.spec]),
+                )
+        for attempt in state.attempts.values():
+            if attempt.after is not None:
+                state.scheduler.follow(attempt.job, attempt.after)
+        jobs = state.jobs.values()
+        eligibility.enter_all(
+            state, (job for job in jobs if job.state is not JobState.RUNNING)
+        )
+
+
+def _from_worker(state: State, call: FromWorker) -> None:
+    message_checks.check(call.message)
+    match call.message:
+        case Hello():
+            if call.message.worker != call.worker:
+                raise ProtocolError("a worker says hello for another one")
+            reconcile.hello(state, call.message, call.address)
+        case Started():
+            tracking.started(state, call.worker, call.message)
+        case Exited():
+            tracking.exited(state, call.worker, call.message)
+        case Returned():
+            tracking.returned(state, call.worker, call.message)
+        case Readiness():
+            reconcile.readiness(state, call.worker, call.message)
+        case Removed():
+            removals.removed(state, call.worker, call.message)
+        case _:
+            raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
+
+
+def _worker_gone(state: State, call: WorkerGone) -> None:
+    reconcile.gone(state, call.worker)
+
+
+def _prune(state: State, call: Prune) -> Pruned:
+    """Forget ended jobs, except those that unfinished ones still name."""
+    found = call.found.jobs if call.found is not None else {}
+    known = [found[job] for job in dict.fromkeys(call.jobs) if job in found]
+    gone = [one for one in known if _may_go(state, one.job.id)]
+    for details in gone:
+        state.counts[details.job.state] -= 1
+    removals.add(state, gone)
+    state.changes.removed_jobs.extend(details.job.id for details in gone)
+    _forget_unused(state, gone)
+    state.note_by(call.actor, "pruned", jobs=len(gone))
+    return Pruned(gone)
+
+
+def _forget_unused(state: State, gone: list[JobDetails]) -> None:
+    """Forget what only these jobs used, unless others in the store do."""
+    specs = {one.job.spec for one in gone if one.job.spec not in state.specs}
+    envs = {one.spec.base_env for one in gone if one.spec.base_env is not None}
+    unused = sorted(env for env in envs if not state.specs.needs_env(env))
+    state.envs.forget(unused)
+    state.changes.unused_specs.extend(sorted(specs))
+    state.changes.unused_envs.extend(unused)
+
+
+def _may_go(state: State, job: int) -> bool:
+    changed = job in state.jobs or job in state.changes.jobs
+    changed = changed or job in state.changes.removed_jobs
+    return not changed and job not in state.waits.dependents
+
+
+def _nothing(_state: State, _call: Tick) -> None:
+    """Time alone changes no state; `advance` and `decide` follow every batch."""

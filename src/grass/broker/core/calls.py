@@ -1,0 +1,303 @@
+"""What can be asked of the broker.
+
+Each call is a value with its actor; the API makes them from requests, tests and the
+simulation make them directly. Reading them never needs the broker's state. What comes
+back is in `replies`.
+
+Some calls are about jobs that may have ended, which memory does not know any more. Such
+a call names them in `wanted`, and the broker's shell reads them from the store into
+`found` between two commits, so that what the call finds there is still true when it is
+applied.
+"""
+
+from typing import Any
+
+import msgspec
+
+from grass.broker.core.jobs.new_job import NewJob
+from grass.link.messages import ToBroker
+from grass.model.resources import Capacity, Request
+from grass.store.changes import Env
+from grass.store.interface import JobDetails
+
+
+class Found(msgspec.Struct):
+    """Jobs as the store has them, with the environments they need."""
+
+    jobs: dict[int, JobDetails] = {}
+    envs: dict[int, Env] = {}
+
+
+class Reading(msgspec.Struct, kw_only=True):
+    """A call about jobs that may have ended."""
+
+    wanted: list[int] = []
+    """The jobs to read, also those that others are to wait for."""
+    found: Found | None = None
+
+
+class Enqueue(Reading):
+    """Add jobs: all of them, or none."""
+
+    actor: str
+    jobs: list[NewJob]
+    key: str | None = None
+    base_env: dict[str, str] | None = None
+    """The caller's environment; None: none travelled."""
+
+
+class CreateQueue(msgspec.Struct):
+    """Add this daemon's view of a queue, making the queue where it is new."""
+
+    actor: str
+    name: str
+    worker: str
+    capacity: Capacity
+    prefix: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    default_request: Request | None = None
+    max_running: int | None = None
+    max_fails: int | None = None
+
+
+class EditQueue(msgspec.Struct):
+    """Change a queue, and this daemon's view of it.
+
+    `changes` may hold capacity, prefix, cwd, env (of the view), default_request,
+    max_running and max_fails, with the values that `CreateQueue` takes.
+    """
+
+    actor: str
+    name: str
+    worker: str
+    changes: dict[str, Any]
+
+
+class DeleteQueue(msgspec.Struct):
+    """Remove this daemon's view, and the queue with its last view."""
+
+    actor: str
+    name: str
+    worker: str
+
+
+class Cancel(msgspec.Struct):
+    """End these jobs; those that ended already are left alone."""
+
+    actor: str
+    jobs: list[int]
+    grace_s: float | None = None
+    signal: int = 15
+
+
+class Hold(msgspec.Struct):
+    """Keep these jobs from starting until they are released."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Release(msgspec.Struct):
+    """Let held jobs start when their turn comes."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Suspend(msgspec.Struct):
+    """Stop the processes of running jobs where they are; their units stay held."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Continue(msgspec.Struct):
+    """Let suspended jobs go on."""
+
+    actor: str
+    jobs: list[int]
+
+
+class Edit(Reading):
+    """Change jobs that have not started.
+
+    `changes` may hold words, shell, name, queue, priority, request, after (as asked),
+    begin_at, time_limit_s, retries, cwd, env, worker and labels, with the values of
+    `Settings`; and request_also, which gives some kinds another amount.
+    """
+
+    actor: str
+    jobs: list[int]
+    changes: dict[str, Any]
+
+
+class Rerun(Reading):
+    """Give ended jobs a new attempt, changed where `changes` says so."""
+
+    actor: str
+    jobs: list[int]
+    changes: dict[str, Any] = {}
+    hold: bool = False
+
+
+class AddUnits(msgspec.Struct):
+    """Give a worker more units than were found."""
+
+    actor: str
+    worker: str
+    capacity: Capacity
+
+
+class RemoveUnit(msgspec.Struct):
+    """Take a unit away that was added, as soon as nobody holds it."""
+
+    actor: str
+    worker: str
+    kind: str
+    unit: str
+
+
+class SetDrained(msgspec.Struct):
+    """Start nothing new on a unit, or again; running jobs finish."""
+
+    actor: str
+    worker: str
+    kind: str
+    unit: str
+    drained: bool
+
+
+class SetResting(msgspec.Struct):
+    """Start nothing new on a worker, or again; running jobs finish."""
+
+    actor: str
+    worker: str
+    """By name or id."""
+    resting: bool
+
+
+class ForgetWorker(msgspec.Struct):
+    """Take a worker out that will not come back; what it ran is lost."""
+
+    actor: str
+    name: str
+    """Or its id."""
+
+
+class SetPaused(msgspec.Struct):
+    """Stop or resume starting jobs, of one queue or of all."""
+
+    actor: str
+    paused: bool
+    queue: str | None = None
+
+
+class NewToken(msgspec.Struct):
+    """Make a token, or a code that machines get theirs with."""
+
+    actor: str
+    role: str
+    hash: bytes
+    """Of the secret, which nobody but its holder knows."""
+    name: str | None = None
+    is_code: bool = False
+    expires_at: int | None = None
+    used_names: frozenset[str] = frozenset()
+    """Names of tokens that are gone and whose jobs are there still."""
+
+
+class RevokeToken(msgspec.Struct):
+    """Have a token or a code count no more."""
+
+    actor: str
+    name: str
+
+
+class Enrol(msgspec.Struct):
+    """Exchange a code for a token of the machine's own."""
+
+    code: str
+    """The code's name; that its secret is known was seen before."""
+    name: str
+    worker: str | None
+    hash: bytes
+    shown: bytes | None = None
+    """The hash of the secret that the machine has already, if it showed one."""
+    used_names: frozenset[str] = frozenset()
+    """Names of tokens that are gone and whose jobs are there still."""
+    instance: str = ""
+    """Which of the homes with the worker's id this is: a home may be copied."""
+    shown_name: str = ""
+    """The name that was shown with that secret."""
+
+
+class BindToken(msgspec.Struct):
+    """Tie a token to the worker that uses it first."""
+
+    name: str
+    worker: str
+
+
+class TouchToken(msgspec.Struct):
+    """Note that a token is in use."""
+
+    name: str
+    hash: bytes = b""
+    """Of the secret that was shown; the first use of a new one ends the former."""
+
+
+class Prune(Reading):
+    """Forget these ended jobs; their output is the worker's to remove."""
+
+    actor: str
+    jobs: list[int]
+
+
+class FromWorker(msgspec.Struct):
+    """Something a worker said."""
+
+    worker: str
+    message: ToBroker
+    address: str | None = None
+    """Where it called from; None: from within this daemon."""
+
+
+class WorkerGone(msgspec.Struct):
+    """A worker's link ended."""
+
+    worker: str
+
+
+class Tick(msgspec.Struct):
+    """Time has passed that a decision waited for."""
+
+
+Call = (
+    Enqueue
+    | CreateQueue
+    | EditQueue
+    | DeleteQueue
+    | Cancel
+    | Hold
+    | Release
+    | Suspend
+    | Continue
+    | Edit
+    | Rerun
+    | AddUnits
+    | RemoveUnit
+    | SetDrained
+    | SetResting
+    | ForgetWorker
+    | SetPaused
+    | NewToken
+    | RevokeToken
+    | Enrol
+    | BindToken
+    | TouchToken
+    | Prune
+    | FromWorker
+    | WorkerGone
+    | Tick
+)

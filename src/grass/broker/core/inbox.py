@@ -1,0 +1,105 @@
+"""What waits for the broker: the calls of people and the words of workers, in order.
+
+A caller who finds too many others waiting is told so. A worker cannot be: what it says
+must be heard. So its words are counted apart, for whoever reads its link to pause, and
+they take no room from callers. Of its hellos only the last is of use, since that
+reports everything; those before it are not looked at.
+"""
+
+from collections import Counter, deque
+from collections.abc import Container, Iterator
+
+from grass.broker.core.calls import Call, FromWorker
+from grass.broker.core.shell_interface import Reply
+from grass.errors import Busy
+from grass.link.messages import Hello
+
+MOST_WAITING_CALLS = 10_000
+_REPLACED = Hello("", "", "", {}, [], [])
+
+
+class Inbox:
+    """Calls and those who wait for their replies, the oldest first."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self._waiting: deque[tuple[Call, Reply]] = deque()
+        self._asked = 0
+        """How many of them somebody waits for."""
+        self._said: Counter[str] = Counter()
+        """How many of them each worker said."""
+        self._hellos: dict[str, FromWorker] = {}
+        """The last hello of each worker, if it waits."""
+
+    def __bool__(self) -> bool:
+        """Tell whether anything waits."""
+        return bool(self._waiting)
+
+    def __iter__(self) -> Iterator[Call]:
+        """Go through the calls that wait."""
+        return (call for call, _ in self._waiting)
+
+    def said_by(self, worker: str) -> int:
+        """Tell how much waits of what a worker said."""
+        return self._said[worker]
+
+    def put(self, call: Call, reply: Reply) -> None:
+        """Let a call wait; refuse those who wait for a reply if they are too many."""
+        if reply is not None:
+            if self._asked >= MOST_WAITING_CALLS:
+                raise Busy("the broker has too much to do", "try again in a moment")
+            self._asked += 1
+        if isinstance(call, FromWorker):
+            self._said[call.worker] += 1
+            if isinstance(call.message, Hello):
+                if call.worker in self._hellos:
+                    # It is not looked at any more, and may be large.
+                    self._hellos[call.worker].message = _REPLACED
+                self._hellos[call.worker] = call
+        self._waiting.append((call, reply))
+        self._leave_out()
+
+    def put_back(self, call: Call, reply: Reply) -> None:
+        """Have a call that somebody waits for be the next one again."""
+        self._asked += 1
+        self._waiting.appendleft((call, reply))
+
+    def first(self) -> Call:
+        """Return the call that has waited longest."""
+        return self._waiting[0][0]
+
+    def take(self) -> tuple[Call, Reply]:
+        """Take that call out."""
+        call, reply = self._taken()
+        if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
+            del self._hellos[call.worker]
+        self._leave_out()
+        return call, reply
+
+    def give_up(self, lost: Container[int]) -> list[Reply]:
+        """Take out the calls of these identities; return who waits for them."""
+        replies = [reply for call, reply in self._waiting if id(call) in lost]
+        self._waiting = deque(one for one in self._waiting if id(one[0]) not in lost)
+        self._asked -= sum(reply is not None for reply in replies)
+        return replies
+
+    def _taken(self) -> tuple[Call, Reply]:
+        call, reply = self._waiting.popleft()
+        if reply is not None:
+            self._asked -= 1
+        if isinstance(call, FromWorker):
+            self._said[call.worker] -= 1
+            if not self._said[call.worker]:
+                del self._said[call.worker]
+        return call, reply
+
+    def _leave_out(self) -> None:
+        """Drop hellos that a later one has replaced, once it would be their turn."""
+        while self._waiting and self._is_replaced(*self._waiting[0]):
+            self._taken()
+
+    def _is_replaced(self, call: Call, reply: Reply) -> bool:
+        if reply is not None or not isinstance(call, FromWorker):
+            return False
+        is_hello = isinstance(call.message, Hello)
+        return is_hello and self._hellos.get(call.worker) is not call

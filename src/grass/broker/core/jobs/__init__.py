@@ -1,0 +1,1 @@
+"""What users do to jobs and queues."""

@@ -1,0 +1,118 @@
+"""Arrays: how many members run at a time, and what happens when too many fail.
+
+An array is known by its first job. It is remembered as long as a member is unfinished.
+A queue may count failures too: those in a row, while an array counts all of its own.
+Where the count is reached the queue pauses and says why, so that a typo does not burn
+five hundred jobs; resuming the queue starts the count anew.
+"""
+
+import msgspec
+
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.state import State
+from grass.model.arrays import limiter
+from grass.model.job import Common, Job, Spec
+from grass.model.lifecycle import JobState
+from grass.model.queue import Queue
+
+
+class ArrayState(msgspec.Struct):
+    """What the broker remembers of an array."""
+
+    queues: set[str] = set()
+    """Where its members wait or run; they may have been moved."""
+    unfinished: int = 0
+    fails: int = 0
+    stored: bool = False
+    """Whether the store keeps its failures."""
+
+
+def limiter_of(job: Job, spec: Spec) -> str | None:
+    """Name what limits how many jobs of this one's array run at a time."""
+    capped = job.array is not None and spec.at_most is not None
+    return limiter(job.array) if capped and job.array is not None else None
+
+
+def join(state: State, common: Common, count: int = 1) -> None:
+    """Count unfinished members."""
+    number = common.array
+    if number is None:
+        return
+    array = state.arrays.get(number)
+    if array is None:
+        array = state.arrays[number] = ArrayState()
+        array.stored = number in state.array_fails
+        array.fails = state.array_fails.pop(number, 0)
+    array.unfinished += count
+    array.queues.add(common.queue)
+    at_most = state.specs[common.spec].at_most
+    if at_most is not None:
+        state.scheduler.set_limit(limiter(number), at_most)
+
+
+def moved(state: State, job: Job) -> None:
+    """Note that a member is in another queue now."""
+    if job.array is not None:
+        state.arrays[job.array].queues.add(job.queue)
+
+
+def leave(state: State, job: Job) -> None:
+    """Forget an array with its last unfinished member."""
+    if job.array is None:
+        return
+    array = state.arrays[job.array]
+    array.unfinished -= 1
+    if array.unfinished == 0:
+        del state.arrays[job.array]
+        state.scheduler.forget_limit(limiter(job.array))
+        if array.stored:
+            state.changes.arrays.pop(job.array, None)
+            state.changes.removed_arrays.append(job.array)
+
+
+def count_end(state: State, job: Job, end: JobState) -> None:
+    """Count a failure; pause the queue where there were too many."""
+    queue = state.queues.get(job.queue)
+    if queue is None:
+        return
+    _count_in_a_row(state, queue, end)
+    most = state.specs[job.spec].max_fails
+    if end is not JobState.FAILED or job.array is None or most is None:
+        return
+    array = state.arrays[job.array]
+    array.fails, array.stored = array.fails + 1, True
+    state.changes.arrays[job.array] = array.fails
+    if array.fails >= most:
+        _pause(state, queue, f"{array.fails} jobs of the array {job.array} failed")
+
+
+def start_counting_anew(state: State, queue: Queue) -> None:
+    """Forget the failures that paused a queue."""
+    queue.fails, queue.paused_reason = 0, None
+    for first, array in state.arrays.items():
+        if queue.name in array.queues and array.fails:
+            array.fails = 0
+            state.changes.arrays[first] = 0
+
+
+def _count_in_a_row(state: State, queue: Queue, end: JobState) -> None:
+    if queue.max_fails is None or end not in (JobState.FAILED, JobState.SUCCEEDED):
+        return
+    fails = queue.fails + 1 if end is JobState.FAILED else 0
+    if fails == queue.fails:
+        return
+    queue.fails = fails
+    state.changes.queues[queue.name] = queue
+    if fails >= queue.max_fails:
+        _pause(state, queue, f"{fails} jobs in a row failed")
+
+
+def _pause(state: State, queue: Queue, because: str) -> None:
+    if queue.paused:
+        return
+    queue.paused = True
+    queue.paused_reason = because
+    state.changes.queues[queue.name] = queue
+    state.scheduler.set_queue_paused(queue.name, paused=True)
+    prefetch.recall_all(state, queue.name)
+    state.note("paused", queue=queue.name, reason=queue.paused_reason)

@@ -1,0 +1,201 @@
+"""Jobs that may not start yet: for another job, for a time, or because they are held.
+
+A job waits while one of its dependencies is open or its time has not come. Once all its
+dependencies were met they are not looked at again (`Job.met`). A dependency that can no
+longer be met cancels who waits for it, and who waits for that one in turn. Who waits
+for which job is known to `dependents`.
+
+An end may concern a hundred thousand jobs, so what follows from it is done in slices.
+"""
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
+from grass.broker.core.jobs import array_limits, dependency_graph
+from grass.broker.core.state import State
+from grass.model.job import Job, Spec
+from grass.model.lifecycle import JobState
+from grass.model.times import rfc3339
+
+SLICE = 1000
+
+
+def first_state(state: State, spec: Spec, *, hold: bool) -> JobState:
+    """Tell where a new job begins."""
+    if hold:
+        return JobState.HELD
+    later = spec.begin_at is not None and spec.begin_at > state.now_us
+    return JobState.WAITING if spec.after or later else JobState.QUEUED
+
+
+def enter(state: State, job: Job) -> None:
+    """Let an unfinished job wait for whatever it has to wait for."""
+    if job.state in (JobState.HELD, JobState.WAITING):
+        dependency_graph.join(state, job)
+    go_on(state, job)
+
+
+def enter_all(state: State, jobs: Iterable[Job]) -> None:
+    """Let unfinished jobs wait; those in line that have most alike go together."""
+    together: list[Job] = []
+    for job in jobs:
+        if together and not _goes_with(job, together):
+            _enter_alike(state, together)
+            together = []
+        together.append(job)
+    _enter_alike(state, together)
+
+
+def _goes_with(job: Job, others: list[Job]) -> bool:
+    one = others[0]
+    alike = job.common is one.common and job.state is one.state
+    return alike and len(others) < SLICE
+
+
+def _enter_alike(state: State, jobs: list[Job]) -> None:
+    if jobs and jobs[0].state is JobState.QUEUED:
+        _stand_in_line(state, jobs)
+    else:
+        for job in jobs:
+            enter(state, job)
+
+
+def go_on(state: State, job: Job) -> None:
+    """Let a job stand in line if nothing keeps it any more."""
+    if job.state is JobState.WAITING and not dependency_graph.join(state, job):
+        _wait_for_time(state, job)
+    if job.state is JobState.QUEUED:
+        stand_in_line(state, job)
+
+
+def _wait_for_time(state: State, job: Job) -> None:
+    """Let a job that waits for nothing else go on, at its time.
+
+    Only such a job has a timer: one that was held when its time came could find, at its
+    release, that the clock was set back meanwhile.
+    """
+    _bound_backoff(state, job)
+    at = _starts_at(state, job)
+    if at > state.now_us:
+        heappush(state.waits.timed, (at, job.id))
+    else:
+        dependency_graph.leave(state, job)
+        job.met = True
+        state.move_job(job, JobState.QUEUED)
+
+
+def stand_in_line(state: State, job: Job) -> None:
+    """Hand a queued job to the scheduler."""
+    _stand_in_line(state, [job])
+
+
+def _stand_in_line(state: State, jobs: list[Job]) -> None:
+    one, spec = jobs[0], state.specs[jobs[0].spec]
+    state.scheduler.enqueue_all(
+        [job.id for job in jobs],
+        one.queue,
+        spec.request,
+        one.priority,
+        worker=spec.worker,
+        labels=frozenset(spec.labels),
+        limiter=array_limits.limiter_of(one, spec),
+    )
+
+
+def advance(state: State) -> list[tuple[Job, str]]:
+    """Look at one slice of those who waited for an end.
+
+    Returns the jobs that can never start now, and why.
+    """
+    hopeless: list[tuple[Job, str]] = []
+    if not state.waits.resolving:
+        return hopeless
+    members = state.waits.resolving[0]
+    for number in members[:SLICE]:
+        job = state.jobs.get(number)
+        group = None if job is None else state.waits.groups.get(job.spec)
+        if job is None or group is None or number not in group.members:
+            continue
+        if group.hopeless is not None:
+            hopeless.append((job, group.hopeless))
+        elif job.state is JobState.WAITING:
+            go_on(state, job)
+    del members[:SLICE]
+    if not members:
+        state.waits.resolving.popleft()
+    return hopeless
+
+
+def due(state: State) -> None:
+    """Let jobs go on whose time has come."""
+    if state.now_us < state.waits.looked_us:
+        _clock_set_back(state)
+    state.waits.looked_us = state.now_us
+    while state.waits.timed and state.waits.timed[0][0] <= state.now_us:
+        job = state.jobs.get(heappop(state.waits.timed)[1])
+        if job is not None and job.state is JobState.WAITING:
+            go_on(state, job)
+
+
+def _clock_set_back(state: State) -> None:
+    """Plan anew when pauses before retries end: the clock had shown a later time."""
+    for _, number in list(state.waits.timed):
+        job = state.jobs.get(number)
+        if job is not None and _bound_backoff(state, job):
+            heappush(state.waits.timed, (_starts_at(state, job), number))
+
+
+def _bound_backoff(state: State, job: Job) -> bool:
+    """Let no pause last longer from now than it ever should; tell if this one did."""
+    if job.not_before is None:
+        return False
+    spec = state.specs[job.spec]
+    latest = state.now_us + int(backoff_s(spec, job.failures) * 1_000_000)
+    if job.not_before <= latest:
+        return False
+    job.not_before = latest
+    state.save_job(job)
+    return True
+
+
+def next_time(state: State) -> int | None:
+    """Tell for which time the next job waits."""
+    while state.waits.timed:
+        at, number = state.waits.timed[0]
+        job = state.jobs.get(number)
+        if job is not None and _waits_until(state, job) == at:
+            return at
+        heappop(state.waits.timed)
+    return None
+
+
+def _waits_until(state: State, job: Job) -> int | None:
+    """Tell for which time a job waits, if it waits for nothing else."""
+    if job.state is not JobState.WAITING or dependency_graph.open_dependencies(
+        state, job
+    ):
+        return None
+    return _starts_at(state, job)
+
+
+def why(state: State, job: Job) -> str:
+    """Say in one line why a held or waiting job does not start."""
+    if job.state is JobState.HELD and job.reason == FORGOTTEN:
+        return (
+            "held: its worker was forgotten, and may still run it;"
+            f" `grass release {job.id}` runs it again"
+        )
+    if job.state is JobState.HELD:
+        return f"held; `grass release {job.id}` lets it start"
+    still_open = dependency_graph.open_dependencies(state, job)
+    if still_open:
+        return dependency_graph.open_text(state, job, still_open)
+    at = _starts_at(state, job)
+    if job.not_before is not None and job.not_before == at:
+        return f"retry {job.failures} at {rfc3339(at)}"
+    return f"begins at {rfc3339(at)}" if at else "starts with the next decision"
+
+
+def _starts_at(state: State, job: Job) -> int:
+    return max(state.specs[job.spec].begin_at or 0, job.not_before or 0)

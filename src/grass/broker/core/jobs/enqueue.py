@@ -1,0 +1,189 @@
+"""Taking new jobs in.
+
+Everything is checked before anything is changed: a call with one bad job among ten
+thousand adds none. Jobs that share settings share one checked spec.
+"""
+
+from msgspec.structs import replace
+
+from grass.broker.core.calls import Enqueue, Found
+from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
+from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared
+from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.replies import Enqueued
+from grass.broker.core.state import State
+from grass.broker.core.workers import registry
+from grass.errors import GrassError, Refused, UsageError
+from grass.model import dependencies, placeholders, sizes
+from grass.model.commands import split_assignments
+from grass.model.job import (
+    DEFAULT_GRACE_S,
+    DEFAULT_MAX_OUTPUT,
+    DEFAULT_QUEUE,
+    Spec,
+    Terms,
+)
+from grass.model.lifecycle import JobState
+from grass.model.queue import Queue
+from grass.model.resources import ONE_CPU, Request, check_name
+from grass.store.changes import Call
+
+
+def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
+    """Add all jobs of a call, or raise and add none.
+
+    A large call is answered with its arrival: it is under way, and durable later.
+    """
+    if call.key is not None and (known := _known_call(state, call)) is not None:
+        return known
+    if not call.jobs:
+        raise UsageError("no jobs were given", "give a command, or lines with --from")
+    ends = ends_of(call.found)
+    prepared = _prepared(state, call, ends)
+    for job in call.jobs:
+        try:
+            check_words(job.words, prepared[id(job.settings)])
+        except UsageError as error:
+            raise _naming(job, call, error) from None
+    if call.base_env is not None:
+        sizes.check((), tuple(call.base_env.items()))
+        prepared = _with_environment(state, call.actor, call.base_env, prepared)
+    arrival = bulk_enqueue.begin(state, call, prepared, ends)
+    if bulk_enqueue.done(arrival):
+        return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
+    state.arriving.append(arrival)
+    return arrival
+
+
+def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
+    """Say which of many jobs an error is about."""
+    if len(call.jobs) == 1 or job.index is not None:
+        return error
+    number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
+    text = f"job {number} of {len(call.jobs)}: {error.message}"
+    return type(error)(text, error.hint)
+
+
+def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
+    """Find what a repeated call was, or will be, answered with."""
+    for arrival in state.arriving:
+        if arrival.call.key == call.key and arrival.call.actor == call.actor:
+            return arrival
+    earlier = state.calls.get(call.key or "")
+    return None if earlier is None else answered(earlier, call.actor)
+
+
+def answered(earlier: Call, actor: str) -> Enqueued:
+    """Give the answer of a call that is repeated, to whoever made it."""
+    if earlier.actor != actor:
+        raise Refused("this idempotency key belongs to somebody else")
+    return Enqueued(earlier.first_job, earlier.last_job)
+
+
+def ends_of(found: Found | None) -> dict[int, JobState]:
+    """Give the states of jobs as the store had them."""
+    jobs = found.jobs if found is not None else {}
+    return {number: details.job.state for number, details in jobs.items()}
+
+
+def _prepared(
+    state: State, call: Enqueue, ends: dict[int, JobState]
+) -> dict[int, Prepared]:
+    found: dict[int, Prepared] = {}
+    for job in call.jobs:
+        if id(job.settings) not in found:
+            try:
+                found[id(job.settings)] = prepare(state, job.settings, ends)
+            except GrassError as error:
+                raise _naming(job, call, error) from None
+    return found
+
+
+def _with_environment(
+    state: State, owner: str, env: dict[str, str], prepared: dict[int, Prepared]
+) -> dict[int, Prepared]:
+    """Store the caller's environment; only now, when nothing can be refused any more.
+
+    One that no job uses would be pruned from the store, but not from memory.
+    """
+    if state.envs.crowded:
+        state.envs.keep_only(state.specs.base_envs())
+    number = state.envs.number(owner, env)
+    return {
+        key: one._replace(spec=replace(one.spec, base_env=number))
+        for key, one in prepared.items()
+    }
+
+
+def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prepared:
+    """Check settings against queues, units and the jobs they wait for."""
+    queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
+    check_name(settings.project, "project")
+    sizes.check_priority(settings.priority)
+    spec = _spec(state, queue, settings)
+    dependency_graph.check(state, spec.after, ends)
+    return checked(state, queue, spec)
+
+
+def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
+    """Check a spec against its queue, and the units that workers have for it."""
+    sizes.check(queue.prefix, spec.env)
+    registry.check_fit(state, queue, spec)
+    kinds = _known_kinds(state)
+    if not spec.raw:
+        texts = [value for _, value in spec.env]
+        texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
+        placeholders.check(texts, spec.request, kinds)
+    return Prepared(queue.name, queue.prefix, spec, kinds)
+
+
+def _request(queue: Queue, settings: Settings) -> Request:
+    if settings.request is not None:
+        return settings.request
+    return ONE_CPU if queue.default_request is None else queue.default_request
+
+
+def _spec(state: State, queue: Queue, settings: Settings) -> Spec:
+    limit, grace_s = settings.max_output, settings.grace_s
+    named = settings.worker
+    return Spec(
+        request=_request(queue, settings),
+        prefix=queue.prefix,
+        queue_cwd=None if settings.cwd else queue.cwd,
+        cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
+        max_output=DEFAULT_MAX_OUTPUT if limit is None else limit,
+        grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
+        after=dependencies.read(settings.after, state.last_job),
+        worker=None if named is None else registry.find(state, named).id,
+        labels=tuple(sorted(set(settings.labels))),
+        **{name: getattr(settings, name) for name in Terms.__struct_fields__},
+    )
+
+
+def _known_kinds(state: State) -> frozenset[str]:
+    """Name every kind that a placeholder could mean."""
+    found = [kind for worker in state.workers.values() for kind in worker.found]
+    return frozenset(["gpu", *found, *state.declared.kinds()])
+
+
+def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
+    """Refuse words that are no command, or that name units not asked for."""
+    if not prepared.prefix:
+        _, program = split_assignments(words)
+        if not program or not program[0]:
+            raise UsageError("no command was given", "grass enqueue -- python train.py")
+    text = "".join(words)
+    if "\0" in text:
+        raise UsageError("a command cannot hold a NUL byte")
+    if len(text) > sizes.UNCHECKED_LENGTH:
+        sizes.check((*prepared.prefix, *words), prepared.spec.env)
+    if not prepared.spec.raw:
+        placeholders.check(words, prepared.spec.request, prepared.known_kinds)
+
+
+def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:
+    has_gpus = any("gpu" in worker.found for worker in state.workers.values())
+    kinds = {kind for one in prepared.values() for kind, _ in one.spec.request}
+    if not has_gpus or "gpu" in kinds or "vram" in kinds:
+        return ""
+    return "this job sees no GPU; ask for one with -g 1"

@@ -1,0 +1,226 @@
+"""Creating, changing, deleting and pausing queues; their views are in `views`."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.calls import CreateQueue, DeleteQueue, EditQueue, SetPaused
+from grass.broker.core.jobs import array_limits
+from grass.broker.core.replies import Done
+from grass.broker.core.state import State
+from grass.broker.core.workers import queue_views, registry, units
+from grass.errors import NotFound, Refused, UsageError
+from grass.model.job import DEFAULT_QUEUE
+from grass.model.journal import Kind
+from grass.model.queue import Queue, View
+from grass.model.resources import check_name
+from grass.model.worker import Worker
+
+OF_THE_QUEUE = {
+    "default_request": "default request",
+    "max_running": "limit on running jobs",
+    "max_fails": "limit on failures",
+}
+
+
+def find(state: State, name: str) -> Queue:
+    """Return a queue that exists."""
+    queue = state.queues.get(name)
+    if queue is None:
+        known = ", ".join(sorted(state.queues))
+        raise NotFound(f"there is no queue `{name}`", f"queues: {known}")
+    return queue
+
+
+def create(state: State, call: CreateQueue) -> Done:
+    """Add a worker's view of a queue; the same again is fine."""
+    check_name(call.name, "queue")
+    if call.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` always exists and sees every unit")
+    if call.name in ("all", "last"):
+        raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
+    worker = _worker(state, call.worker)
+    asked = View(call.capacity, call.prefix, call.cwd, call.env)
+    view, left_out = queue_views.settled(call.name, asked)
+    queue = state.queues.get(call.name, Queue(call.name, state.now_us))
+    if worker.id in queue.views:
+        _check_same(queue, queue.views[worker.id], view, call)
+        return Done(changed=False, warnings=left_out)
+    limits = {name: getattr(call, name) for name in OF_THE_QUEUE}
+    # What another worker's view came with stays unless this one says otherwise.
+    limits = {name: value for name, value in limits.items() if value is not None}
+    _check_limits(state, queue, limits)
+    wanted = replace(queue, views=queue.views | {worker.id: view}, **limits)
+    warnings = left_out + queue_views.put(state, wanted)
+    state.note_by(call.actor, "queue-created", queue=call.name, worker=worker.id)
+    return Done(warnings=warnings)
+
+
+def edit(state: State, call: EditQueue) -> Done:
+    """Change a queue, and a worker's view of it; what is not named stays."""
+    queue, of_view = find(state, call.name), dict(call.changes)
+    limits = {name: of_view.pop(name) for name in OF_THE_QUEUE if name in of_view}
+    wanted, left_out = replace(queue, **limits), list[str]()
+    if of_view:
+        view, left_out = _edited_view(state, queue, call.worker, of_view)
+        wanted.views = queue.views | {call.worker: view}
+    if wanted == queue:
+        return Done(changed=False, warnings=left_out)
+    warnings = left_out + queue_views.put(state, wanted)
+    state.note_by(call.actor, "queue-edited", queue=call.name)
+    return Done(warnings=warnings)
+
+
+def _edited_view(
+    state: State, queue: Queue, worker: str, changes: dict[str, Any]
+) -> tuple[View, list[str]]:
+    if queue.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` sees every unit and has no command")
+    old = queue_views.here(state, queue, worker)
+    if changes.get("prefix") == ():
+        # Nobody asked for the directory that a command takes along when it goes.
+        old = replace(old, cwd=None)
+    return queue_views.settled(queue.name, replace(old, **changes))
+
+
+def delete(state: State, call: DeleteQueue) -> Done:
+    """Remove a worker's view, and the queue with its last one."""
+    queue = find(state, call.name)
+    if call.name == DEFAULT_QUEUE:
+        raise Refused("the queue `default` cannot be deleted")
+    if queue.views:
+        queue_views.here(state, queue, call.worker)
+    unfinished = _kept_by(state, queue, call.worker)
+    if unfinished:
+        raise Refused(
+            f"queue `{call.name}` has {unfinished} unfinished"
+            f" job{'s' if unfinished > 1 else ''}",
+            f"`grass cancel queue:{call.name}` first, or wait for them",
+        )
+    _drop_view(state, queue, call.worker)
+    if not queue.views:
+        _drop(state, queue)
+    worker = state.workers.get(call.worker)
+    if worker is not None:
+        units.forget_drained(state, worker)
+        units.publish(state, worker)
+    state.note_by(call.actor, "queue-deleted", queue=call.name)
+    return Done()
+
+
+def _kept_by(state: State, queue: Queue, worker: str) -> int:
+    """Count the jobs that need a view: all with the last one, else those that run."""
+    if not queue.views.keys() - {worker}:
+        return _unfinished(state, queue)
+    held = state.attempts_on(worker)
+    return sum(state.jobs[one.job].queue == queue.name for one in held)
+
+
+def drop_views(state: State, worker: Worker) -> None:
+    """Remove all views of a worker, and the queues that nothing is left of."""
+    for queue in [one for one in state.queues.values() if worker.id in one.views]:
+        _drop_view(state, queue, worker.id)
+        if not queue.views and not _unfinished(state, queue):
+            _drop(state, queue)
+
+
+def _drop_view(state: State, queue: Queue, worker: str) -> None:
+    view = queue.views.pop(worker, None)
+    if view is not None:
+        state.declared.remove(worker, view.capacity)
+    state.changes.views.pop((queue.name, worker), None)
+    state.changes.removed_views.append((queue.name, worker))
+    state.scheduler.set_view(queue.name, worker, None)
+
+
+def _drop(state: State, queue: Queue) -> None:
+    del state.queues[queue.name]
+    del state.unfinished[queue.name]
+    state.changes.queues.pop(queue.name, None)
+    state.changes.removed_queues.append(queue.name)
+    state.scheduler.remove_queue(queue.name)
+
+
+def _unfinished(state: State, queue: Queue) -> int:
+    """Count the jobs of a queue that have not ended, those on their way in included."""
+    arriving = (job for arrival in state.arriving for job in arrival.call.jobs)
+    return state.unfinished[queue.name] + sum(
+        job.settings.queue == queue.name for job in arriving
+    )
+
+
+def set_paused(state: State, call: SetPaused) -> Done:
+    """Stop or resume starting jobs; running ones are not touched."""
+    if call.queue is None:
+        changed = state.paused != call.paused
+        state.paused = call.paused
+        state.changes.meta["paused"] = "1" if call.paused else "0"
+        state.scheduler.set_paused(call.paused)
+    else:
+        queue = find(state, call.queue)
+        changed = queue.paused != call.paused
+        queue.paused = call.paused
+        array_limits.start_counting_anew(state, queue)
+        state.changes.queues[queue.name] = queue
+        state.scheduler.set_queue_paused(queue.name, paused=call.paused)
+    if call.paused:
+        prefetch.recall_all(state, call.queue)
+    kind: Kind = "paused" if call.paused else "resumed"
+    state.note_by(call.actor, kind, queue=call.queue)
+    return Done(changed=changed, warnings=_still_paused(state, call))
+
+
+def _still_paused(state: State, call: SetPaused) -> list[str]:
+    """Tell what a resume does not resume."""
+    if call.paused:
+        return []
+    if call.queue is not None:
+        everything = "everything is paused (`grass resume` goes on)"
+        return [everything] if state.paused else []
+    return [
+        f"queue `{queue.name}` stays paused (`grass resume {queue.name}` goes on)"
+        for queue in state.queues.values()
+        if queue.paused
+    ]
+
+
+def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
+    pairs = [
+        ("capacity", old.capacity, new.capacity),
+        ("command", old.prefix, new.prefix),
+        ("directory", old.cwd, new.cwd),
+        ("environment", old.env, new.env),
+        *(
+            (said, getattr(queue, name), getattr(call, name))
+            for name, said in OF_THE_QUEUE.items()
+        ),
+    ]
+    differing = [name for name, before, after in pairs if before != after]
+    if differing:
+        raise Refused(
+            f"queue `{queue.name}` exists with another {' and '.join(differing)}",
+            f"`grass edit-queue {queue.name}` changes it",
+        )
+
+
+def _check_limits(state: State, queue: Queue, limits: dict[str, Any]) -> None:
+    """Refuse to change for other workers' jobs what their view came with."""
+    for name, asked in limits.items():
+        if queue.views and asked != getattr(queue, name):
+            on = ", ".join(registry.name_of(state, worker) for worker in queue.views)
+            another = f"another {OF_THE_QUEUE[name]}"
+            raise Refused(
+                f"queue `{queue.name}` exists on {on} with {another}",
+                f"leave it out, or `grass edit-queue {queue.name}` first",
+            )
+
+
+def _worker(state: State, worker: str) -> Worker:
+    known = state.workers.get(worker)
+    if known is None:
+        raise Refused(
+            "this daemon runs no jobs itself, so it has no view to give a queue",
+            "create the queue on a worker's machine",
+        )
+    return known

@@ -1,0 +1,114 @@
+"""Output of forgotten jobs that workers are to remove: in the store until it is gone.
+
+A removal is the output, on one worker, of the jobs that one call forgot. It is written
+in the transaction that forgets them and deleted when the worker has confirmed that the
+files are gone, so neither a crash nor a worker that is away leaves output behind. Paths
+stay in the store; memory knows how many bytes each removal stands for.
+
+A worker gets one removal at a time. What it could not remove is tried again when it
+connects or when more of its output is to go. A worker of version 0.1 confirms nothing:
+what was sent to it counts as removed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from grass.broker.core.state import State
+from grass.link.messages import Hello, Removed
+from grass.store.changes import Removal
+from grass.store.interface import JobDetails
+
+LONGEST_PATH = 4096
+"""Longer than that no file's name is on Linux, whatever a worker reports."""
+
+
+def add(state: State, gone: Iterable[JobDetails]) -> None:
+    """Have the output of forgotten jobs removed; files of the user's own stay.
+
+    The bytes of a worker that is forgotten, too, are out of reach and not counted.
+    """
+    paths: dict[str, list[str]] = defaultdict(list)
+    sizes: dict[str, int] = defaultdict(int)
+    for details in gone:
+        for attempt in details.attempts:
+            path = attempt.output if details.spec.output is None else None
+            if path and len(path) <= LONGEST_PATH and attempt.worker in state.workers:
+                paths[attempt.worker].append(path)
+                sizes[attempt.worker] += attempt.output_bytes
+            else:
+                state.output_bytes -= attempt.output_bytes
+    for worker, files in paths.items():
+        _add(state, worker, files, sizes[worker])
+
+
+def _add(state: State, worker: str, files: list[str], size: int) -> None:
+    known = state.removals
+    known.last += 1
+    state.changes.meta["last_removal"] = str(known.last)
+    state.changes.removals.append(Removal(known.last, worker, tuple(files), size))
+    known.waiting.setdefault(worker, {})[known.last] = size
+    known.failed.pop(worker, None)
+
+
+def due(state: State) -> list[tuple[str, int]]:
+    """Give a removal for each connected worker that has none to answer."""
+    known, found = state.removals, []
+    for worker, waiting in known.waiting.items():
+        there = worker in state.workers and state.workers[worker].connected
+        if there and worker not in known.sent:
+            failed = known.failed.get(worker, ())
+            number = next((one for one in waiting if one not in failed), None)
+            if number is not None:
+                found.append((worker, number))
+    return found
+
+
+def sent(state: State, worker: str, number: int) -> None:
+    """Note that a removal is on its way."""
+    if worker in state.removals.silent:
+        _gone(state, worker, number)
+    else:
+        state.removals.sent[worker] = number
+
+
+def removed(state: State, worker: str, message: Removed) -> None:
+    """Forget a removal whose files are gone; keep one that failed."""
+    known = state.removals
+    if known.sent.get(worker) != message.number:
+        return
+    del known.sent[worker]
+    if not message.left:
+        known.complained.discard(worker)
+        _gone(state, worker, message.number)
+        return
+    known.failed.setdefault(worker, set()).add(message.number)
+    if worker not in known.complained:
+        known.complained.add(worker)
+        state.complain(
+            f"{message.left} output files of worker `{state.workers[worker].name}`"
+            f" could not be removed: {message.reason}"
+        )
+
+
+def connected(state: State, message: Hello) -> None:
+    """Begin anew with a worker: an answer may have been lost."""
+    known = state.removals
+    known.sent.pop(message.worker, None)
+    known.failed.pop(message.worker, None)
+    known.silent.discard(message.worker)
+    if not message.confirms_removals:
+        known.silent.add(message.worker)
+
+
+def drop(state: State, worker: str) -> None:
+    """Give up what is to be removed on a worker that is forgotten."""
+    for number in list(state.removals.waiting.get(worker, ())):
+        _gone(state, worker, number)
+
+
+def _gone(state: State, worker: str, number: int) -> None:
+    waiting = state.removals.waiting[worker]
+    state.output_bytes -= waiting.pop(number)
+    if not waiting:
+        del state.removals.waiting[worker]
+    state.changes.removed_removals.append(number)

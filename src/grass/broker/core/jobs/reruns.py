@@ -1,0 +1,164 @@
+"""Running ended jobs again, changed or as they were.
+
+Such a job comes back into memory with its spec and environment, as if it had never
+started; its attempts go on being counted.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+
+from grass.broker.core.calls import Found, Rerun
+from grass.broker.core.jobs import (
+    array_limits,
+    bulk_verbs,
+    dependency_edits,
+    dependency_graph,
+    eligibility,
+)
+from grass.broker.core.jobs.bulk_verbs import Bulk, Work
+from grass.broker.core.jobs.changes import Change, Edited
+from grass.broker.core.jobs.enqueue import ends_of
+from grass.broker.core.jobs.verbs import MOST_WARNINGS
+from grass.broker.core.replies import Done
+from grass.broker.core.state import State
+from grass.errors import Busy, NotFound, Refused
+from grass.model.dependencies import After
+from grass.model.job import Job, Spec
+from grass.model.lifecycle import ENDED, JobState
+
+
+def rerun(state: State, call: Rerun) -> Done | Bulk:
+    """Give ended jobs a new attempt; those that have not ended are left alone."""
+    return bulk_verbs.begin(state, _rerun(state, call), call.found)
+
+
+def first_read(jobs: list[int]) -> list[int]:
+    """Tell which of the jobs to run again are read before anything is done."""
+    return list(dict.fromkeys(jobs))[: bulk_verbs.SLICE]
+
+
+def _rerun(state: State, call: Rerun) -> Work:
+    yield from dependency_edits.catch_up(state)
+    again = _Again(state, call)
+    parts = bulk_verbs.parts(list(dict.fromkeys(call.jobs)))
+    found = Found()
+    try:
+        for part in parts:
+            found = (yield list(part)) or Found()
+            again.check(part, found)
+        again.check_together()
+        for part in parts:
+            if len(parts) > 1:
+                yield from dependency_edits.catch_up(state)
+                found = (yield list(part)) or Found()
+                for _ in dependency_edits.catch_up(state):
+                    """Little has come since: it is looked at in this slice."""
+            again.revive(part, found)
+        yield from bulk_verbs.work_off(again.done.jobs, again.enter)
+    finally:
+        again.kept.forget()
+    again.done.changed = bool(again.done.jobs)
+    return again.done
+
+
+class _Again:
+    """The jobs of a call that are run again, checked before any of them is."""
+
+    def __init__(self, state: State, call: Rerun) -> None:
+        self._state = state
+        self._call = call
+        self._change = Change(state, call.changes)
+        self._specs: dict[int, Spec] = {}
+        """One object for each, whichever slice it was read for."""
+        self._together: dict[int, tuple[After, ...]] = {}
+        self._ends: dict[int, JobState] = {}
+        self.kept = dependency_edits.Remembered(state)
+        self.done = Done()
+
+    def check(self, part: Sequence[int], found: Found) -> None:
+        """Refuse what cannot run again."""
+        ends = ends_of(found)
+        self._ends |= ends
+        for number in part:
+            one = self._edited(number, found)
+            if one is None:
+                self._leave_alone(number)
+            else:
+                self._together[number] = one.open_after
+                self.kept.remember(one.open_after, ends)
+
+    def check_together(self) -> None:
+        """Refuse jobs that would wait in a circle, or for what can never come."""
+        jobs = self._call.jobs
+        if len(jobs) == 1 and not self._together:
+            raise Refused(self.done.warnings[0], f"`grass cancel {jobs[0]}` first")
+        dependency_edits.check(self._state, self._together, self._ends, self._together)
+
+    def revive(self, part: Sequence[int], found: Found) -> None:
+        """Bring jobs back into memory; what is no longer there stays away."""
+        for number in part:
+            known = number in found.jobs or number in self._state.changes.jobs
+            checked = known and number in self._together
+            one = self._edited(number, found) if checked else None
+            if one is not None:
+                _revive(self._state, one, self._call, self._change, found)
+                self.done.jobs.append(number)
+
+    def enter(self, number: int) -> None:
+        """Let a job wait or stand in line, once all are back that it may wait for."""
+        job = self._state.jobs.get(number)
+        if job is not None and job.state in (JobState.HELD, JobState.WAITING):
+            eligibility.enter(self._state, job)
+
+    def _edited(self, number: int, found: Found) -> Edited | None:
+        job = _ended(self._state, number, found)
+        if job is None:
+            return None
+        spec = _spec_of(self._state, job, found)
+        return self._change.to(job, self._specs.setdefault(job.spec, spec))
+
+    def _leave_alone(self, number: int) -> None:
+        if len(self.done.warnings) < MOST_WARNINGS:
+            self.done.warnings.append(f"job {number} has not ended")
+
+
+def _revive(
+    state: State, one: Edited, call: Rerun, change: Change, found: Found
+) -> None:
+    job = one.job
+    if one.spec.base_env in found.envs:
+        state.envs.restore(found.envs[one.spec.base_env])
+    dependency_graph.running_again(state, job.id)
+    job.started_at = job.finished_at = job.exit_code = job.signal = job.reason = None
+    job.stopping_since = job.not_before = None
+    job.failures = job.losses = 0
+    state.jobs[job.id] = job
+    state.unfinished[job.queue] += 1
+    state.specs.restore(job.spec, one.old)
+    state.specs.use(job.spec)
+    array_limits.join(state, job.common)
+    change.apply(one)
+    state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
+    state.note_by(call.actor, "rerun", job.id, changed=sorted(call.changes))
+
+
+def _ended(state: State, number: int, found: Found) -> Job | None:
+    """Find a job that ended: in this batch, or as the store has it."""
+    if number in state.jobs:
+        return None
+    known = state.changes.jobs.get(number)
+    if known is None:
+        if number not in found.jobs or number in state.changes.removed_jobs:
+            raise NotFound(f"there is no job {number}")
+        known = found.jobs[number].job
+    # Whoever is told of its end is told of the job as it ended.
+    return copy(known) if known.state in ENDED else None
+
+
+def _spec_of(state: State, job: Job, found: Found) -> Spec:
+    known = found.jobs.get(job.id)
+    if known is not None and known.job.spec == job.spec:
+        return known.spec
+    if job.spec in state.specs.new:
+        return state.specs.new[job.spec]
+    raise Busy(f"job {job.id} has only just ended", "try again in a moment")

@@ -1,0 +1,183 @@
+"""What people do to jobs: cancel, hold and release, suspend and continue.
+
+A verb passes over jobs it has nothing to do to, and says so in a warning where only few
+were named. Each answers with the jobs it touched; the wish is durable when it does.
+Very many jobs are done in slices, see `bulk`.
+"""
+
+from collections.abc import Callable
+
+from grass.broker.core.attempts import tracking
+from grass.broker.core.calls import Cancel, Continue, Hold, Release, Suspend
+from grass.broker.core.jobs import bulk_verbs, eligibility
+from grass.broker.core.jobs.bulk_verbs import Bulk, Slices, Work
+from grass.broker.core.replies import Done
+from grass.broker.core.state import State
+from grass.link import messages
+from grass.model.job import Job
+from grass.model.lifecycle import JobState
+
+MOST_WARNINGS = 10
+_WAITING = (JobState.WAITING, JobState.QUEUED)
+
+
+def cancel(state: State, call: Cancel) -> Done | Bulk:
+    """Make the wish durable: from now on no attempt of these jobs starts."""
+    return bulk_verbs.begin_each(state, call.jobs, _cancel_all(state, call))
+
+
+def hold(state: State, call: Hold) -> Done | Bulk:
+    """Keep jobs from starting."""
+    told = _Told(state, lambda job: _hold(state, call.actor, job))
+    slices = bulk_verbs.work_off_before_start(state, call.jobs, told.act)
+    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+
+
+def release(state: State, call: Release) -> Done | Bulk:
+    """Let held jobs start when their turn comes."""
+    told = _Told(state, lambda job: _release(state, call.actor, job))
+    slices = bulk_verbs.work_off(call.jobs, told.act)
+    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+
+
+def suspend(state: State, call: Suspend) -> Done | Bulk:
+    """Stop running jobs where they are; their units stay held."""
+    told = _Told(state, lambda job: _suspend(state, call.actor, job))
+    slices = bulk_verbs.work_off(call.jobs, told.act)
+    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+
+
+def go_on(state: State, call: Continue) -> Done | Bulk:
+    """Let suspended jobs go on."""
+    told = _Told(state, lambda job: _continue(state, call.actor, job))
+    slices = bulk_verbs.work_off(call.jobs, told.act)
+    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+
+
+def settle_suspended(state: State, job: Job, stands_still: bool) -> None:
+    """Repeat a suspend or continue that a worker has missed."""
+    if job.stopping_since is not None or job.id not in state.attempts:
+        return
+    if stands_still != (job.suspended_since is not None):
+        _tell_worker(state, job)
+
+
+def _tell_worker(state: State, job: Job) -> None:
+    attempt = state.attempts[job.id]
+    name = state.attempt_id(attempt)
+    if job.suspended_since is None:
+        state.send(attempt.worker, messages.Continue(name))
+    else:
+        state.send(attempt.worker, messages.Suspend(name))
+
+
+class _Told:
+    """What a verb did to every job that has not ended, and why not to the others."""
+
+    def __init__(self, state: State, act: Callable[[Job], str | None]) -> None:
+        self._state = state
+        self._act = act
+        self._done = Done(changed=False)
+        self._left = 0
+
+    def act(self, number: int) -> None:
+        job = self._state.jobs.get(number)
+        problem = f"job {number} has ended" if job is None else self._act(job)
+        if problem is None:
+            self._done.jobs.append(number)
+        else:
+            self._left += 1
+            if self._left <= MOST_WARNINGS:
+                self._done.warnings.append(problem)
+
+    def work(self, slices: Slices) -> Work:
+        """Do all slices, and tell what came of them."""
+        yield from slices
+        done, more = self._done, self._left - MOST_WARNINGS
+        done.changed = bool(done.jobs)
+        if more > 0:
+            done.warnings.append(f"and {more} more were left alone")
+        return done
+
+
+def _cancel_all(state: State, call: Cancel) -> Work:
+    touched = list[int]()
+
+    def act(number: int) -> None:
+        job = state.jobs.get(number)
+        if job is not None:
+            touched.append(number)
+            _cancel(state, job, call)
+
+    yield from bulk_verbs.work_off_before_start(state, call.jobs, act)
+    return Done(jobs=touched, changed=bool(touched))
+
+
+def _cancel(state: State, job: Job, call: Cancel) -> None:
+    state.note_by(call.actor, "cancelled", job.id)
+    if job.state is JobState.RUNNING:
+        _stop(state, job, call)
+        return
+    if job.state is JobState.QUEUED:
+        state.scheduler.remove(job.id)
+    job.reason = "cancelled"
+    tracking.finish(state, job, JobState.CANCELLED)
+
+
+def _hold(state: State, actor: str, job: Job) -> str | None:
+    if job.state not in _WAITING:
+        return f"job {job.id} is {job.state}, not waiting to start"
+    if job.state is JobState.QUEUED:
+        state.scheduler.remove(job.id)
+    state.move_job(job, JobState.HELD)
+    state.note_by(actor, "held", job.id)
+    return None
+
+
+def _release(state: State, actor: str, job: Job) -> str | None:
+    if job.state is not JobState.HELD:
+        return f"job {job.id} is {job.state}, not held"
+    state.move_job(job, JobState.WAITING)
+    state.note_by(actor, "released", job.id)
+    eligibility.go_on(state, job)
+    return None
+
+
+def _suspend(state: State, actor: str, job: Job) -> str | None:
+    attempt = state.attempts.get(job.id)
+    if attempt is None or attempt.after is not None:
+        return f"job {job.id} is {job.state}, not running"
+    if job.suspended_since is not None:
+        return f"job {job.id} is suspended already"
+    if job.stopping_since is not None:
+        return f"job {job.id} is being stopped"
+    job.suspended_since = state.now_us
+    state.save_job(job)
+    state.moved.add(job.id)
+    state.note_by(actor, "suspended", job.id)
+    _tell_worker(state, job)
+    return None
+
+
+def _continue(state: State, actor: str, job: Job) -> str | None:
+    if job.suspended_since is None:
+        return f"job {job.id} is {job.state}, not suspended"
+    job.suspended_since = None
+    state.save_job(job)
+    state.moved.add(job.id)
+    state.note_by(actor, "continued", job.id)
+    _tell_worker(state, job)
+    return None
+
+
+def _stop(state: State, job: Job, call: Cancel) -> None:
+    attempt = state.attempts[job.id]
+    if job.stopping_since is None:
+        job.stopping_since = state.now_us
+    # Nobody is sent to follow one that leaves its line.
+    state.handed.pop(job.id, None)
+    state.save_job(job)
+    default = state.specs[job.spec].grace_s
+    grace = default if call.grace_s is None else call.grace_s
+    stop = messages.Stop(state.attempt_id(attempt), grace, call.signal)
+    state.send(attempt.worker, stop)

@@ -1,0 +1,399 @@
+"""The order in which a broker does things, without doing them.
+
+A round takes the calls that wait, up to about 10 ms of work, applies them, has all that
+follows committed in one transaction, and only then answers the callers and sends starts
+to workers; the next round gathers meanwhile. A round that cannot be committed is
+dropped whole: the core is built anew from the store, the callers get the error, and
+workers are asked to report again. A defect in the handler of one call has changed
+memory nobody knows how, so there the core is built anew as well; but only that call
+gets the error, and the others are applied again.
+
+A worker whose message brought out a defect is sent away for a while, so that it does
+not do so again at once. Where the defect came later in the round, and others spoke in
+it, each round takes a single call until they have reported again: then the next defect
+tells which worker it is.
+
+`round` is a generator: it yields what must be read or written and is sent what came of
+it, or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
+simulation, which waits for nothing, run the very same order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from grass.broker.core.attempts import placing
+from grass.broker.core.broker_core import BrokerCore
+from grass.broker.core.calls import (
+    Call,
+    Edit,
+    Enqueue,
+    FromWorker,
+    Reading,
+    Rerun,
+    Tick,
+    WorkerGone,
+)
+from grass.broker.core.inbox import Inbox
+from grass.broker.core.jobs import removals
+from grass.broker.core.jobs.bulk_enqueue import Arrival
+from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.lookups import found, paths_of, unread
+from grass.broker.core.shell_interface import Commit, Outside, Pause, Read, Reply, Step
+from grass.broker.core.state import CALLS_KEPT_US, Effects, State
+from grass.errors import DiskFull, GrassError, StorageError
+from grass.keeper.crash_points import crash_point
+from grass.link.messages import RemoveOutput, Resync
+from grass.store.interface import Store
+
+MOST_READ = 256
+"""For so many calls jobs are read in one round."""
+BATCH_S = 0.010
+SETTLE_S = 0.05
+"""How long news that nobody was promised may wait to be written."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+FULL_PAUSE_S = 1.0
+"""How soon to look again whether a full disk has room."""
+ADDING = (Enqueue, Rerun, Edit)
+"""Calls that would take more of a full disk, and never give any of it back."""
+
+Round = Generator[Step, Any, None]
+
+UNDECIDED: Any = object()
+"""The outcome of a call whose handler has not returned."""
+
+
+class Applied(NamedTuple):
+    """A call, who waits for it, and what came of it."""
+
+    call: Call
+    reply: Reply
+    outcome: Any
+
+
+class ThisLife:
+    """What belongs to this daemon's life and is in no store.
+
+    It holds for every core that is built while the daemon runs.
+    """
+
+    def __init__(self) -> None:
+        """Know of no worker in this daemon, and start jobs."""
+        self.home_worker: str | None = None
+        self.starts_jobs = True
+        self.shortage: StorageError | None = None
+        """That the disk is full: nothing is added or started until it has room."""
+
+    def tell(self, state: State) -> None:
+        """Let a core's memory know."""
+        state.home_worker = self.home_worker
+        state.disk_full = self.shortage is not None
+        starts_jobs = self.starts_jobs and self.shortage is None
+        state.scheduler.set_paused(state.paused or not starts_jobs)
+
+
+class Rounds:
+    """The broker's inbox, and what is done with it round by round."""
+
+    def __init__(self, core: BrokerCore, outside: Outside) -> None:
+        """Begin with an empty inbox."""
+        self.core = core
+        self._life = ThisLife()
+        self.committing: set[int] = set()
+        """Jobs that memory knows more of than the disk does yet."""
+        self._outside = outside
+        self._inbox = Inbox()
+        self._unread: deque[Reading] = deque()
+        self._under_way: list[tuple[Arrival | Bulk, Reply]] = []
+        """Large calls of which slices are left to do or to commit."""
+        self._pause_s = FIRST_PAUSE_S
+        self._will_ask = False
+        self._waits = False
+        """Whether what memory has to do would only be dropped again right now."""
+        self._unheard: dict[str, None] = {}
+        """Workers whose words were dropped, and that memory may not know."""
+        self._suspects: set[str] = set()
+        """Workers that spoke in a round with a defect, and not in a good one since."""
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether there is nothing to do."""
+        return not self._inbox and (self._waits or not self.core.busy)
+
+    def has_worker(self, worker: str) -> None:
+        """Note which worker is in the broker's own daemon."""
+        self._life.home_worker = worker
+        self._life.tell(self.core.state)
+
+    def start_no_more(self) -> None:
+        """Place no job until `start_again`, or the end of this daemon."""
+        self._life.starts_jobs = False
+        self._life.tell(self.core.state)
+
+    def start_again(self) -> None:
+        """Take `start_no_more` back."""
+        self._life.starts_jobs = True
+        self._life.tell(self.core.state)
+
+    def post(self, call: Call, reply: Reply = None) -> None:
+        """Let a call wait; somebody may wait for its reply."""
+        self._inbox.put(call, reply)
+        if isinstance(call, Reading) and unread(call):
+            self._unread.append(call)
+
+    def said_by(self, worker: str) -> int:
+        """Tell how much of what a worker said has not been looked at."""
+        return self._inbox.said_by(worker)
+
+    def round(self) -> Round:
+        """Do what waits; yields what is to be read or committed."""
+        applied: list[Applied] = []
+        self._waits = False
+        try:
+            yield from self._look_up()
+            yield from self._send_removals()
+            self._apply(applied)
+            if self.core.state.quiet and not self._overdue(applied):
+                self._answer(applied)
+                self._outside.wake(self.core.state.moved)
+                self.core.state.moved = set()
+                self._plan()
+                return
+            effects = self.core.take()
+            self.committing = effects.moved
+            yield Commit(effects.changes)
+            self._finish(applied, effects)
+        except GrassError as error:
+            yield from self._drop(applied, error)
+        except Exception as error:  # noqa: BLE001 -- what is committed is still right
+            self._outside.defect(error)
+            self._blame(applied)
+            told, again = _by_blame(applied)
+            yield from self._drop(told, _defect())
+            self._put_back(again)
+
+    def _look_up(self) -> Round:
+        """Read the jobs that waiting calls are about and memory may not know.
+
+        No commit is under way here, so what is read stays true until it is applied.
+        """
+        for call in list(islice(self._unread, MOST_READ)):
+            call.found = yield Read(found(call.wanted))
+            self._unread.popleft()
+        bulks = self.core.state.bulks
+        if bulks and bulks[0].wanted:
+            bulks[0].found = yield Read(found(bulks[0].wanted))
+
+    def _send_removals(self) -> Round:
+        """Have workers remove output; the store has it, so it is committed."""
+        for worker, number in removals.due(self.core.state):
+            paths = yield Read(paths_of(number))
+            removals.sent(self.core.state, worker, number)
+            self._outside.send(worker, RemoveOutput(paths, number))
+
+    def _apply(self, applied: list[Applied]) -> None:
+        """Apply what waits, and let the scheduler decide once for all of it."""
+        self._look_for_room()
+        deadline = self._outside.now_s() + BATCH_S
+        now_us = self._outside.now_us()
+        while self._inbox and self._outside.now_s() < deadline:
+            if self._suspects and applied:
+                break
+            first = self._inbox.first()
+            if isinstance(first, Reading) and unread(first):
+                break
+            call, reply = self._inbox.take()
+            applied.append(Applied(call, reply, UNDECIDED))
+            if self._life.shortage is not None and isinstance(call, ADDING):
+                applied[-1] = Applied(call, reply, self._life.shortage)
+                continue
+            try:
+                outcome = self.core.step(call, now_us)
+            except GrassError as error:
+                applied[-1] = Applied(call, reply, error)
+            else:
+                applied[-1] = Applied(call, reply, outcome)
+        self._read_again()
+        self.core.advance()
+        # A resume among the calls is for the daemon after this one.
+        self._life.tell(self.core.state)
+        self.core.decide(self._outside.now_s())
+
+    def _look_for_room(self) -> None:
+        """Learn whether the disk is full, and look again soon if it is.
+
+        What is kept back there is for what makes room, and for what has happened: jobs
+        end, and workers report. Jobs that are arriving are given up, all of them.
+        """
+        self._life.shortage = self._outside.shortage()
+        if self._life.shortage is not None:
+            self._outside.wake_within(FULL_PAUSE_S)
+            if self.core.state.arriving:
+                raise self._life.shortage
+
+    def _read_again(self) -> None:
+        """Have jobs read anew for calls that are left for after the commit.
+
+        What was found for them may not be true any more then.
+        """
+        stale = []
+        for call in self._inbox:
+            if isinstance(call, Reading) and unread(call):
+                break
+            if isinstance(call, Reading) and call.wanted:
+                call.found = None
+                stale.append(call)
+        self._unread.extendleft(reversed(stale))
+
+    def _overdue(self, applied: list[Applied]) -> bool:
+        """Tell whether small news waited long enough; else set a timer for them."""
+        if not self.core.state.changes:
+            return False
+        if any(isinstance(one.call, Tick) for one in applied):
+            return True
+        self._outside.wake_within(SETTLE_S)
+        return False
+
+    def _finish(self, applied: list[Applied], effects: Effects) -> None:
+        """Answer and send: what was decided is durable now."""
+        self._pause_s = FIRST_PAUSE_S
+        self.committing = set()
+        if self._suspects:
+            self._suspects -= _workers(applied)
+        crash_point("broker.before-answer")
+        self._answer(applied)
+        crash_point("broker.before-dispatch")
+        for worker, message in effects.outbox:
+            said = placing.unless_cancelled(self.core.state, message)
+            self._outside.send(worker, said)
+        for text in effects.complaints:
+            self._outside.complain(text)
+        self._outside.wake(effects.moved)
+        self._outside.committed(effects.ended)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Have the core look again when it wants to though nothing happens."""
+        self._outside.wake_at(self.core.next_time())
+        wake_at = self.core.wake_at()
+        if wake_at is not None:
+            self._outside.wake_within(max(0.0, wake_at - self._outside.now_s()))
+
+    def _answer(self, applied: list[Applied]) -> None:
+        for call, reply, outcome in applied:
+            if reply is None:
+                if isinstance(outcome, GrassError) and isinstance(call, FromWorker):
+                    self._outside.refuse(call, str(outcome))
+                elif isinstance(outcome, GrassError):
+                    name = type(call).__name__
+                    self._outside.complain(f"refused {name}: {outcome}")
+            elif isinstance(outcome, Arrival | Bulk):
+                self._under_way.append((outcome, reply))
+            else:
+                self._outside.answer(reply, outcome)
+        # Large calls are answered when their last slice has been committed.
+        for large, reply in self._under_way:
+            if large.complete:
+                self._outside.answer(reply, large.result())
+        self._under_way = [one for one in self._under_way if not one[0].complete]
+
+    def _blame(self, applied: list[Applied]) -> None:
+        """Send the worker away whose message brought out a defect, if that is known."""
+        if applied and applied[-1].outcome is UNDECIDED:
+            applied = applied[-1:]
+        self._suspects = _workers(applied)
+        alone = all(isinstance(one.call, FromWorker | Tick) for one in applied)
+        if alone and len(self._suspects) == 1:
+            self._outside.expel(self._suspects.pop())
+
+    def _drop(self, applied: list[Applied], error: GrassError) -> Round:
+        """Forget all that was not committed; workers will report again."""
+        self._outside.complain(f"a batch was dropped: {error}")
+        waiting = [one.reply for one in applied] + self._given_up()
+        for reply in waiting:
+            if reply is not None:
+                self._outside.answer(reply, error)
+        for large, reply in self._under_way:
+            self._outside.answer(reply, large.cut_off(error))
+        self._under_way = []
+        self._unheard.update(
+            (one.call.worker, None)
+            for one in applied
+            if isinstance(one.call, FromWorker)
+        )
+        self.core = yield from self._rebuilt()
+        self._life.tell(self.core.state)
+        self.committing = set()
+        if not self._will_ask:
+            # Once for all that is dropped until then: each answer may be dropped, too,
+            # and with several workers the questions would multiply.
+            self._will_ask = True
+            self._outside.later(self._pause_s, self._ask_for_reports)
+        # The clocks of those who are away begin to run, and times are looked at.
+        self._waits = True
+        self._outside.wake_within(self._pause_s)
+        longest_s = FULL_PAUSE_S if isinstance(error, DiskFull) else LONGEST_PAUSE_S
+        self._pause_s = min(2 * self._pause_s, longest_s)
+
+    def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
+        """Read the store anew, however long it takes until that works."""
+        while True:
+            now_us = self._outside.now_us()
+            try:
+                core: BrokerCore = yield Read(loaded(now_us))
+            except StorageError as error:
+                self._outside.complain(f"the store cannot be read: {error}")
+                yield Pause(self._pause_s)
+                self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+            else:
+                return core
+
+    def _ask_for_reports(self) -> None:
+        self._will_ask = False
+        for worker in {**self._unheard, **self.core.state.workers}:
+            self._outside.send(worker, Resync())
+        self._unheard.clear()
+
+    def _put_back(self, calls: list[Applied]) -> None:
+        """Have calls applied again, before those that came after them."""
+        for call, reply, _ in reversed(calls):
+            if isinstance(call, Reading) and call.wanted:
+                call.found = None
+                self._unread.appendleft(call)
+            self._inbox.put_back(call, reply)
+
+    def _given_up(self) -> list[Reply]:
+        """Take out the calls whose jobs could not be read."""
+        lost = {id(call) for call in self._unread}
+        self._unread.clear()
+        return self._inbox.give_up(lost)
+
+
+def _by_blame(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
+    """Split calls into those whose callers are told of a defect, and all others.
+
+    Applied again are those that somebody waits for, if another call's handler raised.
+    With a defect that is no single call's they would only meet it again.
+    """
+    if not applied or applied[-1].outcome is not UNDECIDED:
+        return applied, []
+    others = [one for one in applied[:-1] if one.reply is not None]
+    heard = [one for one in applied[:-1] if one.reply is None]
+    return [*heard, applied[-1]], others
+
+
+def _workers(applied: list[Applied]) -> set[str]:
+    """Name the workers that calls came from, or that are gone."""
+    calls = (one.call for one in applied)
+    return {one.worker for one in calls if isinstance(one, FromWorker | WorkerGone)}
+
+
+def _defect() -> GrassError:
+    hint = "see the daemon's log, and please report it"
+    return GrassError("something went wrong inside grass", hint)
+
+
+def loaded(now_us: int) -> Callable[[Store], BrokerCore]:
+    """Make the query for a core that knows all that was committed."""
+    return lambda store: BrokerCore(store.load(now_us - CALLS_KEPT_US), now_us)

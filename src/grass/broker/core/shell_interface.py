@@ -1,0 +1,85 @@
+"""The world as a round of the broker sees it: what it asks for, and whom it tells.
+
+The daemon's shell has a disk, clocks and connections behind this; the simulation has
+none.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from grass.broker.core.calls import FromWorker
+from grass.errors import StorageError
+from grass.link.messages import ToWorker
+from grass.model.job import Job
+from grass.store.changes import Changes
+from grass.store.interface import Store
+
+
+class Read(NamedTuple):
+    """Ask the store something."""
+
+    query: Callable[[Store], Any]
+
+
+class Commit(NamedTuple):
+    """Have the changes durable."""
+
+    changes: Changes
+
+
+class Pause(NamedTuple):
+    """Wait; the store does not work at present."""
+
+    seconds: float
+
+
+Step = Read | Commit | Pause
+
+Reply = Any
+"""Whatever the shell answers a caller with: a future, or a simulated client."""
+
+
+class Outside(Protocol):
+    """All that a round needs of the world."""
+
+    def now_us(self) -> int:
+        """Tell the time, in microseconds UTC."""
+
+    def now_s(self) -> float:
+        """Tell the time of a clock that cannot jump."""
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may."""
+
+    def answer(self, reply: Reply, outcome: object) -> None:
+        """Tell a caller what came of a call; an error is to be raised there."""
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker; one that is not connected hears nothing."""
+
+    def wake(self, jobs: set[int]) -> None:
+        """Let those look again who wait for one of these jobs."""
+
+    def committed(self, ended: list[Job]) -> None:
+        """Tell that something was committed, and which jobs ended with it."""
+
+    def wake_within(self, delay_s: float) -> None:
+        """Have a `Tick` posted, at the latest after this time."""
+
+    def wake_at(self, at_us: int | None) -> None:
+        """Have a `Tick` posted at this time of the wall clock; None: at none."""
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a time."""
+
+    def complain(self, text: str) -> None:
+        """Write something into the log."""
+
+    def refuse(self, said: FromWorker, reason: str) -> None:
+        """Note that a worker's words were refused; after a hello, hang up."""
+
+    def defect(self, error: Exception) -> None:
+        """Write an error that is ours into the log."""
+
+    def expel(self, worker: str) -> None:
+        """Close the link of a worker whose message brought out a defect."""

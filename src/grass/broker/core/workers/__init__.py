@@ -1,0 +1,1 @@
+"""The machines that run jobs, and what they have."""

@@ -1,0 +1,139 @@
+"""A worker's view of a queue: what must hold of it, whoever gives or changes it.
+
+Creating a queue and changing one both go through `put`: the queue is checked as it is
+to stand, and only then kept, so that a refusal has changed nothing. A queue has a
+command on all of its workers or on none, and a view has a directory only with a
+command. A default request must fit on one of the workers.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from grass.broker.core.state import State
+from grass.broker.core.workers import registry, units
+from grass.errors import NeverFits, NotFound, Refused
+from grass.model import sizes
+from grass.model.amounts import decimal_text
+from grass.model.job import DEFAULT_QUEUE
+from grass.model.queue import Queue, View
+from grass.model.resources import Capacity, Request
+from grass.model.worker import Worker
+
+
+def publish(state: State, queue: Queue) -> None:
+    """Tell the scheduler all it needs to know of a queue."""
+    state.scheduler.set_queue(
+        queue.name,
+        paused=queue.paused,
+        max_running=queue.max_running,
+        open_to_all=queue.name == DEFAULT_QUEUE,
+    )
+    for worker, view in queue.views.items():
+        state.scheduler.set_view(queue.name, worker, view.capacity)
+
+
+def here(state: State, queue: Queue, worker: str) -> View:
+    """Return the view that a worker has of a queue."""
+    if worker not in queue.views:
+        on = ", ".join(registry.name_of(state, other) for other in queue.views)
+        raise NotFound(
+            f"this machine has no part in queue `{queue.name}`",
+            f"it is on: {on}" if on else f"`grass create-queue {queue.name}` first",
+        )
+    return queue.views[worker]
+
+
+def settled(queue: str, asked: View) -> tuple[View, list[str]]:
+    """Give a view as it will stand, and say what of it was left out."""
+    if asked.prefix or asked.cwd is None:
+        return asked, []
+    said = f"queue `{queue}` has no command, so the directory {asked.cwd} is left out"
+    return structs.replace(asked, cwd=None), [said]
+
+
+def put(state: State, queue: Queue) -> list[str]:
+    """Keep a queue as it is to stand, or refuse it; gives what is worth saying."""
+    old = state.queues.get(queue.name, Queue(queue.name, queue.created_at))
+    workers = [state.workers[one] for one in _changed(old, queue)]
+    warnings = [said for worker in workers for said in _check(state, queue, worker)]
+    if workers or queue.default_request != old.default_request:
+        _check_default(state, queue)
+    state.queues[queue.name] = state.changes.queues[queue.name] = queue
+    for worker in workers:
+        view = state.changes.views[queue.name, worker.id] = queue.views[worker.id]
+        if worker.id in old.views:
+            state.declared.remove(worker.id, old.views[worker.id].capacity)
+        state.declared.add(worker.id, view.capacity)
+        # What the view declared before and does not now is not there any more.
+        units.forget_drained(state, worker)
+        units.publish(state, worker)
+    publish(state, queue)
+    return warnings
+
+
+def _changed(old: Queue, new: Queue) -> Iterator[str]:
+    return (one for one, view in new.views.items() if view != old.views.get(one))
+
+
+def _check(state: State, queue: Queue, worker: Worker) -> Iterator[str]:
+    """Refuse what a worker's view cannot be, and say what it does not look like."""
+    view = queue.views[worker.id]
+    sizes.check(view.prefix, view.env)
+    _check_agrees(state, queue, worker)
+    others = units.known_capacity(state, worker, without=queue.name)
+    units.check_view(others, view.capacity, queue.name)
+    known = units.known_capacity(state, worker)
+    warning = units.declared_warning(known, view.capacity, worker.found)
+    if warning:
+        yield warning
+
+
+def _check_agrees(state: State, queue: Queue, worker: Worker) -> None:
+    """Refuse a view that would make another queue of it for other workers' jobs."""
+    wanted = bool(queue.views[worker.id].prefix)
+    differing = [
+        one for one, view in queue.views.items() if bool(view.prefix) != wanted
+    ]
+    if differing:
+        has = "no" if wanted else "a"
+        on = ", ".join(registry.name_of(state, one) for one in differing)
+        raise Refused(
+            f"queue `{queue.name}` has {has} command on {on}",
+            "a queue has one everywhere or nowhere; choose another name",
+        )
+
+
+def _check_default(state: State, queue: Queue) -> None:
+    """Refuse a default request that no job of the queue could ever have met."""
+    if queue.default_request is None:
+        return
+    short = [
+        _shortage(capacity, queue.default_request)
+        for capacity in _capacities(state, queue)
+    ]
+    missing = [one for one in short if one is not None]
+    if missing and len(missing) == len(short):
+        has, kind, asked = max(missing)
+        raise NeverFits(
+            f"--default-require asks {decimal_text(asked)} {kind},"
+            f" the queue has {decimal_text(has)}"
+        )
+
+
+def _capacities(state: State, queue: Queue) -> Iterator[Capacity]:
+    """Give what a job of a queue may have, on each worker that it may run on."""
+    for worker in state.workers.values():
+        if queue.name == DEFAULT_QUEUE or worker.id in queue.views:
+            view = queue.views.get(worker.id, View({}))
+            known = units.known_capacity(state, worker, without=queue.name)
+            yield known | view.capacity
+
+
+def _shortage(capacity: Capacity, request: Request) -> tuple[int, str, int] | None:
+    """Give the first kind that does not suffice: how much there is, and is asked."""
+    for kind, asked in request:
+        has = sum(capacity.get(kind, {}).values())
+        if asked > has:
+            return has, kind, asked
+    return None

@@ -1,0 +1,67 @@
+"""Workers as people name them, and whether one of them could ever run a job.
+
+A worker is its random id; its name is what people say. No two share one: who comes
+second under a name has a number behind it, and so has one whose name reads as an id.
+"""
+
+import re
+
+from grass.broker.core.state import State
+from grass.errors import NeverFits, NotFound
+from grass.model.job import Spec
+from grass.model.queue import Queue
+from grass.model.worker import Worker, is_worker_id
+
+LONGEST_NAME = 64
+_ODD = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def find(state: State, named: str) -> Worker:
+    """Return a worker by its name or its id.
+
+    Names go first: a worker chooses its own id, and must not be taken for another.
+    """
+    for worker in state.workers.values():
+        if worker.name == named:
+            return worker
+    if named in state.workers:
+        return state.workers[named]
+    known = ", ".join(sorted(worker.name for worker in state.workers.values()))
+    raise NotFound(f"there is no worker `{named}`", f"workers: {known or 'none yet'}")
+
+
+def name_of(state: State, worker: str) -> str:
+    """Give the name of a worker whose id is known; a forgotten one has only that."""
+    known = state.workers.get(worker)
+    return known.name if known else worker
+
+
+def name_for(state: State, worker: str, wanted: str) -> str:
+    """Give a worker the name it says, or the first like it that nobody else has."""
+    wanted = _ODD.sub("-", wanted)[:LONGEST_NAME] or "worker"
+    taken = {one.name for one in state.workers.values() if one.id != worker}
+    if wanted not in taken and not is_worker_id(wanted):
+        return wanted
+    own = state.workers.get(worker)
+    if own is not None and re.fullmatch(rf"{re.escape(wanted)}-\d+", own.name):
+        return own.name
+    number = 2
+    while f"{wanted}-{number}" in taken:
+        number += 1
+    return f"{wanted}-{number}"
+
+
+def check_fit(state: State, queue: Queue, spec: Spec) -> None:
+    """Refuse a job that no known worker could ever run, be it here or away."""
+    shown_by = "workers" if spec.labels else "show"
+    hint = f"see `grass {shown_by}` for what there is"
+    pinned = spec.worker
+    if pinned is not None and queue.views and pinned not in queue.views:
+        name = name_of(state, pinned)
+        raise NeverFits(f"worker `{name}` has no part in queue `{queue.name}`", hint)
+    labels = frozenset(spec.labels)
+    problem = state.scheduler.never_fits(
+        queue.name, spec.request, worker=pinned, labels=labels
+    )
+    if problem is not None:
+        raise NeverFits(problem, hint)

@@ -1,0 +1,284 @@
+"""Who speaks on which link, and which of a worker's links counts.
+
+A worker that was cut off calls again, often before its old link is known to be dead. Of
+two links the one that was opened later counts, whatever arrives late on the older one,
+which is closed. Nothing here waits or reads: the daemon's shell and the simulation's
+use the same rules.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from grass.broker.core.state import State
+from grass.broker.core.workers import clock_skew, leases
+from grass.broker.core.workers.cloned_homes import COPIED, Boots
+from grass.link.channel import Link
+from grass.link.messages import (
+    Heard,
+    Heartbeat,
+    Hello,
+    Resync,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+
+TWICE = "; ".join(COPIED)
+DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
+EXPELLED_S = 60.0
+"""How long a worker is not listened to after that."""
+MOST_REMEMBERED = 1000
+"""Of so many workers it is known what was written about them."""
+MOST_REASONS = 20
+"""So many complaints about one worker are written."""
+
+
+class Owner(Protocol):
+    """The broker, as its links see it."""
+
+    def heard(self, caller: "Caller", messages: list[ToBroker]) -> None:
+        """Take what a worker said on the link that counts."""
+
+    def connected(self, caller: "Caller") -> None:
+        """Note that a worker speaks on another link than before."""
+
+    def disconnected(self, worker: str) -> None:
+        """Note that the link that counted has ended."""
+
+    def complain(self, text: str) -> None:
+        """Write something into the log."""
+
+    def defect(self, error: Exception) -> None:
+        """Write an error that is ours into the log."""
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a time."""
+
+
+class Links:
+    """The links that were opened, and the one of each worker that counts."""
+
+    def __init__(self, owner: Owner) -> None:
+        """Begin without links."""
+        self.owner = owner
+        self._opened = 0
+        """How many there have been: of two, the later has the larger number."""
+        self._callers: dict[str, Caller] = {}
+        self._home: str | None = None
+        """The worker in the broker's own daemon."""
+        self._newest: dict[str, int] = {}
+        """The link a worker last said hello on, also when that has ended."""
+        self._boots = Boots()
+        self._complaints: dict[str, set[str]] = {}
+        self._expelled: set[str] = set()
+
+    def open(
+        self,
+        link: Link[ToWorker, ToBroker],
+        worker: str | None = None,
+        address: str | None = None,
+    ) -> "Caller":
+        """Take a link in; only `worker` may speak on it, where one is named."""
+        self._opened += 1
+        return Caller(self, link, self._opened, worker, address)
+
+    def of(self, worker: str) -> "Caller | None":
+        """Return the link of a worker that counts, if it is connected."""
+        return self._callers.get(worker)
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker, if it is connected."""
+        caller = self._callers.get(worker)
+        if caller is None:
+            return
+        try:
+            caller.say(message)
+        except Exception as error:  # noqa: BLE001 -- other links are not concerned
+            self.owner.defect(error)
+            caller.link.close()
+
+    def hang_up(self, worker: str, refusal: str = "") -> None:
+        """Close a worker's link now, whatever is still under way on it."""
+        self._newest[worker] = self._opened + 1
+        caller = self._callers.get(worker)
+        if caller is not None:
+            caller.link.close(refusal)
+            self.ended(caller)
+
+    def expel(self, worker: str) -> None:
+        """Close a worker's link, and refuse it for a while; never the own worker's."""
+        if worker != self._home and worker not in self._expelled:
+            self._expelled.add(worker)
+            self.owner.later(EXPELLED_S, lambda: self._expelled.discard(worker))
+            self.hang_up(worker, DEFECT)
+
+    def is_expelled(self, worker: str) -> bool:
+        """Tell whether a worker is not listened to for now."""
+        return worker in self._expelled
+
+    def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
+        """Complain; a worker whose hello is refused is not left waiting."""
+        self.complain(worker, reason)
+        if isinstance(said, Hello):
+            self.hang_up(worker, reason)
+
+    def complain(self, worker: str, reason: str) -> None:
+        """Write down what is wrong with what a worker says, once for each reason.
+
+        A reason may hold its words, so there are only so many of one worker.
+        """
+        reasons = self._complaints.setdefault(worker, set())
+        if reason in reasons or len(reasons) >= MOST_REASONS:
+            return
+        reasons.add(reason)
+        if len(self._complaints) > MOST_REMEMBERED:
+            del self._complaints[next(iter(self._complaints))]
+        last = "; no more is written of it" if len(reasons) == MOST_REASONS else ""
+        self.owner.complain(f"worker {worker[:60]!a} is refused: {reason}{last}")
+
+    def outdated(self, caller: "Caller") -> bool:
+        """Tell whether a worker has said hello on a later link than this one."""
+        return caller.number < self.newest(caller.worker)
+
+    def newest(self, worker: str) -> int:
+        """Give the number of the link that a worker last said hello on."""
+        return self._newest.get(worker, 0)
+
+    def may_speak(self, caller: "Caller", worker: str) -> bool:
+        """Tell whether a link may be a worker's: nobody calls in for our own."""
+        return bool(worker) and (caller.address is None or worker != self._home)
+
+    def is_copy(self, caller: "Caller", hello: Hello) -> bool:
+        """Tell whether this is a second machine with a worker's id.
+
+        The worker is here already, from another home. Or it has called from another
+        boot since: a machine that restarts never comes back from an earlier one.
+        """
+        worker, instance = hello.worker, hello.instance
+        if self._boots.is_over(worker, instance, hello.boot):
+            return True
+        here = self._callers.get(worker)
+        if here is None or here is caller:
+            return False
+        return here.instance not in ("", instance)
+
+    def introduced(self, caller: "Caller") -> None:
+        """Let a link count on which a worker has said hello."""
+        before = self._callers.get(caller.worker)
+        if caller.address is None:
+            self._home = caller.worker
+        self._boots.note(caller.worker, caller.instance, caller.boot)
+        self._callers[caller.worker] = caller
+        self._newest[caller.worker] = caller.number
+        if before is not caller:
+            self.owner.connected(caller)
+        if before is not None and before is not caller:
+            before.link.close()
+
+    def ended(self, caller: "Caller") -> None:
+        """Note that a link ended, unless the worker has called again since."""
+        if self._callers.get(caller.worker) is caller:
+            del self._callers[caller.worker]
+            self.owner.disconnected(caller.worker)
+
+
+class Caller:
+    """The broker's side of one link: knows who speaks once it has said hello."""
+
+    def __init__(
+        self,
+        links: Links,
+        link: Link[ToWorker, ToBroker],
+        number: int,
+        expected: str | None,
+        address: str | None,
+    ) -> None:
+        """Know nobody yet."""
+        self.link = link
+        self.number = number
+        self.address = address
+        self.worker = ""
+        self.instance = self.boot = ""
+        self._links = links
+        self._expected = expected
+        self._hello_at = 0.0
+        self._beat_at = 0.0
+        """What the worker's clock showed in its last heartbeat."""
+        self._welcomed = False
+        """Whether what the worker last said of itself has been taken in."""
+        self._promised = False
+        """Whether anything it said on this link has: its lease is known since."""
+
+    def arrived(self, messages: list[ToBroker]) -> None:
+        """Take what came on this link."""
+        for message in messages:
+            if isinstance(message, Hello) and not self._introduce(message):
+                self.link.close()
+                return
+        if not self.worker:
+            # What comes before the first hello is said again in it.
+            return
+        # What is late on an older link was said again too, or is not true any more.
+        if self._links.outdated(self):
+            self.link.close()
+        else:
+            self._links.owner.heard(self, messages)
+
+    def _introduce(self, hello: Hello) -> bool:
+        """Learn who speaks; nobody speaks for two, or for another than expected."""
+        who = self.worker or self._expected or hello.worker
+        if hello.worker != who or not self._links.may_speak(self, who):
+            text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
+            self._links.owner.complain(text)
+            return False
+        if self._links.is_expelled(who):
+            self.link.close(DEFECT)
+            return False
+        is_late = self.number < self._links.newest(who)
+        if not is_late and self._links.is_copy(self, hello):
+            self._links.complain(who, TWICE)
+            self.link.close(TWICE)
+            return False
+        self.instance, self.boot = hello.instance, hello.boot
+        self.worker, self._hello_at, self._welcomed = who, hello.at, False
+        if not is_late:
+            self._links.introduced(self)
+        return True
+
+    def say(self, message: ToWorker) -> None:
+        """Send a message, unless it is out of date.
+
+        A welcome is, to any hello but the last. So is all that was decided before the
+        last hello was read: whatever of it still holds is said again with the welcome,
+        and the answer to the first would undo the second.
+        """
+        if isinstance(message, Welcome):
+            if message.at != self._hello_at:
+                return
+            self._welcomed = self._promised = True
+            # A slow or failing disk may have kept it waiting. From the hello on, the
+            # lease could be over by now, and would end what is started next.
+            since = max(message.at, self._beat_at)
+            message = msgspec.structs.replace(message, at=since)
+        if self._welcomed or isinstance(message, Resync):
+            self.link.send(message)
+
+    def answer(self, message: Heartbeat, state: State) -> None:
+        """Renew a lease: of a worker that was taken in on this link, and is known.
+
+        Where a batch was dropped, the broker counts the worker as gone until it has
+        reported again, for as long as the disk is full. The link lives on, so nothing
+        there may end: the lease is renewed, and the broker begins to count anew.
+        """
+        self._beat_at = message.at
+        if self._promised and self.worker in state.workers:
+            leases.renewed(state, self.worker)
+            worker = state.workers[self.worker]
+            clock_skew.note(worker, message.wall_at, worker.heard_at or 0)
+            self.link.send(Heard(message.at))
+
+    def ended(self) -> None:
+        """Note that the link is over."""
+        self._links.ended(self)

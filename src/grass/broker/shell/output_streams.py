@@ -1,0 +1,111 @@
+"""Output on demand: it stays on the worker's disk and comes through the broker.
+
+A reader asks for one piece at a time and gets the next only after the last, so a slow
+reader holds nothing but its own piece. While jobs come and go readers have to rest.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+
+from grass.broker.shell.output_chunks import Strides
+from grass.broker.shell.output_throttle import Pace
+from grass.errors import NotFound, TimedOut, Unreachable
+from grass.link.channel import Link
+from grass.link.messages import (
+    CloseOutput,
+    OutputData,
+    ReadOutput,
+    ToBroker,
+    ToWorker,
+)
+
+PATIENCE_S = 20.0
+"""How long a worker may take for a piece that is there."""
+
+LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
+
+
+class OutputStreams:
+    """Questions to workers that wait for their answer."""
+
+    def __init__(self, link_of: LinkOf) -> None:
+        """`link_of` finds a worker's link, if it is connected."""
+        self._link_of = link_of
+        self._pace = Pace()
+        self._strides = Strides()
+        self._numbers = count(1)
+        self._waiting: dict[int, tuple[str, asyncio.Future[OutputData]]] = {}
+
+    async def read(
+        self, worker: str, path: str, offset: int, length: int | None = None
+    ) -> bytes:
+        """Return the next piece, of this length if there is so much; or nothing."""
+        loop = asyncio.get_running_loop()
+        if length is None:
+            length = self._strides.length(worker)
+        asked_at = loop.time()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                data = await self._ask(worker, path, offset, length, wait=False)
+        except TimeoutError:
+            raise TimedOut(
+                f"the worker did not send the output within {PATIENCE_S:g} s",
+                f"the disk with {path} may hang",
+            ) from None
+        self._strides.came(worker, len(data), loop.time() - asked_at)
+        await self._rest(len(data))
+        return data
+
+    async def grown(self, worker: str, path: str, offset: int) -> None:
+        """Return when a file may have become longer than that."""
+        await self._ask(worker, path, offset, 1, wait=True)
+
+    async def _ask(
+        self, worker: str, path: str, offset: int, length: int, *, wait: bool
+    ) -> bytes:
+        link = self._link_of(worker)
+        if link is None:
+            raise _away()
+        stream = next(self._numbers)
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[stream] = worker, answer
+        link.send(ReadOutput(stream, path, offset, length, wait))
+        try:
+            data: OutputData = await answer
+        finally:
+            del self._waiting[stream]
+            if not answer.done() or answer.cancelled():
+                link.send(CloseOutput(stream))
+        if data.missing:
+            raise NotFound(f"the output file {path} is gone")
+        # A worker may answer with more than it was asked for.
+        return data.data[:length]
+
+    async def _rest(self, size: int) -> None:
+        loop = asyncio.get_running_loop()
+        until = self._pace.took(size, loop.time())
+        # There is no event to wait for: that no more jobs move is told by time alone.
+        while (rest_s := self._pace.rest_s(until, loop.time())) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(rest_s)
+
+    def jobs_moved(self) -> None:
+        """Note that jobs come and go, behind which readers stand back."""
+        self._pace.changed(asyncio.get_running_loop().time())
+
+    def arrived(self, worker: str, data: OutputData) -> None:
+        """Take a worker's answer; one that nobody waits for any more is dropped."""
+        asked, answer = self._waiting.get(data.stream, ("", None))
+        if answer is not None and asked == worker and not answer.done():
+            answer.set_result(data)
+
+    def gone(self, worker: str) -> None:
+        """Tell those who wait for a worker that it will not answer."""
+        self._strides.forget(worker)
+        for asked, answer in self._waiting.values():
+            if asked == worker and not answer.done():
+                answer.set_exception(_away())
+
+
+def _away() -> Unreachable:
+    return Unreachable("the worker that holds this output is unreachable")

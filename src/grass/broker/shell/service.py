@@ -1,0 +1,350 @@
+"""The shell around the broker: waits for calls, the disk and the clock.
+
+One task owns the core and lets `rounds` decide what comes when; this module carries it
+out. Reading for people goes beside it and never waits for the owner.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.core.rounds import Rounds, loaded
+from grass.broker.core.shell_interface import Commit, Pause, Read, Step
+from grass.broker.core.state import State
+from grass.broker.shell.links import Caller, Links
+from grass.broker.shell.output_streams import OutputStreams
+from grass.broker.shell.waiters import Waiters
+from grass.broker.shell.wall_clock import WallClock
+from grass.broker.shell.writer import Writer
+from grass.errors import GrassError, StorageError
+from grass.link.channel import Link
+from grass.link.messages import (
+    Exited,
+    Heartbeat,
+    OutputData,
+    Started,
+    ToBroker,
+    ToWorker,
+    Welcome,
+)
+from grass.model.job import Job
+from grass.store import Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CURIOUS_S = 0.01
+"""How long news that nobody was promised may wait to be looked at."""
+GATHER_S = 0.004
+"""How long ends of short jobs may gather, while others follow on their units."""
+MOST_UNHEARD = 5_000
+"""With more of one worker's messages waiting, no more are read from its link."""
+
+
+class Broker:
+    """The owner of all state."""
+
+    def __init__(self, store: Store, is_fatal: Callable[[StorageError], bool]) -> None:
+        """Load the state; `run` makes it live."""
+        self._store = store
+        self._is_fatal = is_fatal
+        self._rounds = Rounds(loaded(_now_us())(store), self)
+        self._arrived = asyncio.Event()
+        self._links = Links(self)
+        self._waiters = Waiters()
+        self._welcomed: dict[str, asyncio.Event] = {}
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
+        self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
+        """For the rounds: while they wait, everybody does."""
+        for pool in (self._readers, self._lookups):
+            # Its thread is made now: one that is short of processes gives none later.
+            pool.submit(int)
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None
+        """When the next tick is due, and its timer, which uvloop may give no time."""
+        self._wall_clock = WallClock(self._tick)
+        self.pruning = asyncio.Lock()
+        """One prune at a time: two would count the same jobs as theirs."""
+        self.output = OutputStreams(self._link_of)
+        self.on_ended: Callable[[list[Job]], None] | None = None
+        """Told of jobs that ended, once that is committed."""
+
+    # What callers ask.
+
+    @property
+    def state(self) -> State:
+        """What is in memory now; for reading only."""
+        return self._rounds.core.state
+
+    async def call(self, call: Call) -> Any:  # noqa: ANN401 -- each call has its reply
+        """Ask for something, and return its reply once it is durable."""
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._post(call, reply)
+        return await reply
+
+    async def read(self, query: Callable[[Store], T]) -> T:
+        """Run a query of the store without holding anything up."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, query, self._store)
+
+    def unfinished(self, job: int) -> bool:
+        """Tell whether a job has not ended, or its end is not committed yet."""
+        return job in self.state.jobs or job in self._rounds.committing
+
+    async def ended(self, jobs: Iterable[int]) -> None:
+        """Return when none of these jobs is unfinished any more."""
+        for job in jobs:
+            while self.unfinished(job):
+                await self._waiters.moved(job)
+
+    async def all_ended(self, up_to: int) -> None:
+        """Return when no job up to an id is unfinished that was so by now.
+
+        Jobs are in memory in the order in which they came, so the first one tells of
+        all. The last one to come is the one that most likely ends last.
+        """
+        known = self.state.jobs
+        job = next((one for one in reversed(known) if one <= up_to), None)
+        while job is not None and job <= up_to:
+            await self.ended([job])
+            job = next(iter(self.state.jobs), None)
+        while self._rounds.committing:
+            await self._waiters.round.next()
+
+    async def written(self, job: int) -> None:
+        """Return when the store knows what memory knows of this job."""
+        while job in self._rounds.committing:
+            await self._waiters.moved(job)
+
+    async def moved(self, job: int) -> None:
+        """Return when the job's state or attempt has changed."""
+        await self._waiters.moved(job)
+
+    async def next_commit(self) -> None:
+        """Return when something more has been committed."""
+        await self._waiters.next_commit()
+
+    async def welcomed(self, worker: str) -> None:
+        """Return when a worker's first report has been taken in and committed."""
+        await self._welcomed.setdefault(worker, asyncio.Event()).wait()
+
+    def start_no_more(self) -> None:
+        """Place no job until the daemon is started again; nothing is written down."""
+        self._rounds.start_no_more()
+
+    def start_again(self) -> None:
+        """Take `start_no_more` back."""
+        self._rounds.start_again()
+
+    # What workers say.
+
+    def serve(
+        self,
+        link: Link[ToWorker, ToBroker],
+        *,
+        worker: str | None = None,
+        address: str | None = None,
+    ) -> None:
+        """Listen to one worker until its link closes.
+
+        Only `worker` may speak there, where one is named. A link without an address
+        leads to the worker in this very daemon.
+        """
+        caller = self._links.open(link, worker, address)
+        link.listen(caller.arrived, caller.ended)
+
+    def hang_up(self, worker: str) -> None:
+        """Close a worker's link now, whatever is still under way on it."""
+        self._links.hang_up(worker)
+
+    def complain_of(self, worker: str, reason: str) -> None:
+        """Write down why a worker was sent away, once for each reason."""
+        self._links.complain(worker, reason)
+
+    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
+        """Take what a worker said."""
+        worker = caller.worker
+        self._rounds.core.heard(worker, _now_us())
+        for message in messages:
+            if isinstance(message, Heartbeat):
+                caller.answer(message, self.state)
+            elif isinstance(message, OutputData):
+                self.output.arrived(worker, message)
+            elif isinstance(message, Started):
+                # Nobody waits for this but the curious: it goes along with the next
+                # round, which for a short job is its end.
+                self._rounds.post(FromWorker(worker, message))
+                self.wake_within(CURIOUS_S)
+            elif isinstance(message, Exited) and self._may_wait(message):
+                self._rounds.post(FromWorker(worker, message))
+                self.wake_within(GATHER_S)
+            else:
+                self._post(FromWorker(worker, message, caller.address), None)
+
+    async def room_for(self, worker: str) -> None:
+        """Return when more of what a worker says may be read.
+
+        Whoever reads its link waits here, so that the worker itself is held back, and
+        nobody else is, when it says more than can be looked at.
+        """
+        while self._rounds.said_by(worker) > MOST_UNHEARD:
+            await self._waiters.round.next()
+
+    def connected(self, caller: Caller) -> None:
+        """Note that a worker speaks on another link than before."""
+        self.output.gone(caller.worker)
+        if caller.address is None:
+            self._rounds.has_worker(caller.worker)
+
+    def disconnected(self, worker: str) -> None:
+        """Note that a worker's link ended."""
+        self.output.gone(worker)
+        self._post(WorkerGone(worker), None)
+
+    def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:
+        caller = self._links.of(worker)
+        return None if caller is None else caller.link
+
+    def _may_wait(self, message: Exited) -> bool:
+        return prefetch.may_wait(self.state, message.attempt)
+
+    def _post(self, call: Call, reply: asyncio.Future[Any] | None) -> None:
+        self._rounds.post(call, reply)
+        self._arrived.set()
+
+    # The owner's task.
+
+    async def run(self) -> None:
+        """Own the core until cancelled; raise if the store cannot go on."""
+        writer = Writer(self._store)
+        # The clocks of those who are away begin to run.
+        self._post(Tick(), None)
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._round(writer)
+                self._waiters.round.came()
+                if self._rounds.idle:
+                    self._arrived.clear()
+                elif self.state.bulks:
+                    # A slice that only checks waits for no disk: let others speak.
+                    await asyncio.sleep(0)
+        finally:
+            writer.stop()
+            self._readers.shutdown()
+            self._lookups.shutdown()
+            self._wall_clock.close()
+
+    async def _round(self, writer: Writer) -> None:
+        """Carry one round out, handing it what came of each of its steps."""
+        steps = self._rounds.round()
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    came_of_it = await self._perform(step, writer)
+                except Exception as error:
+                    step = steps.throw(error)
+                    if isinstance(error, StorageError) and self._is_fatal(error):
+                        raise
+                else:
+                    step = steps.send(came_of_it)
+        except StopIteration:
+            pass
+
+    async def _perform(self, step: Step, writer: Writer) -> Any:  # noqa: ANN401
+        match step:
+            case Commit(changes):
+                return await writer.commit(changes)
+            case Read(query):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._lookups, query, self._store)
+            case Pause(seconds):
+                return await asyncio.sleep(seconds)
+
+    # What a round wants of the world.
+
+    def now_us(self) -> int:
+        """Tell the time, in microseconds UTC."""
+        return _now_us()
+
+    def now_s(self) -> float:
+        """Tell the time of a clock that cannot jump."""
+        return time.monotonic()
+
+    def shortage(self) -> StorageError | None:
+        """Tell that nothing may be added for want of room; None: it may."""
+        return self._store.shortage()
+
+    def answer(self, reply: asyncio.Future[Any], outcome: object) -> None:
+        """Tell a caller what came of a call."""
+        if reply.done():
+            return
+        if isinstance(outcome, GrassError):
+            reply.set_exception(outcome)
+        else:
+            reply.set_result(outcome)
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Say something to a worker, if it is connected."""
+        self._links.send(worker, message)
+        if isinstance(message, Welcome):
+            self._welcomed.setdefault(worker, asyncio.Event()).set()
+
+    def wake(self, jobs: set[int]) -> None:
+        """Let those look again who wait for one of these jobs."""
+        self._waiters.wake(jobs)
+
+    def committed(self, ended: list[Job]) -> None:
+        """Tell that something was committed, and which jobs ended with it."""
+        self._waiters.committed()
+        self.output.jobs_moved()
+        if self.on_ended is not None and ended:
+            self.on_ended(ended)
+
+    def wake_at(self, at_us: int | None) -> None:
+        """Have the core look again at this time of the wall clock."""
+        self._wall_clock.set(at_us)
+
+    def wake_within(self, delay_s: float) -> None:
+        """Have the core look again, at the latest after this time."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + delay_s
+        if self._timer is None or self._timer[0] > at:
+            if self._timer is not None:
+                self._timer[1].cancel()
+            self._timer = at, loop.call_at(at, self._tick)
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Do something after a time."""
+        asyncio.get_running_loop().call_later(delay_s, act)
+
+    def complain(self, text: str) -> None:
+        """Write something into the log."""
+        log.warning("%s", text)
+
+    def refuse(self, said: FromWorker, reason: str) -> None:
+        """Note that a worker's words were refused; after a hello, hang up."""
+        self._links.refuse(said.worker, said.message, reason)
+
+    def defect(self, error: Exception) -> None:
+        """Write an error that is ours into the log."""
+        text = "a defect of grass; going on from what was committed"
+        log.error(text, exc_info=error)
+
+    def expel(self, worker: str) -> None:
+        """Close the link of a worker whose message brought out a defect."""
+        self._links.expel(worker)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._post(Tick(), None)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

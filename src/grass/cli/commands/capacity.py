@@ -1,0 +1,97 @@
+"""`grass capacity`: show a worker's units, add some, take some away."""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.commands.drain import check_unit, on_worker, owner, report
+from grass.cli.parsing.options import (
+    JSON,
+    Command,
+    Option,
+    Values,
+    at_most,
+    one_word,
+    read,
+)
+from grass.cli.printing.streams import print_document, printable
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option("--worker", "WORKER", "this worker of the broker (default: this machine)"),
+    JSON,
+)
+
+
+def run(words: list[str]) -> int:
+    """Do what the first word says."""
+    values, rest = read(OPTIONS, words)
+    known = {"show": _show, "add": _add, "remove": _remove}
+    what = rest[0] if rest else "show"
+    if what not in known:
+        raise UsageError(f"capacity knows no `{what}`", "it is show, add or remove")
+    return known[what](values, rest[1:])
+
+
+def _show(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    with Client(broker=owner(values)) as client:
+        workers = _chosen(client.workers()["workers"], values.text("worker"))
+    if values.has("json"):
+        print_document({"workers": workers})
+        return 0
+    from grass.cli.printing import summary, table
+    from grass.cli.printing.wording import TINTS
+
+    rows = summary.worker_rows(workers)
+    screen = table.this_screen()
+    shown = table.render(summary.WORKERS, rows, screen, TINTS)
+    sys.stdout.write(printable(shown))
+    return 0
+
+
+def _chosen(workers: list[Document], name: str | None) -> list[Document]:
+    chosen = [one for one in workers if name is None or one["name"] == name]
+    if name is not None and not chosen:
+        from grass.errors import NotFound
+
+        raise NotFound(f"there is no worker `{name}`", "`grass capacity` lists all")
+    return chosen
+
+
+def _add(values: Values, rest: list[str]) -> int:
+    capacity = one_word(rest, "the capacity")
+    with Client(broker=owner(values)) as client:
+        done = client.add_capacity(capacity, values.text("worker"))
+    what = on_worker(capacity, values)
+    return report(values, done, f"added {what}", f"{what} was there already")
+
+
+def _remove(values: Values, rest: list[str]) -> int:
+    unit = check_unit(one_word(rest, "the unit"))
+    with Client(broker=owner(values)) as client:
+        done = client.remove_capacity(unit, values.text("worker"))
+    what = on_worker(unit, values)
+    return report(values, done, f"removed {what}", f"{what} is on its way out already")
+
+
+COMMAND = Command(
+    usage="[--worker WORKER] [--json] [show | add CAPACITY | remove KIND:UNIT]",
+    about=(
+        "Show the units of this machine, add units that were not found, or take away "
+        "those that were added. A unit that a job holds goes when the job has ended. "
+        "Where this machine is a broker, the units of all its workers are shown."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass capacity show",
+        "grass capacity add '{gpu:{\"4\":1}}'",
+        "grass capacity remove gpu:4",
+    ),
+    run=run,
+)

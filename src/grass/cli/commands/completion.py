@@ -1,0 +1,137 @@
+"""`grass completion`: print a script that completes commands, options, ids and names.
+
+The script is made from the commands' own descriptions: what stands for a value in the
+help (`QUEUE`, `PATH`, `text|json`) says what can be completed there. Ids, and names of
+queues and workers, are asked for when Tab is pressed, which never starts a daemon.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.parsing.options import Command, one_word, read
+from grass.cli.printing.columns import COLUMNS
+from grass.cli.printing.states import ENDED, UNFINISHED
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from grass.cli.parsing.options import Option
+
+SHELLS = ("bash", "zsh", "fish")
+JOBS, QUEUES, WORKERS, FILES, FOLDERS, PROGRAMS = (
+    "jobs",
+    "queues",
+    "workers",
+    "files",
+    "folders",
+    "programs",
+)
+_KINDS = {
+    "SELECTOR": JOBS,
+    "JOB": JOBS,
+    "QUEUE": QUEUES,
+    "WORKER": WORKERS,
+    "PATH": FILES,
+    "FILE": FILES,
+    "DIR": FOLDERS,
+    "COMMAND": PROGRAMS,
+}
+
+
+class Choices:
+    """What may stand at one place: a kind of thing, or one of some words."""
+
+    def __init__(self, kinds: list[str], words: list[str]) -> None:
+        """Take kinds that are asked for when Tab is pressed, and fixed words."""
+        self.kinds = kinds
+        self.words = words
+
+
+class Described:
+    """A command as a completion needs it."""
+
+    def __init__(self, name: str, about: str, command: Command) -> None:
+        """Read the command's description."""
+        self.name = name
+        self.about = about
+        self.options = [option for option in command.options if not option.hidden]
+        self.plain = _plain(name, command)
+
+
+def run(words: list[str]) -> int:
+    """Print the script of one shell."""
+    _, rest = read((), words)
+    shell = one_word(rest, "the shell")
+    if shell not in SHELLS:
+        raise UsageError(f"there is no completion for `{shell}`", "bash, zsh or fish")
+    sys.stdout.write(script(shell))
+    return 0
+
+
+def script(shell: str) -> str:
+    """Write the script for one of the shells."""
+    from grass.cli.commands import completion_scripts
+    from grass.cli.main import COMMANDS
+
+    return completion_scripts.WRITERS[shell](described(COMMANDS))
+
+
+def described(commands: Mapping[str, str]) -> list[Described]:
+    """Read the descriptions of all commands."""
+    from grass.cli.main import command
+
+    return [Described(name, about, command(name)) for name, about in commands.items()]
+
+
+def value(option: Option) -> Choices:
+    """Return what an option's value may be."""
+    if option.value in _KINDS:
+        return Choices([_KINDS[option.value]], [])
+    if option.value == "STATE":
+        return Choices([], [*UNFINISHED, *ENDED])
+    if option.value in ("COLUMN", "COLUMNS"):
+        return Choices([], [column.name for column in COLUMNS])
+    is_choice = "|" in option.value and option.value == option.value.lower()
+    return Choices([], option.value.split("|") if is_choice else [])
+
+
+def _plain(name: str, command: Command) -> Choices:
+    """Return what the words may be that are no options, from the line of usage."""
+    kinds, words = list[str](), list[str]()
+    values = {option.value for option in command.options}
+    before = ""
+    for word in command.usage.translate(str.maketrans("[]|.", "    ")).split():
+        is_value = before.startswith("-") and word in values
+        before = word
+        if word.startswith("-") or is_value:
+            continue
+        kind = QUEUES if word == "NAME" and _names_queue(name) else _KINDS.get(word)
+        if kind is not None:
+            kinds.append(kind)
+        elif word == word.lower():
+            words.append(word)
+    # Where jobs are named first, a command comes only after `--`.
+    return Choices([k for k in kinds if k != PROGRAMS or JOBS not in kinds], words)
+
+
+def _names_queue(name: str) -> bool:
+    return name.endswith("-queue") and name != "create-queue"
+
+
+COMMAND = Command(
+    usage="bash|zsh|fish",
+    about=(
+        "Print a script that lets a shell complete commands, options, ids of jobs, and "
+        "names of queues and workers. Load it from the shell's start file as below."
+    ),
+    options=(),
+    examples=(
+        'eval "$(grass completion bash)"   # in ~/.bashrc',
+        'eval "$(grass completion zsh)"    # in ~/.zshrc, after compinit',
+        "grass completion fish | source    # in ~/.config/fish/config.fish",
+    ),
+    run=run,
+)

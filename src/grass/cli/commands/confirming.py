@@ -1,0 +1,151 @@
+"""Verbs on jobs: choosing the jobs, asking before many are touched, saying what was.
+
+A verb that names one job is sent at once. Every other selection is first looked up:
+only jobs that the verb is for are counted, a person is asked, and then exactly the jobs
+that were counted are sent, whatever the selectors mean by then.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.parsing.options import BROKER, JSON, Option, Values, read
+from grass.cli.parsing.selectors import is_one, names_one
+from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.client.client import Client
+from grass.client.ids import as_ranges, runs
+from grass.errors import GrassError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from grass.client.wire import Document
+
+YES = Option("-y, --yes", about="do not ask, however many jobs there are")
+OPTIONS = (
+    YES,
+    Option("--dry-run", about="only say which jobs it would be"),
+    Option("-q, --quiet", about="print ids only"),
+    BROKER,
+    JSON,
+)
+"""What every verb on jobs takes."""
+
+
+class Verb:
+    """A verb on jobs: its words, and the jobs it is for."""
+
+    def __init__(
+        self, name: str, done: str, states: tuple[str, ...], idle: str
+    ) -> None:
+        """Take the verb, its past, the states it is for, and why nothing was done."""
+        self.name = name
+        self.done = done
+        self.states = states
+        self.idle = idle
+
+
+class Choice:
+    """The jobs that a verb is sent for."""
+
+    def __init__(self, select: list[str], ids: list[int] | None = None) -> None:
+        """Take the selectors to send, and what they stand for where that is known."""
+        self.select = select
+        self.ids = ids
+
+
+def do(
+    verb: Verb, words: list[str], send: Callable[[Client, list[str]], Document]
+) -> int:
+    """Run a verb that takes nothing but jobs."""
+    values, select = read(OPTIONS, words)
+    with Client(broker=values.broker) as client:
+        choice = choose(client, verb, values, select)
+        if choice is not None:
+            report(verb, values, send(client, choice.select))
+    return 0
+
+
+def choose(
+    client: Client, verb: Verb, values: Values, select: list[str]
+) -> Choice | None:
+    """Return the jobs to send; None when there is nothing left to do."""
+    if not select:
+        raise UsageError("no job was named", f"grass {verb.name} 7")
+    if names_one(select) and not values.has("dry_run"):
+        return Choice(select)
+    named: list[int] = client.select(select)["jobs"]
+    ids = _fitting(client, verb, named)
+    if values.has("dry_run"):
+        _print_plan(verb, values, ids)
+        return None
+    if len(ids) > 1:
+        confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
+    if all(map(is_one, select)):
+        # Who names jobs one by one is told of each why nothing was done to it.
+        return Choice([str(id) for id in named], named)
+    if not ids:
+        report(verb, values, {"jobs": [], "warnings": [], "changed": False})
+        return None
+    return Choice(as_ranges(ids), ids)
+
+
+def confirm(what: str, values: Values) -> None:
+    """Ask on a terminal; elsewhere want `--yes`."""
+    if values.has("yes"):
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"this would {what}", "add --yes to do so, --dry-run to see which"
+        )
+    sys.stderr.write(f"{what}? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise GrassError("nothing was done")
+
+
+def report(verb: Verb, values: Values, done: Document) -> None:
+    """Say what a verb did."""
+    if values.has("json"):
+        print_document(done)
+        return
+    ids = done["jobs"]
+    if values.has("quiet"):
+        print_ids(ids)
+        return
+    warnings = done.get("warnings", ())
+    for warning in warnings:
+        warn(warning)
+    if ids:
+        say(f"{verb.done} {counted(len(ids), 'job')}")
+    elif not warnings:
+        say(f"nothing to {verb.name}: {verb.idle}")
+
+
+def print_ids(ids: Iterable[int]) -> None:
+    """Print each id on a line of its own."""
+    sys.stdout.write("".join(f"{id}\n" for id in ids))
+
+
+def compact(ids: Iterable[int]) -> list[str]:
+    """Write ids for people: `3-9`, `12`."""
+    return [
+        f"{first}" if first == last else f"{first}-{last}" for first, last in runs(ids)
+    ]
+
+
+def _fitting(client: Client, verb: Verb, ids: list[int]) -> list[int]:
+    """Return those of the jobs that a verb is for."""
+    fitting = set(client.select([f"state:{state}" for state in verb.states])["jobs"])
+    return [id for id in ids if id in fitting]
+
+
+def _print_plan(verb: Verb, values: Values, ids: list[int]) -> None:
+    if values.has("json"):
+        print_document({"jobs": ids, "dry_run": True})
+    elif values.has("quiet"):
+        print_ids(ids)
+    else:
+        which = f": {', '.join(compact(ids))}" if ids else ""
+        say(f"would {verb.name} {counted(len(ids), 'job')}{which}")

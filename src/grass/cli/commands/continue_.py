@@ -1,0 +1,24 @@
+"""`grass continue`: let suspended jobs go on."""
+
+from grass.cli.commands.confirming import OPTIONS, Verb, do
+from grass.cli.parsing.options import Command
+from grass.client.client import Client
+
+VERB = Verb("continue", "continued", ("running",), "no such job is suspended")
+
+
+def run(words: list[str]) -> int:
+    """Let suspended jobs go on."""
+    return do(VERB, words, Client.continue_)
+
+
+COMMAND = Command(
+    usage="[OPTIONS] SELECTOR...",
+    about="Let suspended jobs go on (SIGCONT).",
+    options=OPTIONS,
+    examples=(
+        "grass continue 7",
+        "grass continue --yes @sweep",
+    ),
+    run=run,
+)

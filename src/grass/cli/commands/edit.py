@@ -1,0 +1,126 @@
+"""`grass edit`: change jobs that have not started.
+
+Words before `--` are selectors and options; what comes after it is the new command.
+"""
+
+from __future__ import annotations
+
+from grass.cli.commands import confirming
+from grass.cli.commands.confirming import Verb, choose, report
+from grass.cli.parsing import job_options
+from grass.cli.parsing.job_options import check_paths, settings
+from grass.cli.parsing.options import Command, Option, Values, read
+from grass.cli.printing.states import UNSTARTED
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.client.wire import Document
+
+CHANGES = (
+    job_options.REQUIRE,
+    *job_options.SHORT_REQUIRE,
+    Option("--priority", "N", "higher starts earlier"),
+    Option("--queue", "QUEUE", "move it to another queue"),
+    Option("--worker", "WORKER", "run it on this worker only; or none"),
+    Option("--label", "LABEL", "run it on a worker with this label instead; or none"),
+    Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00; or none"),
+    Option("--env", "NAME=VALUE", "set a variable besides those it has; repeatable"),
+    Option("--cwd", "DIR", "directory to run in"),
+    Option("--name", "NAME", "the job's name"),
+)
+"""What `rerun` and `edit` change."""
+
+OPTIONS = (
+    *CHANGES,
+    Option("--after", "JOBS", "start after these instead: 7,9 or 7:failed; or none"),
+    Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00, +2h; or none"),
+    job_options.RETRIES,
+    *confirming.OPTIONS,
+)
+VERB = Verb("edit", "edited", UNSTARTED, "no such job has not started yet")
+_NONE = "none"
+_CLEARED: dict[str, tuple[str, object]] = {
+    "time_limit": ("time_limit_s", None),
+    "begin": ("begin_at", None),
+    "after": ("after", []),
+    "worker": ("worker", None),
+    "label": ("labels", None),
+}
+
+
+def run(words: list[str]) -> int:
+    """Change the selected jobs."""
+    values, select, command = read_words(OPTIONS, words)
+    wanted = changes(values, command)
+    if not wanted:
+        raise UsageError("nothing to change was given", "grass edit 7 --priority 5")
+    with Client(broker=values.broker) as client:
+        check_changes(client, wanted)
+        choice = choose(client, VERB, values, select)
+        if choice is not None:
+            report(VERB, values, client.edit(choice.select, **wanted))
+    return 0
+
+
+def read_words(
+    options: Sequence[Option], words: list[str]
+) -> tuple[Values, list[str], list[str] | None]:
+    """Return options, selectors, and the command after `--` where there is one."""
+    at = words.index("--") if "--" in words else len(words)
+    values, select = read(options, words[:at])
+    command = words[at + 1 :] if at < len(words) else None
+    if command == []:
+        raise UsageError("after `--` comes the new command, and there is none")
+    return values, select, command
+
+
+def changes(values: Values, command: list[str] | None) -> Document:
+    """Return the fields of a job that are to be others; null clears one."""
+    kept, cleared = _split(values)
+    fields = settings(kept, values.text("queue"))
+    fields.pop("hold", None)
+    if "require" in fields and values.text("require") is None:
+        # -g, -c and -m alone change what they name; the rest of a request stays.
+        fields["require_also"] = fields.pop("require")
+    if command is not None:
+        fields["command"] = command
+    return {**fields, **cleared}
+
+
+def check_changes(client: Client, wanted: Document) -> None:
+    """Refuse paths that are not there, where the jobs can only run here."""
+    check_paths(client, wanted)
+
+
+def _split(values: Values) -> tuple[Values, Document]:
+    """Take out the options that were given as `none`."""
+    kept, cleared = Values(), {}
+    for option in OPTIONS:
+        if option.key in _CLEARED and values.text(option.key) == _NONE:
+            field, nothing = _CLEARED[option.key]
+            cleared[field] = nothing
+        else:
+            for value in values.all(option.key):
+                kept.add(option, value)
+    return kept, cleared
+
+
+COMMAND = Command(
+    usage="[OPTIONS] SELECTOR... [-- COMMAND...]",
+    about=(
+        "Change jobs that have not started. What is not named stays as it is; words "
+        "after `--` are the new command."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass edit 7 --priority 5",
+        "grass edit 7 -g 2 --time-limit 4h",
+        "grass edit 7 -- python train.py lr=0.01",
+        "grass edit --yes queue:q1 --queue q2",
+    ),
+    run=run,
+)

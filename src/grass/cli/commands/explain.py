@@ -1,0 +1,182 @@
+"""`grass explain`: why a job waits, in numbers, or how it ended."""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.parsing.options import BROKER, JSON, Command, one_word, read
+from grass.cli.printing.durations import brief, lasting, size_text
+from grass.cli.printing.escaping import safe
+from grass.cli.printing.streams import counted, print_document, printable
+from grass.cli.printing.table import Screen, render, this_screen
+from grass.cli.printing.times import age, local, utc_now
+from grass.cli.printing.wording import TINTS, number, units
+from grass.client.client import Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.client.wire import Document
+
+OPTIONS = (BROKER, JSON)
+CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
+HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
+WORKERS = ("WORKER", "WHY IT DOES NOT START THERE")
+MOST_WORKERS = 8
+"""Of more than so many the reasons are counted."""
+_TIMES = ("begin", "back-off")
+_TINTS = {**TINTS, "ok": "green", "short": "red"}
+_IN_SHORT = {
+    "free": "room for it",
+    "kept": "units kept for another job",
+    "busy": "all units busy",
+    "drained": "drained",
+    "not-ready": "not ready yet",
+    "unable": "cannot start jobs",
+    "unreachable": "unreachable",
+    "off": "off",
+    "too-small": "too small",
+    "label": "label does not match",
+    "pinned": "it may run on another one alone",
+}
+"""What keeps a job from several workers, the most passing thing first."""
+
+
+def run(words: list[str]) -> int:
+    """Explain one job."""
+    values, rest = read(OPTIONS, words)
+    with Client(broker=values.broker) as client:
+        document = client.explain(one_word(rest, "the job"))
+    if values.has("json"):
+        print_document(document)
+    else:
+        sys.stdout.write(printable(explained(document, this_screen())))
+    return 0
+
+
+def explained(document: Document, screen: Screen) -> str:
+    """Write an explanation: one line that says it, then the numbers behind it."""
+    parts = [_headline(document)]
+    if document.get("constraints"):
+        shown = [_constraint(one) for one in document["constraints"]]
+        parts.append(render(CONSTRAINTS, shown, screen, _TINTS))
+    if document.get("holders"):
+        parts.append(render(HOLDERS, _holders(document), screen))
+    if len(document.get("workers") or ()) > 1:
+        parts.append(render(WORKERS, prospects(document["workers"]), screen))
+    parts += [_lines(part) for part in (_turn(document), _measured(document)) if part]
+    if document.get("last_lines"):
+        parts.append(_lines(["last lines of its output:", *_indented(document)]))
+    return "\n".join(parts)
+
+
+def _headline(document: Document) -> str:
+    why = lasting(document.get("why") or "")
+    return (
+        safe(f"job {document['id']} is {document['state']}: {why}".rstrip(": ")) + "\n"
+    )
+
+
+def _constraint(one: Document) -> list[str]:
+    return [
+        str(one["what"]),
+        *(_amount(one, field) for field in ("need", "have", "of")),
+        "ok" if one["ok"] else "short",
+        one.get("note") or "",
+    ]
+
+
+def _amount(one: Document, field: str) -> str:
+    value = one.get(field)
+    if value is None or isinstance(value, (int, float)):
+        return "" if value is None else number(value)
+    return local(value) if one["what"] in _TIMES and value else str(value)
+
+
+def prospects(workers: Sequence[Document]) -> list[list[str]]:
+    """Give a row to each worker, or where there are many to each reason."""
+    if len(workers) <= MOST_WORKERS:
+        return [[one["worker"], lasting(one["why"])] for one in workers]
+    named: dict[str, list[str]] = {reason: [] for reason in _IN_SHORT}
+    for one in workers:
+        named.setdefault(one["reason"], []).append(one["worker"])
+    return [
+        [names[0] if len(names) == 1 else counted(len(names), "worker"), _short(reason)]
+        for reason, names in named.items()
+        if names
+    ]
+
+
+def _short(reason: str) -> str:
+    return _IN_SHORT.get(reason, reason)
+
+
+def _holders(document: Document) -> list[list[str]]:
+    now = utc_now()
+    return [
+        [
+            str(one["job"] or ""),
+            one["name"],
+            units(one["units"]),
+            brief(age(one["since"], now)) if one.get("since") else "",
+        ]
+        for one in document["holders"]
+    ]
+
+
+def _turn(document: Document) -> list[str]:
+    """Say when its turn comes, as far as that is known."""
+    said = []
+    if document.get("position"):
+        said.append(f"place in its queue: {document['position']}")
+    if document.get("overtaken"):
+        said.append(f"overtaken: {document['overtaken']} times")
+    if document.get("estimated_start_at"):
+        at = document["estimated_start_at"]
+        left = brief(-age(at, utc_now()))
+        source = document.get("estimate_from")
+        said.append(
+            f"starts in about {left}, at {local(at)}"
+            + (f" ({source})" if source else "")
+        )
+    return said
+
+
+def _measured(document: Document) -> list[str]:
+    """Say what the last attempt was measured to use."""
+    facts = (
+        ("exit code", "exit_code", str),
+        ("signal", "signal", str),
+        ("ran for", "took_s", brief),
+        ("processor time", "cpu_s", brief),
+        ("most memory", "max_rss", size_text),
+        ("attempts", "attempts", str),
+    )
+    return [
+        f"{label}: {text(document[field])}"
+        for label, field, text in facts
+        if document.get(field) is not None and (document[field] or field != "attempts")
+    ]
+
+
+def _indented(document: Document) -> list[str]:
+    return [f"  {line}" for line in document["last_lines"]]
+
+
+def _lines(texts: list[str]) -> str:
+    return "".join(safe(text) + "\n" for text in texts)
+
+
+COMMAND = Command(
+    usage="[--broker ADDRESS] [--json] JOB",
+    about=(
+        "Say why a job waits: each thing that it needs with what there is, who holds "
+        "the rest, why it does not start on each worker of its queue where there are "
+        "several, and when it may start as far as earlier runs tell. Or say how it "
+        "ended: exit code or signal, the last lines of its output, what it used."
+    ),
+    options=OPTIONS,
+    examples=("grass explain 7", "grass explain --json last"),
+    run=run,
+)

@@ -1,0 +1,256 @@
+"""`grass join`: make this machine known to a broker, and work for it.
+
+The line that the broker prints holds its address, its pin and a code. The broker has to
+prove the key of that pin before it is shown the code; for the code it gives a token,
+which is kept in the state directory. A machine that may work gets its daemon started
+anew as a worker, unless that would leave unfinished jobs of its own behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import NamedTuple
+
+from grass.cli.commands.left_behind import tell_of_others
+from grass.cli.commands.start import check_refusal, settled, start_daemon, works_for
+from grass.cli.commands.stop import stop_daemon
+from grass.cli.parsing.hosting_options import last_hosting, name_of
+from grass.cli.parsing.options import JSON, Command, Option, read
+from grass.cli.printing.states import UNFINISHED
+from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.client.autostart import make, remember_stop, remembered, start
+from grass.client.client import Client
+from grass.client.connection import open_connection
+from grass.client.credentials import Credentials, Known
+from grass.config import LOCAL, Home, home
+from grass.daemon.hosting import forget_employer, forget_name
+from grass.model.addresses import Invitation, read_invitation
+from grass.model.rights import Right, may_work, rights_of
+from grass.model.times import rfc3339
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option("--name", "NAME", "what to call this machine there (default: its own name)"),
+    Option("--no-start", about="leave this machine's daemon as it is"),
+    JSON,
+)
+_NO_WORKER = "this machine's daemon is no worker"
+_INSTEAD = "`grass restart --no-broker` makes it a worker instead"
+
+
+class Obstacle(NamedTuple):
+    """Why this machine's daemon does not become a worker now, and what would help."""
+
+    what: str
+    remedy: str
+
+
+class Outcome(NamedTuple):
+    """What came of joining a broker."""
+
+    known: Known
+    before: str | None = None
+    """The broker that this machine's daemon worked for until now."""
+    daemon: Document | None = None
+    """What the daemon that works for it tells of itself."""
+    obstacle: Obstacle | None = None
+
+    def document(self) -> Document:
+        """Write it down for programs."""
+        return {
+            "broker": self.known.place,
+            "pin": self.known.pin,
+            "cluster": self.known.cluster,
+            "name": self.known.name,
+            "role": self.known.role,
+            "pid": None if self.daemon is None else self.daemon["pid"],
+            "obstacle": None if self.obstacle is None else self.obstacle.what,
+        }
+
+
+def run(words: list[str]) -> int:
+    """Join the broker that a line names."""
+    values, rest = read(OPTIONS, words)
+    invitation = read_invitation(" ".join(rest) or _line())
+    place = home()
+    make(place)
+    wanted = name_of(values) or last_hosting().name
+    # Whatever goes wrong here must do so before the broker gives a token. And a daemon
+    # that is started after the broker is noted down is a worker of it already.
+    before = None if values.has("no_start") else _found(place)
+    with Client.invited(place, invitation) as client:
+        told = client.join(invitation.code, wanted or _own_name(), *_identity(place))
+    known = Credentials.load(place).add(_known(invitation, told))
+    if wanted not in ("", known.name):
+        warn(
+            f"the broker calls this machine `{known.name}`: one that joins again keeps"
+            " its name, and no two have the same"
+        )
+    _forget_options(place, known)
+    if before is None or not may_work(known.role):
+        outcome = Outcome(known)
+    else:
+        outcome = _hired(known, before)
+    if values.has("json"):
+        print_document(outcome.document())
+    else:
+        _report(outcome)
+    return 0
+
+
+def _forget_options(place: Home, known: Known) -> None:
+    """Forget whom the daemon worked for, and a name that the broker did not give."""
+    forget_employer(place, remembered(place))
+    if may_work(known.role) and not last_hosting().stays_broker:
+        forget_name(place, remembered(place))
+
+
+def _hired(known: Known, before: Document) -> Outcome:
+    """Start this machine's daemon anew, unless something is in the way."""
+    obstacle = _obstacle(before, known)
+    if obstacle is not None:
+        return Outcome(known, obstacle=obstacle)
+    tell_of_others(remembered(home()))
+    stop_daemon(jobs=False)
+    # It finds by itself whom it works for.
+    start_daemon(None)
+    with Client(may_start=False, broker=LOCAL) as client:
+        daemon = settled(client)
+    check_refusal(daemon)
+    if not works_for(daemon, known):
+        return Outcome(known, obstacle=Obstacle(_NO_WORKER, _INSTEAD))
+    return Outcome(known, _another(before, known), daemon)
+
+
+def _another(before: Document, known: Known) -> str | None:
+    """Name the broker that the daemon worked for, if it is another than this one."""
+    if not before.get("broker") or works_for(before, known):
+        return None
+    return str(before["broker"]["address"])
+
+
+def _line() -> str:
+    """Read the line from stdin, where no other user sees it."""
+    if sys.stdin.isatty():
+        sys.stderr.write("paste the line that the broker prints: ")
+        sys.stderr.flush()
+        return sys.stdin.readline()
+    # What `grass start --bind` prints is more than the line alone.
+    lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
+    likely = [line for line in lines if line.startswith("grass join ")]
+    return next(iter(likely or lines), "")
+
+
+def _own_name() -> str:
+    host = os.uname().nodename.partition(".")[0]
+    kept = "".join(one if one.isascii() and one.isalnum() else "-" for one in host)
+    return kept.strip("-") or "machine"
+
+
+def _identity(place: Home) -> tuple[str, str]:
+    """Return the worker's id and which home this is, as its daemon has or will have."""
+    from grass.daemon.machine import home_instance, worker_id
+
+    return worker_id(place), home_instance(place)
+
+
+def _known(invitation: Invitation, told: Document) -> Known:
+    return Known(
+        pin=invitation.pin,
+        token=told["token"],
+        role=told["role"],
+        name=told["name"],
+        addresses=(invitation.address,),
+        cluster=told["cluster"],
+        joined_at=rfc3339(time.time_ns() // 1000) or "",
+    )
+
+
+def _obstacle(daemon: Document, known: Known) -> Obstacle | None:
+    """Say why this machine's daemon does not become a worker now, if it does not."""
+    hosting = last_hosting()
+    if not hosting.has_worker:
+        return Obstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
+    if daemon.get("door") or hosting.stays_broker:
+        return Obstacle("this machine's daemon is a broker for others", _INSTEAD)
+    jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
+    if not jobs or works_for(daemon, known):
+        return None
+    whose = "of another broker" if daemon.get("broker") else "of its own"
+    what = f"this machine has {counted(jobs, 'unfinished job')} {whose}"
+    ended = "it has" if jobs == 1 else "they have"
+    return Obstacle(what, f"`grass restart` makes it a worker once {ended} ended")
+
+
+def _found(place: Home) -> Document:
+    """Ask this machine's daemon about itself; one that is stopped may have jobs."""
+    found = open_connection(place.socket)
+    if found is not None:
+        found.close()
+        return _asked()
+    if last_hosting().stays_broker or not os.path.exists(place.database):
+        return {"jobs": {}}
+    was_stopped = os.path.exists(place.stopped)
+    # What was joined before would make a worker of it, which knows no queue.
+    options = ("--no-worker",) if Credentials.load(place).all else None
+    start(place, asked_for=True, starts_jobs=False, options=options)[0].close()
+    told = _asked()
+    stop_daemon(jobs=False)
+    if was_stopped:
+        remember_stop(place)
+    return told
+
+
+def _asked() -> Document:
+    with Client(may_start=False, broker=LOCAL) as client:
+        told: Document = client.overview()["daemon"]
+    return told
+
+
+def _report(outcome: Outcome) -> None:
+    known, daemon, obstacle = outcome.known, outcome.daemon, outcome.obstacle
+    say(f"joined the broker at {known.place} as {known.name} (role {known.role})")
+    if daemon is not None:
+        no_more = f", and no more for {outcome.before}" if outcome.before else ""
+        link = daemon["broker"]["link"]
+        say(f"this machine works for it now (pid {daemon['pid']}){no_more}: {link}")
+    elif obstacle is not None:
+        warn(f"{obstacle.what}: {obstacle.remedy}")
+    elif may_work(known.role):
+        more = " --no-broker" if last_hosting().stays_broker else ""
+        say(f"`grass restart{more}` makes this machine's daemon a worker of it")
+    _tell_where_commands_go(known)
+
+
+def _tell_where_commands_go(known: Known) -> None:
+    if Right.READ in rights_of(known.role):
+        say(f"commands go there from now on; `--broker {LOCAL}` means this machine")
+    else:
+        warn(
+            f"commands go there from now on, but the role `{known.role}` may neither"
+            f" look nor enqueue there: `--broker {LOCAL}` means this machine, and a"
+            " line of `grass token new --role machine` may do more"
+        )
+
+
+COMMAND = Command(
+    usage="[--name NAME] [--no-start] [--json] [HOST:PORT/PIN/CODE]",
+    about=(
+        "Join the broker of another machine, with the line that it prints when it "
+        "starts, or that `grass token new` prints there. Without a line it is read "
+        "from stdin. From then on commands speak to that broker; where the line's role "
+        "allows it, this machine's daemon is started anew as a worker of it. Joining "
+        "again renews the token."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass join my.server.com:7500/PIN/CODE",
+        "ssh my.server.com grass token new | grass join",
+    ),
+    run=run,
+)

@@ -1,0 +1,96 @@
+"""What a daemon that changes its broker leaves behind: jobs of the broker before.
+
+They go on under the keeper, which knows them by their cluster, whether a daemon runs or
+not. Their broker hears how they ended when this machine works for it again. Of this
+machine's own queue the daemon that still runs knows more: also what has not started.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from grass.cli.parsing.hosting_options import employer_of
+from grass.cli.printing.states import UNFINISHED
+from grass.cli.printing.streams import counted, warn
+from grass.client.client import Client
+from grass.client.credentials import Credentials
+from grass.config import LOCAL, home
+from grass.errors import NoAnswer, NoDaemon
+from grass.keeper.launch import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ANSWER_S = 3.0
+
+
+def tell_of_others(words: Sequence[str]) -> None:
+    """Say which jobs here the next daemon does not report to anybody, a line each."""
+    from grass.daemon.own_queue import own_cluster
+
+    works_for = employer_of(words)
+    running = _running()
+    own = running.pop(own_cluster(home()) or "", 0)
+    if works_for is not None:
+        _tell_of_own(_unfinished_in_own_queue() or own)
+        running.pop(works_for.known.cluster, None)
+    names = {one.cluster: one.place for one in Credentials.load(home()).all}
+    for cluster, jobs in running.items():
+        _tell_of_another(jobs, names.get(cluster))
+
+
+def _tell_of_own(jobs: int) -> None:
+    if jobs:
+        are = "is" if jobs == 1 else "are"
+        warn(
+            f"{counted(jobs, 'unfinished job')} of this machine's own queue {are} out"
+            " of reach while it works for another; `grass leave`, then `grass restart`"
+            " brings the queue back"
+        )
+
+
+def _tell_of_another(jobs: int, place: str | None) -> None:
+    """Speak of a broker's jobs; one that was left is not known by name any more."""
+    go_on, them = "go on here and hold their units", "them"
+    if jobs == 1:
+        go_on, them = "goes on here and holds its units", "it"
+    unfinished = counted(jobs, "unfinished job")
+    if place is None:
+        warn(f"{unfinished} of another broker {go_on}")
+        return
+    warn(
+        f"{unfinished} of the broker at {place} {go_on};"
+        f" that broker hears of {them} when this machine works for it again"
+    )
+
+
+def _unfinished_in_own_queue() -> int:
+    """Ask the daemon that runs, if it has a queue."""
+    try:
+        with Client(may_start=False, broker=LOCAL) as client:
+            daemon = client.overview()["daemon"]
+    except NoAnswer:
+        raise
+    except NoDaemon:
+        return 0
+    if daemon.get("broker"):
+        return 0
+    return sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
+
+
+def _running() -> Counter[str]:
+    """Ask the keeper how many attempts of each cluster have not ended."""
+    try:
+        with connect(home().keeper) as channel:
+            channel.settimeout(ANSWER_S)
+            channel.sendall(b'{"v":"hello"}\n')
+            with channel.makefile("rb") as lines:
+                told = json.loads(lines.readline())
+    except (OSError, ValueError):
+        # There is none, so nothing runs; or it is busy, and this is only a word more.
+        return Counter()
+    listed = told.get("attempts") or []
+    ids = (one["id"] for one in listed if one["state"] != "exited")
+    return Counter(id.partition(".")[0] for id in ids)

@@ -1,0 +1,187 @@
+"""`grass logs`: print what jobs wrote: of one job byte for byte, of several by line."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock  # `threading` is for those who follow several jobs
+
+from grass.cli.parsing.options import BROKER, Command, Option, read
+from grass.cli.parsing.selectors import names_one
+from grass.cli.printing.prefixed_output import JsonLines, Plain, Prefixed, prefix
+from grass.cli.printing.streams import counted, warn
+from grass.client.client import Client
+from grass.client.connection import Broken
+from grass.errors import GrassError, NoDaemon, NotFound, Unreachable, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.parsing.options import Values
+    from grass.client.wire import Document
+
+    Writer = Plain | Prefixed | JsonLines
+
+OPTIONS = (
+    Option("-f, --follow", about="go on until the jobs have ended"),
+    Option("--tail", "N", "begin N lines from the end"),
+    Option("--attempt", "N", "another attempt than the last"),
+    Option("--stderr", about="the file given with `enqueue --stderr`"),
+    BROKER,
+    Option("--json", about="print JSON objects, each with a piece of text"),
+)
+MOST_FOLLOWED = 200
+"""Each job that is followed costs a connection and a thread."""
+
+
+def run(words: list[str]) -> int:
+    """Copy jobs' output to stdout."""
+    values, select = read(OPTIONS, words)
+    if not select:
+        raise UsageError("the job is missing")
+    if (values.whole_number("tail") or 0) < 0:
+        raise UsageError("--tail must not be negative")
+    with Client(broker=values.broker) as client:
+        client.outage.tell = warn
+        if names_one(select):
+            return _one(client, values, select[0])
+        jobs: list[int] = client.select(select)["jobs"]
+        if not jobs:
+            raise NotFound("no such job", "`grass show --all` lists all")
+        writers = _writers(values, jobs)
+        if values.has("follow"):
+            return _follow_all(client, values, writers)
+        return _copy_all(client, values, writers)
+
+
+def _one(client: Client, values: Values, selector: str) -> int:
+    follow, as_json = values.has("follow"), values.has("json")
+    # `last` may be another job after a restart of the daemon; an id never is.
+    job = int(client.job(selector)["id"]) if follow or as_json else selector
+    writer = JsonLines(int(job), allocate_lock()) if as_json else Plain()
+    try:
+        _copy(client, values, job, writer)
+    except Broken:
+        _check_worker(client, values, job)
+        warn(_cut_off(client))
+        return 1
+    return 0
+
+
+def _check_worker(client: Client, values: Values, job: int | str) -> None:
+    """Raise if it is the worker that is gone, of which the daemon can tell."""
+    attempt, stderr = values.whole_number("attempt"), values.has("stderr")
+    try:
+        with client.beside(may_start=False) as aside:
+            list(aside.output(job, attempt=attempt, stderr=stderr, tail=0))
+    except (NoDaemon, Broken):
+        return
+
+
+def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> None:
+    pieces = client.output(
+        job,
+        follow=values.has("follow"),
+        attempt=values.whole_number("attempt"),
+        stderr=values.has("stderr"),
+        tail=values.whole_number("tail"),
+        on_away=lambda job: warn(away(job)),
+    )
+    for piece in pieces:
+        writer.write(piece)
+    writer.end()
+
+
+def away(job: Document) -> str:
+    """Say for whom following waits."""
+    since = job.get("unreachable_since")
+    lasts = f" since {since}" if since else ""
+    return (
+        f"worker `{job['worker']}` is unreachable{lasts}; job {job['id']} is followed"
+        " on when it is back"
+    )
+
+
+def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
+    from grass.cli.printing.table import this_screen
+
+    lock = allocate_lock()
+    if values.has("json"):
+        return {job: JsonLines(job, lock) for job in jobs}
+    width, coloured = len(str(max(jobs))), this_screen().colours
+    return {
+        job: Prefixed(prefix(job, width, place=place if coloured else None), lock)
+        for place, job in enumerate(jobs)
+    }
+
+
+def _copy_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+    silent, code = [], 0
+    for job, writer in writers.items():
+        try:
+            _copy(client, values, job, writer)
+        except NotFound:
+            silent.append(job)
+        except Unreachable as error:
+            code = _judged(error)
+    if silent:
+        warn(f"{counted(len(silent), 'job')} had nothing to print yet")
+    return code
+
+
+def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+    if len(writers) > MOST_FOLLOWED:
+        raise UsageError(
+            f"{len(writers)} jobs are too many to follow at once",
+            f"select at most {MOST_FOLLOWED}",
+        )
+    import threading
+    from queue import SimpleQueue
+
+    from grass.client.threads import CtrlCForMain
+
+    ends: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def follow(job: int, writer: Writer) -> None:
+        """Follow one job in a thread, over a connection of its own."""
+        try:
+            with client.beside() as own:
+                _copy(own, values, job, writer)
+            ends.put(None)
+        except Broken:
+            ends.put(GrassError(_cut_off(client)))
+        except (GrassError, OSError) as error:
+            ends.put(error)
+
+    with CtrlCForMain():
+        for pair in writers.items():
+            threading.Thread(target=follow, args=pair, daemon=True).start()
+    return max(_judged(ends.get()) for _ in writers)
+
+
+def _cut_off(client: Client) -> str:
+    return f"{client.far_end} went away before all was read"
+
+
+def _judged(error: BaseException | None) -> int:
+    """Report what went wrong for one job; what concerns all ends the command."""
+    if error is None:
+        return 0
+    if not isinstance(error, GrassError):
+        raise error
+    warn(str(error))
+    return Unreachable.exit_code if isinstance(error, Unreachable) else 1
+
+
+COMMAND = Command(
+    usage="[OPTIONS] SELECTOR...",
+    about=(
+        "Print what jobs wrote to stdout and stderr: of one job byte for byte, of "
+        "several with the job's id before each line."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass logs 7",
+        "grass logs -f last",
+        "grass logs --tail 20 state:failed",
+        "grass logs -f 7 8 9",
+    ),
+    run=run,
+)

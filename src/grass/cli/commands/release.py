@@ -1,0 +1,24 @@
+"""`grass release`: let held jobs start."""
+
+from grass.cli.commands.confirming import OPTIONS, Verb, do
+from grass.cli.parsing.options import Command
+from grass.client.client import Client
+
+VERB = Verb("release", "released", ("held",), "no such job is held")
+
+
+def run(words: list[str]) -> int:
+    """Let held jobs start."""
+    return do(VERB, words, Client.release)
+
+
+COMMAND = Command(
+    usage="[OPTIONS] SELECTOR...",
+    about="Let held jobs start when their turn comes.",
+    options=OPTIONS,
+    examples=(
+        "grass release 7",
+        "grass release --yes state:held",
+    ),
+    run=run,
+)

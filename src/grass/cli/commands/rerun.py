@@ -1,0 +1,80 @@
+"""`grass rerun`: give jobs that have ended a new attempt, changed if need be."""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.commands import confirming
+from grass.cli.commands.confirming import Verb, choose, compact, report
+from grass.cli.commands.edit import CHANGES, changes, check_changes, read_words
+from grass.cli.parsing.options import Command, Option, Values
+from grass.cli.printing.states import ENDED
+from grass.cli.printing.streams import warn
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option("--edit", about="with another command, which follows after `--`"),
+    *CHANGES,
+    Option("--hold", about="start only after `grass release`"),
+    *confirming.OPTIONS,
+)
+VERB = Verb("rerun", "enqueued again", ENDED, "no such job has ended")
+
+
+def run(words: list[str]) -> int:
+    """Run the selected jobs again."""
+    values, select, command = read_words(OPTIONS, words)
+    wanted = changes(values, command)
+    _check_edit(values, command, wanted)
+    with Client(broker=values.broker) as client:
+        check_changes(client, wanted)
+        choice = choose(client, VERB, values, select)
+        if choice is None:
+            return 0
+        done = client.rerun(choice.select, hold=values.has("hold"), **wanted)
+    _print(values, done)
+    return 0
+
+
+def _check_edit(values: Values, command: list[str] | None, wanted: Document) -> None:
+    if command is not None and not values.has("edit"):
+        raise UsageError(
+            f"`{command[0]}` would be a new command", "grass rerun 7 --edit -- COMMAND"
+        )
+    if values.has("edit") and not wanted:
+        raise UsageError(
+            "--edit came without a change", "grass rerun 7 --edit -- COMMAND"
+        )
+
+
+def _print(values: Values, done: Document) -> None:
+    """Print ids as `enqueue` does, so that `wait` and `logs` can take them."""
+    if values.has("json") or values.has("quiet") or not done["jobs"]:
+        report(VERB, values, done)
+        return
+    for warning in done.get("warnings", ()):
+        warn(warning)
+    sys.stdout.write("".join(f"{run}\n" for run in compact(done["jobs"])))
+
+
+COMMAND = Command(
+    usage="[OPTIONS] SELECTOR... [--edit -- COMMAND...]",
+    about=(
+        "Give jobs that have ended a new attempt, and print their ids. The job stays "
+        "the same: `grass logs --attempt 1` still has what it wrote the first time. "
+        "What is not named stays as it is."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass rerun 7",
+        "grass rerun --yes state:failed",
+        "grass rerun 7 -m 32G --priority 5",
+        "grass rerun 7 --edit -- python train.py lr=0.01",
+    ),
+    run=run,
+)

@@ -1,0 +1,269 @@
+"""`grass run`: enqueue a job, show what it writes, and exit as it did.
+
+While the job waits, a thread says on stderr for what. Ctrl-C is taken by a handler that
+cancels in a thread and over a connection of its own, so that following goes on
+undisturbed until the job has ended; the next Ctrl-C leaves the job to itself. Nothing
+here is lost when the daemon is restarted: the client reads on where it was cut off.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from _thread import start_new_thread
+
+from grass.cli.commands.enqueue import QUIET, enqueue_line, give_hint, read_call
+from grass.cli.commands.logs import away
+from grass.cli.commands.wait import GRASS_FAILED, exit_code
+from grass.cli.parsing import job_options
+from grass.cli.parsing.enqueue_grammar import broker_of
+from grass.cli.parsing.options import BROKER, Command
+from grass.cli.printing.states import ENDED, UNSTARTED
+from grass.cli.printing.streams import warn
+from grass.client.client import Client
+from grass.client.connection import Broken
+from grass.client.threads import CtrlCForMain
+from grass.errors import GrassError, NotFound, Unreachable, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from grass.client.wire import Document
+
+OPTIONS = (*job_options.OPTIONS, BROKER, QUIET)
+DETACHED = 130
+_FIRST_LOOK_S = 0.25
+_LONGEST_LOOK_S = 5.0
+_PATIENCE_S = 1.0
+_SETTLING_S = 0.02
+_ENDS = {"failed": "failed", "cancelled": "was cancelled", "lost": "was lost"}
+
+
+class Detached(Exception):
+    """The caller wants to leave the job to itself."""
+
+
+def run(words: list[str]) -> int:
+    """Run a job in the foreground."""
+    interrupts = Interrupts()
+    try:
+        with Client(broker=broker_of(OPTIONS, words)) as client:
+            line = read_call(client, OPTIONS, words)
+            interrupts.listen()
+            reply = enqueue_line(client, line)
+            give_hint(reply, line.values)
+            talk = _be_silent if line.values.has("quiet") else warn
+            client.outage.tell = talk
+            interrupts.take(client, reply["first"])
+            job = _follow(client, reply["first"], talk)
+            interrupts.settle()
+            return exit_code(job)
+    except Detached:
+        return interrupts.leave()
+    except BrokenPipeError:
+        interrupts.leave()
+        raise
+    except UsageError:
+        raise
+    except (GrassError, Broken) as error:
+        warn(str(error))
+        interrupts.warn_if_unheard()
+        return GRASS_FAILED
+
+
+class Interrupts:
+    """What Ctrl-C does: it cancels the job, and the next one detaches from it."""
+
+    def __init__(self) -> None:
+        """Start without a job."""
+        self._job: int | None = None
+        self._client: Client | None = None
+        self._count = 0
+        self._asked = False
+        self._answered = threading.Event()
+
+    def listen(self) -> None:
+        """Take over Ctrl-C, unless the caller is to ignore it."""
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupted)
+
+    def take(self, client: Client, job: int) -> None:
+        """Know the job; a Ctrl-C that came too early counts now."""
+        self._job, self._client = job, client
+        if self._count:
+            self._asked = True
+            self._cancel(client, job)
+
+    def settle(self) -> None:
+        """Let a wish to cancel go out that the end of the job has overtaken."""
+        if self._asked:
+            self._answered.wait(_PATIENCE_S)
+
+    def warn_if_unheard(self) -> bool:
+        """Say so if nobody has taken the wish to cancel; tell whether that is so."""
+        if not self._asked or self._client is None:
+            return False
+        # Only for a moment: another Ctrl-C would find nobody to take it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.settle()
+        if self._answered.is_set():
+            return False
+        warn(
+            f"job {self._job} was perhaps not cancelled: {self._client.far_end} has "
+            f"not answered (`grass cancel {self._job}`)"
+        )
+        return True
+
+    def leave(self) -> int:
+        """Say how to come back to the job, or that it was not cancelled."""
+        if not self.warn_if_unheard() and self._job is not None:
+            warn(f"job {self._job} is left to itself (`grass logs -f {self._job}`)")
+        return DETACHED
+
+    def _interrupted(self, _signal: int, _frame: object) -> None:
+        self._count += 1
+        if self._count > 1:
+            raise Detached
+        if self._job is not None and self._client is not None:
+            # Not here: what was interrupted may hold the lock under which a daemon is
+            # started, and would never let go of it.
+            self._asked = True
+            # To do any more here would be to miss a Ctrl-C that comes at once.
+            start_new_thread(self._cancel_aside, (self._client, self._job))
+
+    def _cancel_aside(self, client: Client, job: int) -> None:
+        with CtrlCForMain():
+            self._cancel(client, job)
+
+    def _cancel(self, client: Client, job: int) -> None:
+        warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
+        try:
+            with client.beside() as aside:
+                # To cancel twice does no harm, so a restart need not stop it.
+                aside.patiently(lambda: aside.cancel([str(job)]), time.monotonic())
+        except (GrassError, Broken) as error:
+            warn(f"job {job} could not be cancelled: {error}")
+        self._answered.set()
+
+
+class Notices:
+    """Says what a job waits for, whenever that changes, until it runs."""
+
+    def __init__(self, client: Client, job: int, talk: Callable[[str], None]) -> None:
+        """Look after a job; nothing is said yet."""
+        self._client = client
+        self._job = job
+        self._talk = talk
+        self._told = ""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        """Begin to look."""
+        with CtrlCForMain():
+            self._thread.start()
+
+    def __exit__(self, *_error: object) -> None:
+        """Say no more; a thread that is cut off while it writes would take stderr."""
+        self._over.set()
+        self._thread.join(_PATIENCE_S)
+
+    def _watch(self) -> None:
+        pause = _FIRST_LOOK_S
+        with self._client.beside(may_start=False) as client:
+            while not self._over.wait(pause):
+                pause = min(2 * pause, _LONGEST_LOOK_S)
+                try:
+                    job = client.job(self._job)
+                except (GrassError, OSError):
+                    continue  # The one who follows will meet the same trouble.
+                if self._over.is_set() or not self._tell(job):
+                    return
+
+    def _tell(self, job: Document) -> bool:
+        """Say what is new; tell whether the job still waits."""
+        if job["state"] not in UNSTARTED:
+            if self._told and job["state"] not in ENDED:
+                self._talk(f"job {self._job} runs")
+            return False
+        reason = job["reason"] or job["state"]
+        if reason != self._told:
+            self._told = reason
+            self._talk(f"job {self._job} waits: {reason}")
+        return True
+
+
+def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
+    """Copy the output of one attempt after the other; return the job at its end."""
+    number = 1
+    while True:
+        with Notices(client, id, talk):
+            copied = _copy(client, id, number, talk)
+        job = client.patiently(lambda: client.job(id), time.monotonic())
+        over = job["state"] in ENDED
+        last = job["attempts"][-1]["number"] if job["attempts"] else 0
+        if not copied and not _never_wrote(job, number, over=over or last > number):
+            time.sleep(_SETTLING_S)  # It is about to be written down.
+        elif over and last <= number:
+            _say_why(job, talk)
+            return job
+        else:
+            number += 1
+
+
+def _copy(client: Client, id: int, attempt: int, talk: Callable[[str], None]) -> bool:
+    """Copy what an attempt writes until it has ended; tell whether it has output."""
+    try:
+        following = client.output(
+            id, follow=True, attempt=attempt, on_away=lambda job: talk(away(job))
+        )
+        for piece in following:
+            sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+    except (NotFound, UsageError):
+        return False
+    except Unreachable as error:
+        # The attempt is over; the job may have gone on elsewhere.
+        talk(str(error))
+    return True
+
+
+def _never_wrote(job: Document, number: int, *, over: bool) -> bool:
+    """Tell whether an attempt is over, or never was, and has no output."""
+    outputs = {one["number"]: one["output"] for one in job["attempts"]}
+    return over and outputs.get(number) is None
+
+
+def _say_why(job: Document, talk: Callable[[str], None]) -> None:
+    """Say how a job ended that did not end by itself."""
+    if job["exit_code"] is not None and job["state"] in ("succeeded", "failed"):
+        return
+    signalled = f"signal {job['signal']}" if job["signal"] is not None else ""
+    why = signalled if job["reason"] in (None, job["state"]) else job["reason"]
+    text = f"job {job['id']} {_ENDS[job['state']]}"
+    talk(f"{text}: {why}" if why else text)
+
+
+def _be_silent(_text: str) -> None:
+    pass
+
+
+COMMAND = Command(
+    usage="[OPTIONS] [QUEUE] [OPTIONS] [--] COMMAND...",
+    about=(
+        "Enqueue a job, say what it waits for, show what it writes, and exit with its "
+        "code: 128+N when signal N killed it, 125 when it was cancelled, lost or could "
+        "not start, 124 when grass itself failed. Ctrl-C cancels the job and waits for "
+        "its end; a second one leaves it to itself. The words are those of `grass "
+        "enqueue`."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass run -g 1 -- python train.py",
+        "grass run --time-limit 10m q1 python test.py",
+    ),
+    run=run,
+)

@@ -1,0 +1,95 @@
+"""`grass show`: workers, queues and jobs as tables, one job as a card, all as JSON."""
+
+from __future__ import annotations
+
+from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
+from grass.cli.parsing.show_options import FILTERS, Wanted
+from grass.cli.printing import columns
+from grass.cli.printing.table import this_screen
+from grass.cli.printing.views import AsJson, AsNames, AsText, Card, Listing, Overview
+from grass.client.client import Client
+from grass.errors import UsageError
+from grass.model.durations import seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.parsing.options import Values
+    from grass.cli.printing.views import Form, View
+
+OPTIONS = (
+    *FILTERS,
+    Option("--queues", about="only the queues"),
+    Option("--workers", about="only the workers"),
+    Option("-q, --quiet", about="only ids, or names of queues or workers"),
+    Option(
+        "--watch",
+        "[SECONDS]",
+        "redraw on every change, at most every SECONDS (0.5), until Ctrl-C",
+    ),
+    BROKER,
+    JSON,
+)
+QUICKEST_S = 0.5
+"""A watched view is redrawn no more often than this."""
+
+
+def run(words: list[str]) -> int:
+    """Print what there is."""
+    values, rest = read(OPTIONS, words)
+    view = _view(values, Wanted(values, rest))
+    form = _form(values)
+    with Client(broker=values.broker) as client:
+        if values.has("watch"):
+            from grass.cli.printing.live_screen import watch
+
+            watch(client, view, form, _seconds(values))
+        else:
+            form.write(view, view.read(client), this_screen())
+    return 0
+
+
+def _view(values: Values, wanted: Wanted) -> View:
+    parts = tuple(part for part in ("workers", "queues") if values.has(part))
+    if wanted.is_plain and not parts:
+        whole = ("workers", "queues", "jobs")
+        return Overview(wanted, whole if wanted.queue is None else whole[1:])
+    if wanted.is_plain:
+        return Overview(wanted, parts)
+    if parts:
+        raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
+    if wanted.names_one(values):
+        return Card(wanted.select[0])
+    return Listing(wanted)
+
+
+def _form(values: Values) -> Form:
+    if values.has("json"):
+        return AsJson()
+    return AsNames() if values.has("quiet") else AsText()
+
+
+def _seconds(values: Values) -> float:
+    text = values.text("watch")
+    return seconds(text) if text else QUICKEST_S
+
+
+COMMAND = Command(
+    usage="[QUEUE] [SELECTOR...] [OPTIONS]",
+    about=(
+        "Show workers (what is free of each unit, and whether it was found or "
+        "declared), queues, and jobs: active and recent ones, or all. With a QUEUE, "
+        "only that queue and its jobs. With one job's id, everything about that job. "
+        "With selectors, the jobs that one of them means; options narrow that down. "
+        + columns.about_all()
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass show",
+        "grass show 7",
+        "grass show q1 --all",
+        "grass show state:failed --columns id,name,exit,ran --sort -ran",
+        "grass show --watch @thesis",
+        "grass show --all --json",
+    ),
+    run=run,
+)

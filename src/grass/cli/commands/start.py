@@ -1,0 +1,180 @@
+"""`grass start`: start the daemon in the background."""
+
+from __future__ import annotations
+
+import time
+from shlex import join
+
+from grass.cli.commands.left_behind import tell_of_others
+from grass.cli.parsing.hosting_options import (
+    FRESH,
+    HOSTING,
+    check,
+    given,
+    last_hosting,
+    wanted,
+)
+from grass.cli.parsing.options import JSON, Command, Option, at_most, read
+from grass.cli.printing.streams import print_document, say, warn
+from grass.client.autostart import start
+from grass.client.client import Client
+from grass.client.connection import open_connection
+from grass.config import LOCAL, home
+from grass.errors import Refused
+from grass.model.addresses import is_loopback, read_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.client.credentials import Known
+    from grass.client.wire import Document
+
+OPTIONS = (
+    *HOSTING,
+    FRESH,
+    Option("--new-database", about="begin anew where the database was lost"),
+    JSON,
+)
+CONNECTING_S = 3.0
+"""How long a worker may take to find its broker before that is told."""
+
+
+def run(words: list[str]) -> int:
+    """Start a daemon unless one runs."""
+    values, rest = read(OPTIONS, words)
+    at_most(rest, 0)
+    options = wanted(values)
+    check(options.words)
+    if not is_running():
+        tell_of_others(options.words)
+        if values.has("new_database"):
+            _give_up_database()
+    elif values.has("new_database"):
+        raise Refused("grass is running, so its database is not lost")
+    pid, started = start_daemon(options.words)
+    if given(values) and not started:
+        raise Refused(
+            f"grass is running already (pid {pid}), with other options maybe",
+            f"`grass restart {join(given(values))}` starts it anew with these",
+        )
+    if started:
+        options.tell()
+    report(pid, started=started, as_json=values.has("json"))
+    return 0
+
+
+def _give_up_database() -> None:
+    from grass.daemon.lost_database import begin_anew
+
+    begin_anew(home())
+
+
+def start_daemon(options: Sequence[str] | None = None) -> tuple[int, bool]:
+    """Return the pid of the daemon, and whether it had to be started.
+
+    None as options means those of the daemon before.
+    """
+    connection, started = start(home(), asked_for=True, options=options)
+    pid = int(connection.exchange("GET", "/overview")["daemon"]["pid"])
+    connection.close()
+    return pid, started
+
+
+def is_running() -> bool:
+    """Tell whether a daemon answers on this machine."""
+    connection = open_connection(home().socket)
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
+def report(pid: int, *, started: bool, as_json: bool) -> None:
+    """Say that a daemon runs, for whom it works, and how others join it."""
+    with Client(may_start=False, broker=LOCAL) as client:
+        daemon = settled(client)
+        line = _invitation(client, daemon) if started else None
+    check_refusal(daemon)
+    broker = daemon.get("broker")
+    if line is not None:
+        _warn_of_loopback(daemon["door"]["address"])
+    if as_json:
+        document: Document = {"pid": pid, "started": started}
+        document |= {"join": line} if line else {}
+        print_document(document | ({"broker": broker} if broker else {}))
+        return
+    say(f"grass is running{'' if started else ' already'} (pid {pid})")
+    if broker:
+        say(f"it works for the broker at {broker['address']}: {broker['link']}")
+    if line is not None:
+        say(line)
+
+
+def settled(client: Client) -> Document:
+    """Ask the daemon about itself; a worker's gets a moment to find its broker."""
+    deadline = time.monotonic() + CONNECTING_S
+    while True:
+        daemon: Document = client.overview()["daemon"]
+        broker = daemon.get("broker")
+        if not broker or broker["settled"] or time.monotonic() > deadline:
+            return daemon
+        time.sleep(0.05)
+
+
+def check_refusal(daemon: Document) -> None:
+    """Refuse to call it a success if the broker does not take this machine.
+
+    One that is merely not within reach is no failure: the daemon goes on trying.
+    """
+    broker = daemon.get("broker") or {}
+    if broker.get("refused"):
+        raise Refused(f"the daemon (pid {daemon['pid']}) has no work: {broker['link']}")
+
+
+def works_for(daemon: Document, known: Known) -> bool:
+    """Tell whether a daemon works for a broker that was joined."""
+    broker = daemon.get("broker")
+    if not broker:
+        return False
+    if "pin" in broker:
+        return bool(broker["pin"] == known.pin)
+    # A daemon of an older version tells only where it looks for its broker.
+    places = map(read_address, broker["address"].split(","))
+    return not set(known.addresses).isdisjoint(places)
+
+
+def _invitation(client: Client, daemon: Document) -> str | None:
+    """Ask a daemon that listens for other machines for the line they join with."""
+    door = daemon.get("door")
+    if not door:
+        return None
+    from grass.model.token import START_CODE
+
+    code = client.new_token(name=START_CODE, code=True)["code"]
+    return f"grass join {door['address']}/{door['pin']}/{code}"
+
+
+def _warn_of_loopback(place: str) -> None:
+    """Say that nobody else can reach this broker, unless it was named on purpose."""
+    from grass.daemon.preflight import only_here
+
+    address = read_address(place)
+    named = last_hosting().advertise is not None
+    if is_loopback(address.host) and not named:
+        warn(only_here(address))
+
+
+COMMAND = Command(
+    usage="[OPTIONS] [--json]",
+    about=(
+        "Start the daemon in the background, unless one runs. A broker prints the line "
+        "that other machines join with. The options are those of "
+        "`grass daemon`. It also gets those that the last daemon here had, unless one "
+        "of the same name is given; --bind and --connect replace each other, with all "
+        "that belongs to them."
+    ),
+    options=OPTIONS,
+    examples=("grass start", "grass start --bind 0.0.0.0:7500"),
+    run=run,
+)

@@ -1,0 +1,169 @@
+"""`grass token`: lines to join with, the tokens that came of them, and revoking."""
+
+from __future__ import annotations
+
+from grass.cli.parsing.options import (
+    BROKER,
+    JSON,
+    Command,
+    Option,
+    Values,
+    at_most,
+    one_word,
+    read,
+)
+from grass.cli.printing.streams import print_document, say, warn
+from grass.client.client import Client
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option(
+        "--role",
+        "machine|worker|submit|operate|read|admin",
+        "what whoever joins may do (default: machine)",
+    ),
+    Option("--name", "NAME", "what to call it in `list` (default: code)"),
+    Option("--hours", "HOURS", "how long the line counts (default: 1)"),
+    BROKER,
+    JSON,
+)
+MOST_HOURS = 100_000
+HEADER = ("NAME", "ROLE", "KIND", "WORKER", "MADE", "USED", "EXPIRES")
+
+
+def run(words: list[str]) -> int:
+    """Do what the first word says."""
+    values, rest = read(OPTIONS, words)
+    known = {"new": _new, "list": _list, "revoke": _revoke}
+    what = rest[0] if rest else "list"
+    if what not in known:
+        raise UsageError(f"token knows no `{what}`", "it is new, list or revoke")
+    if what != "new":
+        _refuse_options_of_new(values)
+    return known[what](values, rest[1:])
+
+
+def _refuse_options_of_new(values: Values) -> None:
+    for name in ("role", "name", "hours"):
+        if values.has(name):
+            raise UsageError(f"--{name} goes with `token new`")
+
+
+def _new(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    with Client(broker=values.broker) as client:
+        made = client.new_token(
+            role=values.text("role"), name=_name(values), hours=_hours(values)
+        )
+        door = client.overview()["daemon"]["door"]
+    line = f"grass join {door['address']}/{door['pin']}/{made['code']}"
+    if values.has("json"):
+        print_document({**made, "line": line})
+        return 0
+    from grass.cli.printing.times import local
+
+    warn(
+        f"whoever pastes this line joins with the role `{made['role']}`, until"
+        f" {local(made['expires_at'])}"
+    )
+    say(line)
+    return 0
+
+
+def _name(values: Values) -> str | None:
+    from grass.model.token import is_start_name, no_start_name
+
+    name = values.text("name")
+    if name is not None and is_start_name(name):
+        raise no_start_name(name)
+    return name
+
+
+def _hours(values: Values) -> float | None:
+    text = values.text("hours")
+    if text is None:
+        return None
+    try:
+        hours = float(text)
+    except ValueError:
+        raise UsageError(f"--hours must be a number, not `{text}`") from None
+    if not 0 < hours <= MOST_HOURS:
+        raise UsageError(
+            f"--hours is {text}", f"give more than 0 and at most {MOST_HOURS}"
+        )
+    return hours
+
+
+def _list(values: Values, rest: list[str]) -> int:
+    at_most(rest, 0)
+    with Client(broker=values.broker) as client:
+        document = client.tokens()
+    if values.has("json"):
+        print_document(document)
+        return 0
+    from grass.cli.printing.table import render, show, this_screen
+    from grass.cli.printing.times import utc_now
+
+    show(render(HEADER, rows(document["tokens"], utc_now()), this_screen()))
+    return 0
+
+
+def rows(tokens: Iterable[Document], now: datetime) -> list[list[str]]:
+    """Give a row to each token and code."""
+    from grass.cli.printing.times import ago, ahead
+
+    return [
+        [
+            token["name"],
+            token["role"],
+            "code" if token["code"] else "token",
+            token["worker"] or "",
+            ago(token["created_at"], now),
+            ago(token["used_at"], now),
+            ahead(token["expires_at"], now),
+        ]
+        for token in tokens
+    ]
+
+
+def _revoke(values: Values, rest: list[str]) -> int:
+    name = one_word(rest, "the token")
+    with Client(broker=values.broker) as client:
+        done = client.revoke_token(name)
+    if values.has("json"):
+        print_document({"token": name, **done})
+        return 0
+    say(f"revoked {name}")
+    return 0
+
+
+COMMAND = Command(
+    usage=(
+        "[--role ROLE] [--name NAME] [--hours HOURS] [--broker ADDRESS] [--json] "
+        "[list | new | revoke TOKEN]"
+    ),
+    about=(
+        "Print a line with which other machines join this broker, list who has joined, "
+        "or revoke a token, which cuts its holder off at once. Roles: read (look at "
+        "everything), submit (also enqueue, and act on one's own jobs), operate (also "
+        "act on everybody's jobs, queues and units), admin (all, tokens and stopping "
+        "included), worker (run jobs, nothing else), machine (worker and submit). A "
+        "line may be used by many machines until it expires; each gets a token of its "
+        "own."
+    ),
+    options=OPTIONS,
+    examples=(
+        "grass token new",
+        "grass token new --role read --hours 24 --name dashboard",
+        "grass token list",
+        "grass token revoke laptop",
+    ),
+    run=run,
+)

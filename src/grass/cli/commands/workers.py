@@ -1,0 +1,184 @@
+"""`grass workers`: the machines that run jobs, and forgetting one that is gone."""
+
+from __future__ import annotations
+
+import sys
+from shlex import quote
+
+from grass.cli.parsing.options import (
+    BROKER,
+    JSON,
+    Command,
+    Option,
+    Values,
+    one_word,
+    read,
+)
+from grass.cli.printing.durations import brief
+from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.cli.printing.table import render, show, this_screen
+from grass.cli.printing.times import age, ago, utc_now
+from grass.cli.printing.wording import TINTS, number, whereabouts
+from grass.client.client import Client
+from grass.client.ids import as_ranges
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from grass.client.wire import Document
+
+OPTIONS = (
+    Option(
+        "--even-if-alive",
+        about="with `forget`: run jobs again that may still run there",
+    ),
+    BROKER,
+    JSON,
+)
+HEADER = ("WORKER", "STATE", "ADDRESS", "RUNNING", "HEARD", "LABELS", "FREE")
+_TINTS = {**TINTS, "connected": "green", "draining": "yellow"}
+
+
+def run(words: list[str]) -> int:
+    """List the workers, or forget one."""
+    values, rest = read(OPTIONS, words)
+    if rest[:1] == ["forget"]:
+        return _forget(values, one_word(rest[1:], "the worker"))
+    if rest:
+        raise UsageError(f"workers knows no `{rest[0]}`", "grass workers forget NAME")
+    with Client(broker=values.broker) as client:
+        document = client.workers()
+    if values.has("json"):
+        print_document(document)
+    else:
+        screen = this_screen()
+        show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
+        _tell_of_former(document["workers"])
+        _tell_of_clocks(document["workers"])
+        if not document["workers"]:
+            warn("no worker has joined yet; `grass token new` gives a line for one")
+    return 0
+
+
+def rows(workers: Iterable[Document], now: datetime) -> list[list[str]]:
+    """Give a row to each worker; what a broker does not tell is left empty."""
+    return [
+        [
+            str(worker["name"]),
+            _state(worker, now),
+            worker.get("address") or "",
+            str(worker.get("running") or 0),
+            ago(worker.get("heard_at"), now),
+            ",".join(worker.get("labels") or ()),
+            _free(worker),
+        ]
+        for worker in workers
+    ]
+
+
+def _state(worker: Document, now: datetime) -> str:
+    if not worker["connected"]:
+        since = worker.get("unreachable_since")
+        lasts = f" for {brief(age(since, now))}" if since else ""
+        return f"{whereabouts(worker)}{lasts}"
+    if worker.get("unable"):
+        return f"cannot start jobs: {worker['unable']}"
+    if worker.get("draining_reason"):
+        return f"draining: {worker['draining_reason']}"
+    return (
+        "draining" if worker.get("draining") or worker.get("resting") else "connected"
+    )
+
+
+def _tell_of_former(workers: Iterable[Document]) -> None:
+    """Say of a worker that the broker's daemon had, and has no more, what it is."""
+    for worker in workers:
+        if whereabouts(worker) == "off":
+            name = worker["name"]
+            warn(
+                f"worker {name} was part of the broker's daemon, which runs with"
+                f" --no-worker now; `grass workers forget {quote(name)}` removes it"
+            )
+
+
+def _tell_of_clocks(workers: Iterable[Document]) -> None:
+    """Say which clocks are wrong: people read times in what jobs write."""
+    for worker in workers:
+        skew_s = worker.get("clock_skew_s")
+        if skew_s and worker["connected"]:
+            side = "ahead of" if skew_s > 0 else "behind"
+            warn(
+                f"the clock of worker {worker['name']} is {brief(abs(skew_s))} {side}"
+                " the broker's; set one of them right"
+            )
+
+
+def _free(worker: Document) -> str:
+    """Write what is free of each kind: `cpu 12/16, gpu 0.5/2`."""
+    free = worker.get("free") or {}
+    return ", ".join(
+        f"{kind} {number(sum(free.get(kind, {}).values()))}/"
+        f"{number(sum(units.values()))}"
+        for kind, units in (worker.get("capacity") or {}).items()
+    )
+
+
+def _forget(values: Values, name: str) -> int:
+    with Client(broker=values.broker) as client:
+        done = client.forget_worker(name)
+        held = done.get("held") or []
+        if held and (values.has("even_if_alive") or _insists(name, held)):
+            client.release(as_ranges(held))
+            done["held"] = held = []
+    if values.has("json"):
+        print_document({"worker": name, **done})
+        return 0
+    for warning in done.get("warnings", ()):
+        warn(warning)
+    if held:
+        which = " ".join(as_ranges(held))
+        warn(
+            f"{counted(len(held), 'job')} may still run there and will not run again"
+            f" before you say so: grass release {which}"
+        )
+    lost = len(done.get("jobs") or ()) - len(held)
+    went = [f"{counted(lost, 'job')} lost" if lost else "no job lost"]
+    if held:
+        went.append(f"{counted(len(held), 'job')} held")
+    queues = done.get("queues") or ()
+    if queues:
+        views = "its view" if len(queues) == 1 else "its views"
+        went.append(f"{views} of {', '.join(queues)} gone")
+    say(f"forgot worker {name}: {', '.join(went)}")
+    return 0
+
+
+def _insists(name: str, held: list[int]) -> bool:
+    """Ask whether to run jobs again that may be alive; nobody to ask: no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    jobs = counted(len(held), "job")
+    sys.stderr.write(
+        f"{jobs} with --retry-lost may still run on {name}."
+        " Run again all the same, maybe twice at a time? [y/N] "
+    )
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+COMMAND = Command(
+    usage="[--broker ADDRESS] [--json] [forget [--even-if-alive] WORKER]",
+    about=(
+        "Show the workers: whether the broker reaches them, from where they called, "
+        "how many jobs run there, when they were last heard of, what is free. `forget` "
+        "gives up one that is gone for good: what ran there is lost, its queues' views "
+        "and its token go. Jobs with --retry-lost are held, as they may still run "
+        "there: `release` or --even-if-alive runs them again."
+    ),
+    options=OPTIONS,
+    examples=("grass workers", "grass workers --json", "grass workers forget desk"),
+    run=run,
+)

@@ -1,0 +1,190 @@
+"""What `daemon`, `start` and `restart` take: which parts to host, and where."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from grass.cli.parsing.options import Option, read
+from grass.cli.printing.streams import warn
+from grass.client.autostart import remembered
+from grass.config import home
+from grass.errors import GrassError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from grass.cli.parsing.options import Values
+    from grass.daemon.hosting import Employer, Hosting
+
+HOSTING = (
+    Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
+    Option("--advertise", "HOST", "the name by which others reach this machine"),
+    Option("--cert", "FILE", "key and certificate (PKCS#12); default: its own"),
+    Option("--cert-pass-file", "FILE", "the pass phrase of --cert is in this file"),
+    Option("--no-worker", about="run no jobs here, only the queue"),
+    Option("--no-broker", about="have no queue here, only work for another's"),
+    Option("--connect", "HOST:PORT", "the broker to work for; implies --no-broker"),
+    Option("--name", "NAME", "what this worker is called (default: the host's name)"),
+    Option("--label", "LABEL", "what jobs may ask for with --label; repeatable"),
+    Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
+    Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
+)
+FRESH = Option("--fresh", about="forget the options that the last daemon here had")
+_ENDURES = ("keep", "stop")
+_RULED_OUT = {
+    "bind": ("no_broker", "connect", "on_disconnect", "lease"),
+    "no_worker": ("no_broker", "connect", "on_disconnect", "lease"),
+    "connect": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+    "no_broker": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+}
+"""What an option makes senseless that the daemon before was given."""
+
+
+def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
+    """Read and check which parts a daemon is to have."""
+    from grass.daemon.hosting import Hosting, checked
+    from grass.model.addresses import read_address
+
+    bind, connect = values.text("bind"), values.all("connect")
+    addresses = [one for text in connect for one in text.split(",")]
+    return checked(
+        Hosting(
+            bind=None if bind is None else read_address(bind),
+            advertise=values.text("advertise"),
+            cert=values.text("cert"),
+            cert_pass_file=values.text("cert_pass_file"),
+            has_worker=not values.has("no_worker"),
+            connect=tuple(read_address(text) for text in addresses),
+            is_worker_only=values.has("no_broker"),
+            labels=tuple(_label(text) for text in values.all("label")),
+            lease_s=_lease_s(values),
+            name=name_of(values),
+            starts_jobs=not values.has("no_starts"),
+            words=tuple(words),
+        )
+    )
+
+
+def name_of(values: Values) -> str:
+    """Read what the worker is to be called; others have to be able to type it."""
+    name = values.text("name")
+    if name is None:
+        return ""
+    from grass.model.worker import check_worker_name
+
+    return check_worker_name(name)
+
+
+def _label(text: str) -> str:
+    from grass.model.resources import check_name
+
+    check_name(text, "label")
+    return text
+
+
+def _lease_s(values: Values) -> float | None:
+    from grass.daemon.hosting import DEFAULT_LEASE_S
+    from grass.model.durations import seconds
+
+    endures = values.text("on_disconnect") or "keep"
+    if endures not in _ENDURES:
+        raise UsageError(f"--on-disconnect is keep or stop, not `{endures}`")
+    lease = values.text("lease")
+    if endures == "keep":
+        if lease is not None:
+            raise UsageError("--lease goes with --on-disconnect stop")
+        return None
+    return DEFAULT_LEASE_S if lease is None else seconds(lease)
+
+
+def given(values: Values) -> list[str]:
+    """Write the options down again, to hand them on to a daemon."""
+    return [word for option in HOSTING for word in _words(option, values)]
+
+
+def _words(option: Option, values: Values) -> list[str]:
+    return [_written(option, value) for value in values.all(option.key)]
+
+
+def _written(option: Option, value: str) -> str:
+    if not option.value:
+        return option.names[-1]
+    # A daemon stands elsewhere than its caller.
+    value = os.path.abspath(value) if option.value == "FILE" else value
+    return f"{option.names[-1]}={value}"
+
+
+class Wanted(NamedTuple):
+    """The options of the next daemon."""
+
+    words: list[str]
+    replaced: list[str]
+    """Which options of the daemon before count no more, and why: one line each."""
+
+    def tell(self) -> None:
+        """Say what was remembered and counts no more."""
+        for line in self.replaced:
+            warn(line)
+
+
+def wanted(values: Values) -> Wanted:
+    """Merge the options that were given over those that the daemon before had."""
+    if values.has("fresh"):
+        return Wanted(given(values), [])
+    before, _ = read(HOSTING, remembered(home()))
+    words, replaced = list[str](), dict[str, list[str]]()
+    for option in HOSTING:
+        if values.has(option.key):
+            words += _words(option, values)
+        elif (by := _ruled_out_by(option, values)) is None:
+            words += _words(option, before)
+        elif before.has(option.key):
+            replaced.setdefault(by, []).append(option.names[-1])
+    lines = [f"{by} replaces {', '.join(names)}" for by, names in replaced.items()]
+    return Wanted(words, lines)
+
+
+def _ruled_out_by(option: Option, values: Values) -> str | None:
+    """Name the option that was given and does not go with one of before."""
+    if option.key == "lease" and values.text("on_disconnect") == "keep":
+        return "--on-disconnect"
+    for one in HOSTING:
+        if values.has(one.key) and option.key in _RULED_OUT.get(one.key, ()):
+            return one.names[-1]
+    return None
+
+
+def check(words: Sequence[str]) -> None:
+    """Refuse options with which a daemon could not start, as far as is known now."""
+    employer_of(words)
+
+
+def employer_of(words: Sequence[str]) -> Employer | None:
+    """Find the broker that a daemon with these options works for; None: its own."""
+    from grass.daemon.hosting import employer
+
+    return employer(home(), _hosting(words))
+
+
+def check_successor(words: Sequence[str]) -> None:
+    """Refuse the same, and whatever else would take a daemon down that runs."""
+    from grass.daemon.preflight import check_entrance
+
+    check(words)
+    check_entrance(home(), _hosting(words), last_hosting().bind)
+
+
+def last_hosting() -> Hosting:
+    """Tell what the last daemon here hosted, by the options that are remembered."""
+    from grass.daemon.hosting import Hosting
+
+    try:
+        return _hosting(remembered(home()))
+    except GrassError:
+        return Hosting()
+
+
+def _hosting(words: Sequence[str]) -> Hosting:
+    return hosting_of(read(HOSTING, words)[0])

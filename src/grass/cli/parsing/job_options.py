@@ -1,0 +1,218 @@
+"""What a job can be given: the options that several commands share, and their fields.
+
+The daemon reads JSON5 and checks everything that does not depend on where the caller
+stands; this side resolves paths, `--env NAME`, and times in the caller's zone.
+"""
+
+from __future__ import annotations
+
+import os
+
+from grass.cli.parsing.options import Option, Values
+from grass.client.surroundings import caller_directory
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.client.client import Client
+    from grass.client.wire import Document
+
+REQUIRE = Option("--require", "JSON5", "what the job needs, as {gpu:0.5,ram:'8G'}")
+REQUIRE_OR_JSON = Option("--json, --require", REQUIRE.value, REQUIRE.about)
+SHORT_REQUIRE = (
+    Option("-g, --gpu", "N", "GPUs, also fractions"),
+    Option("-c, --cpu", "N", "CPU cores"),
+    Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
+)
+ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
+CWD = Option(
+    "--cwd",
+    "DIR",
+    "directory to run in (default: the current one; for a broker elsewhere, the "
+    "worker's home)",
+)
+QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
+NAME = Option("--name", "NAME", "the job's name (default: the program's)")
+PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")
+AFTER = Option("--after", "JOBS", "start after these: 7,9 or 7:failed or 3-8:any")
+BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")
+HOLD = Option("--hold", about="start only after `grass release`")
+TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00")
+WORKER = Option("--worker", "WORKER", "run it on this worker only")
+LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
+RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
+
+OPTIONS = (
+    REQUIRE_OR_JSON,
+    *SHORT_REQUIRE,
+    ENV,
+    CWD,
+    QUEUE,
+    NAME,
+    Option("--project", "NAME", "the project it belongs to (default: default)"),
+    WORKER,
+    LABEL,
+    PRIORITY,
+    AFTER,
+    BEGIN,
+    HOLD,
+    TIME_LIMIT,
+    Option("--grace", "TIME", "how long after SIGTERM comes SIGKILL (default: 15s)"),
+    RETRIES,
+    Option("--backoff", "TIME", "pause before a retry; doubles with each one"),
+    Option("--retry-on", "HOW", "retry only after 1,137,signal,time-limit,not-started"),
+    Option("--retry-lost", "N", "run it again up to N times when it is lost"),
+    Option("--nice", "N", "run it with a lower priority for the CPU: 0 to 19"),
+    Option("--output", "PATH", "append output to this file"),
+    Option("--stderr", "PATH", "append what goes to stderr to this file"),
+    Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
+    Option("--raw", about="leave {gpu} and other placeholders alone"),
+    Option("--pin", about="run on the allocated CPU cores only"),
+)
+"""What `enqueue` and `run` take for a job."""
+
+
+def settings(values: Values, queue: str | None) -> Document:
+    """Return the options as the fields of a job; those not given are left out."""
+    fields: Document = {
+        "queue": queue,
+        "require": _require(values),
+        "worker": values.text("worker"),
+        "labels": listed(values, "label"),
+        **_order(values),
+        "name": values.text("name"),
+        "project": values.text("project"),
+        "env": variables(values.all("env")) or None,
+        "cwd": absolute(values.text("cwd")),
+        "output": absolute(values.text("output")),
+        "stderr": absolute(values.text("stderr")),
+        "max_output": values.text("max_output"),
+        "raw": values.has("raw") or None,
+        "pin": values.has("pin") or None,
+        **_limits(values),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def variables(texts: list[str]) -> dict[str, str]:
+    """Read `--env NAME=value`, or `--env NAME` which copies the caller's."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise UsageError(f"--env `{text}` has no name", "write NAME=value")
+        if not equals and name not in os.environ:
+            raise UsageError(f"--env {name}: there is no such variable here")
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def check_directory(path: str | None) -> None:
+    """Refuse a directory that is not there, unless it has a placeholder."""
+    if path is not None and "{" not in path and not os.path.isdir(path):
+        raise UsageError(f"there is no directory {path}")
+
+
+def check_paths(client: Client, fields: Document) -> None:
+    """Refuse paths that would fail a job when it starts, if it can only run here."""
+    if any(name in fields for name in ("cwd", "output", "stderr")):
+        from grass.cli.parsing.path_checks import Ground
+
+        Ground(client).check(fields)
+
+
+def absolute(path: str | None) -> str | None:
+    """Resolve a path where the caller stands."""
+    if path is None:
+        return None
+    if not path:
+        raise UsageError("a path is empty")
+    path = os.path.expanduser(path)
+    return path if os.path.isabs(path) else os.path.join(caller_directory(), path)
+
+
+def duration(values: Values, key: str) -> float | None:
+    """Return an option's value in seconds."""
+    text = values.text(key)
+    if text is None:
+        return None
+    from grass.model.durations import seconds
+
+    return seconds(text)
+
+
+def listed(values: Values, key: str) -> list[str] | None:
+    """Return the values of an option that is repeatable, and a list with commas."""
+    if not values.has(key):
+        return None
+    parts = [part.strip() for text in values.all(key) for part in text.split(",")]
+    if not all(parts):
+        name = key.replace("_", "-")
+        raise UsageError(f"--{name} `{','.join(parts)}` names nothing between commas")
+    return parts
+
+
+def _order(values: Values) -> Document:
+    return {
+        "priority": values.whole_number("priority"),
+        "after": listed(values, "after"),
+        "begin_at": _begin(values.text("begin")),
+        "hold": values.has("hold") or None,
+    }
+
+
+def _limits(values: Values) -> Document:
+    return {
+        "time_limit_s": duration(values, "time_limit"),
+        "grace_s": duration(values, "grace"),
+        "retries": values.whole_number("retries"),
+        "backoff_s": duration(values, "backoff"),
+        "retry_on": listed(values, "retry_on"),
+        "retry_lost": values.whole_number("retry_lost"),
+        "nice": values.whole_number("nice"),
+        "max_fails": values.whole_number("max_fails"),
+        "array": values.text("array"),
+    }
+
+
+def _begin(text: str | None) -> str | None:
+    if text is None:
+        return None
+    from grass.cli.parsing.moments import moment
+
+    return moment(text)
+
+
+def _require(values: Values) -> str | Document | None:
+    text = values.text("require")
+    short: Document = {}
+    for kind in ("gpu", "cpu"):
+        number = values.text(kind)
+        if number is not None:
+            short[kind] = _number(kind, number)
+    ram = values.text("ram")
+    if ram is not None:
+        short["ram"] = ram
+    if text is None or not short:
+        return text if text is not None else short or None
+    return _merged(text, short)
+
+
+def _merged(text: str, short: Document) -> Document:
+    from grass.model.json5 import read_object
+
+    asked = read_object(text, "--require")
+    for kind in short:
+        if kind in asked:
+            raise UsageError(f"{kind} is asked for twice: in --require and as --{kind}")
+    return {**asked, **short}
+
+
+def _number(kind: str, text: str) -> int | float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not abs(number) < float("inf"):
+        raise UsageError(f"--{kind} must be a number, not `{text}`")
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,229 @@
+"""What can be said of a job in one cell: the columns of `show`.
+
+A column is a name, what it means, how its cell is written, and how jobs are sorted by
+it. A daemon of another version may leave fields out, so cells ask for them gently.
+"""
+
+from __future__ import annotations
+
+from grass.cli.printing.durations import brief, size_text
+from grass.cli.printing.states import ENDED
+from grass.cli.printing.times import age, ago, between, local, ran, utc_now
+from grass.cli.printing.wording import asked, detail, ending, label, state, units
+from grass.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
+    from typing import Any
+
+    from grass.client.wire import Document
+
+    Cell = Callable[[Document, datetime], str]
+    Key = Callable[[Document], Any]
+
+DEFAULT = ("id", "state", "queue", "name", "worker", "units", "time", "detail")
+
+
+class Column:
+    """One column."""
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        cell: Cell,
+        key: Key | None = None,
+        header: str = "",
+    ) -> None:
+        """Without a `key`, jobs are sorted by the cell's text."""
+        self.name = name
+        self.about = about
+        self.cell = cell
+        self.key = key
+        self.header = header or name.upper()
+
+
+def chosen(text: str | None) -> list[Column]:
+    """Read `--columns id,name`; without it, the usual ones."""
+    if text is None:
+        return [_find(name) for name in DEFAULT]
+    return [_find(name.strip()) for name in text.split(",") if name.strip()]
+
+
+def order(text: str) -> Callable[[Iterable[Document]], list[Document]]:
+    """Read `--sort name` or `--sort -name`; return what sorts jobs so."""
+    column = _find(text.removeprefix("-"))
+    now = utc_now()
+
+    def key(job: Document) -> tuple[bool, Any]:
+        value = column.key(job) if column.key else column.cell(job, now)
+        return (value is None, "" if value is None else value)
+
+    def put(jobs: Iterable[Document]) -> list[Document]:
+        known = sorted(jobs, key=key, reverse=text.startswith("-"))
+        # What has no value comes last either way.
+        return sorted(known, key=lambda job: key(job)[0])
+
+    return put
+
+
+def rows(
+    jobs: Iterable[Document], columns: Sequence[Column], now: datetime
+) -> Iterator[list[str]]:
+    """Give a row to each job."""
+    for job in jobs:
+        yield [column.cell(job, now) for column in columns]
+
+
+def without_lone_worker(
+    columns: list[Column], lines: list[list[str]]
+) -> tuple[list[Column], list[list[str]]]:
+    """Leave the worker out where all that runs or ran did so on one."""
+    at = [column.name for column in columns].index("worker")
+    if len({line[at] for line in lines if line[at]}) > 1:
+        return columns, lines
+    lines = [line[:at] + line[at + 1 :] for line in lines]
+    return columns[:at] + columns[at + 1 :], lines
+
+
+def about_all() -> str:
+    """List the columns, for the help."""
+    return "Columns: " + ", ".join(column.name for column in COLUMNS) + "."
+
+
+def _find(name: str) -> Column:
+    for column in COLUMNS:
+        if column.name == name:
+            return column
+    known = ", ".join(column.name for column in COLUMNS)
+    raise UsageError(f"there is no column `{name}`", f"columns: {known}")
+
+
+def _time(job: Document, now: datetime) -> str:
+    if job["state"] in ENDED:
+        return ago(job["finished_at"], now)
+    return brief(age(job["started_at"] or job["created_at"], now))
+
+
+def _span(start: str, end: str) -> Cell:
+    def cell(job: Document, now: datetime) -> str:
+        took = between(job[start], job[end], now)
+        return "" if took is None else brief(took)
+
+    return cell
+
+
+def _ran(job: Document, now: datetime) -> str:
+    took = ran(job, now)
+    return "" if took is None else brief(took)
+
+
+def _span_key(start: str, end: str) -> Key:
+    return lambda job: between(job[start], job[end], utc_now())
+
+
+def _plain(name: str, about: str, field: str = "") -> Column:
+    def cell(job: Document, _now: datetime) -> str:
+        value = job.get(field or name)
+        return "" if value is None else str(value)
+
+    return Column(name, about, cell, lambda job: job.get(field or name))
+
+
+def _moment(name: str, about: str, field: str) -> Column:
+    return Column(name, about, lambda job, _: local(job.get(field)), _field(field))
+
+
+def _field(name: str) -> Key:
+    return lambda job: job.get(name)
+
+
+def _last(job: Document, field: str) -> float | None:
+    """Return what was measured of the last attempt."""
+    tried = job["attempts"]
+    return tried[-1][field] if tried else None
+
+
+def _measured(
+    name: str, about: str, field: str, text: Callable[[float], str]
+) -> Column:
+    def cell(job: Document, _now: datetime) -> str:
+        value = _last(job, field)
+        return "" if value is None else text(value)
+
+    return Column(name, about, cell, lambda job: _last(job, field))
+
+
+def _retries(job: Document, _now: datetime) -> str:
+    return f"{job.get('retries_left')}/{job['retries']}" if job.get("retries") else ""
+
+
+def _limit(job: Document, _now: datetime) -> str:
+    limit = job.get("time_limit_s")
+    return "" if limit is None else brief(limit)
+
+
+COLUMNS = (
+    Column(
+        "id", "the id, and its index in an array", lambda j, _: label(j), _field("id")
+    ),
+    Column("state", "the state", lambda job, _: state(job)),
+    _plain("queue", "its queue"),
+    _plain("name", "its name"),
+    _plain("project", "its project"),
+    _plain("owner", "who enqueued it"),
+    _plain("priority", "its priority"),
+    Column("units", "the units it holds", lambda job, _: units(job["allocation"])),
+    Column("request", "what it asked for", lambda job, _: asked(job["request"])),
+    Column("time", "how long it waits or runs, or ago it ended", _time, _field("id")),
+    Column(
+        "waited",
+        "how long it waited",
+        _span("created_at", "started_at"),
+        _span_key("created_at", "started_at"),
+    ),
+    Column(
+        "ran",
+        "how long it ran",
+        _ran,
+        lambda job: ran(job, utc_now()),
+    ),
+    _moment("created", "when it was enqueued", "created_at"),
+    _moment("started", "when it started", "started_at"),
+    _moment("finished", "when it ended", "finished_at"),
+    Column("exit", "its exit code or signal", lambda job, _: ending(job)),
+    _plain("reason", "why it waits, or ended as it did"),
+    Column("command", "what it runs", lambda job, _: " ".join(job["command"])),
+    Column(
+        "detail",
+        "command, after a reason",
+        lambda job, _: detail(job),
+        None,
+        "COMMAND OR REASON",
+    ),
+    _plain("worker", "where it runs or ran"),
+    _plain("pid", "its process"),
+    _plain("directory", "where it runs", "cwd"),
+    _plain("output", "the file with its output"),
+    Column(
+        "attempts",
+        "how often it was started",
+        lambda job, _: str(len(job["attempts"])),
+        lambda job: len(job["attempts"]),
+    ),
+    Column(
+        "retries", "retries left, of those allowed", _retries, _field("retries_left")
+    ),
+    Column(
+        "after", "the jobs it waits for", lambda j, _: " ".join(j.get("after") or [])
+    ),
+    _moment("begin", "when it may start", "begin_at"),
+    Column("limit", "its time limit", _limit, _field("time_limit_s")),
+    _plain("nice", "how nice it is"),
+    _plain("array", "the first job of its array"),
+    _plain("index", "its index in its array"),
+    _measured("memory", "most memory it used", "max_rss", size_text),
+    _measured("cpu", "processor time it used", "cpu_s", brief),
+)

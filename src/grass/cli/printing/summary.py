@@ -1,0 +1,138 @@
+"""The rows of `show` that are not jobs: workers and queues, and the line below all."""
+
+from __future__ import annotations
+
+from grass.cli.printing.durations import size_text
+from grass.cli.printing.streams import counted
+from grass.cli.printing.wording import number, whereabouts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from grass.client.wire import Document
+
+WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
+QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")
+DRAINED = "drained"
+MOST_NAMED = 3
+"""Workers that are named one by one."""
+
+
+def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
+    """Give a row to each worker, kind and origin."""
+    rows = []
+    for worker in workers:
+        name = worker["name"]
+        if not worker["connected"]:
+            name += f" ({whereabouts(worker)})"
+        elif worker.get("unable"):
+            name += f" (cannot start jobs: {worker['unable']})"
+        for kind, units in worker["capacity"].items():
+            origins = worker["origin"].get(kind, {})
+            shares = _shares(worker, kind)
+            for origin in dict.fromkeys(origins.get(unit, "") for unit in units):
+                chosen = [unit for unit in units if origins.get(unit, "") == origin]
+                text = "  ".join(folded({unit: shares[unit] for unit in chosen}))
+                rows.append([name, kind, origin, text])
+                name = ""
+    return rows
+
+
+def folded(shares: Mapping[str, str]) -> list[str]:
+    """Write units, with a run of equal ones as a range: `0-15: 1/1`."""
+    runs: list[tuple[str, str, str]] = []
+    for unit, share in shares.items():
+        if runs and runs[-1][2] == share and _follows(runs[-1][1], unit):
+            runs[-1] = (runs[-1][0], unit, share)
+        else:
+            runs.append((unit, unit, share))
+    return [
+        f"{first}: {share}" if first == last else f"{first}-{last}: {share}"
+        for first, last, share in runs
+    ]
+
+
+def queue_rows(queues: Iterable[Document]) -> list[list[str]]:
+    """Give a row to each queue."""
+    return [
+        [
+            queue["name"],
+            str(queue["running"]),
+            str(queue["waiting"]),
+            _limits(queue),
+            next((" ".join(view["command"]) for view in queue["views"].values()), ""),
+        ]
+        for queue in queues
+    ]
+
+
+def notes(queues: Iterable[Document]) -> list[str]:
+    """Say which queues paused by themselves, and why."""
+    return [
+        f"queue {queue['name']} paused by itself: {queue['paused_reason']} "
+        f"(`grass resume {queue['name']}` goes on)"
+        for queue in queues
+        if queue["paused"] and queue.get("paused_reason")
+    ]
+
+
+def elsewhere(daemon: Document) -> str | None:
+    """Say for whom a daemon works that has no queue itself; None: it has."""
+    broker = daemon.get("broker")
+    if broker is None:
+        return None
+    running = daemon["jobs"].get("running") or 0
+    here = f"; {counted(running, 'job')} run{'s' if running == 1 else ''} here"
+    return (
+        f"this daemon works for the broker at {broker['address']}: {broker['link']}"
+        + (here if running else "")
+    )
+
+
+def summary(daemon: Document) -> str:
+    """Give all jobs by state, and what their output takes, in one line."""
+    counts = [f"{count} {state}" for state, count in daemon["jobs"].items() if count]
+    text = ", ".join(counts) or "no jobs yet"
+    paused = "; paused, `grass resume` starts jobs again" if daemon["paused"] else ""
+    full = "; the disk is full, `grass prune` makes room" if daemon.get("full") else ""
+    return f"{text}; output takes {size_text(daemon['output_bytes'])}{paused}{full}"
+
+
+def _shares(worker: Document, kind: str) -> dict[str, str]:
+    free = worker["free"].get(kind, {})
+    drained = worker.get("drained", {}).get(kind, ())
+    return {
+        unit: f"{number(free.get(unit, 0))}/{number(amount)}"
+        + (f" {DRAINED}" if unit in drained else "")
+        for unit, amount in worker["capacity"][kind].items()
+    }
+
+
+def _follows(one: str, other: str) -> bool:
+    return one.isdecimal() and other.isdecimal() and int(other) == int(one) + 1
+
+
+def _limits(queue: Document) -> str:
+    limits = ["paused"] if queue["paused"] else []
+    if queue["max_running"] is not None:
+        limits.append(f"max {queue['max_running']}")
+    if queue.get("max_fails") is not None:
+        limits.append(f"fails {queue.get('fails', 0)}/{queue['max_fails']}")
+    return ", ".join([*limits, *_views(queue["views"])])
+
+
+def _views(views: Mapping[str, Document]) -> list[str]:
+    """Write what views allow; where there are several, on which worker."""
+    amounts = {
+        worker: [
+            f"{kind} {number(sum(units.values()))}"
+            for kind, units in view["capacity"].items()
+        ]
+        for worker, view in views.items()
+    }
+    if len(views) == 1:
+        return [one for known in amounts.values() for one in known]
+    named = [f"{', '.join(has)} on {at}" for at, has in amounts.items() if has]
+    left = len(named) - MOST_NAMED
+    return [*named[:MOST_NAMED], *([f"and {left} more"] if left > 0 else [])]

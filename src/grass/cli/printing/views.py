@@ -1,0 +1,208 @@
+"""The three things `show` can show: everything, a list of jobs, one job.
+
+A view reads its document and writes it as text, or as JSON, or as names alone. Reading
+and writing are apart, so that `--watch` can redraw without asking again. The jobs of a
+document may be an iterator: whoever writes them need not hold them all.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from grass.cli.printing import job_card, summary
+from grass.cli.printing.columns import rows, without_lone_worker
+from grass.cli.printing.streams import printable
+from grass.cli.printing.table import render
+from grass.cli.printing.times import utc_now
+from grass.cli.printing.wording import TINTS
+from grass.client.wire import encoded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Protocol
+
+    from grass.cli.parsing.show_options import Wanted
+    from grass.cli.printing.table import Screen
+    from grass.client.client import Client
+    from grass.client.wire import Document
+
+    class View(Protocol):
+        """Something to look at."""
+
+        def read(self, client: Client) -> Document:
+            """Ask for what is shown."""
+
+        def text(self, document: Document, screen: Screen) -> str:
+            """Write it for people; the last line sums up."""
+
+        def names(self, document: Document) -> Iterable[object]:
+            """Give ids or names alone."""
+
+    class Form(Protocol):
+        """How a view is written to stdout."""
+
+        def write(self, view: View, document: Document, screen: Screen) -> None:
+            """Write what a view has read."""
+
+
+class Overview:
+    """Workers, queues and jobs, or only some of these."""
+
+    def __init__(self, wanted: Wanted, parts: tuple[str, ...]) -> None:
+        """Choose among `workers`, `queues` and `jobs`."""
+        self._wanted = wanted
+        self._parts = parts
+
+    def read(self, client: Client) -> Document:
+        """Ask for the overview, and for every job where that is wanted."""
+        document = client.overview(self._wanted.queue)
+        jobs = document.pop("jobs")
+        document["jobs"] = sorted(jobs, key=lambda job: int(job["id"]))
+        if self._wanted.every:
+            document["jobs"] = self._wanted.jobs(client)
+        for part in {"workers", "queues", "jobs"} - {*self._parts}:
+            del document[part]
+        return document
+
+    def text(self, document: Document, screen: Screen) -> str:
+        """Write the tables, and the summary below."""
+        elsewhere = summary.elsewhere(document["daemon"])
+        if elsewhere is not None:
+            return f"{elsewhere}\n"
+        parts = []
+        if "workers" in document:
+            shown = summary.worker_rows(document["workers"])
+            parts.append(render(summary.WORKERS, shown, screen, TINTS))
+        if "queues" in document:
+            shown = summary.queue_rows(document["queues"])
+            parts.append(render(summary.QUEUES, shown, screen))
+        jobs = job_table(self._wanted, document.get("jobs", ()), screen)
+        parts += [jobs] if jobs else []
+        notes = summary.notes(document.get("queues", ()))
+        notes.append(summary.summary(document["daemon"]))
+        return "\n".join([*parts, "".join(note + "\n" for note in notes)])
+
+    def names(self, document: Document) -> Iterator[object]:
+        """Give the names of what is shown; of everything, the jobs' ids."""
+        part = "jobs" if "jobs" in document else self._parts[0]
+        for one in document[part]:
+            yield one["id" if part == "jobs" else "name"]
+
+
+class Listing:
+    """Some jobs."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        """Take what was asked."""
+        self._wanted = wanted
+
+    def read(self, client: Client) -> Document:
+        """Ask for the jobs; what does not exist is an error, an empty list is not."""
+        jobs = self._wanted.jobs(client)
+        first = next(jobs, None)
+        if first is None:
+            self._wanted.explain_nothing(client)
+            return {"jobs": []}
+        return {"jobs": _chained(first, jobs)}
+
+    def text(self, document: Document, screen: Screen) -> str:
+        """Write the table, and below how many there are."""
+        jobs = _Counted(document["jobs"])
+        table = job_table(self._wanted, jobs, screen)
+        if not jobs.count:
+            return "no such jobs\n"
+        limited = jobs.count == self._wanted.limit
+        more = "; there may be more: --limit N, --all" if limited else ""
+        return f"{table}\n{jobs.count} shown{more}\n"
+
+    def names(self, document: Document) -> Iterator[object]:
+        """Give the ids."""
+        for job in document["jobs"]:
+            yield job["id"]
+
+
+class Card:
+    """One job, with everything there is to know of it."""
+
+    def __init__(self, selector: str) -> None:
+        """Take the job's id, or `last`."""
+        self._selector = selector
+
+    def read(self, client: Client) -> Document:
+        """Ask for the job."""
+        return client.job(self._selector)
+
+    def text(self, document: Document, screen: Screen) -> str:
+        """Write the card."""
+        return job_card.text(document, screen)
+
+    def names(self, document: Document) -> list[object]:
+        """Give the id."""
+        return [document["id"]]
+
+
+class AsText:
+    """For people."""
+
+    def write(self, view: View, document: Document, screen: Screen) -> None:
+        """Write tables."""
+        sys.stdout.write(printable(view.text(document, screen)))
+
+
+class AsNames:
+    """For scripts that want ids or names, a line each."""
+
+    def write(self, view: View, document: Document, _screen: Screen) -> None:
+        """Write the names."""
+        for name in view.names(document):
+            sys.stdout.write(printable(f"{name}\n"))
+
+
+class AsJson:
+    """One document on one line."""
+
+    def write(self, _view: View, document: Document, _screen: Screen) -> None:
+        """Write the jobs one by one as they come, so that none need be held."""
+        rest = dict(document)
+        jobs = rest.pop("jobs", None)
+        head = encoded(rest).decode("ascii")
+        if jobs is None:
+            sys.stdout.write(head + "\n")
+            return
+        sys.stdout.write(head[:-1] + ("," if rest else "") + '"jobs":[')
+        separator = ""
+        for job in jobs:
+            sys.stdout.write(separator + encoded(job).decode("ascii"))
+            separator = ","
+        sys.stdout.write("]}\n")
+
+
+def job_table(wanted: Wanted, jobs: Iterable[Document], screen: Screen) -> str:
+    """Write jobs as a table; nothing at all when there are none."""
+    columns = wanted.columns
+    lines = list(rows(jobs, columns, utc_now()))
+    if wanted.has_usual_columns:
+        columns, lines = without_lone_worker(columns, lines)
+    header = [column.header for column in columns]
+    return render(header, lines, screen, TINTS) if lines else ""
+
+
+def _chained(first: Document, rest: Iterator[Document]) -> Iterator[Document]:
+    yield first
+    yield from rest
+
+
+class _Counted:
+    """Jobs that are counted while they pass."""
+
+    def __init__(self, jobs: Iterable[Document]) -> None:
+        """Start with none."""
+        self._jobs = jobs
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Document]:
+        """Give the jobs."""
+        for job in self._jobs:
+            self.count += 1
+            yield job

@@ -1,0 +1,201 @@
+"""The socket of a worker's daemon: what concerns this machine, passed to the broker.
+
+A queue's view of this machine is made here and known to the broker: the call goes there
+with this machine's own token, by which the broker knows whose view is meant. Anything
+else is the broker's own business, and whoever asks is told where it is.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import grass
+from grass.api.access.auth import identify
+from grass.api.app import ENDPOINTS, PREFIX, Application, built
+from grass.api.bodies import json_bytes
+from grass.api.server.cancellation import unless_interrupted
+from grass.api.server.request_body import LARGEST_BODY, kept_body
+from grass.client.client import Client
+from grass.client.connection import Broken
+from grass.client.credentials import Credentials
+from grass.config import Home
+from grass.daemon.hosting import Employer
+from grass.daemon.life import Life
+from grass.errors import NoBroker, Refused, UsageError
+from grass.link.dial import Phase, Standing
+from grass.model.rights import Right
+from grass.model.times import rfc3339
+from grass.settings import Settings
+from grass.worker.shell.agent import Worker
+
+PATIENCE_S = 10.0
+
+Handler = Callable[[Request], Awaitable[object]]
+
+
+class Gateway(NamedTuple):
+    """The worker's daemon behind its socket."""
+
+    home: Home
+    worker: str
+    works_for: Employer
+    settings: Settings
+    life: Life
+    agent: Worker
+    standing: Callable[[], Standing]
+    """How it stands with the broker now."""
+    version: str = grass.__version__
+
+    @property
+    def broker(self) -> str:
+        """The broker's address, as it is given to a command."""
+        return ",".join(map(str, self.works_for.addresses))
+
+
+def application(gateway: Gateway) -> Application:
+    """Build the application of a worker's daemon."""
+    own = {
+        ("GET", "/overview"): _overview,
+        ("GET", "/workers"): _workers,
+        ("GET", "/config"): _config,
+        ("POST", "/daemon/stop"): _stop,
+    }
+    routes = []
+    for one in ENDPOINTS:
+        # What a worker may do at the broker is about its own views and units.
+        usual = _forward if one.own is Right.WORK else _elsewhere
+        handler = own.get((one.method, one.path), usual)
+        routes.append(Route(PREFIX + one.path, _guarded(handler), methods=[one.method]))
+    return built(routes, gateway)
+
+
+def _guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        identify(request)
+        reply = json_bytes(await handler(request))
+        return Response(reply, media_type="application/json")
+
+    return handle
+
+
+async def _forward(request: Request) -> object:
+    gateway: Gateway = request.app.state.context
+    path = request.scope["raw_path"].decode("ascii").removeprefix(PREFIX)
+    if request.url.query:
+        path += f"?{request.url.query}"
+    document = await _document(request)
+    passing = _passed_on(gateway, request.method, path, document)
+    return await unless_interrupted(request, passing)
+
+
+async def _passed_on(
+    gateway: Gateway, method: str, path: str, document: object
+) -> object:
+    await _taken_in(gateway)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, _asked, gateway, method, path, document)
+
+
+async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
+    async with kept_body(request, LARGEST_BODY) as body:
+        try:
+            return json.loads(body) if body else None
+        except ValueError:
+            raise UsageError("the request is not JSON") from None
+
+
+async def _taken_in(gateway: Gateway) -> None:
+    """Wait until the broker knows this worker, which it does a moment after the start.
+
+    Where it is out of reach, the caller is told why.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await gateway.agent.welcomed.wait()
+    except TimeoutError:
+        raise NoBroker(gateway.standing().news, "see `grass workers` there") from None
+
+
+def _asked(gateway: Gateway, method: str, path: str, document: object) -> object:
+    with Client(gateway.home, broker=gateway.broker) as client:
+        try:
+            return client.once(method, path, document)
+        except Broken:
+            raise NoBroker(
+                f"the broker at {gateway.broker} went away before it answered",
+                "see `grass show`, then try again",
+            ) from None
+
+
+async def _workers(request: Request) -> object:
+    """List this machine's worker, as the broker knows it."""
+    gateway: Gateway = request.app.state.context
+    told = await _forward(request)
+    assert isinstance(told, dict)
+    return {"workers": [one for one in told["workers"] if one["id"] == gateway.worker]}
+
+
+async def _elsewhere(request: Request) -> object:
+    gateway: Gateway = request.app.state.context
+    raise Refused(
+        f"this daemon works for the broker at {gateway.broker} and has no queue itself",
+        _way_out(gateway),
+    )
+
+
+def _way_out(gateway: Gateway) -> str:
+    """Say where to ask instead; a broker that was left does not answer."""
+    if Credentials.load(gateway.home).by_pin(gateway.works_for.known.pin) is None:
+        return "this machine has left it: `grass restart` gives it a queue of its own"
+    return f"ask there: --broker {gateway.broker}"
+
+
+async def _overview(request: Request) -> object:
+    gateway: Gateway = request.app.state.context
+    standing = gateway.standing()
+    return {
+        "daemon": {
+            "pid": os.getpid(),
+            "version": gateway.version,
+            "started_at": rfc3339(gateway.life.started_at),
+            "paused": False,
+            "jobs": {"running": gateway.agent.running},
+            "output_bytes": 0,
+            "last_event": 0,
+            "door": None,
+            "broker": {
+                "address": gateway.broker,
+                "pin": gateway.works_for.known.pin,
+                "link": standing.news,
+                "settled": standing.settled,
+                "connected": standing.phase in (Phase.CONNECTED, Phase.WELCOMED),
+                "refused": standing.phase is Phase.REFUSED,
+            },
+        },
+        "workers": [],
+        "queues": [],
+        "jobs": [],
+    }
+
+
+async def _config(request: Request) -> object:
+    gateway: Gateway = request.app.state.context
+    return {"settings": gateway.settings.listed()}
+
+
+async def _stop(request: Request) -> object:
+    gateway: Gateway = request.app.state.context
+    wish = await _document(request)
+    if isinstance(wish, dict) and wish.get("jobs") and gateway.agent.running:
+        raise Refused(
+            "this daemon has no queue: it cannot cancel jobs of the broker",
+            "`grass cancel` them there, then `grass stop`",
+        )
+    asyncio.get_running_loop().call_soon(gateway.life.stop)
+    return {"jobs": [], "warnings": [], "changed": True}

@@ -1,0 +1,57 @@
+"""The way in for other machines, of a broker that has one.
+
+A module of its own, because what it needs makes a daemon a quarter larger, and one that
+is for this machine alone does without.
+"""
+
+import os
+import socket
+
+from grass.api.context import DoorInfo
+from grass.api.routes.tokens import new_code
+from grass.api.server.listen_sockets import bound
+from grass.api.server.tcp_server import Door
+from grass.api.server.unix_server import ApiServer
+from grass.broker.shell.service import Broker
+from grass.config import Home
+from grass.daemon.hosting import Hosting
+from grass.daemon.preflight import PASS_VARIABLE, pass_phrase
+from grass.model.addresses import Address, Invitation, read_address
+from grass.model.token import START_CODE
+from grass.tls.server import identity
+
+STARTED = "daemon"
+"""The actor of what a daemon does because it was started."""
+
+
+class Doorway:
+    """Where other machines come in, and how they know that it is this broker."""
+
+    def __init__(self, home: Home, hosting: Hosting) -> None:
+        """Read or make the key, and take the address; nobody is let in yet."""
+        assert hosting.bind is not None
+        self._identity = identity(
+            home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file)
+        )
+        # Whatever a job inherits, it is not this.
+        os.environ.pop(PASS_VARIABLE, None)
+        self._sockets = bound(hosting.bind)
+        self._address = _advertised(hosting, self._sockets[0].getsockname()[1])
+        self.info = DoorInfo(str(self._address), self._identity.pin)
+
+    async def serve(self, server: ApiServer) -> None:
+        """Let others in until cancelled."""
+        await Door(server, self._identity.context).serve(self._sockets)
+
+    async def invitation(self, broker: Broker) -> str:
+        """Make a line to paste on other machines; good for an hour."""
+        code = await new_code(broker, STARTED, name=START_CODE)
+        return f"grass join {Invitation(self._address, self._identity.pin, code)}"
+
+
+def _advertised(hosting: Hosting, port: int) -> Address:
+    """Name the broker as others may reach it."""
+    if hosting.advertise:
+        return read_address(hosting.advertise, port)
+    # Not the worker's name: that leads nowhere.
+    return Address(socket.gethostname(), port)

@@ -1,0 +1,1 @@
+"""The keeper's edges: processes, cgroups, records, sockets, the loop."""

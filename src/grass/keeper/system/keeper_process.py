@@ -1,0 +1,128 @@
+"""The keeper as a process: what it must be before its loop may turn.
+
+Own session, subreaper, deaf to the signals of a logout, limits of a login, one lock
+for life. Everything is imported before the lock is taken, as an upgrade may replace
+the files at any time later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from grass.keeper.core.events import Restored
+from grass.keeper.core.keeper_core import VERSION, KeeperCore
+from grass.keeper.system.cgroups import Cgroups
+from grass.keeper.system.connections import SOCKET_NAME, listen
+from grass.keeper.system.log import open_log
+from grass.keeper.system.loop import Loop
+from grass.keeper.system.mounts import Mounts, read_mountinfo
+from grass.keeper.system.process_tree import start_ticks
+from grass.keeper.system.processes import Jobs
+from grass.keeper.system.records import Records
+from grass.keeper.system.rlimits import OpenFiles, set_login_limits
+
+LOCKED = 75
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def main(arguments: list[str]) -> int:
+    """Run a keeper on the directory until it is not needed any more."""
+    open_log()
+    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--detach"]):
+        sys.stderr.write("usage: keeper DIRECTORY [--detach]\n")
+        return 2
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    if arguments[1:] and os.fork():
+        return 0
+    directory = os.path.abspath(arguments[0])
+    if not _take_lock(directory):
+        _tell_starter(b"locked\n")
+        return LOCKED
+    _detach()
+    loop = _make_loop(directory)
+    gc.freeze()
+    _tell_starter(b"ready\n")
+    loop.run()
+    loop.leave()
+    return 0
+
+
+def _take_lock(directory: str) -> bool:
+    """Take the lock for life: its descriptor is never closed."""
+    path = os.path.join(directory, "lock")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 20, 0).decode() or "unknown"
+        sys.stderr.write(f"keeper {holder} holds {path}\n")
+        return False
+    # It only tells people who holds the lock. Over what is there before that is cut, as
+    # a full disk has no room for more.
+    with suppress(OSError):
+        os.ftruncate(lock, os.pwrite(lock, b"%d" % os.getpid(), 0))
+    return True
+
+
+def _detach() -> None:
+    os.chdir("/")
+    os.umask(0o077)
+    if os.getsid(0) != os.getpid():
+        # A shell's foreground job leads a process group and cannot leave it.
+        with suppress(PermissionError):
+            os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.close(null)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    set_login_limits()
+
+
+def _make_loop(directory: str) -> Loop:
+    pid, boot = os.getpid(), _boot_id()
+    core = KeeperCore(pid, boot)
+    ticks = start_ticks(pid)
+    header = {"e": "keeper", "version": VERSION, "pid": pid, "ticks": ticks}
+    records = Records(directory, {**header, "boot": boot})
+    files = OpenFiles()
+    files.raise_own()
+    jobs = Jobs(Mounts(), Cgroups(read_mountinfo(), pid), files)
+    path = os.path.join(directory, SOCKET_NAME)
+    listener = listen(directory)
+    loop = Loop(core, records, jobs, listener, path)
+    _wake_on_child(loop)
+    loop.feed(Restored(*records.load()))
+    loop.finish_turn()
+    return loop
+
+
+def _boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _wake_on_child(loop: Loop) -> None:
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def woken() -> None:
+        os.read(reader, 4096)
+        loop.children_ended()
+
+    loop.waiting.watch(reader, woken)
+
+
+def _tell_starter(word: bytes) -> None:
+    """Say it to the starter, which waits on standard output, and let go of that."""
+    with suppress(OSError):
+        os.write(1, word)
+    os.dup2(0, 1)

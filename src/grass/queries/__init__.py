@@ -1,0 +1,1 @@
+"""The read model: what a person looks at and no decision needs."""

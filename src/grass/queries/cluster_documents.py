@@ -1,0 +1,105 @@
+"""What there is besides jobs, as people and programs see it: daemon, workers, queues.
+
+All of it comes from memory.
+"""
+
+import os
+from collections import Counter
+
+from grass.broker.core.state import State
+from grass.broker.core.workers import clock_skew, registry, units
+from grass.errors import NotFound
+from grass.model.queue import Queue
+from grass.model.resources import Capacity, request_json, units_json
+from grass.model.times import rfc3339
+from grass.model.worker import Worker
+from grass.queries.documents import Document
+
+
+def daemon_document(version: str, started_at: int, state: State) -> Document:
+    """Give the daemon itself, and sums over all jobs."""
+    return {
+        "pid": os.getpid(),
+        "version": version,
+        "started_at": rfc3339(started_at),
+        "cluster": state.cluster,
+        "paused": state.paused,
+        "jobs": {name.value: count for name, count in state.counts.items()},
+        "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
+    }
+
+
+def worker_document(worker: Worker, state: State) -> Document:
+    """Give a worker: where it is, what it has, and what is free of that."""
+    capacity = units.known_capacity(state, worker)
+    origins = units.origins(worker, capacity)
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        **_whereabouts(worker, state),
+        "running": sum(one.worker == worker.id for one in state.attempts.values()),
+        "capacity": units_json(capacity),
+        "free": units_json(_free(worker, state)),
+        "origin": origins,
+        "drained": {kind: list(names) for kind, names in worker.drained.items()},
+        "devices": {
+            kind: {name: unit.details for name, unit in found.items() if unit.details}
+            for kind, found in worker.found.items()
+            if any(unit.details for unit in found.values())
+        },
+    }
+
+
+def _free(worker: Worker, state: State) -> Capacity:
+    """Give what is free; of a worker that is away, as far as is known."""
+    try:
+        return state.scheduler.free(worker.id)
+    except NotFound:
+        return {}
+
+
+def _whereabouts(worker: Worker, state: State) -> Document:
+    """Give whether a worker is there, and since when it is not."""
+    own = worker.connected and worker.id == state.home_worker
+    return {
+        "connected": worker.connected,
+        "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
+        "draining": worker.resting,
+        "draining_reason": worker.resting_reason or None,
+        "unable": worker.unable or None,
+        "address": worker.address,
+        "labels": list(worker.labels),
+        "lease_s": worker.lease_s,
+        # The worker of this very daemon has no need to say that it is there.
+        "heard_at": None if own else rfc3339(worker.heard_at),
+        "clock_skew_s": clock_skew.told_skew_s(worker),
+    }
+
+
+def running_jobs(state: State) -> Counter[str]:
+    """Count the running jobs of all queues, in one go."""
+    return Counter(state.jobs[job].queue for job in state.attempts)
+
+
+def queue_document(queue: Queue, state: State, running: int) -> Document:
+    """Give a queue with its views and how many jobs it has."""
+    default = queue.default_request
+    return {
+        "name": queue.name,
+        "paused": queue.paused,
+        "paused_reason": queue.paused_reason,
+        "max_fails": queue.max_fails,
+        "fails": queue.fails,
+        "max_running": queue.max_running,
+        "default_request": None if default is None else request_json(default),
+        "running": running,
+        "waiting": state.unfinished[queue.name] - running,
+        "views": {
+            registry.name_of(state, worker): {
+                "capacity": units_json(view.capacity),
+                "command": list(view.prefix),
+                "cwd": view.cwd,
+            }
+            for worker, view in queue.views.items()
+        },
+    }

@@ -1,0 +1,198 @@
+"""Jobs as people and programs see them: the documents behind `show`.
+
+Jobs come from the store, so what is shown was committed. Why a job waits, and flags,
+come from memory.
+"""
+
+from functools import partial
+
+from grass.broker.core.jobs import eligibility
+from grass.broker.core.state import State
+from grass.broker.core.workers import registry
+from grass.errors import NotFound
+from grass.model.commands import split_assignments
+from grass.model.job import Attempt, Job, Spec
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.resources import request_json, units_json
+from grass.model.times import rfc3339
+from grass.queries import reachability
+from grass.queries.documents import Document
+from grass.queries.forgotten_workers import Former
+from grass.store.interface import JobDetails
+
+_WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
+
+
+def job_document(
+    details: JobDetails, state: State, now_s: float, former: Former
+) -> Document:
+    """Give everything there is to know of a job."""
+    job, spec, attempts = details.job, details.spec, details.attempts
+    last = attempts[-1] if attempts else None
+    running = last is not None and job.state is JobState.RUNNING
+    return {
+        "id": job.id,
+        "name": job.name,
+        "project": job.project,
+        "owner": job.owner,
+        "queue": job.queue,
+        "state": job.state,
+        "flags": _flags(job, last, state),
+        "unreachable": _unreachable(job, last, state),
+        "unreachable_since": _unreachable_since(job, last, state),
+        "command": _command(job, spec, state),
+        "shell": job.shell,
+        "request": request_json(spec.request),
+        "allocation": units_json(last.allocation) if last and running else {},
+        "worker": last and _name(state, last.worker, former),
+        "pid": last.pid if last and running else None,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "reason": _reason(job, state, now_s, former),
+        "priority": job.priority,
+        "cwd": spec.cwd or _queue_directory(job, spec, state),
+        **_wishes(job, spec, state, former),
+        "created_at": rfc3339(job.created_at),
+        "started_at": rfc3339(job.started_at),
+        "finished_at": rfc3339(job.finished_at),
+        "ran_s": last.ran_s if last and job.finished_at is not None else None,
+        "stopping_since": rfc3339(job.stopping_since),
+        "suspended_since": rfc3339(job.suspended_since),
+        "attempts": [_attempt(one, state, former) for one in attempts],
+        "output": last.output if last else None,
+    }
+
+
+def _wishes(job: Job, spec: Spec, state: State, former: Former) -> Document:
+    """Give what was asked for beyond command and request."""
+    return {
+        "index": job.index,
+        "array": job.array,
+        "after": [str(one) for one in spec.after],
+        "begin_at": rfc3339(spec.begin_at),
+        "not_before": rfc3339(job.not_before),
+        "time_limit_s": spec.time_limit_s,
+        "grace_s": spec.grace_s,
+        "retries": spec.retries,
+        "retries_left": max(0, spec.retries - job.failures),
+        "backoff_s": spec.backoff_s,
+        "retry_on": list(spec.retry_on),
+        "retry_lost": spec.retry_lost,
+        "nice": spec.nice,
+        "max_fails": spec.max_fails,
+        "wanted_worker": spec.worker and _name(state, spec.worker, former),
+        "labels": list(spec.labels),
+    }
+
+
+def outcome_document(job: Job) -> Document:
+    """Give how a job ended, and nothing else: many may be asked for at once."""
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "exit_code": job.exit_code,
+        "signal": job.signal,
+        "reason": job.reason,
+    }
+
+
+def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
+    """Tell whether a job runs where nobody can look at it."""
+    if last is None or job.state is not JobState.RUNNING:
+        return False
+    return reachability.is_unreachable(state, last)
+
+
+def _unreachable_since(job: Job, last: Attempt | None, state: State) -> str | None:
+    if last is None or not _unreachable(job, last, state):
+        return None
+    worker = state.workers.get(last.worker)
+    return None if worker is None else rfc3339(worker.heard_at)
+
+
+def _flags(job: Job, last: Attempt | None, state: State) -> list[str]:
+    flags = []
+    if job.state is JobState.RUNNING:
+        if job.stopping_since is not None:
+            flags.append("stopping")
+        if last is not None and last.state is AttemptState.STARTING:
+            flags.append("starting")
+        if job.suspended_since is not None:
+            flags.append("suspended")
+        if _unreachable(job, last, state):
+            flags.append("unreachable")
+    return flags
+
+
+def _command(job: Job, spec: Spec, state: State) -> list[str]:
+    """Give what ran, or for a job that has not started what would run now."""
+    queue = state.queues.get(job.queue)
+    prefix = spec.prefix if queue is None or job.attempts else queue.prefix
+    return [*prefix, *job.words]
+
+
+def without_values(job: Job, command: list[str]) -> list[str]:
+    """Leave out the values of environment variables that a command begins with."""
+    assignments, rest = split_assignments(job.words)
+    if not assignments or command != list(job.words):
+        return command
+    return [*(f"{name}=…" for name, _ in assignments), *rest]
+
+
+def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
+    queue = state.queues.get(job.queue)
+    return spec.queue_cwd if queue is None or job.attempts else queue.cwd
+
+
+def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | None:
+    """Say in one line why a job does not start; None where it is past that."""
+    known = state.jobs.get(job.id)
+    if known is None or known.state not in _WAITING:
+        return None
+    if known.state is not JobState.QUEUED:
+        return eligibility.why(state, known)
+    if state.disk_full:
+        return reachability.DISK_FULL
+    try:
+        told = state.scheduler.explain(job.id, now_s)
+    except NotFound:
+        return "just arriving"
+    if told.worker is None and told.gate() is None:
+        return reachability.nobody(state, state.specs[known.spec], told, former)
+    return told.told(partial(registry.name_of, state))
+
+
+def _reason(job: Job, state: State, now_s: float, former: Former) -> str | None:
+    if job.state not in _WAITING:
+        return job.reason
+    # Memory may be ahead of what was read: then the job is on its way.
+    return why_waiting(job, state, now_s, former) or "starts now"
+
+
+def _name(state: State, worker: str, former: Former) -> str:
+    known = state.workers.get(worker)
+    return former.get(worker, worker) if known is None else known.name
+
+
+def _attempt(attempt: Attempt, state: State, former: Former) -> Document:
+    return {
+        "number": attempt.number,
+        "state": attempt.state,
+        "worker": _name(state, attempt.worker, former),
+        "allocation": units_json(attempt.allocation),
+        "pid": attempt.pid,
+        "started_at": rfc3339(attempt.started_at),
+        "finished_at": rfc3339(attempt.finished_at),
+        "ran_s": attempt.ran_s,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "reason": attempt.reason,
+        "output": attempt.output,
+        "output_offset": attempt.output_offset,
+        "output_bytes": attempt.output_bytes,
+        "stderr": attempt.stderr,
+        "stderr_offset": attempt.stderr_offset,
+        "max_rss": attempt.max_rss,
+        "cpu_s": attempt.cpu_s,
+    }

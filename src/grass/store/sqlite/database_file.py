@@ -1,0 +1,152 @@
+"""The database file: opening it, its schema, and what its failures mean."""
+
+import sqlite3
+from pathlib import Path
+from secrets import token_hex
+
+from grass.errors import DiskFull, GrassError, StorageError
+from grass.model.ids import CLUSTER_ID_BYTES
+from grass.store.sqlite import job_queries, vacuum
+from grass.store.sqlite.statements import migrations
+from grass.store.sqlite.write_ahead_log import LOG_BYTES
+
+SCHEMA_VERSION = 7
+CACHE_KIB = 1024
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
+"""The second is what opening a database says, for want of room for its index."""
+
+
+def storage_error(error: Exception, path: Path) -> StorageError:
+    """Say in one line what the database could not do, and what to do about it."""
+    if is_full(error):
+        return disk_full(path)
+    return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
+
+
+def disk_full(path: Path) -> DiskFull:
+    """Say that there is no room, and what makes some."""
+    return DiskFull(
+        f"the disk that holds {path} is full; nothing was changed",
+        "free some space, for example with `grass prune`, and try again",
+    )
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether nothing is wrong but that the disk has no room."""
+    return getattr(error, "sqlite_errorname", "") in _FULL
+
+
+def is_fatal(error: StorageError) -> bool:
+    """Tell whether the file can no longer be trusted with another commit.
+
+    After a failed sync Linux may drop the page and report success the next time, so
+    the only safe answer is to stop and start anew from what is on the disk.
+    """
+    name = getattr(error.__cause__, "sqlite_errorname", "")
+    return name not in _FULL and name.startswith(
+        ("SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB")
+    )
+
+
+def undone(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
+    """Undo what was begun when an error came, and give what is to be raised."""
+    told = storage_error(error, path)
+    told.__cause__ = error
+    try:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    except sqlite3.Error as second:
+        if not is_fatal(told):
+            told = storage_error(second, path)
+            told.__cause__ = second
+    return told
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open the connection that writes."""
+    try:
+        # Opened in the thread that starts the daemon, used in the writer's.
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        vacuum.prepare(db)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA busy_timeout = 2000")
+        # It would hide that a sync failed: see `sqlite_log`.
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+    return db
+
+
+def grow_log(db: sqlite3.Connection, path: Path) -> None:
+    """Give the write-ahead log its full size at once.
+
+    SQLite reuses it from then on. While it still grows, every sync has to write the
+    file's new size as well, which takes twice as long.
+    """
+    try:
+        db.execute("PRAGMA cache_size = 16")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("CREATE TABLE filler (content BLOB)")
+        db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
+        db.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        told = undone(db, error, path)
+        if not is_full(error) or is_fatal(told):
+            raise told from told.__cause__
+        # Whoever commits next is told.
+    db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+
+
+def opened_for_reading(path: Path) -> sqlite3.Connection:
+    """Open a connection that cannot write."""
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    db = sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False
+    )
+    db.execute("PRAGMA query_only = ON")
+    db.execute("PRAGMA cache_size = -512")
+    job_queries.add_functions(db)
+    return db
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> None:
+    """Bring an older database to the schema of this version; refuse a newer one."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise GrassError(
+            f"{path} was written by a newer grass (schema {version}, this one knows"
+            f" {SCHEMA_VERSION})",
+            "install that version again",
+        )
+    for number, script in migrations():
+        if number > version:
+            _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+
+
+def let_shrink(db: sqlite3.Connection, path: Path) -> None:
+    """Have a file give room back from now on, unless the disk has no room for that."""
+    try:
+        vacuum.rewrite(db)
+    except sqlite3.Error as error:
+        told = undone(db, error, path)
+        if not is_full(error):
+            raise told from told.__cause__
+
+
+def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
+    """Take one step whole, or leave the file as it was."""
+    try:
+        db.executescript(script)
+    except sqlite3.Error as error:
+        told = undone(db, error, path)
+        raise told from told.__cause__
+
+
+def _first_rows(number: int) -> str:
+    mark = f"PRAGMA user_version = {number};"
+    if number > 1:
+        return mark
+    values = f"('cluster', '{token_hex(CLUSTER_ID_BYTES)}'), ('last_job', '0'),"
+    return f"INSERT INTO meta (key, value) VALUES {values} ('paused', '0');{mark}"  # noqa: S608 -- all of it is ours
