@@ -36,7 +36,6 @@ class Stage:
     """A scratch directory with a grass of its own."""
 
     def __init__(self, folder: str) -> None:
-        """Put a program to run into the directory."""
         self.folder = folder
         self.interrupted = False
         own = {k: v for k, v in os.environ.items() if not k.startswith("GRASS_")}

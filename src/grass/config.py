@@ -19,7 +19,6 @@ class Home:
     """The state directory and the files in it."""
 
     def __init__(self, folder: str) -> None:
-        """Name the places; nothing is made yet."""
         self.folder = folder
         self.socket = os.path.join(folder, "grass.sock")
         self.database = os.path.join(folder, "grass.db")

@@ -15,7 +15,6 @@ class ConfigFile:
     """The file at one path, read."""
 
     def __init__(self, path: str) -> None:
-        """Read the file, or say in one line why that is not possible."""
         self.path = path
         self._text = _text(path)
         self.tables: dict[str, Any] = _tables(self._text, path) if self._text else {}

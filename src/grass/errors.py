@@ -15,7 +15,6 @@ class GrassError(Exception):
     status = 500
 
     def __init__(self, message: str, hint: str = "") -> None:
-        """Keep the message and the next step apart, so that each edge lays them out."""
         super().__init__(message)
         self.message = message
         self.hint = hint

@@ -99,7 +99,6 @@ class Notifier:
     """Runs the commands of `notify.on_fail` and `notify.on_finish`."""
 
     def __init__(self, settings: Settings, around: Around, output_of: OutputOf) -> None:
-        """Take the commands; without any, ends are heard and nothing is done."""
         self._lines = _lines(settings)
         self._around = around
         self._output_of = output_of

@@ -45,7 +45,6 @@ class Machines:
     """The homes of a page."""
 
     def __init__(self, folder: Path, steps: list[Step]) -> None:
-        """Find which machines the page has."""
         self._folder = folder
         self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
         others = dict.fromkeys(step.machine for step in steps)

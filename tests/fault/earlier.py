@@ -44,7 +44,6 @@ class Earlier:
     """The command line of the version before, on the home of a test."""
 
     def __init__(self, home: GrassHome, folder: Path) -> None:
-        """Make the copy; the folder must not exist yet."""
         source = Path(grass.__file__).parent
         self.package = folder / "grass"
         skipped = shutil.ignore_patterns("__pycache__")

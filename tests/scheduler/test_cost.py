@@ -21,7 +21,6 @@ class Site:
     def __init__(
         self, requests: list[Request], waiting: int, too_large: int = 0
     ) -> None:
-        """Fill the worker; jobs that are too large go first but never fit."""
         self.scheduler = Scheduler(overtakes=10**9)
         self.scheduler.set_queue(
             "default", paused=False, max_running=None, open_to_all=True
@@ -60,7 +59,6 @@ class QueuesSite(Site):
     """One full worker whose jobs come from many queues, each with a view of its own."""
 
     def __init__(self, queues: int, view: Capacity, waiting: int = 2000) -> None:
-        """Fill the worker; every queue has jobs that wait."""
         self.queues = queues
         self.view = view
         super().__init__([ONE], waiting)

@@ -14,7 +14,6 @@ class History:
     """Jobs of many sizes come, start, end and are cancelled on a few workers."""
 
     def __init__(self, seed: int, workers: int) -> None:
-        """Start with two queues, one of them limited by a view."""
         self.chance = random.Random(seed)
         self.scheduler = Scheduler(overtakes=10**9)
         self.oracle = Oracle()

@@ -61,7 +61,6 @@ class Histories(RuleBasedStateMachine):
     overtakes = 10**9
 
     def __init__(self) -> None:
-        """Start with the three queues."""
         super().__init__()
         self.scheduler = Scheduler(overtakes=self.overtakes)
         self.oracle = Oracle()

@@ -35,7 +35,6 @@ class Auditor:
     """What the disk holds, and what may never be written to it."""
 
     def __init__(self, world: World, disk: MemoryDisk, witness: Witness) -> None:
-        """Look at an empty disk."""
         self.disk = disk
         self.home: Host | None = None
         """The broker's machine, whose clock counts."""

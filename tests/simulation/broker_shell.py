@@ -51,7 +51,6 @@ class SimBroker:
     """One broker's life; it is its rounds' world outside."""
 
     def __init__(self, host: Host, store: FaultyStore, observer: Observer) -> None:
-        """Load what is on the disk."""
         self.alive = True
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
@@ -308,7 +307,6 @@ class BrokerEnd:
     """A link as the broker holds it."""
 
     def __init__(self, link: Link) -> None:
-        """Hold one end."""
         self._link = link
 
     def send(self, message: ToWorker) -> None:

@@ -117,7 +117,6 @@ class Link:
         worker_host: Host,
         slowest_us: int,
     ) -> None:
-        """Connect two ends that live."""
         name = f"link {worker_host.name}>broker"
         to_broker = Channel[ToBroker](broker_host, name, broker, slowest_us)
         to_worker = Channel[ToWorker](worker_host, "link>worker", worker, slowest_us)

@@ -46,7 +46,6 @@ class Clients:
     """All callers of one run."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Begin with nobody."""
         self.requests: list[Request] = []
         self._sizes: dict[str, int] = {}
         self._cluster = cluster

@@ -29,7 +29,6 @@ class Cluster:
     """A broker and the machines that work for it."""
 
     def __init__(self, world: World) -> None:
-        """Bring everything up on empty disks."""
         self.world = world
         self.disk = new_disk(CLUSTER)
         self.witness = Witness(world)

@@ -22,7 +22,6 @@ class Faults:
     """The faults of one run."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Draw which kinds there are."""
         self._cluster = cluster
         self._world = cluster.world
         links = LinkFaults(cluster)

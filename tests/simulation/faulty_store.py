@@ -25,7 +25,6 @@ class FaultyStore(MemoryStore):
     def __init__(
         self, disk: MemoryDisk, world: World, written: Callable[[Changes], None]
     ) -> None:
-        """Open the disk."""
         super().__init__(disk)
         self._world = world
         self._written = written

@@ -25,7 +25,6 @@ class Walker:
     """Looks at a cluster after every event."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Begin with nothing looked at."""
         self._cluster = cluster
         self._steps = 0
         self._holds_since: dict[str, int] = {}

@@ -34,7 +34,6 @@ class KeeperJobs:
     """The processes that one keeper started or adopted."""
 
     def __init__(self, host: Host, processes: Processes, keeper: Keeper) -> None:
-        """Begin with none."""
         self.zombies: list[Process] = []
         self._host = host
         self._processes = processes

@@ -46,7 +46,6 @@ class RecordsFile:
     """The keeper's file: it outlives the keeper, and what is synced a power cut."""
 
     def __init__(self) -> None:
-        """Begin with nothing written."""
         self.boot = ""
         self.entries: list[Entry] = []
         self.full = False
@@ -120,7 +119,6 @@ class Line:
     def __init__(
         self, host: Host, number: int, keeper: "SimKeeper", worker: Life
     ) -> None:
-        """Connect two that live."""
         self.number = number
         self.listening = False
         self.to_keeper: Channel[Entry] = Channel(host, "line>keeper", keeper)
@@ -138,7 +136,6 @@ class SimKeeper:
     def __init__(
         self, host: Host, boot: str, records: RecordsFile, processes: Processes
     ) -> None:
-        """Take over what a predecessor of this boot left on record."""
         self.alive = True
         self.on_left: Callable[[], None] = lambda: None
         self.dies_in = 0

@@ -23,7 +23,6 @@ class LinkFaults:
     """Faults of the machines that are not the broker's."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Begin with nothing wrong."""
         self._cluster = cluster
         self._world = cluster.world
 

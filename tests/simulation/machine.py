@@ -45,7 +45,6 @@ class Machine:
     def __init__(
         self, world: World, number: int, network: Network, auditor: Auditor
     ) -> None:
-        """Bring everything up on an empty disk."""
         rng = world.rng
         self.world = world
         self.number = number

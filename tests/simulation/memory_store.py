@@ -62,7 +62,6 @@ class MemoryStore:
     """One cluster's state on one disk."""
 
     def __init__(self, disk: MemoryDisk) -> None:
-        """Open what is there."""
         self.disk = disk
         self._lock = Lock()
 

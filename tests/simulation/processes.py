@@ -46,7 +46,6 @@ class Process:
     def __init__(
         self, host: Host, pid: int, ticks: int, spec: Spec, parent: Parent
     ) -> None:
-        """Begin to exist; the program does not run yet."""
         self.host = host
         self.pid = pid
         self.ticks = ticks
@@ -75,7 +74,6 @@ class Processes:
     """All processes of one machine."""
 
     def __init__(self, host: Host, witness: Witness, tells_exits: bool) -> None:
-        """Begin with none; a kernel may or may not tell exits to descriptors."""
         self.tells_exits = tells_exits
         self.output: set[str] = set()
         """Files that jobs wrote; they outlast every process."""

@@ -22,7 +22,6 @@ class Run:
     """One attempt as it really went."""
 
     def __init__(self, main: Process) -> None:
-        """Begin with its main process and the children that made."""
         self.main = main
         self.living = 1 + len(main.children)
         self.started_us = main.host.world.now
@@ -52,7 +51,6 @@ class Witness:
     """Every start and end, in order."""
 
     def __init__(self, world: World) -> None:
-        """Know of no machine yet."""
         self.runs: dict[str, Run] = {}
         self._world = world
         self._capacity: dict[tuple[str, str, str], int] = {}

@@ -81,7 +81,6 @@ class SimWorker:
         who: Identity,
         processes: Processes,
     ) -> None:
-        """Begin to look for a keeper and a broker."""
         self.alive = True
         self.dies_in = 0
         self.on_killed: Callable[[], None] = lambda: None
@@ -250,7 +249,6 @@ class Watch:
     """Descriptors of living processes, as in `grass.worker.shell.exit_watch`."""
 
     def __init__(self, host: Host, processes: Processes, owner: SimWorker) -> None:
-        """Watch nothing yet."""
         self._host = host
         self._processes = processes
         self._owner = owner

@@ -37,7 +37,6 @@ class Killed(BaseException):
     """A process dies here, in the middle of what it does."""
 
     def __init__(self, kill: Act) -> None:
-        """Carry what is to be done about it."""
         super().__init__()
         self.kill = kill
 
@@ -64,7 +63,6 @@ class World:
     """The hosts, the order of all events and the trace of one run."""
 
     def __init__(self, seed: int, tail: int = TAIL) -> None:
-        """Begin at time zero with nothing to do."""
         self.seed = seed
         self.rng = Random(seed)
         self.now = 0
@@ -161,7 +159,6 @@ class Host:
     """One machine's clocks, and what will happen on it."""
 
     def __init__(self, world: World, name: str) -> None:
-        """Begin awake, right after a boot."""
         self.world = world
         self.rng = world.rng
         self.seed = world.seed

@@ -71,7 +71,6 @@ class Brokerage:
     """One cluster: calls in, committed state and messages out."""
 
     def __init__(self, path: Path, units_found: str = "{cpu:2}") -> None:
-        """Begin with one connected worker."""
         self.store = SqliteStore(path)
         self.now_us = 1_000 * SECOND
         self.found = units_found

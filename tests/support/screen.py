@@ -13,7 +13,6 @@ class Screen:
     """A command on a terminal of 80 by 24, read until something shows."""
 
     def __init__(self, command: Sequence[str], surroundings: Mapping[str, str]) -> None:
-        """Run it."""
         self._end, far_end = pty.openpty()
         size = struct.pack("HHHH", 24, 80, 0, 0)
         fcntl.ioctl(far_end, termios.TIOCSWINSZ, size)

@@ -50,7 +50,6 @@ class Connection:
     """What reading without waiting raises when there is nothing to read."""
 
     def __init__(self, channel: _socket.socket) -> None:
-        """Take over a connected socket."""
         self._channel = channel
         self._fields = "Host: grass\r\nContent-Type: application/json\r\n"
         self._unread = b""

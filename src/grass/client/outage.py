@@ -29,7 +29,6 @@ class Outage:
     """Who is cut off, and what was said about it."""
 
     def __init__(self) -> None:
-        """Begin with everybody connected, and nobody to be told."""
         self.tell: Callable[[str], None] = _tell_nobody
         """Called once in every outage that lasts, from a thread."""
         self.told = ""

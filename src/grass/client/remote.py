@@ -37,7 +37,6 @@ class Route:
     """The way that a client goes each time it has to connect."""
 
     def __init__(self, place: str, open: Callable[[], Connection]) -> None:
-        """Take where it leads, in words, and what goes there."""
         self.place = place
         self.open = open
 
@@ -95,7 +94,6 @@ class SecureConnection(Connection):
     NOTHING_THERE = ssl.SSLWantReadError
 
     def __init__(self, channel: ssl.SSLSocket, token: str | None) -> None:
-        """Take over a socket whose other side has proved its key."""
         super().__init__(channel)
         if token is not None:
             self._fields += f"Authorization: Bearer {token}\r\n"

@@ -30,7 +30,6 @@ class Silence:
     """A time during which nothing comes on a connection."""
 
     def __init__(self, connection: Connection) -> None:
-        """Begin with it."""
         self._connection = connection
         self._dead_since: float | None = None
         self._told = False

@@ -79,7 +79,6 @@ class Limit:
     """How long a wait may take."""
 
     def __init__(self, timeout_s: float | None) -> None:
-        """Begin now; None: as long as it takes."""
         self.given_up = allocate_lock()
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 

@@ -28,7 +28,6 @@ class Doorway:
     """Where other machines come in, and how they know that it is this broker."""
 
     def __init__(self, home: Home, hosting: Hosting) -> None:
-        """Read or make the key, and take the address; nobody is let in yet."""
         assert hosting.bind is not None
         self._identity = identity(
             home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file)

@@ -33,7 +33,6 @@ class BadMessage(Exception):
     """A well-formed message that cannot be acted on; `id` when it named one."""
 
     def __init__(self, text: str, id: object = None) -> None:
-        """Keep what to tell the sender."""
         super().__init__(text)
         self.id = id
 
@@ -210,7 +209,6 @@ class Connection:
     """One daemon's end: lines in, entries out, neither ever waiting."""
 
     def __init__(self, channel: socket.socket) -> None:
-        """Take over the socket."""
         channel.setblocking(False)
         self.descriptor = channel.fileno()
         self.peer = _peer(channel)

@@ -262,7 +262,6 @@ class Pauses:
     """How long to wait before the next attempt."""
 
     def __init__(self) -> None:
-        """Begin with the shortest."""
         self._pause_s = SHORTEST_PAUSE_S
 
     def next(self) -> float:

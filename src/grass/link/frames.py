@@ -41,7 +41,6 @@ class Decoder(Generic[T]):
     """Reads the frames of one direction."""
 
     def __init__(self, union: Any) -> None:  # noqa: ANN401 -- a union is no type
-        """Understand the messages of a union."""
         self._types = [kind.__struct_config__.tag for kind in get_args(union)]
         self._batch = msgspec.msgpack.Decoder(list[union])
         self._raw = msgspec.msgpack.Decoder(list[msgspec.Raw])

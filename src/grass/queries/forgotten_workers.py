@@ -25,7 +25,6 @@ class FormerNames:
     """The names of forgotten workers, by id."""
 
     def __init__(self) -> None:
-        """Know none yet."""
         self._names: dict[str, str] = {}
         self._read_to = 0
 

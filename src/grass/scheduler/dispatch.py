@@ -48,7 +48,6 @@ class Dispatch:
     """Waiting shapes in their three standings, and the loop that starts jobs."""
 
     def __init__(self, fleet: Fleet, claims: Claims) -> None:
-        """Start with nothing waiting."""
         self.fleet = fleet
         self.claims = claims
         self.index = BlockedIndex()

@@ -19,7 +19,6 @@ class Fleet:
     """Every worker by name, and every holder."""
 
     def __init__(self) -> None:
-        """Start without workers."""
         self.workers: dict[str, Worker] = {}
         self.holds: dict[Holder, Hold] = {}
         self.version = 0

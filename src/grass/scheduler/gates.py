@@ -21,7 +21,6 @@ class Gate:
     __slots__ = ("at_most", "name", "parked", "paused", "running")
 
     def __init__(self, name: str) -> None:
-        """Start open."""
         self.name = name
         self.at_most: int | None = None
         self.paused = False
@@ -73,7 +72,6 @@ class Queue(Gate):
     __slots__ = ("open_to_all", "shapes", "waiting")
 
     def __init__(self, name: str) -> None:
-        """Start without workers of its own."""
         super().__init__(name)
         self.open_to_all = False
         self.waiting = 0

@@ -30,7 +30,6 @@ class Entry(Item):
     __slots__ = ("pool", "shape")
 
     def __init__(self, shape: Shape, amount: int, pool: "Pool") -> None:
-        """Stand for a shape until it is taken out."""
         super().__init__(amount)
         self.shape = shape
         self.pool = pool
@@ -47,7 +46,6 @@ class Lane(Item):
     __slots__ = ("pool",)
 
     def __init__(self, pool: "Pool", amount: int) -> None:
-        """Stand for these entries until it is taken out."""
         super().__init__(amount)
         self.pool = pool
 
@@ -142,7 +140,6 @@ class Group(Ranks):
     __slots__ = ("limits", "pools")
 
     def __init__(self, worker: Worker, kind: str, limits: Capacity) -> None:
-        """Start without pools."""
         super().__init__(worker, kind)
         self.limits = limits
         self.pools: dict[str, Pool] = {}
@@ -261,7 +258,6 @@ class BlockedIndex:
     """The pools of every worker."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._shelves: dict[str, dict[str, _Shelf]] = {}
 
     def insert(self, shape: Shape, worker: Worker, kind: str, amount: int) -> None:

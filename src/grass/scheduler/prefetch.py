@@ -16,7 +16,6 @@ class Relays:
     """Who follows whom."""
 
     def __init__(self) -> None:
-        """Start without followers."""
         self.followers: dict[Holder, int] = {}
         self.leaders: dict[int, Holder] = {}
 

@@ -54,7 +54,6 @@ class Ladder:
     __slots__ = ("_blocks", "_lasts")
 
     def __init__(self) -> None:
-        """Start empty."""
         self._blocks: list[_Block] = []
         self._lasts: list[int] = []
 

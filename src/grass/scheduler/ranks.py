@@ -27,7 +27,6 @@ class Item:
     __slots__ = ("amount", "live")
 
     def __init__(self, amount: int) -> None:
-        """Stand for something that asks for this amount."""
         self.amount = amount
         # Asked of every item that surfaces, so it is not looked up elsewhere.
         self.live = True
@@ -66,7 +65,6 @@ class Ranks:
     __slots__ = ("_buckets", "_dead", "_ladder", "_live", "kind", "worker")
 
     def __init__(self, worker: Worker, kind: str) -> None:
-        """Start empty."""
         self.worker = worker
         self.kind = kind
         self._live = 0

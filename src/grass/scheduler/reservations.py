@@ -20,7 +20,6 @@ class Overtaken:
     __slots__ = ("first_at", "shape", "times")
 
     def __init__(self, shape: Shape, first_at: float) -> None:
-        """Start at the first overtaking."""
         self.shape = shape
         self.first_at = first_at
         self.times = 0
@@ -30,7 +29,6 @@ class Claims:
     """Overtaken heads on their way from counted, over due, to a claim."""
 
     def __init__(self, overtakes: int, patience_s: float) -> None:
-        """Start with nobody overtaken."""
         self._overtakes = overtakes
         self._patience_s = patience_s
         self.overtaken: dict[Order, Overtaken] = {}

@@ -30,7 +30,6 @@ class Scheduler:
     """Decides which waiting jobs start, and on which units."""
 
     def __init__(self, overtakes: int = 100, patience_s: float = 900.0) -> None:
-        """Start without workers, queues or jobs."""
         self._fleet = Fleet()
         self._claims = Claims(overtakes, patience_s)
         self._dispatch = Dispatch(self._fleet, self._claims)

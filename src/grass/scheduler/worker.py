@@ -26,7 +26,6 @@ class Stock:
     __slots__ = ("largest", "sizes", "total")
 
     def __init__(self, sizes: Units) -> None:
-        """Remember the unit sizes, in the order in which people count units."""
         self.sizes = sizes
         self.largest = max(sizes.values(), default=0)
         self.total = sum(sizes.values())
@@ -46,7 +45,6 @@ class View:
     )
 
     def __init__(self, limits: Capacity) -> None:
-        """Start unused; the fleet fills in what is held."""
         self.limits = ordered(limits)
         self.used: Capacity = {kind: {} for kind in limits}
         self.room: Capacity = {}
@@ -127,7 +125,6 @@ class Worker:
     )
 
     def __init__(self, name: str) -> None:
-        """Start with nothing."""
         self.name = name
         self.away = True
         self.known = False

@@ -38,7 +38,6 @@ class Guest:
     def __init__(
         self, guests: "Guests", host: str, hang_up: Callable[[], None]
     ) -> None:
-        """Begin as a stranger."""
         self.host = host.removeprefix(_IPV4_IN_IPV6)
         self.place = _place(self.host)
         """Where it comes from, however many addresses there are."""
@@ -116,7 +115,6 @@ class Guests:
     """All connections from other machines."""
 
     def __init__(self, most_connections: int = MOST_CONNECTIONS) -> None:
-        """Begin with nobody."""
         self.most_connections = most_connections
         self.strangers: dict[Guest, None] = {}
         """The oldest first."""

@@ -60,7 +60,6 @@ class WrongCodes:
     """How many wrong codes came from where, within this minute."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._counts: dict[str, int] = {}
         self._until = 0.0
 

@@ -14,7 +14,6 @@ class Budget:
     """Bytes that are kept of what peers send."""
 
     def __init__(self, most: int, share: int) -> None:
-        """Keep at most so many bytes, and at most a share of them of one peer."""
         self._most, self._share = most, share
         self._of: Counter[str] = Counter()
         self.kept = 0

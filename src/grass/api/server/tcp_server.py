@@ -129,7 +129,6 @@ class Door:
     """Lets other machines in."""
 
     def __init__(self, server: ApiServer, context: ssl.SSLContext) -> None:
-        """Share the application and the state of the server that is there."""
         app = server.config.app
         self._closing: asyncio.Event = app.state.closing  # type: ignore[union-attr]
         self._guests: Guests = app.state.guests  # type: ignore[union-attr]

@@ -66,7 +66,6 @@ class CheckedLink:
     """A link whose far side must say who it is, and be who it says."""
 
     def __init__(self, end: RemoteEnd[ToWorker, ToBroker], worker: str) -> None:
-        """Expect this worker."""
         self._end = end
         self._worker = worker
         self._greeted = False

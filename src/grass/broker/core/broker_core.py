@@ -47,7 +47,6 @@ class BrokerCore:
     """All state of a cluster and every decision about it."""
 
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
-        """Rebuild everything from what was committed."""
         self.state = State(snapshot, now_us)
         self._publish()
         self._handlers: dict[type[Any], Callable[[State, Any], object]] = {

@@ -22,7 +22,6 @@ class Inbox:
     """Calls and those who wait for their replies, the oldest first."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._waiting: deque[tuple[Call, Reply]] = deque()
         self._asked = 0
         """How many of them somebody waits for."""

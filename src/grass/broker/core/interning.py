@@ -18,7 +18,6 @@ class SpecTable:
     """Specs by number, and the number of each spec."""
 
     def __init__(self, last: int, known: Mapping[int, Spec]) -> None:
-        """Start from what the store holds."""
         self._last = last
         self._by_number = dict(known)
         self._numbers = {spec: number for number, spec in known.items()}
@@ -88,7 +87,6 @@ class EnvTable:
     """Environments by number, one for each owner and content."""
 
     def __init__(self, last: int, known: list[Env]) -> None:
-        """Start from what the store holds."""
         self._last = last
         self._bodies = {env.id: json.loads(env.body) for env in known}
         self._numbers = {_digest(env.owner, env.body): env.id for env in known}

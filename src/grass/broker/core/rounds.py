@@ -79,7 +79,6 @@ class ThisLife:
     """
 
     def __init__(self) -> None:
-        """Know of no worker in this daemon, and start jobs."""
         self.home_worker: str | None = None
         self.starts_jobs = True
         self.shortage: StorageError | None = None
@@ -97,7 +96,6 @@ class Rounds:
     """The broker's inbox, and what is done with it round by round."""
 
     def __init__(self, core: BrokerCore, outside: Outside) -> None:
-        """Begin with an empty inbox."""
         self.core = core
         self._life = ThisLife()
         self.committing: set[int] = set()

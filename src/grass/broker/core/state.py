@@ -138,7 +138,6 @@ class State:
     """Whether nothing is started, because the broker's disk has no room."""
 
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
-        """Rebuild memory from what was committed; no worker is connected yet."""
         self.cluster = snapshot.cluster
         self.now_us = now_us
         self.last_job = snapshot.last_job

@@ -61,7 +61,6 @@ class Links:
     """The links that were opened, and the one of each worker that counts."""
 
     def __init__(self, owner: Owner) -> None:
-        """Begin without links."""
         self.owner = owner
         self._opened = 0
         """How many there have been: of two, the later has the larger number."""
@@ -195,7 +194,6 @@ class Caller:
         expected: str | None,
         address: str | None,
     ) -> None:
-        """Know nobody yet."""
         self.link = link
         self.number = number
         self.address = address

@@ -14,7 +14,6 @@ class Strides:
     """The length of the next piece, for each worker."""
 
     def __init__(self) -> None:
-        """Begin with small pieces."""
         self._lengths: dict[str, int] = {}
 
     def length(self, worker: str) -> int:

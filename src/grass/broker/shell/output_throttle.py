@@ -22,7 +22,6 @@ class Pace:
     """Tells readers how long to rest; times are those of a clock that cannot jump."""
 
     def __init__(self) -> None:
-        """Hold nobody back."""
         self._changed_at = float("-inf")
         self._taken_until = float("-inf")
 

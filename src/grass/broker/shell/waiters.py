@@ -8,7 +8,6 @@ class Turn:
     """Something that comes again and again, and that many may wait for."""
 
     def __init__(self) -> None:
-        """Begin with nobody waiting."""
         self._next: asyncio.Future[None] | None = None
 
     async def next(self) -> None:
@@ -27,7 +26,6 @@ class Waiters:
     """Callers that sleep until a job changes, or until anything is committed."""
 
     def __init__(self) -> None:
-        """Begin with nobody waiting."""
         self._of_jobs: dict[int, set[asyncio.Future[None]]] = {}
         self._commit = Turn()
         self.round = Turn()

@@ -31,7 +31,6 @@ class WallClock:
     """One timer that calls back when a time has come, or when the clock jumped."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
-        """Remember whom to call; no timer is made yet."""
         self._ring = ring
         self._at: int | None = None
         self._timer: int | None = None

@@ -45,7 +45,6 @@ class Choices:
     """What may stand at one place: a kind of thing, or one of some words."""
 
     def __init__(self, kinds: list[str], words: list[str]) -> None:
-        """Take kinds that are asked for when Tab is pressed, and fixed words."""
         self.kinds = kinds
         self.words = words
 
@@ -54,7 +53,6 @@ class Described:
     """A command as a completion needs it."""
 
     def __init__(self, name: str, about: str, command: Command) -> None:
-        """Read the command's description."""
         self.name = name
         self.about = about
         self.options = [option for option in command.options if not option.hidden]

@@ -39,7 +39,6 @@ class Verb:
     def __init__(
         self, name: str, done: str, states: tuple[str, ...], idle: str
     ) -> None:
-        """Take the verb, its past, the states it is for, and why nothing was done."""
         self.name = name
         self.done = done
         self.states = states
@@ -50,7 +49,6 @@ class Choice:
     """The jobs that a verb is sent for."""
 
     def __init__(self, select: list[str], ids: list[int] | None = None) -> None:
-        """Take the selectors to send, and what they stand for where that is known."""
         self.select = select
         self.ids = ids
 

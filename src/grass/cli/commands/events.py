@@ -40,7 +40,6 @@ class Wanted:
     """Which events were asked for."""
 
     def __init__(self, values: Values, job: int | None) -> None:
-        """Read the options."""
         since = values.text("since")
         self.since_s = None if since is None else seconds(since)
         self.job = job

@@ -78,7 +78,6 @@ class Interrupts:
     """What Ctrl-C does: it cancels the job, and the next one detaches from it."""
 
     def __init__(self) -> None:
-        """Start without a job."""
         self._job: int | None = None
         self._client: Client | None = None
         self._count = 0
@@ -153,7 +152,6 @@ class Notices:
     """Says what a job waits for, whenever that changes, until it runs."""
 
     def __init__(self, client: Client, job: int, talk: Callable[[str], None]) -> None:
-        """Look after a job; nothing is said yet."""
         self._client = client
         self._job = job
         self._talk = talk

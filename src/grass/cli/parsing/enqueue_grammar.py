@@ -28,7 +28,6 @@ class Line:
     def __init__(
         self, values: Values, queue: str | None, command: Sequence[str]
     ) -> None:
-        """Hold the parts."""
         self.values = values
         self.queue = queue
         self.command = list(command)

@@ -58,7 +58,6 @@ class Values:
     """The options that were given."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._given: dict[str, list[str]] = {}
 
     def add(self, option: Option, value: str) -> None:

@@ -22,7 +22,6 @@ class Ground:
     """The disk on which the caller stands."""
 
     def __init__(self, client: Client) -> None:
-        """Take whom to ask; nothing is asked yet."""
         self._client = client
         self._overviews: dict[str | None, Document] = {}
 

@@ -39,7 +39,6 @@ class Wanted:
     """Which jobs, in which order, in which columns."""
 
     def __init__(self, values: Values, words: Sequence[str]) -> None:
-        """Read the options and the words."""
         queues = [word for word in words if not is_selector(word)]
         queues += values.all("queue")[-1:]
         at_most(queues, 1)

@@ -41,7 +41,6 @@ class News:
     """What happens, collected by a thread until somebody takes it."""
 
     def __init__(self, client: Client) -> None:
-        """Begin to listen: what is read from now on is older than what is heard."""
         self._client = client
         self._after = int(client.overview()["daemon"]["last_event"])
         self._changed = threading.Condition()

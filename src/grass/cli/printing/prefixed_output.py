@@ -24,7 +24,6 @@ class Prefixed:
     """Writes the pieces of one job's output as lines with a prefix."""
 
     def __init__(self, prefix: bytes, lock: LockType) -> None:
-        """Share the lock with the writers of other jobs."""
         self._prefix = prefix
         self._lock = lock
         self._kept = b""
@@ -57,7 +56,6 @@ class JsonLines:
     """Writes the pieces of one job's output as JSON objects."""
 
     def __init__(self, job: int, lock: LockType) -> None:
-        """Share the lock with the writers of other jobs."""
         import codecs
 
         self._job = job

@@ -40,7 +40,6 @@ class Progress:
     """Shows how far jobs are, for as long as a `with` block lasts."""
 
     def __init__(self, client: Client, select: Sequence[str]) -> None:
-        """Choose the jobs."""
         self._client = client
         self._select = list(select)
         self._states: dict[int, str] = {}

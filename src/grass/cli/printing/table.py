@@ -37,7 +37,6 @@ class Screen:
     """What the table is written for."""
 
     def __init__(self, width: int | None, *, colours: bool) -> None:
-        """Take the width in cells, None for no limit."""
         self.width = width
         self.colours = colours
 

@@ -94,7 +94,6 @@ class Listing:
     """Some jobs."""
 
     def __init__(self, wanted: Wanted) -> None:
-        """Take what was asked."""
         self._wanted = wanted
 
     def read(self, client: Client) -> Document:
@@ -197,7 +196,6 @@ class _Counted:
     """Jobs that are counted while they pass."""
 
     def __init__(self, jobs: Iterable[Document]) -> None:
-        """Start with none."""
         self._jobs = jobs
         self.count = 0
 

@@ -62,7 +62,6 @@ class Attempt:
     )
 
     def __init__(self, id: str, limits: Entry) -> None:
-        """Begin as a wish."""
         self.id = id
         self.output: str = limits["output"]
         self.stderr: str | None = limits["stderr"]

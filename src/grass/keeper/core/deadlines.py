@@ -17,7 +17,6 @@ class Timers:
     """Deadlines by (purpose, attempt id)."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._due: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
 

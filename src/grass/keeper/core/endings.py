@@ -29,7 +29,6 @@ class Endings:
     """The attempts that are not forgotten, and what ends those that run."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self.attempts: dict[str, Attempt] = {}
         self.timers = Timers()
         self.live = 0

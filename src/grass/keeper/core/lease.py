@@ -30,7 +30,6 @@ class Lease:
     """One deadline for all attempts of a cluster."""
 
     def __init__(self, cluster: str, until: float) -> None:
-        """Let attempts live until then."""
         self.cluster = cluster
         self.until = until
         self.over = False
@@ -47,7 +46,6 @@ class Leases:
     """The leases by cluster; who has none lives without end."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._kept: dict[str, Lease] = {}
 
     def set(self, cluster: str, until: float | None) -> None:

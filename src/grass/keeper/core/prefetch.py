@@ -18,7 +18,6 @@ class Relay:
     """Who follows whom, in the order of the wishes."""
 
     def __init__(self) -> None:
-        """Begin with nobody waiting."""
         self._specs: dict[str, Spec] = {}
         self._predecessor: dict[str, str] = {}
         self._followers: dict[str, list[str]] = {}

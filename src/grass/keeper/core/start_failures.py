@@ -30,7 +30,6 @@ class Hindrance:
     """What stands in the way of starts, and when they are tried again."""
 
     def __init__(self, timers: Timers, want: Callable[[effects.Effect], None]) -> None:
-        """Begin with nothing in the way."""
         self.told: str | None = None
         """The reason that daemons know."""
         self._timers = timers

@@ -29,7 +29,6 @@ class Custody(Endings):
     """Every attempt that is not forgotten, and its deadlines."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         super().__init__()
         self._settling: deque[tuple[float, str]] = deque()
 

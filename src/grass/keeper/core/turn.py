@@ -53,7 +53,6 @@ class Turn:
     def __init__(
         self, core: KeeperCore, outside: Outside, actions: Mapping[type, Action]
     ) -> None:
-        """Take what is to be done for each effect that is not handled here."""
         self._core = core
         self._outside = outside
         self._starts: deque[events.Spec] = deque()

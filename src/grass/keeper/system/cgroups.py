@@ -32,7 +32,6 @@ class Cgroups:
     """Makes, asks, kills and removes the cgroups of one keeper's jobs."""
 
     def __init__(self, mountinfo_text: str, pid: int) -> None:
-        """Find out where; nothing is made before the first job needs it."""
         mount = find_cgroup2(mountinfo_text)
         own = cgroup_of(pid)
         self._home: str | None = None

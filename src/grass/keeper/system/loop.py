@@ -46,7 +46,6 @@ class Loop:
         listener: socket.socket,
         socket_path: str,
     ) -> None:
-        """Take over the listening socket."""
         self._core = core
         self._records = records
         self._jobs = jobs

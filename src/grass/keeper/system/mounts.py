@@ -95,7 +95,6 @@ class Mounts:
     """The mounts of this machine, up to date at the cost of one poll a question."""
 
     def __init__(self) -> None:
-        """Read the table; where there is none everything counts as local."""
         self._table: dict[str, bool] = {}
         self._has_network = False
         self._poll = select.poll()

@@ -15,7 +15,6 @@ class Waiting:
     """The descriptors that are waited for."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._epoll = select.epoll()
         self._ready: dict[int, Act] = {}
 

@@ -38,7 +38,6 @@ class Main:
     __slots__ = ("adopted", "alive", "cgroup", "id", "pid", "ticks")
 
     def __init__(self, id: str, pid: int, ticks: int, adopted: bool) -> None:
-        """Note a process believed alive."""
         self.id = id
         self.pid = pid
         self.ticks = ticks

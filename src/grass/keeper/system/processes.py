@@ -51,7 +51,6 @@ class Careful:
     __slots__ = ("pid", "reader", "report", "spec")
 
     def __init__(self, spec: events.Spec, reader: int) -> None:
-        """Begin without a child and a report."""
         self.spec = spec
         self.pid = 0
         self.reader = reader

@@ -12,7 +12,6 @@ class Syncing:
     """Exits that are kept and not synced, and those that a sync is under way for."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._new: set[str] = set()
         self._under_way: set[str] | None = None
 

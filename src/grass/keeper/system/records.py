@@ -33,7 +33,6 @@ class Records:
     """The records file of one keeper."""
 
     def __init__(self, directory: str, header: Entry) -> None:
-        """Name the file; nothing is opened before the first flush."""
         self._path = os.path.join(directory, "records")
         self._header = header
         self._descriptor = -1

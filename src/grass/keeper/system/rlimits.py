@@ -57,7 +57,6 @@ class OpenFiles:
     """How many descriptors the keeper may have, and how many a job."""
 
     def __init__(self) -> None:
-        """Note what a job gets: what this process has now."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._of_jobs = (soft, hard)
         self._own = (_larger(soft, _smaller(_OWN_FILES, hard)), hard)
@@ -75,7 +74,6 @@ class OomScore:
     """How soon the kernel kills a process when memory runs out: jobs first."""
 
     def __init__(self) -> None:
-        """Note what this process has; jobs get more, as far as there is more."""
         self._file, own = -1, 0
         with suppress(OSError):
             self._file = os.open(_OOM_SCORE, os.O_RDWR | os.O_CLOEXEC)

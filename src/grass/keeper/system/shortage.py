@@ -22,7 +22,6 @@ class CannotStartNow(Exception):
     """The machine cannot start programs at present; in few words, why."""
 
     def __init__(self, error: OSError, folder: str | None = None) -> None:
-        """Keep where no output could be made, if it is that."""
         super().__init__(cause(error))
         self.folder = folder
 

@@ -67,7 +67,6 @@ class Spawner:
     """
 
     def __init__(self, files: OpenFiles) -> None:
-        """Prepare what every start needs."""
         self._files = files
         self._oom_score = OomScore()
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

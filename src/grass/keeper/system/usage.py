@@ -22,7 +22,6 @@ class Written:
     __slots__ = ("files", "local")
 
     def __init__(self, files: list[tuple[str, int]], local: bool) -> None:
-        """Note the files, output first."""
         self.files = files
         self.local = local
 

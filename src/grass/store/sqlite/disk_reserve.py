@@ -32,7 +32,6 @@ class Reserve:
     """What is kept back for one database."""
 
     def __init__(self, path: Path) -> None:
-        """Give up what is kept for a start, if the disk is full."""
         self._folder = path.parent
         self._for_start = path.with_name("reserve")
         self._files: list[int] = []

@@ -48,7 +48,6 @@ class SqliteStore:
     """One cluster's state in one file."""
 
     def __init__(self, path: Path) -> None:
-        """Open the database, making or migrating it first where needed."""
         self.path = path
         self._sql = statements("sqlite")
         self._reserve = Reserve(path)

@@ -26,7 +26,6 @@ class Log:
     """The log of one database, as the connection that writes sees it."""
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
-        """Look at the log of an open database."""
         (page,) = db.execute("PRAGMA page_size").fetchone()
         last = _HEADER_BYTES + (LOG_PAGES - 1) * (_FRAME_HEADER_BYTES + page)
         self._last_salt = last + _SALT_IN_FRAME

@@ -22,7 +22,6 @@ class Books:
     """Who is here, who holds what, and who takes over from whom."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
         self.attempts: dict[str, Held] = {}
         self.ledger = Ledger()
         self.heirs: dict[str, str] = {}

@@ -28,7 +28,6 @@ class Greeting:
     """What the last hello said, and whether another one is due."""
 
     def __init__(self, who: Identity, lease: Lease) -> None:
-        """Begin without having said any."""
         self._who = who
         self._lease = lease
         self._promise: tuple[str, float] | None = None

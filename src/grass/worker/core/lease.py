@@ -25,7 +25,6 @@ class Lease:
     """Until when the keeper lets attempts live, as the worker knows it."""
 
     def __init__(self, length_s: float | None) -> None:
-        """Begin without a keeper, and without an answer of the broker."""
         self._length_s = length_s
         self._heard_s: float | None = None
         self._can = False

@@ -15,7 +15,6 @@ class Ability:
     """What keeps jobs from starting here, and whether the broker heeds it."""
 
     def __init__(self, books: Books) -> None:
-        """Begin able, before any broker was met."""
         self.unable = ""
         """Why no jobs can be started; empty: they can."""
         self.heeded = False

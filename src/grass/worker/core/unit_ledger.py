@@ -11,7 +11,6 @@ class Ledger:
     """Amounts held per unit, never above its capacity."""
 
     def __init__(self) -> None:
-        """Begin with nothing known and nothing held."""
         self._capacity: Capacity = {}
         self._held: dict[tuple[str, str], int] = {}
 

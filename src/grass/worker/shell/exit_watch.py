@@ -20,7 +20,6 @@ class Watch:
     """Descriptors of running processes, by attempt."""
 
     def __init__(self) -> None:
-        """Watch nothing yet, and make room for many descriptors."""
         self._descriptors: dict[str, int] = {}
         self._young: dict[str, tuple[int, int]] = {}
         self._timer: asyncio.TimerHandle | None = None

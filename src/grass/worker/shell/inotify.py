@@ -21,7 +21,6 @@ class FileWatcher:
     """Calls back when watched files change; each path has one callback."""
 
     def __init__(self) -> None:
-        """Watch nothing; the kernel object is made with the first watch."""
         self._descriptor = -1
         # The kernel has one number for a file, however many paths lead to it.
         self._callbacks: dict[int, dict[str, Callable[[], None]]] = {}

@@ -31,7 +31,6 @@ class Bulk:
     """A call of which slices are left to do."""
 
     def __init__(self, work: Work) -> None:
-        """Begin with nothing done."""
         self._work = work
         self._outcome: Done | GrassError | None = None
         self.wanted: list[int] = []

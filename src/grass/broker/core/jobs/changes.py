@@ -51,7 +51,6 @@ class Change:
     """What a call changes; worked out once for all jobs that share a spec."""
 
     def __init__(self, state: State, changes: dict[str, Any]) -> None:
-        """Read what is to be waited for, and refuse what no job can be given."""
         self._state = state
         self._changes = changes
         sizes.check_priority(changes.get("priority", 0))

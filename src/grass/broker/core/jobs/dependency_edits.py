@@ -63,7 +63,6 @@ class Remembered:
     """
 
     def __init__(self, state: State) -> None:
-        """Begin with nothing."""
         self._state = state
         self._kept: dict[int, Waits] = {}
 

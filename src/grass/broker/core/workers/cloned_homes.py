@@ -30,7 +30,6 @@ class Boots:
     """The boots from which each home has called, the present one last."""
 
     def __init__(self) -> None:
-        """Begin without any; a broker that restarts has forgotten them."""
         self._known: dict[tuple[str, str], list[str]] = {}
 
     def note(self, worker: str, instance: str, boot: str) -> None:

@@ -17,7 +17,6 @@ class Declared:
     """The units that views name, by worker."""
 
     def __init__(self, queues: Iterable[Queue]) -> None:
-        """Count the views of these queues."""
         self._of: dict[str, dict[str, dict[str, _Amounts]]] = {}
         for queue in queues:
             for worker, view in queue.views.items():
