@@ -7,12 +7,24 @@ imports next to nothing; what can be set in `config.toml` is in `settings`.
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 HOME_VARIABLE = "GRASS_HOME"
 AUTOSTART_VARIABLE = "GRASS_AUTOSTART"
 BROKER_VARIABLE = "GRASS_BROKER"
 LOCAL = "local"
 """The word for this machine's own daemon, where a broker's address may stand."""
 CONFIG_NAME = "config.toml"
+
+MARKER = "GRASS_ATTEMPT_ID"
+"""In every process of a job, so that it is found again whatever became of it."""
+SETTINGS = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
+SETTING_GROUPS = ("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_")
+"""Settings of the user, which hold inside a job as well."""
+SECRETS = ("GRASS_CERT_PASS",)
+"""For the daemon alone: never stored, and in no job's environment."""
 
 
 class Home:
@@ -64,6 +76,24 @@ def config_file(home: Home) -> str:
 def autostart_allowed() -> bool:
     """Tell whether a command may start a daemon by itself."""
     return os.environ.get(AUTOSTART_VARIABLE, "1").lower() not in ("0", "no", "false")
+
+
+def user_environment(environment: "Mapping[str, str]") -> dict[str, str]:
+    """Drop what a surrounding job of grass has set."""
+    if MARKER in environment:
+        return without_job_variables(environment)
+    return {name: one for name, one in environment.items() if name not in SECRETS}
+
+
+def without_job_variables(environment: "Mapping[str, str]") -> dict[str, str]:
+    """Keep of grass's own variables only the user's settings."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("GRASS_")
+        or name in SETTINGS
+        or name.startswith(SETTING_GROUPS)
+    }
 
 
 def _usual_folder() -> str:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grass.client.autostart import daemon_environment
 from grass.client.client import Client
 from grass.client.connection import open_connection, quoted
-from grass.client.surroundings import caller_environment, daemon_environment
 from grass.client.wire import decoded, encoded
-from grass.config import Home
+from grass.config import Home, user_environment
 from grass.errors import NeverFits, NoDaemon, ProtocolError
 from tests.client.scripted import CHUNKED, CUT, Daemon, sized
 
@@ -179,8 +179,8 @@ def test_a_stop_is_remembered(home: Home) -> None:
 
 def test_a_job_in_a_job_does_not_inherit_its_variables() -> None:
     inside = {"GRASS_ATTEMPT_ID": "x", "GRASS_GPU": "0", "GRASS_HOME": "h", "A": "1"}
-    assert caller_environment(inside) == {"GRASS_HOME": "h", "A": "1"}
-    assert caller_environment({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}
+    assert user_environment(inside) == {"GRASS_HOME": "h", "A": "1"}
+    assert user_environment({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}
 
 
 def test_only_a_daemon_that_was_asked_for_keeps_the_choice_of_gpus() -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from grass.cli.commands import create_queue
-from grass.cli.commands.enqueue import OPTIONS
-from grass.cli.parsing.enqueue_grammar import Line, read_line
+from grass.cli.commands.enqueue import OPTIONS, EnqueueLine
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import HelpWanted
 from grass.errors import NotFound, UsageError
@@ -14,8 +13,10 @@ from grass.errors import NotFound, UsageError
 QUEUES: dict[str, list[str]] = {"q1": [], "job1": ["main.py", "arg1"], "print": ["lpr"]}
 
 
-def read(*words: str) -> Line:
-    return read_line(OPTIONS, list(words), QUEUES.get)
+def read(*words: str) -> EnqueueLine:
+    line = EnqueueLine(OPTIONS, words)
+    line.find_queue(QUEUES.get)
+    return line
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +141,7 @@ def test_a_queue_is_asked_for_only_where_a_word_can_be_one() -> None:
         return None
 
     for words in (["--", "ls"], ["a b"], ["/bin/sh"], ["A=1", "ls"], ["ls"]):
-        read_line(OPTIONS, words, ask)
+        EnqueueLine(OPTIONS, words).find_queue(ask)
     assert asked == ["ls"]
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from grass.config import MARKER, user_environment
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE
-from grass.model.environment import MARKER, outside_a_job
 from grass.worker.core.prepare import Surroundings, start_verb
 
 AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})
@@ -166,5 +166,5 @@ def test_bytes_that_are_not_utf8_pass_through() -> None:
 
 def test_a_daemon_started_inside_a_job_forgets_that_job() -> None:
     inside = {MARKER: "x", "GRASS_GPU": "0", "GRASS_HOME": "/h", "A": "1"}
-    assert outside_a_job(inside) == {"GRASS_HOME": "/h", "A": "1"}
-    assert outside_a_job({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}
+    assert user_environment(inside) == {"GRASS_HOME": "/h", "A": "1"}
+    assert user_environment({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}

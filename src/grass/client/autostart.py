@@ -12,14 +12,13 @@ import os
 import sys
 
 from grass.client.connection import Connection, open_connection, tell
-from grass.client.surroundings import daemon_environment
 from grass.client.wire import decoded
-from grass.config import autostart_allowed
+from grass.config import MARKER, SECRETS, autostart_allowed, without_job_variables
 from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from grass.client.silence import Patience
     from grass.config import Home
@@ -316,6 +315,22 @@ def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:
             if number not in _UNCATCHABLE
         ],
     )
+
+
+def daemon_environment(
+    environment: Mapping[str, str], folder: str, *, asked_for: bool
+) -> dict[str, str]:
+    """Return what a daemon started here shall see.
+
+    A daemon that was asked for keeps the caller's choice of GPUs; one that is started
+    by the way, or from inside a job, does not.
+    """
+    kept = without_job_variables(environment)
+    if not asked_for or MARKER in environment:
+        kept.pop("CUDA_VISIBLE_DEVICES", None)
+    kept |= {name: environment[name] for name in SECRETS if name in environment}
+    kept["GRASS_HOME"] = folder
+    return kept
 
 
 def _size(path: str) -> int:

@@ -11,11 +11,8 @@ import time
 
 from grass.client.caller import Caller, query
 from grass.client.connection import quoted
-from grass.client.surroundings import (
-    caller_directory,
-    caller_environment,
-    caller_umask,
-)
+from grass.config import user_environment
+from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +53,9 @@ class Client(Caller):
         }
         if not self.remote:
             # On another machine they would mean nothing, or be nobody's business.
-            body["environment"] = caller_environment(os.environ)
+            body["environment"] = user_environment(os.environ)
             body["directory"] = caller_directory()
-            body["umask"] = caller_umask()
+            body["umask"] = _umask()
         return self.patiently(lambda: self.once("POST", "/jobs", body))
 
     def overview(self, queue: str | None = None) -> Document:
@@ -305,3 +302,20 @@ class Client(Caller):
             if page["next"] is None:
                 return
             wanted = {**wanted, cursor: page["next"]}
+
+
+def caller_directory() -> str:
+    """Return the current directory."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError(
+            "the current directory does not exist any more", "change to one that does"
+        ) from None
+
+
+def _umask() -> int:
+    """Return the umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -7,12 +7,11 @@ from pathlib import Path
 from secrets import token_hex
 
 from grass.client.private import create_private
-from grass.config import Home
+from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
-from grass.model.environment import outside_a_job
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import Worker
@@ -27,7 +26,7 @@ def worker(
         output_folder=home.output,
         home=os.path.expanduser("~"),
         shell=shell(),
-        environment=outside_a_job(os.environ),
+        environment=user_environment(os.environ),
     )
     core = WorkerCore(
         identity,

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 
 from grass.api.routes.prune import prune_before
 from grass.broker.shell.service import Broker
+from grass.config import user_environment
 from grass.daemon.machine import home_folder, shell
 from grass.errors import GrassError
-from grass.model.environment import outside_a_job
 from grass.notify import Around, Notifier
 from grass.settings import Settings
 
@@ -45,7 +45,7 @@ async def notifier(settings: Settings, broker: Broker) -> AsyncIterator[Notifier
         tries = [one for details in found for one in details.attempts]
         return next((one.output or "" for one in tries if one.number == attempt), "")
 
-    around = Around(outside_a_job(os.environ), home_folder(), shell())
+    around = Around(user_environment(os.environ), home_folder(), shell())
     telling = Notifier(settings, around, output_of)
     broker.on_ended = telling.ended
     try:

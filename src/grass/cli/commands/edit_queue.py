@@ -10,8 +10,7 @@ from grass.cli.commands.create_queue import capacity, of_this_machine, read_word
 from grass.cli.parsing.job_options import absolute, check_directory, variables
 from grass.cli.parsing.options import JSON, Command, Option, Values
 from grass.cli.printing.streams import print_document, say, warn
-from grass.client.client import Client
-from grass.client.surroundings import caller_directory
+from grass.client.client import Client, caller_directory
 from grass.config import LOCAL
 from grass.errors import UsageError
 

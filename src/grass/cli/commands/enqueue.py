@@ -1,19 +1,33 @@
-"""`grass enqueue`: add a job, an array, or many from a file, and print the ids."""
+"""`grass enqueue`: add a job, an array, or many from a file, and print the ids.
+
+`grass run` reads its words in the same way:
+
+    enqueue [OPTIONS] [QUEUE] [OPTIONS] [--] COMMAND...
+
+Words before `--` name the queue. Without `--`, a first word that is a queue's name is
+the queue, otherwise it must be a program that the caller can find: a misspelled queue
+must not become a job that fails. After a queue with a prefix no word is an option.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from grass.cli.parsing import job_options
-from grass.cli.parsing.enqueue_grammar import Line, broker_of, read_line
 from grass.cli.parsing.job_options import check_paths, settings
-from grass.cli.parsing.options import BROKER, Command, Option, Values
+from grass.cli.parsing.options import BROKER, Command, HelpWanted, Option, Values, scan
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from grass.client.wire import Document
+
+    FindPrefix = Callable[[str], list[str] | None]
+    """Returns a queue's prefix, empty when it has none; None when there is no queue."""
 
 QUIET = Option("-q, --quiet", about="no hints on stderr")
 OPTIONS = (
@@ -28,10 +42,87 @@ OPTIONS = (
 _FEW = 1000
 
 
+class EnqueueLine:
+    """The words of `enqueue` or `run`: options, queue and command.
+
+    The options before the first plain word are read at once, as they name the broker.
+    Its queues decide how the rest is read: `find_queue` does that.
+    """
+
+    def __init__(self, options: Sequence[Option], words: Sequence[str]) -> None:
+        self.values = Values()
+        self.queue: str | None = None
+        self.command: list[str] = []
+        self._options = options
+        self._words = list(words)
+        self._at = scan(options, words, 0, self.values)
+
+    def find_queue(self, find_prefix: FindPrefix) -> None:
+        """Set queue and command; ask for a queue only where a word may be one."""
+        broker = self.values.broker
+        rest = self._words[self._at :]
+        if self.values.has("queue"):
+            self._read_after_queue_option(rest, find_prefix)
+        elif not rest or rest[0] == "--":
+            self.command = [*rest[1:]]
+        else:
+            self._read_from_first_word(rest[0], find_prefix)
+        if self.values.broker != broker:
+            raise UsageError(
+                "--broker comes too late", "write it before the queue's name"
+            )
+
+    def _read_after_queue_option(
+        self, rest: Sequence[str], find_prefix: FindPrefix
+    ) -> None:
+        queue = self.queue = self.values.text("queue") or ""
+        if rest and rest[0] != "--":
+            if rest[1:2] == ["--"]:
+                raise UsageError(f"two queues: `{queue}` and `{rest[0]}`")
+            if not find_prefix(queue):
+                self._check_command(rest)
+        self.command = _after_dashes(rest)
+
+    def _read_from_first_word(self, word: str, find_prefix: FindPrefix) -> None:
+        prefix = find_prefix(word) if _may_be_queue(word) else None
+        if prefix is None:
+            self._read_command(word)
+            return
+        self.queue = word
+        self._at += 1
+        if not prefix:
+            self._at = scan(self._options, self._words, self._at, self.values)
+            if self.values.has("queue") and self.values.text("queue") != word:
+                other = self.values.text("queue")
+                raise UsageError(f"two queues: `{word}` and `{other}`")
+        self.command = _after_dashes(self._words[self._at :])
+
+    def _read_command(self, word: str) -> None:
+        if self._dashes_follow():
+            raise NotFound(
+                f"there is no queue `{word}`",
+                f"for a program of that name write `--` before it: -- {word} ...",
+            )
+        self.command = [*self._words[self._at :]]
+        self._check_command(self.command)
+
+    def _dashes_follow(self) -> bool:
+        try:
+            end = scan(self._options, self._words, self._at + 1, Values())
+        except (UsageError, HelpWanted):
+            return False
+        return self._words[end : end + 1] == ["--"]
+
+    def _check_command(self, words: Sequence[str]) -> None:
+        if not _is_command(words, self.values.text("cwd")):
+            raise _not_found(_program(words))
+
+
 def run(words: list[str]) -> int:
     """Enqueue what the words say."""
-    with Client(broker=broker_of(OPTIONS, words)) as client:
-        line = read_call(client, OPTIONS, words)
+    line = EnqueueLine(OPTIONS, words)
+    with Client(broker=line.values.broker) as client:
+        find_queue(client, line)
         style = output_format(line.values)
         source = line.values.text("from")
         if source is None:
@@ -43,12 +134,12 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def read_call(client: Client, options: tuple[Option, ...], words: list[str]) -> Line:
-    """Read the words, asking the daemon which of them is a queue."""
-    return read_line(options, words, lambda name: _prefix(client, name))
+def find_queue(client: Client, line: EnqueueLine) -> None:
+    """Read the words after the first options, asking the daemon for queues."""
+    line.find_queue(lambda name: _prefix(client, name))
 
 
-def enqueue_line(client: Client, line: Line) -> Document:
+def enqueue_line(client: Client, line: EnqueueLine) -> Document:
     """Add the jobs of one command."""
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
@@ -58,7 +149,7 @@ def enqueue_line(client: Client, line: Line) -> Document:
 
 
 def give_hint(reply: Document, values: Values) -> None:
-    """Say on stderr what the daemon thinks is worth saying."""
+    """Print the daemon's hint, if there is one, on stderr."""
     if reply["hint"] and not values.has("quiet"):
         sys.stderr.write(f"grass: {reply['hint']}\n")
 
@@ -79,7 +170,7 @@ def _prefix(client: Client, name: str) -> list[str] | None:
     return prefix
 
 
-def _enqueue_file(client: Client, line: Line, source: str) -> Document:
+def _enqueue_file(client: Client, line: EnqueueLine, source: str) -> Document:
     from grass.cli.parsing import jobs_file
 
     if line.command:
@@ -106,6 +197,45 @@ def _printed(reply: Document, style: str) -> str:
     if last - first < _FEW:
         document["ids"] = list(range(first, last + 1))
     return encoded(document).decode() + "\n"
+
+
+def _not_found(program: str) -> NotFound:
+    hint = "`grass show` lists the queues; `--` before a command skips this check"
+    if " " in program:
+        hint = "a shell line is one word alone: put all of it into the quotes"
+    return NotFound(f"no queue or program `{program}`", hint)
+
+
+def _after_dashes(words: Sequence[str]) -> list[str]:
+    return [*words[1:]] if words[:1] == ["--"] else [*words]
+
+
+def _may_be_queue(word: str) -> bool:
+    letters = word.replace("-", "").replace("_", "").replace(".", "")
+    return word.isascii() and (letters.isalnum() or not letters) and word != ""
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isascii() and name.isidentifier()
+
+
+def _program(words: Sequence[str]) -> str:
+    return next((word for word in words if not _is_assignment(word)), words[0])
+
+
+def _is_command(words: Sequence[str], cwd: str | None) -> bool:
+    program = _program(words)
+    if _is_assignment(program):
+        return False
+    if any(letter.isspace() for letter in program) and len(words) == 1:
+        return program.strip() != ""
+    if os.path.exists(os.path.join(cwd or "", program)) or os.path.exists(program):
+        return program != ""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return "/" not in program and any(
+        os.access(os.path.join(folder, program), os.X_OK) for folder in folders
+    )
 
 
 COMMAND = Command(

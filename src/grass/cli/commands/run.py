@@ -14,11 +14,16 @@ import threading
 import time
 from _thread import start_new_thread
 
-from grass.cli.commands.enqueue import QUIET, enqueue_line, give_hint, read_call
+from grass.cli.commands.enqueue import (
+    QUIET,
+    EnqueueLine,
+    enqueue_line,
+    find_queue,
+    give_hint,
+)
 from grass.cli.commands.logs import away
 from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
-from grass.cli.parsing.enqueue_grammar import broker_of
 from grass.cli.parsing.options import BROKER, Command
 from grass.cli.printing.states import ENDED, UNSTARTED
 from grass.cli.printing.streams import warn
@@ -48,10 +53,11 @@ class Detached(Exception):
 
 def run(words: list[str]) -> int:
     """Run a job in the foreground."""
+    line = EnqueueLine(OPTIONS, words)
     interrupts = Interrupts()
     try:
-        with Client(broker=broker_of(OPTIONS, words)) as client:
-            line = read_call(client, OPTIONS, words)
+        with Client(broker=line.values.broker) as client:
+            find_queue(client, line)
             interrupts.listen()
             reply = enqueue_line(client, line)
             give_hint(reply, line.values)

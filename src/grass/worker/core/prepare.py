@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from grass.config import MARKER
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
-from grass.model.environment import MARKER
 from grass.model.placeholders import fill, unit_names
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
