@@ -5,6 +5,7 @@ them as one transaction or not at all. Jobs, attempts, queues and workers are wr
 whole: the last version in a batch is the one that counts.
 """
 
+import json
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +14,19 @@ from grass.model.job import Attempt, Job, Spec
 from grass.model.queue import Queue, View
 from grass.model.token import Token
 from grass.model.worker import Worker
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_text(value: object) -> str:
+    """Write JSON that any database accepts.
+
+    Surrogates, which stand for bytes that are not UTF-8, are escaped.
+    """
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
 class Event(NamedTuple):

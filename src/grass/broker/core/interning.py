@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from grass.model.job import Spec
-from grass.store.changes import Env
-from grass.store.sqlite.rows import json_text
+from grass.store.changes import Env, json_text
 
 
 class SpecTable:

@@ -23,9 +23,8 @@ from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_j
 from grass.model.queue import Queue
 from grass.model.resources import Allocation
 from grass.scheduler import Scheduler
-from grass.store.changes import Call, Changes, Event
+from grass.store.changes import Call, Changes, Event, json_text
 from grass.store.interface import Snapshot
-from grass.store.sqlite.rows import json_text
 
 CALLS_KEPT_US = 3_600 * 1_000_000
 """How long a repeated call is recognised."""

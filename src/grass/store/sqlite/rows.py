@@ -16,24 +16,16 @@ from grass.model.queue import Queue, View
 from grass.model.resources import Request
 from grass.model.token import Token
 from grass.model.worker import Found, Unit, Worker
+from grass.store.changes import json_text
 
 Row = tuple[Any, ...]
 
-_encode = msgspec.json.Encoder().encode
 _decode = json.JSONDecoder().raw_decode
 COMMON_COLUMNS = 11
 """So many columns of a job are its id and what jobs may have alike."""
 OWN_COLUMNS = COMMON_COLUMNS + 1
 """And then its state, before its index and what became of it, if that is read."""
 _STATES = {state.value: state for state in JobState}
-
-
-def json_text(value: object) -> str:
-    """Write JSON that any database accepts, surrogates escaped."""
-    try:
-        return _encode(value).decode()
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
 def job_row(job: Job) -> Row:

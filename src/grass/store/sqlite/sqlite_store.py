@@ -19,7 +19,7 @@ from grass.model.job import Job, Spec, alike
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
-from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
+from grass.store.changes import Call, Changes, Env, Removal, StoredEvent, json_text
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum
 from grass.store.sqlite.database_file import (
@@ -161,7 +161,7 @@ class SqliteStore:
 
     def owned_by(self, owner: str, ids: list[int]) -> list[int]:
         """Give those of these jobs that are somebody's, in order of id."""
-        statement, wanted = self._sql["owned_by"], (rows.json_text(ids), owner)
+        statement, wanted = self._sql["owned_by"], (json_text(ids), owner)
         return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
 
     def call(self, key: str) -> Call | None:
@@ -173,7 +173,7 @@ class SqliteStore:
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
         statement = self._sql["read_envs"]
-        wanted = rows.json_text(ids)
+        wanted = json_text(ids)
         return self._read(
             lambda db: [Env(*row) for row in db.execute(statement, (wanted,))]
         )
@@ -314,22 +314,18 @@ class SqliteStore:
         )
 
     def _specs(self, ids: set[int]) -> dict[int, Spec]:
-        found = self._writer.execute(
-            self._sql["read_specs"], (rows.json_text(sorted(ids)),)
-        )
+        found = self._writer.execute(self._sql["read_specs"], (json_text(sorted(ids)),))
         return {number: rows.spec_from(body) for number, body in found}
 
     def _envs(self, ids: set[int | None]) -> list[Env]:
-        wanted = rows.json_text(sorted(number for number in ids if number is not None))
+        wanted = json_text(sorted(number for number in ids if number is not None))
         return [
             Env(*row) for row in self._writer.execute(self._sql["read_envs"], (wanted,))
         ]
 
     def _ends_of(self, jobs: set[int]) -> dict[int, JobState]:
         """Tell how jobs ended that others wait for; unfinished ones are left out."""
-        found = self._writer.execute(
-            self._sql["states_of"], (rows.json_text(sorted(jobs)),)
-        )
+        found = self._writer.execute(self._sql["states_of"], (json_text(sorted(jobs)),))
         states = {job: JobState(state) for job, state in found}
         return {job: state for job, state in states.items() if state in ENDED}
 
@@ -340,17 +336,17 @@ def _pair(row: rows.Row) -> tuple[int, int]:
 
 def _spec_row(item: tuple[int, Spec]) -> rows.Row:
     number, spec = item
-    return (number, spec.base_env, rows.json_text(spec))
+    return (number, spec.base_env, json_text(spec))
 
 
 def _view_row(item: tuple[tuple[str, str], View]) -> rows.Row:
     (queue, worker), view = item
-    return (queue, worker, rows.json_text(view))
+    return (queue, worker, json_text(view))
 
 
 def _removal_row(removal: Removal) -> rows.Row:
     number, worker, paths, size = removal
-    return (number, worker, rows.json_text(paths), size)
+    return (number, worker, json_text(paths), size)
 
 
 def _alone(value: object) -> rows.Row:
