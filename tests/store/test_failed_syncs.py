@@ -14,9 +14,10 @@ import pytest
 from grass.errors import StorageError
 from grass.store import Changes
 from grass.store.changes import Env
+from grass.store.sqlite import disk_reserve
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
-from grass.store.sqlite.write_ahead_log import LOG_PAGES
+from grass.store.sqlite.write_ahead_log import FRAME_BYTES, LOG_BYTES
 
 COPY = "PRAGMA wal_checkpoint(PASSIVE)"
 PAGE = 4096
@@ -50,8 +51,6 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(tmp_path / "grass.db")
     failing: Any = Failing(store._writer)
     store._writer = failing
-    # The log still looks as it did when it was given its size.
-    store.commit(Changes(meta={"a": "1"}))
     assert not store._log.is_long
     yield store
     store.close()
@@ -74,7 +73,8 @@ def fill_log(store: SqliteStore) -> None:
         store.commit(large())
         commits += 1
     assert failing(store).copies == copies
-    assert LOG_PAGES / 100 - 1 <= commits <= LOG_PAGES / 100
+    in_one = 100 * FRAME_BYTES
+    assert LOG_BYTES / in_one - 2 <= commits <= LOG_BYTES / in_one
 
 
 def test_a_log_that_is_long_is_copied_once_and_started_anew(
@@ -83,11 +83,28 @@ def test_a_log_that_is_long_is_copied_once_and_started_anew(
     for _ in range(3):
         before = failing(store).copies
         fill_log(store)
-        size = (tmp_path / "grass.db-wal").stat().st_size
         store.commit(large(1))
         assert not store._log.is_long
         assert failing(store).copies == before + 1
-        assert (tmp_path / "grass.db-wal").stat().st_size == size
+        assert (tmp_path / "grass.db-wal").stat().st_size == LOG_BYTES
+
+
+def test_a_log_is_not_cut_on_a_full_disk_and_keeps_its_room(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "grass.db-wal"
+    fill_log(store)
+    monkeypatch.setattr(disk_reserve, "free_bytes", lambda _folder: 0)
+    size, kept = log.stat().st_size, log.stat().st_blocks
+    for _ in range(3):
+        store.commit(large(1))
+        assert store._log.is_long
+    assert (log.stat().st_size, log.stat().st_blocks) == (size, kept)
+    monkeypatch.undo()
+    store.commit(large(1))
+    store.commit(large(1))
+    assert log.stat().st_size == LOG_BYTES
+    assert log.stat().st_blocks >= (LOG_BYTES + disk_reserve.LOG_RESERVE_BYTES) // 512
 
 
 def test_a_reader_in_the_way_of_copying_is_no_error(store: SqliteStore) -> None:

@@ -8,7 +8,7 @@ from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store.sqlite import job_queries, vacuum
 from grass.store.sqlite.statements import migrations
-from grass.store.sqlite.write_ahead_log import LOG_BYTES
+from grass.store.sqlite.write_ahead_log import copy_log, fill_log
 
 SCHEMA_VERSION = 7
 CACHE_KIB = 1024
@@ -71,7 +71,7 @@ def opened(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA busy_timeout = 2000")
-        # It would hide that a sync failed: see `sqlite_log`.
+        # It would hide that a sync failed: see `write_ahead_log`.
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     except sqlite3.Error as error:
@@ -80,22 +80,16 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 def grow_log(db: sqlite3.Connection, path: Path) -> None:
-    """Give the write-ahead log its full size at once.
-
-    SQLite reuses it from then on. While it still grows, every sync has to write the
-    file's new size as well, which takes twice as long.
-    """
+    """Give the write-ahead log its full size at once, unless the disk has no room."""
     try:
         db.execute("PRAGMA cache_size = 16")
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("CREATE TABLE filler (content BLOB)")
-        db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES,))
-        db.execute("ROLLBACK")
+        copy_log(db)
+        fill_log(db)
     except sqlite3.Error as error:
         told = undone(db, error, path)
         if not is_full(error) or is_fatal(told):
             raise told from told.__cause__
-        # Whoever commits next is told.
+        # The next commit tells of the full disk.
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 

@@ -36,7 +36,7 @@ from grass.store.sqlite.database_file import (
 )
 from grass.store.sqlite.disk_reserve import Reserve
 from grass.store.sqlite.statements import statements
-from grass.store.sqlite.write_ahead_log import Log, copy_log
+from grass.store.sqlite.write_ahead_log import LOG_BYTES, Log, copy_log, limit_log
 
 T = TypeVar("T")
 
@@ -55,8 +55,9 @@ class SqliteStore:
         migrate(self._writer, path)
         let_shrink(self._writer, path)
         grow_log(self._writer, path)
-        self._log = Log(self._writer, path)
+        self._log = Log(path)
         self._reserve.open(path)
+        self._reserve_due = False
         self._trusted = True
         self._shrinks = False
         self._doom: StorageError | None = None
@@ -80,6 +81,7 @@ class SqliteStore:
             except _FAILURES as error:
                 told = self._failed(error)
                 raise told from told.__cause__
+            self._refill_reserve()
 
     def shrink(self) -> bool:
         """Give some unused room back, in a moment; tell whether more is to give."""
@@ -101,11 +103,20 @@ class SqliteStore:
     def _copy_long_log(self) -> None:
         """Copy the log once it is long.
 
-        Before and not after a commit: whoever is told that it failed is told the truth.
+        Before and not after a commit: an error then says the truth about that commit.
         """
         if self._log.is_long:
             copy_log(self._writer)
+            # To cut the file gives up the room behind its end: not on a full disk.
+            has_room = self._reserve.has_room()
+            limit_log(self._writer, LOG_BYTES if has_room else None)
+            self._reserve_due = True
+
+    def _refill_reserve(self) -> None:
+        """Keep room for the files again, after the commit that cut the log."""
+        if self._reserve_due:
             self._reserve.fill()
+            self._reserve_due = False
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""

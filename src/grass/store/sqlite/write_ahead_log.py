@@ -1,51 +1,56 @@
-"""The write-ahead log: how long it is, and copying it into the database.
+"""The write-ahead log: how long it may become, and copying it into the database.
 
 SQLite would copy it by itself after a commit, and keep to itself that a sync failed
-there: the next commit would just try again. So the connection that writes does it by
-hand, where an error is seen.
+there: the next commit would just try again. So the connection that writes copies it
+with `PRAGMA wal_checkpoint`, which raises.
 
-How long the log is, SQLite does not say without copying it. Its file tells: it begins
-with two random numbers that every frame repeats, and that change when SQLite starts it
-anew from the front. The format is documented and stays as it is.
+SQLite reuses the log's file from the front once all of it was copied. The file has
+`LOG_BYTES` from the start, so it is longer only while the log in it is. Then the log is
+copied, and with the next commit `journal_size_limit` cuts the file to its size again.
 """
 
 import os
 import sqlite3
 from pathlib import Path
 
-LOG_PAGES = 1_000
-"""After so many the log is copied, and then started anew."""
-LOG_BYTES = (LOG_PAGES + 100) * 4096
-"""A little more than that: what is committed with the last of them fits in, too."""
+PAGE_BYTES = 4096
+FRAME_BYTES = PAGE_BYTES + 24
+LOG_BYTES = 1_100 * FRAME_BYTES
+"""A log that is longer is copied before the next commit."""
 
-_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
-_SALT_BYTES, _SALT_IN_HEADER, _SALT_IN_FRAME = 8, 16, 8
+_NEAR_BYTES = 16 * FRAME_BYTES
+"""So much of the file is left to grow: SQLite adds a few pages to the content."""
 
 
 class Log:
     """The log of one database, as the connection that writes sees it."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
-        (page,) = db.execute("PRAGMA page_size").fetchone()
-        last = _HEADER_BYTES + (LOG_PAGES - 1) * (_FRAME_HEADER_BYTES + page)
-        self._last_salt = last + _SALT_IN_FRAME
-        # No lock of SQLite's is on this file: it may be closed before the others.
+    def __init__(self, path: Path) -> None:
+        # SQLite has no lock on this file: it may be closed before the others.
         self._file = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
 
     @property
     def is_long(self) -> bool:
         """Tell whether it is time to copy it."""
-        salt = os.pread(self._file, _SALT_BYTES, _SALT_IN_HEADER)
-        return len(salt) == _SALT_BYTES and salt == self._salt_of_last()
-
-    def _salt_of_last(self) -> bytes:
-        return os.pread(self._file, _SALT_BYTES, self._last_salt)
+        return os.fstat(self._file).st_size > LOG_BYTES
 
     def close(self) -> None:
         """Let go of the file; may be called twice."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def fill_log(db: sqlite3.Connection) -> None:
+    """Give the log's file its full size by writing something and undoing it.
+
+    While a file grows, every sync has to write its new size as well, which takes twice
+    as long.
+    """
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("CREATE TABLE filler (content BLOB)")
+    db.execute("INSERT INTO filler VALUES (zeroblob(?))", (LOG_BYTES - _NEAR_BYTES,))
+    db.execute("ROLLBACK")
 
 
 def copy_log(db: sqlite3.Connection) -> None:
@@ -56,3 +61,8 @@ def copy_log(db: sqlite3.Connection) -> None:
         # With a full disk the log goes on for as long as it has room.
         if error.sqlite_errorname != "SQLITE_FULL":
             raise
+
+
+def limit_log(db: sqlite3.Connection, limit: int | None) -> None:
+    """Choose to how many bytes SQLite cuts the file; None: it is not cut."""
+    db.execute(f"PRAGMA journal_size_limit = {-1 if limit is None else limit}")
