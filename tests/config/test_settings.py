@@ -11,8 +11,9 @@ import pytest
 from grass.config import Home, config_file
 from grass.config_file import line_of
 from grass.errors import UsageError
-from grass.model.job import DEFAULT_GRACE_S, DEFAULT_PROJECT, DEFAULT_QUEUE
+from grass.model.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.resources import request_from
+from grass.model.spec import DEFAULT_GRACE_S
 from grass.settings import SETTINGS, default_settings, read_settings
 
 EVERYTHING = """

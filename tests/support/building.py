@@ -3,9 +3,10 @@
 from typing import Any
 
 from grass.model.amounts import WHOLE
-from grass.model.job import Attempt, Common, Job, Spec
+from grass.model.job import Attempt, Common, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from
+from grass.model.spec import Spec
 from grass.model.worker import Found, Unit
 
 BOOT = "boot-1"

@@ -20,6 +20,7 @@ time is another attempt, and 0, which older workers say, is believed.
 import msgspec
 
 from grass.model.resources import Allocation, Capacity
+from grass.model.spec import RunOptions
 from grass.model.worker import Found
 
 VERSION = 1
@@ -190,7 +191,7 @@ class Units(Message, tag="units"):
     capacity: Capacity
 
 
-class Start(Message, tag="start", omit_defaults=False):
+class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ignore[misc]
     """Run this attempt; sent only after it was committed."""
 
     attempt: str
@@ -202,20 +203,10 @@ class Start(Message, tag="start", omit_defaults=False):
     shell: bool
     allocation: Allocation
     prefix: tuple[str, ...] = ()
-    raw: bool = False
-    pin: bool = False
     cwd: str | None = None
     base_env: dict[str, str] | None = None
     """None: the worker's own environment."""
     queue_env: tuple[tuple[str, str], ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    umask: int | None = None
-    output: str | None = None
-    stderr: str | None = None
-    max_output: int | None = None
-    grace_s: float = 15.0
-    time_limit_s: float | None = None
-    nice: int = 0
     index: int | None = None
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""

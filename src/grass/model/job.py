@@ -1,9 +1,8 @@
 """Jobs and attempts as the broker keeps them.
 
-A `Spec` is what all jobs of one call share and is stored once; a `Job` adds what is its
-own. What members of an array have alike besides is one `Common` in memory: a million of
-them may wait. None knows how it is stored or placed. States change only through
-`lifecycle`.
+A `Job` has a number, a state and what happened to it. What jobs of one call have in
+common is one `Common` object, because a million members of an array may wait; how they
+run is in their `Spec`. States change only through `lifecycle`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,63 +12,11 @@ from typing import Any
 
 import msgspec
 
-from grass.model.dependencies import After
 from grass.model.lifecycle import AttemptState, JobState
-from grass.model.resources import Allocation, Request
+from grass.model.resources import Allocation
 
 DEFAULT_PROJECT = "default"
 DEFAULT_QUEUE = "default"
-DEFAULT_MAX_OUTPUT = 10 * 2**30
-DEFAULT_GRACE_S = 15.0
-
-
-class Terms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a job's spec keeps just as it was asked for."""
-
-    env: tuple[tuple[str, str], ...] = ()
-    umask: int | None = None
-    output: str | None = None
-    stderr: str | None = None
-    raw: bool = False
-    pin: bool = False
-    begin_at: int | None = None
-    time_limit_s: float | None = None
-    retries: int = 0
-    """How many failures are followed by another attempt."""
-    backoff_s: float = 0.0
-    """The pause before the first retry; every further one is twice as long."""
-    retry_on: tuple[str, ...] = ()
-    """The failures that are retried; empty: all."""
-    retry_lost: int = 0
-    """How many losses are followed by another attempt."""
-    nice: int = 0
-    at_most: int | None = None
-    """How many members of its array may run at a time."""
-    max_fails: int | None = None
-    """After so many failed members of its array the queue pauses."""
-
-
-class Spec(Terms, frozen=True):
-    """How to run: shared by every job of an array or a bulk call."""
-
-    request: Request
-    prefix: tuple[str, ...] = ()
-    """The queue's part of the command, as it was when the last attempt started."""
-    cwd: str | None = None
-    queue_cwd: str | None = None
-    """The queue's directory, for jobs that named none themselves."""
-    base_env: int | None = None
-    """The stored environment of the caller; None: the worker's own."""
-    # A spec is stored without its defaults: these two must stay what they are, or jobs
-    # of a database of before would change with them.
-    max_output: int = DEFAULT_MAX_OUTPUT
-    grace_s: float = DEFAULT_GRACE_S
-    after: tuple[After, ...] = ()
-    """The jobs that must have ended, and how, before this one may start."""
-    worker: str | None = None
-    """The id of the only worker that may run it; None: any."""
-    labels: tuple[str, ...] = ()
-    """What a worker must say of itself to run it; sorted."""
 
 
 class Common(msgspec.Struct, frozen=True, gc=False):
@@ -198,6 +145,6 @@ class Attempt(msgspec.Struct, gc=False):
     max_rss: int | None = None
     cpu_s: float | None = None
     after: int | None = None
+    """The job whose units it takes over when that one ends; None: it has them."""
     ran_s: float | None = None
     """For how long it ran, measured by a clock that cannot jump."""
-    """The job whose units it takes over when that one ends; None: it has them."""

@@ -10,8 +10,9 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.model.amounts import decimal_text
 from grass.model.dependencies import After, met
-from grass.model.job import Job, Spec
+from grass.model.job import Job
 from grass.model.lifecycle import JobState
+from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries.documents import Constraint
 from grass.queries.forgotten_workers import Former

@@ -11,9 +11,10 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound
 from grass.model.commands import split_assignments
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import request_json, units_json
+from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries import reachability
 from grass.queries.documents import Document

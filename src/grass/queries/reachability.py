@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from grass.broker.core.state import State
 from grass.broker.core.workers import cloned_homes, registry
-from grass.model.job import Attempt, Spec
+from grass.model.job import Attempt
+from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.documents import ProspectReply

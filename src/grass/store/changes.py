@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Job
 from grass.model.queue import Queue, View
+from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.model.worker import Worker
 

@@ -16,6 +16,7 @@ from grass.broker.core.state import State
 from grass.errors import UsageError
 from grass.model.arrays import Array, read_array
 from grass.model.resources import Request
+from grass.model.spec import DEFAULT_MAX_OUTPUT
 from grass.settings import Settings as Chosen
 
 MOST_JOBS = 100_000
@@ -100,7 +101,7 @@ class _Intake:
             umask=self._body.umask,
             output=field_checks.path(job.output, "--output"),
             stderr=field_checks.path(job.stderr, "--stderr"),
-            max_output=field_checks.size(job.max_output),
+            max_output=_max_output(job),
             raw=bool(job.raw),
             pin=bool(job.pin),
             after=after,
@@ -172,3 +173,8 @@ def _merged(job: JobBody, defaults: JobBody) -> JobBody:
     if job.env is not None and defaults.env is not None:
         chosen["env"] = {**defaults.env, **job.env}
     return JobBody(**chosen)
+
+
+def _max_output(job: JobBody) -> int:
+    size = field_checks.size(job.max_output)
+    return DEFAULT_MAX_OUTPUT if size is None else size

@@ -11,9 +11,10 @@ from grass.api.routes.doing import named_job
 from grass.broker.core.state import State
 from grass.broker.core.workers import cloned_homes, leases, registry
 from grass.errors import GrassError, NotFound
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.resources import units_json
+from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries.constraints import States, queued_constraints, waiting_constraints
 from grass.queries.documents import ExplainReply, HolderReply

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from grass.model.job import Spec
+from grass.model.spec import Spec
 from grass.store.changes import Env, json_text
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from grass.model.job import Attempt, Common, Job, Spec
+from grass.model.job import Attempt, Common, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.resources import Request
+from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.model.worker import Found, Unit, Worker
 from grass.store.changes import json_text

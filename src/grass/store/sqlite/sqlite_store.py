@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grass.errors import StorageError
-from grass.model.job import Job, Spec, alike
+from grass.model.job import Job, alike
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import View
 from grass.model.selectors import Selection
+from grass.model.spec import Spec
 from grass.store.changes import Call, Changes, Env, Removal, StoredEvent, json_text
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum

@@ -1,8 +1,9 @@
 """What an attempt's end means for its job: pure, nothing is changed here."""
 
 from grass.link.messages import Exited
-from grass.model.job import Job, Spec
+from grass.model.job import Job
 from grass.model.lifecycle import JobState
+from grass.model.spec import Spec
 
 TIME_LIMIT = "time limit"
 FORGOTTEN = "its worker was forgotten"

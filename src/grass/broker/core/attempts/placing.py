@@ -11,10 +11,11 @@ from grass.broker.core.attempts import tracking
 from grass.broker.core.state import State
 from grass.link.messages import Recall, Start, ToWorker
 from grass.model.ids import AttemptId
-from grass.model.job import Attempt, Job, Spec
+from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import View
 from grass.model.resources import units_json
+from grass.model.spec import Spec, run_options
 from grass.scheduler import Placement
 
 _NO_VIEW = View({})
@@ -98,22 +99,13 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             shell=job.shell,
             allocation=attempt.allocation,
             prefix=view.prefix,
-            raw=spec.raw,
-            pin=spec.pin,
             cwd=spec.cwd or view.cwd,
             base_env=base_env,
             queue_env=view.env,
-            env=spec.env,
-            umask=spec.umask,
-            output=spec.output,
-            stderr=spec.stderr,
-            max_output=spec.max_output,
-            grace_s=spec.grace_s,
-            time_limit_s=spec.time_limit_s,
-            nice=spec.nice,
             index=job.index,
             after=None if leader is None else state.attempt_id(leader),
             placed_at=attempt.started_at,
+            **run_options(spec),
         ),
     )
 

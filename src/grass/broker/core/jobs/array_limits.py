@@ -11,9 +11,10 @@ import msgspec
 from grass.broker.core.attempts import prefetch
 from grass.broker.core.state import State
 from grass.model.arrays import limiter
-from grass.model.job import Common, Job, Spec
+from grass.model.job import Common, Job
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
+from grass.model.spec import Spec
 
 
 class ArrayState(msgspec.Struct):

@@ -20,8 +20,9 @@ from grass.broker.core.replies import Enqueued
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
-from grass.model.job import Common, Job, Spec, alike
+from grass.model.job import Common, Job, alike
 from grass.model.lifecycle import JobState
+from grass.model.spec import Spec
 from grass.store.changes import Call
 
 SLICE = 1000

@@ -16,8 +16,9 @@ from grass.broker.core.workers import registry
 from grass.model import dependencies, sizes
 from grass.model.commands import is_shell_line
 from grass.model.dependencies import After
-from grass.model.job import Common, Job, Spec
+from grass.model.job import Common, Job
 from grass.model.queue import Queue
+from grass.model.spec import Spec
 
 _OF_THE_JOB = ("words", "shell", "name", "queue", "priority")
 _OF_THE_SPEC = (

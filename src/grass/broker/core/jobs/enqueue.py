@@ -16,16 +16,11 @@ from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
 from grass.model import dependencies, placeholders, sizes
 from grass.model.commands import split_assignments
-from grass.model.job import (
-    DEFAULT_GRACE_S,
-    DEFAULT_MAX_OUTPUT,
-    DEFAULT_QUEUE,
-    Spec,
-    Terms,
-)
+from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU, Request, check_name
+from grass.model.spec import Spec
 from grass.store.changes import Call
 
 
@@ -144,19 +139,18 @@ def _request(queue: Queue, settings: Settings) -> Request:
 
 
 def _spec(state: State, queue: Queue, settings: Settings) -> Spec:
-    limit, grace_s = settings.max_output, settings.grace_s
     named = settings.worker
+    read_elsewhere = ("request", "cwd", "after", "worker", "labels")
+    same = set(Spec.__struct_fields__) & set(Settings.__struct_fields__)
     return Spec(
         request=_request(queue, settings),
         prefix=queue.prefix,
         queue_cwd=None if settings.cwd else queue.cwd,
         cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
-        max_output=DEFAULT_MAX_OUTPUT if limit is None else limit,
-        grace_s=DEFAULT_GRACE_S if grace_s is None else grace_s,
         after=dependencies.read(settings.after, state.last_job),
         worker=None if named is None else registry.find(state, named).id,
         labels=tuple(sorted(set(settings.labels))),
-        **{name: getattr(settings, name) for name in Terms.__struct_fields__},
+        **{name: getattr(settings, name) for name in same.difference(read_elsewhere)},
     )
 
 

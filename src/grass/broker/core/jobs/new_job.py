@@ -6,11 +6,12 @@ job's spec of it.
 
 import msgspec
 
-from grass.model.job import DEFAULT_PROJECT, Terms
+from grass.model.job import DEFAULT_PROJECT
 from grass.model.resources import Request
+from grass.model.spec import RunOptions
 
 
-class Settings(Terms, frozen=True):
+class Settings(RunOptions, frozen=True, kw_only=True):
     """How a job is to run, as asked; what is None takes the default."""
 
     queue: str | None = None
@@ -21,8 +22,13 @@ class Settings(Terms, frozen=True):
     cwd: str | None = None
     caller_cwd: str | None = None
     """Where the caller stood; `cwd` and a queue with a prefix override it."""
-    max_output: int | None = None
-    grace_s: float | None = None
+    begin_at: int | None = None
+    retries: int = 0
+    backoff_s: float = 0.0
+    retry_on: tuple[str, ...] = ()
+    retry_lost: int = 0
+    at_most: int | None = None
+    max_fails: int | None = None
     after: tuple[str, ...] = ()
     """As asked: `7`, `7:failed`, `3-9:any`, `last`."""
     hold: bool = False

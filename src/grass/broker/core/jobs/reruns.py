@@ -23,8 +23,9 @@ from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.errors import Busy, NotFound, Refused
 from grass.model.dependencies import After
-from grass.model.job import Job, Spec
+from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
+from grass.model.spec import Spec
 
 
 def rerun(state: State, call: Rerun) -> Done | Bulk:
