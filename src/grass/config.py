@@ -21,7 +21,10 @@ CONFIG_NAME = "config.toml"
 MARKER = "GRASS_ATTEMPT_ID"
 """In every process of a job, so that it is found again whatever became of it."""
 SETTINGS = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
-SETTING_GROUPS = ("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_")
+SETTING_GROUPS = (
+    *("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_"),
+    "GRASS_LOG_",
+)
 """Settings of the user, which hold inside a job as well."""
 SECRETS = ("GRASS_CERT_PASS",)
 """For the daemon alone: never stored, and in no job's environment."""

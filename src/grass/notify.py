@@ -9,7 +9,6 @@ keep them waiting.
 
 import asyncio
 import contextlib
-import logging
 import os
 import select
 import signal
@@ -20,12 +19,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from grass.logs import EventLog
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
 from grass.settings import Command, Settings
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 MOST_AT_ONCE = 4
 MOST_WAITING = 1000
@@ -74,8 +74,9 @@ class _Line:
             self._waiting.append(_Notice(job.id, job.attempts, facts))
             return
         if not self._dropped:
-            most = f"more than {MOST_WAITING} wait"
-            log.warning("%s: from job %d on dropped: %s", self.setting, job.id, most)
+            log.warning(
+                "notify.dropping", setting=self.setting, job=job.id, limit=MOST_WAITING
+            )
         self._dropped += 1
 
     def next(self) -> _Notice | None:
@@ -91,7 +92,7 @@ class _Line:
 
     def tell_dropped(self) -> None:
         if self._dropped:
-            log.warning("%s: dropped for %d jobs", self.setting, self._dropped)
+            log.warning("notify.dropped", setting=self.setting, jobs=self._dropped)
         self._dropped = 0
 
 
@@ -114,8 +115,8 @@ class Notifier:
                 for job in jobs:
                     line.add(job)
             self._start()
-        except Exception:
-            log.exception("a defect of grass; ends were not told of")
+        except Exception as error:  # noqa: BLE001 -- the queue goes on
+            log.defect(error)
 
     async def settle(self, patience_s: float) -> None:
         """Let what waits and runs come to its end, for a limited time."""
@@ -154,7 +155,6 @@ class Notifier:
         self._start()
 
     async def _notify(self, line: _Line, notice: _Notice) -> None:
-        what = f"{line.setting} for job {notice.job}"
         try:
             output = await self._output_of(notice.job, notice.attempt)
             facts = {**notice.facts, "GRASS_OUTPUT": output}
@@ -162,11 +162,11 @@ class Notifier:
             run = loop.run_in_executor(
                 self._pool, _run, line.command, facts, self._around, self._heard
             )
-            _tell(what, *await run)
+            _log_result(line.setting, notice.job, *await run)
         except (OSError, ValueError) as error:
-            log.warning("%s: could not run: %s", what, error)
-        except Exception:
-            log.exception("%s: a defect of grass; the queue goes on", what)
+            _log_failure(line.setting, notice.job, str(error))
+        except Exception as error:  # noqa: BLE001 -- the queue goes on
+            log.defect(error, setting=line.setting, job=notice.job)
 
 
 def _lines(settings: Settings) -> list[_Line]:
@@ -263,9 +263,12 @@ def _failure(code: int) -> str:
     return f"exit code {code}" if code else ""
 
 
-def _tell(what: str, said: bytes, problem: str) -> None:
+def _log_result(setting: str, job: int, said: bytes, problem: str) -> None:
     for line in said.decode(errors="backslashreplace").splitlines():
-        shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-        log.info("%s: %s", what, shown)
+        log.info("notify.output", setting=setting, job=job, message=line)
     if problem:
-        log.warning("%s: %s", what, problem)
+        _log_failure(setting, job, problem)
+
+
+def _log_failure(setting: str, job: int, problem: str) -> None:
+    log.warning("notify.failed", setting=setting, job=job, error=problem)

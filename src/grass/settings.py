@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from grass.config import config_file
 from grass.config_file import ConfigFile
 from grass.errors import UsageError
+from grass.log_lines import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,6 +85,10 @@ SETTINGS = (
         *("notify.on_fail", "on_fail", "command", None, "GRASS_NOTIFY_ON_FAIL"),
         "run after every job that has failed or was lost",
     ),
+    Setting(
+        *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
+        "how the daemon writes its log",
+    ),
 )
 VARIABLES = frozenset(setting.variable for setting in SETTINGS)
 
@@ -95,6 +100,7 @@ KINDS = {
     "number": ("a whole number", "write 5, without quotes"),
     "store": ("a database", 'write "sqlite", or leave it out'),
     "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
+    "log format": ("a log format", 'write "text" or "json"'),
 }
 """What each kind is called, and how to write one."""
 
@@ -120,6 +126,7 @@ class Settings(NamedTuple):
     store: str
     on_finish: Command | None
     on_fail: Command | None
+    log_format: str
     sources: tuple[Source, ...]
 
     def listed(self) -> list[dict[str, Any]]:
@@ -262,6 +269,12 @@ def _command(value: object, _name: str) -> Command:
     return (_string(program), *words)
 
 
+def _log_format(value: object, _name: str) -> str:
+    if value not in FORMATS:
+        raise TypeError
+    return str(value)
+
+
 def _string(value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise TypeError
@@ -276,6 +289,7 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "number": _number,
     "store": _store,
     "command": _command,
+    "log format": _log_format,
 }
 
 

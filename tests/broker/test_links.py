@@ -26,6 +26,7 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.log_lines import LogEvent
 from grass.model.worker import Worker
 from grass.store.interface import Snapshot
 
@@ -72,7 +73,7 @@ class Owner:
         self.said: list[tuple[str, ToBroker]] = []
         self.gone: list[str] = []
         self.came: list[Caller] = []
-        self.log: list[str] = []
+        self.logged: list[str] = []
         self.planned: list[Callable[[], None]] = []
 
     def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
@@ -84,11 +85,11 @@ class Owner:
     def disconnected(self, worker: str) -> None:
         self.gone.append(worker)
 
-    def complain(self, text: str) -> None:
-        self.log.append(text)
+    def log(self, event: LogEvent) -> None:
+        self.logged.append(str(event))
 
     def defect(self, error: Exception) -> None:
-        self.log.append(f"a defect: {error}")
+        self.logged.append(f"a defect: {error}")
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         self.planned.append(act)
@@ -182,7 +183,7 @@ def test_only_the_expected_worker_may_speak(owner: Owner) -> None:
     caller.arrived([hello("other")])
     assert wire.closed
     assert owner.said == []
-    assert "calls itself 'other'" in owner.log[0]
+    assert owner.logged == ["worker.wrong_id worker=other address=10.0.0.7"]
 
 
 def test_nobody_speaks_for_two(owner: Owner) -> None:
@@ -285,7 +286,7 @@ def test_a_copy_of_a_home_is_refused_while_the_other_is_here(
         assert copied.refusal == TWICE
         copy.ended()
     assert not wire.closed
-    assert (owner.gone, len(owner.said), len(owner.log)) == ([], 1, 1)
+    assert (owner.gone, len(owner.said), len(owner.logged)) == ([], 1, 1)
     owner.links.send("w", Welcome("c", at=0.0))
     assert wire.sent == [Welcome("c", at=0.0)]
     first.ended()
@@ -321,7 +322,7 @@ def test_two_machines_from_one_disk_do_not_displace_each_other_for_ever(
     for _ in range(3):
         again = said_from(owner, "a")
         assert (again.closed, again.refusal) == (True, TWICE)
-    assert (second.closed, len(owner.log), len(owner.said)) == (False, 1, 2)
+    assert (second.closed, len(owner.logged), len(owner.said)) == (False, 1, 2)
 
 
 def test_the_earlier_machine_does_not_come_back_when_the_later_is_gone(
@@ -347,7 +348,12 @@ def test_what_is_late_on_a_link_from_before_a_restart_is_no_copy(owner: Owner) -
     said_from(owner, "a")
     here = said_from(owner, "b")
     late.arrived([hello(instance="one", boot="a")])
-    assert (wire.closed, wire.refusal, here.closed, owner.log) == (True, "", False, [])
+    assert (wire.closed, wire.refusal, here.closed, owner.logged) == (
+        True,
+        "",
+        False,
+        [],
+    )
 
 
 def test_boots_that_are_remembered_are_bounded() -> None:
@@ -366,27 +372,27 @@ def test_a_hello_that_is_refused_hangs_up_and_other_words_do_not(owner: Owner) -
     caller.arrived([hello()])
     owner.links.refuse("w", NEWS, "nonsense")
     owner.links.refuse("w", NEWS, "nonsense")
-    assert (wire.closed, len(owner.log)) == (False, 1)
+    assert (wire.closed, len(owner.logged)) == (False, 1)
     owner.links.refuse("w", hello(), "no such units")
     assert (wire.refusal, owner.gone) == ("no such units", ["w"])
 
 
-def test_complaints_about_a_worker_are_bounded(owner: Owner) -> None:
+def test_logged_refusals_of_a_worker_are_bounded(owner: Owner) -> None:
     for number in range(3 * MOST_REASONS):
-        owner.links.complain("w", f"reason {number}")
-    assert len(owner.log) == MOST_REASONS
-    assert owner.log[-1].endswith("; no more is written of it")
-    owner.links.complain("another", "reason 0")
-    assert len(owner.log) == MOST_REASONS + 1
+        owner.links.log_refusal("w", f"reason {number}")
+    assert len(owner.logged) == MOST_REASONS
+    assert owner.logged[-1].endswith(" last=true")
+    owner.links.log_refusal("another", "reason 0")
+    assert len(owner.logged) == MOST_REASONS + 1
 
 
-def test_workers_that_are_complained_of_are_bounded(owner: Owner) -> None:
+def test_workers_with_logged_refusals_are_bounded(owner: Owner) -> None:
     for number in range(MOST_REMEMBERED + 1):
-        owner.links.complain(f"worker {number}", "a reason")
-    owner.links.complain(f"worker {MOST_REMEMBERED}", "a reason")
-    assert len(owner.log) == MOST_REMEMBERED + 1
-    owner.links.complain("worker 0", "a reason")
-    assert len(owner.log) == MOST_REMEMBERED + 2
+        owner.links.log_refusal(f"worker {number}", "a reason")
+    owner.links.log_refusal(f"worker {MOST_REMEMBERED}", "a reason")
+    assert len(owner.logged) == MOST_REMEMBERED + 1
+    owner.links.log_refusal("worker 0", "a reason")
+    assert len(owner.logged) == MOST_REMEMBERED + 2
 
 
 def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
@@ -419,4 +425,4 @@ def test_a_message_that_cannot_be_sent_ends_its_link_alone(owner: Owner) -> None
     caller.arrived([hello()])
     wire.failure = RuntimeError("no")
     owner.links.send("w", Resync())
-    assert (wire.closed, owner.log) == (True, ["a defect: no"])
+    assert (wire.closed, owner.logged) == (True, ["a defect: no"])

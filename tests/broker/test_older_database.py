@@ -167,19 +167,19 @@ def test_a_worker_that_does_not_say_when_it_was_placed_is_believed(
     assert broker.job_state(job) is JobState.SUCCEEDED
 
 
-def complaints(broker: Brokerage, *running: Report) -> list[str]:
+def logged(broker: Brokerage, *running: Report) -> list[str]:
     """Have the worker say hello, and return what is logged of it."""
     hello = Hello(WORKER, "desk", BOOT, units("{cpu:2}"), list(running), [])
     broker.step(FromWorker(WORKER, hello))
-    said = list(broker.state.complaints)
+    said = [str(event) for event in broker.state.log_events]
     broker.flush()
     return said
 
 
 def test_numbers_go_on_above_what_workers_know(broker: Brokerage) -> None:
-    (line,) = complaints(broker, namesake(broker, 41))
-    assert line.endswith("the numbers of jobs go on above 41")
-    assert complaints(broker, namesake(broker, 41)) == []
+    (line,) = logged(broker, namesake(broker, 41))
+    assert line == "database.outdated worker=desk job=41"
+    assert logged(broker, namesake(broker, 41)) == []
     assert broker.enqueue() == 42
     broker.restart()
     broker.hello()
@@ -191,5 +191,5 @@ def test_numbers_of_another_database_and_nonsense_count_for_nothing(
 ) -> None:
     foreign = Report(f"{'f' * 16}.41.1", CORE, running=True)
     far = namesake(broker, reconcile.MOST_JOBS_BEHIND + 1)
-    assert complaints(broker, foreign, far) == []
+    assert logged(broker, foreign, far) == []
     assert broker.enqueue() == 1

@@ -190,9 +190,9 @@ def test_the_log_tells_once_of_a_worker_that_cannot_remove(home: Home) -> None:
     home.prune(home.ended(5))
     for _ in range(3):
         home.step_hear(Removed(1, left=1, reason="x" * 3000))
-        assert len(home.state.complaints) <= 1
-        assert all(len(text) < 400 for text in home.state.complaints)
+        assert len(home.state.log_events) <= 1
+        assert all(len(str(event)) < 400 for event in home.state.log_events)
         home.flush()
         home.connect()
     home.step_hear(Removed(1, left=1, reason="x"))
-    assert home.state.complaints == []
+    assert home.state.log_events == []

@@ -16,6 +16,7 @@ from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
 from grass.link.messages import Exited, Hello, ToWorker
+from grass.log_lines import LogEvent
 from grass.model.lifecycle import JobState
 from grass.store.sqlite.sqlite_store import SqliteStore
 
@@ -87,8 +88,8 @@ class Slow:
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         raise AssertionError("a batch was dropped")
 
-    def complain(self, text: str) -> None:
-        raise AssertionError(text)
+    def log(self, event: LogEvent) -> None:
+        raise AssertionError(str(event))
 
     def refuse(self, said: FromWorker, reason: str) -> None:
         raise AssertionError(reason)

@@ -122,4 +122,4 @@ def test_many_callers_at_once_start_one_daemon(surroundings: dict[str, str]) -> 
     printed = [int(caller.communicate()[0]) for caller in callers]
     assert sorted(printed) == list(range(1, 21))
     log = Path(surroundings["GRASS_HOME"], "daemon.log").read_text()
-    assert log.count("ready: pid") == 1
+    assert log.count("daemon.ready") == 1

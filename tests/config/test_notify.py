@@ -145,8 +145,8 @@ def test_a_burst_drops_what_is_too_much_and_says_so(
                 queued._waiting.pop()
 
     play(tmp_path, burst, on_finish=line)
-    assert f"notify.on_finish: from job {most + 1} on dropped" in heard.text
-    assert f"notify.on_finish: dropped for {10_000 - most} jobs" in heard.text
+    assert f"notify.dropping setting=notify.on_finish job={most + 1} " in heard.text
+    assert f"notify.dropped setting=notify.on_finish jobs={10_000 - most}" in heard.text
     assert len((tmp_path / "done").read_text().split()) == 10 + notify.MOST_AT_ONCE
 
 
@@ -180,7 +180,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
     play(tmp_path, lambda notifier: notifier.ended([job(1)]), on_finish=line)
     for _ in range(2):
         await_end(int(news.hear()))
-    assert "notify.on_finish for job 1: ended after 0.5 s" in heard.text
+    assert 'setting=notify.on_finish job=1 error="ended after 0.5 s"' in heard.text
 
 
 def test_what_a_command_leaves_in_the_background_ends_with_it(
@@ -201,10 +201,10 @@ def test_a_command_that_fails_is_a_line_in_the_log(
         on_finish=("no-such-program",),
         on_fail="echo said; printf 'no\\033[31mred\\n' >&2; exit 4",
     )
-    assert "notify.on_finish for job 1: could not run: [Errno 2]" in heard.text
-    assert "notify.on_fail for job 2: said\n" in heard.text
-    assert "notify.on_fail for job 2: no?[31mred\n" in heard.text
-    assert "notify.on_fail for job 2: exit code 4\n" in heard.text
+    assert 'notify.failed setting=notify.on_finish job=1 error="[Errno 2]' in heard.text
+    assert "notify.output setting=notify.on_fail job=2 message=said\n" in heard.text
+    assert r'job=2 message="no\u001b[31mred"' in heard.text
+    assert 'setting=notify.on_fail job=2 error="exit code 4"\n' in heard.text
 
 
 def test_a_talkative_command_does_not_fill_the_log(
@@ -242,5 +242,5 @@ def test_closing_ends_what_runs_and_drops_what_waits(
     play(tmp_path, story, on_finish=line, patience_s=0.01)
     for pid in pids:
         await_end(pid)
-    assert "notify.on_finish: dropped for 6 jobs" in heard.text
-    assert "notify.on_finish for job 1: ended, because the daemon stops" in heard.text
+    assert "notify.dropped setting=notify.on_finish jobs=6" in heard.text
+    assert 'job=1 error="ended, because the daemon stops"' in heard.text

@@ -33,6 +33,9 @@ url = "sqlite"
 [notify]
 on_finish = "echo $GRASS_JOB_ID"
 on_fail = ["notify-send", "", "a b"]
+
+[log]
+format = "json"
 """
 
 
@@ -47,6 +50,7 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert settings[:5] == (DEFAULT_QUEUE, None, DEFAULT_PROJECT, DEFAULT_GRACE_S, 0)
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
+    assert settings.log_format == "text"
 
 
 def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
@@ -55,7 +59,7 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
     assert settings[:-1] == (
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
-        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
+        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b"), "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -72,12 +76,13 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_STORE_URL": "sqlite",
         "GRASS_NOTIFY_ON_FINISH": "true",
         "GRASS_NOTIFY_ON_FAIL": "false",
+        "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false"),
+        *(7 * 86400.0, "sqlite", "true", "false", "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

@@ -29,7 +29,7 @@ def test_twenty_callers_at_once_get_one_daemon(cold: GrassHome) -> None:
     assert [caller.returncode for caller in callers] == [0] * 20, said
     assert sorted(int(out) for out, _ in said) == list(range(1, 21))
     assert {errors for _, errors in said} == {""}
-    assert (cold.folder / "daemon.log").read_text().count("ready: pid") == 1
+    assert (cold.folder / "daemon.log").read_text().count("daemon.ready") == 1
     cold.wait(*range(1, 21))
 
 

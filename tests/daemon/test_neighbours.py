@@ -20,10 +20,10 @@ def test_a_daemon_warns_of_another_users(home: GrassHome, other_home: Path) -> N
     assert started.returncode == 0, started.stderr
     try:
         log = (other_home / "daemon.log").read_text()
-        assert f"(pid {home.daemon_pid()})" in log
+        assert f" pid={home.daemon_pid()} " in log
         home.ok("restart")
         ours = (home.folder / "daemon.log").read_text()
-        assert f"user {NOBODY} runs a grass daemon on this machine too" in ours
+        assert f"daemon.other_user uid={NOBODY} " in ours
         keeper = int((other_home / "keeper" / "lock").read_text())
     finally:
         stopped = as_nobody(other_home, "stop", "--jobs")

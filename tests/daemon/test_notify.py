@@ -57,7 +57,7 @@ def test_a_command_that_fails_harms_nothing(cold: GrassHome) -> None:
     cold.ok("stop")
     log = Path(cold.folder / "daemon.log").read_text()
     for id in ids:
-        assert f"notify.on_finish for job {id}: could not run" in log
+        assert f"notify.failed setting=notify.on_finish job={id} " in log
         assert f"notify.on_fail for job {id}: oops" in log
         assert f"notify.on_fail for job {id}: exit code 9" in log
     assert "Traceback" not in log

@@ -36,7 +36,7 @@ def test_who_waits_lives_through_a_restart(
     assert running.communicate(timeout=30) == ("two\n", "")
     assert running.returncode == 3
     home.ok("stop")
-    assert home.log().count("ready: pid") == 2
+    assert home.log().count("daemon.ready") == 2
     assert "Traceback" not in home.log()
 
 
@@ -91,7 +91,7 @@ def check_alive(home: GrassHome, earlier: list[int | None]) -> None:
     assert pid not in (None, *earlier)
     home.wait(home.enqueue("--", "true"))
     assert home.daemon_pid() == pid
-    assert home.log().count("ready: pid") == len(earlier) + 1
+    assert home.log().count("daemon.ready") == len(earlier) + 1
     assert "Traceback" not in home.log()
 
 

@@ -23,6 +23,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
+from grass.log_lines import LogEvent
 from grass.model.job import Job
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
@@ -288,11 +289,11 @@ class SimBroker:
         """Note that a worker's words were refused; after a hello, hang up."""
         self._links.refuse(said.worker, said.message, reason)
 
-    def complain(self, text: str) -> None:
-        """Write something into the log."""
-        self._host.note(f"log: {text}")
-        if text.startswith("refused"):
-            raise Violation(f"the broker cannot take what a worker says: {text}")
+    def log(self, event: LogEvent) -> None:
+        """Write an event into the log."""
+        self._host.note(f"log: {event}")
+        if event.name == "call.refused":
+            raise Violation(f"the broker cannot take what a worker says: {event}")
 
     def defect(self, error: Exception) -> None:
         """Write an error that is ours into the log."""

@@ -98,6 +98,6 @@ def until_ready(daemon: subprocess.Popen[str]) -> str:
     said = ""
     for line in daemon.stderr:
         said += line
-        if line.startswith("ready"):
+        if " daemon.ready " in line:
             return said
     raise AssertionError(f"the daemon did not come up: {said}")

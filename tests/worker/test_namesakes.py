@@ -111,8 +111,8 @@ def test_exits_of_other_brokers_are_not_kept_without_end() -> None:
     lab.start(names[-1], allocation={})
     effects = lab.keeper("exited", id=names[-1], at=9999, code=0)
     assert effects.to_keeper == [{"v": "forget", "ids": [names[0]]}]
-    (line,) = effects.complaints
-    assert line.startswith("1 exits of other brokers' attempts are forgotten")
+    (event,) = effects.log_events
+    assert str(event).startswith(f"exits.dropped exits=1 attempt={names[0]} ")
     kept = [one.attempt for one in lab.reported().exited]
     assert sorted(kept) == sorted([*names[1:], FIRST])
 
@@ -121,6 +121,6 @@ def test_too_many_exits_of_another_broker_are_dropped_when_it_is_known_whose() -
     lab = ready()
     for at in range(1, attempt_table.MOST_KEPT + 3):
         ran(lab, f"{OTHER}.{at}.1", at)
-    assert lab.broker(Welcome(OTHER)).complaints == []
-    (line,) = lab.broker(Welcome(OWN)).complaints
-    assert line.startswith("2 exits")
+    assert lab.broker(Welcome(OTHER)).log_events == []
+    (event,) = lab.broker(Welcome(OWN)).log_events
+    assert event.fields["exits"] == 2

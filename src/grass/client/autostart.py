@@ -343,8 +343,8 @@ def _size(path: str) -> int:
 def why_it_ended(path: str, since: int) -> str:
     """Return what a log says of an end after its first `since` bytes.
 
-    A daemon that could tells it itself. What is left is an error that Python printed:
-    lines without a time. Other lines tell of other things, maybe another daemon's.
+    A daemon that could tells it itself. What is left is an error that Python printed.
+    Lines of events, which begin with a time or a brace, tell of other things.
     """
     try:
         with open(path, "rb") as log:
@@ -352,5 +352,9 @@ def why_it_ended(path: str, since: int) -> str:
             lines = log.read().decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    printed = [line for line in lines if line.strip("+- ") and not line[:4].isdigit()]
+    printed = [line for line in lines if line.strip("+- ") and not _is_event(line)]
     return printed[-1].strip() if printed else "it was killed, and left no word"
+
+
+def _is_event(line: str) -> bool:
+    return line[:4].isdigit() or line.startswith("{")

@@ -6,7 +6,6 @@ door to other machines opens last, when everything it leads to is there.
 
 import asyncio
 import contextlib
-import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -23,15 +22,17 @@ from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.link.pair import LinkEnd, pair
+from grass.logs import EventLog
 from grass.settings import Settings
 
 if TYPE_CHECKING:
     from grass.daemon.tcp_access import Doorway
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 REPORT_S, MOST_REPORT_WAITS = 1.0, 15
 """How long to wait for the worker's first report, and how often."""
+JOIN_HINT = "`grass token new` prints the line that others join with"
 LAST_NOTIFICATIONS_S = 5.0
 """How long a daemon that stops lets notifications finish."""
 
@@ -65,7 +66,7 @@ async def host_broker(
             if life.has_reader:
                 life.invite(await doorway.invitation(broker))
             else:
-                log.info("`grass token new` prints the line that others join with")
+                log.info("tcp.listening", address=doorway.info.address, hint=JOIN_HINT)
         remember(home, hosting.words)
         life.is_up(home)
         if settings.keep_s is not None:
@@ -79,7 +80,7 @@ async def host_broker(
         await telling.settle(LAST_NOTIFICATIONS_S)
         for part in parts:
             part.cancel()
-    log.info("stopped")
+    log.info("daemon.stopped", pid=os.getpid())
 
 
 def _database(home: Home) -> list[str]:
@@ -98,7 +99,7 @@ async def _first_report(broker: Broker, own: str) -> None:
             return
         if broker.state.disk_full:
             break
-    log.warning("the worker of this machine has not reported yet; serving without it")
+    log.warning("worker.not_reported", worker=own)
 
 
 async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:

@@ -42,6 +42,8 @@ class Hosting(NamedTuple):
     """After so long without the broker the attempts here are ended; None: never."""
     name: str = ""
     starts_jobs: bool = True
+    log_format: str | None = None
+    """`text` or `json`; None: as the settings say."""
     words: tuple[str, ...] = ()
     """The options as they were written."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gc
-import logging
 import os
 import signal
 import stat
@@ -12,8 +11,9 @@ import time
 from typing import TextIO
 
 from grass.config import Home
+from grass.logs import EventLog
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 
 class Life:
@@ -23,6 +23,7 @@ class Life:
         """`ready` is a descriptor on which somebody waits for news."""
         self._ready = ready
         self.foreground = foreground
+        self.was_ready = False
         self._over = asyncio.Event()
         self.started_at = time.time_ns() // 1000
         # A long queue is read back now: nothing of it is garbage.
@@ -47,8 +48,9 @@ class Life:
         # What start-up made lives as long as the daemon: spare the collector the look.
         gc.freeze()
         gc.enable()
+        self.was_ready = True
         self.tell("ready\n")
-        log.info("ready: pid %d, home %s", os.getpid(), home.folder)
+        log.info("daemon.ready", pid=os.getpid(), home=home.folder)
 
     def tell(self, text: str) -> None:
         """Tell whoever started us how it went; nobody has to listen."""

@@ -6,16 +6,16 @@ a daemon of which nothing is deleted does nothing for this.
 """
 
 import asyncio
-import logging
 import os
 
 from grass.api.server.unix_server import ApiServer, listen
 from grass.config import Home
 from grass.daemon.ownership import put_lock_back
 from grass.errors import StorageError
+from grass.logs import EventLog
 from grass.worker.shell.inotify import REMOVED, FileWatcher
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 SETTLE_S = 0.2
 """How long whoever deletes files may go on with it, maybe with the whole folder."""
@@ -40,11 +40,11 @@ async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
             try:
                 await _put_back(home, server)
             except OSError as error:
-                log.warning("a deleted file cannot be put back: %s", error)
+                log.warning("file.restore_failed", error=error)
                 await asyncio.sleep(PAUSE_S)
                 removed.set()
     except OSError as error:
-        log.warning("deleted files will not be noticed: %s", error)
+        log.warning("file.watch_failed", error=error)
     finally:
         watcher.close()
 
@@ -59,10 +59,10 @@ def _miss(kept: tuple[str, ...]) -> None:
 async def _put_back(home: Home, server: ApiServer) -> None:
     if _is_gone(home.socket):
         await server.serve_anew_on(listen(home.socket))
-        log.warning("%s was deleted; it is back", home.socket)
+        log.warning("file.restored", path=home.socket)
     if _is_gone(home.daemon_lock):
         put_lock_back(home)
-        log.warning("%s was deleted; it is back", home.daemon_lock)
+        log.warning("file.restored", path=home.daemon_lock)
 
 
 def _is_gone(path: str) -> bool:

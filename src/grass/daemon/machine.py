@@ -38,7 +38,7 @@ def worker(
         lease_s=hosting.lease_s,
         instance=home_instance(home),
     )
-    return Worker(core, link, home.keeper, home.output)
+    return Worker(core, link, home.keeper, home.output, hosting.log_format or "text")
 
 
 def shell() -> str:

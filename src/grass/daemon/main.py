@@ -5,11 +5,9 @@ keeper's: they notice neither that a daemon stops nor that another takes over.
 """
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,24 +21,32 @@ from grass.daemon.lost_database import note_cluster, refuse_lost_database
 from grass.daemon.ownership import taken
 from grass.daemon.preflight import ask_ahead, called
 from grass.errors import GrassError
+from grass.logs import EventLog, set_up
 from grass.settings import Settings, settings_of
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 Failure = TypeVar("Failure", bound=Exception)
+SWITCH_S = 0.0005
+"""The commit's thread makes many short calls that release the interpreter; with the
+default of 5 ms each could wait that long to get it back."""
 
 
 def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -> int:
     """Run a daemon until it is told to stop; returns the process's exit code."""
-    _set_up_log(foreground)
+    set_up(hosting.log_format or "text")
+    sys.setswitchinterval(SWITCH_S)
     os.umask(0o077)
     life = Life(ready, foreground)
-    exit_code = 0
+    exit_code, failure = 0, None
     try:
         # First of all: a mistake in the settings has touched nothing.
         settings = settings_of(home)
+        log_format = hosting.log_format or settings.log_format
+        set_up(log_format)
+        hosting = hosting._replace(log_format=log_format)
         works_for = employer(home, hosting)
         hosting = called(hosting)
         ask_ahead(hosting)
@@ -49,13 +55,21 @@ def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -
     except* GrassError as errors:
         failure = _first(errors)
         life.tell(f"grass: {failure}\n")
-        log.error("grass: %s", failure)  # noqa: TRY400 -- the message is the whole story
-        exit_code = failure.exit_code
-    except* Exception as errors:
+    except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
         life.tell(f"grass: {type(defect).__name__}: {defect}\n")
-        raise
-    return exit_code
+        log.defect(errors)
+        exit_code = GrassError.exit_code
+    return exit_code if failure is None else _failed(failure, hosting, life)
+
+
+def _failed(failure: GrassError, hosting: Hosting, life: Life) -> int:
+    """Log a failure; a person who could not start a daemon gets the plain message."""
+    if life.foreground and not life.was_ready and hosting.log_format != "json":
+        raise failure
+    hint = failure.hint or None
+    log.error("daemon.failed", error=failure.message, hint=hint)
+    return failure.exit_code
 
 
 def _host(
@@ -99,37 +113,3 @@ def _store(home: Home) -> SqliteStore:
 def _first(errors: BaseExceptionGroup[Failure]) -> Failure:
     error = errors.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-class LogFormatter(logging.Formatter):
-    """Writes each record so that what a peer sent can neither forge a line nor act.
-
-    What is not printable is written out. The lines of a traceback are indented.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Write a record: its line, and below it what was raised."""
-        record = copy(record)
-        record.msg, record.args = _printable(record.getMessage()), None
-        first, *more = super().format(record).split("\n")
-        return "\n".join([first, *(f"  {_printable(line)}" for line in more)])
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    escaped = (one.encode("unicode_escape").decode("ascii") for one in text)
-    pairs = zip(text, escaped, strict=True)
-    return "".join(one if one.isprintable() else code for one, code in pairs)
-
-
-def _set_up_log(foreground: bool) -> None:
-    form = "%(message)s" if foreground else "%(asctime)s %(levelname)s %(message)s"
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter(form))
-    logging.basicConfig(handlers=[handler], level=logging.INFO)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    logging.getLogger("websockets").setLevel(logging.WARNING)
-    # The commit's thread makes many short calls that let go of the interpreter; with
-    # the default of 5 ms each could wait that long to get it back.
-    sys.setswitchinterval(0.0005)

@@ -9,7 +9,6 @@ daemon that was killed leaves nothing to clean up.
 import contextlib
 import errno
 import fcntl
-import logging
 import os
 import time
 from collections.abc import Iterator
@@ -18,9 +17,10 @@ from pathlib import Path
 from grass.config import Home
 from grass.errors import GrassError, Refused
 from grass.keeper.system.mounts import network_mount
+from grass.logs import EventLog
 from grass.neighbours import announce, other_daemons
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 GLANCE_S = 0.1
 """For longer nobody holds a lock who does not keep it."""
@@ -108,9 +108,9 @@ def _network_disk(folder: str) -> str | None:
 def _warn_of_neighbours() -> None:
     for uid, pid in other_daemons():
         log.warning(
-            "user %s runs a grass daemon on this machine too (pid %s): the two do not"
-            " know of each other's jobs",
-            uid,
-            pid,
+            "daemon.other_user",
+            uid=uid,
+            pid=pid,
+            message="the two daemons do not know of each other's jobs",
         )
     announce()

@@ -8,7 +8,6 @@ found here is not kept: the broker opens all of it again.
 import contextlib
 import errno
 import getpass
-import logging
 import os
 import signal
 import sys
@@ -18,9 +17,10 @@ from pathlib import Path
 from grass.config import Home
 from grass.daemon.hosting import Hosting
 from grass.errors import GrassError, Refused
+from grass.logs import EventLog
 from grass.model.addresses import DEFAULT_PORT, Address, is_loopback
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
 
@@ -58,7 +58,7 @@ def called(hosting: Hosting) -> Hosting:
     bind = hosting.bind
     if bind is None or hosting.advertise or not is_loopback(bind.host):
         return hosting
-    log.warning("%s", only_here(bind))
+    log.warning("bind.loopback", address=bind, message=only_here(bind))
     return hosting._replace(advertise=bind.host)
 
 

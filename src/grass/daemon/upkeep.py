@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import time
 from collections.abc import AsyncIterator
@@ -12,10 +11,11 @@ from grass.broker.shell.service import Broker
 from grass.config import user_environment
 from grass.daemon.machine import home_folder, shell
 from grass.errors import GrassError
+from grass.logs import EventLog
 from grass.notify import Around, Notifier
 from grass.settings import Settings
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 DAY_S = 86400.0
 RETENTION = "retention"
@@ -29,10 +29,10 @@ async def forget_old(broker: Broker, keep_s: float) -> None:
         try:
             gone = await prune_before(broker, RETENTION, before)
         except GrassError as error:
-            log.warning("old jobs could not be forgotten: %s", error)
+            log.warning("retention.failed", error=error)
         else:
             if gone.jobs:
-                log.info("forgot %d jobs older than %g s", gone.jobs, keep_s)
+                log.info("retention.pruned", jobs=gone.jobs, keep_s=keep_s)
         await asyncio.sleep(DAY_S)
 
 

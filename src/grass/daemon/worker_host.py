@@ -7,7 +7,6 @@ machine (`gateway`).
 
 import asyncio
 import contextlib
-import logging
 import os
 
 from grass.api.server.unix_server import ApiServer, listen
@@ -20,9 +19,10 @@ from grass.daemon.lost_files import put_back_files
 from grass.daemon.machine import worker, worker_id
 from grass.errors import GrassError
 from grass.link.dial import HEARTBEAT_S, Dialer
+from grass.logs import EventLog
 from grass.settings import Settings
 
-log = logging.getLogger("grass.daemon")
+log = EventLog("grass.daemon")
 
 
 async def host_worker(
@@ -64,7 +64,7 @@ async def host_worker(
         await serving
         for part in parts:
             part.cancel()
-    log.info("stopped")
+    log.info("daemon.stopped", pid=os.getpid())
 
 
 def _token(home: Home, known: Known) -> str:

@@ -7,11 +7,12 @@ get `CUDA_DEVICE_ORDER=PCI_BUS_ID`.
 """
 
 import ctypes
-import logging
 import threading
 from typing import Any, NamedTuple
 
-log = logging.getLogger(__name__)
+from grass.logs import EventLog
+
+log = EventLog(__name__)
 
 PATIENCE_S = 20.0
 
@@ -34,7 +35,7 @@ def gpus() -> list[Gpu]:
     asking.start()
     asking.join(PATIENCE_S)
     if asking.is_alive():
-        log.error("NVML does not answer; going on without GPUs")
+        log.error("nvml.timeout", seconds=PATIENCE_S)
         return []
     return found
 
@@ -59,7 +60,7 @@ def _ask(found: list[Gpu]) -> None:
         finally:
             pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
-        log.warning("NVML failed, going on with %d GPUs: %s", len(found), error)
+        log.warning("nvml.failed", gpus=len(found), error=error)
 
 
 def _gpus_at(nvml: Any, index: int) -> list[Gpu]:  # noqa: ANN401 -- an untyped module
@@ -70,7 +71,7 @@ def _gpus_at(nvml: Any, index: int) -> list[Gpu]:  # noqa: ANN401 -- an untyped 
         uuid = _text(nvml.nvmlDeviceGetUUID(handle))
         memory = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
     except nvml.NVMLError as error:
-        log.warning("GPU %d does not answer and is left out: %s", index, error)
+        log.warning("nvml.gpu_failed", gpu=index, error=error)
         return []
     return [Gpu(str(index), name, uuid, memory)]
 

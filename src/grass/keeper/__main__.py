@@ -1,4 +1,4 @@
-"""Entry point: `python -I -S .../grass/keeper/__main__.py DIRECTORY [--detach]`.
+"""Entry point: `python -I -S .../grass/keeper/__main__.py DIRECTORY [OPTIONS]`.
 
 Isolated mode leaves the import path without grass, so the folder that holds the
 package is put there first.

@@ -16,13 +16,15 @@ import sys
 import time
 
 from grass.keeper.crash_points import passed_on
+from grass.log_lines import logged_error
 
 _START_S = 20.0
 _BUS_VARIABLES = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+_EMPTY = "its log is empty"
 _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 
 
-def reach_keeper(directory: str) -> socket.socket:
+def reach_keeper(directory: str, log_format: str = "text") -> socket.socket:
     """Connect to the keeper of the directory, starting one where none runs.
 
     One that leaves takes down its socket first and its lock last, so what was started
@@ -35,17 +37,18 @@ def reach_keeper(directory: str) -> socket.socket:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-        start_keeper(directory)
+        start_keeper(directory, log_format)
 
 
-def start_keeper(directory: str) -> None:
+def start_keeper(directory: str, log_format: str = "text") -> None:
     """Start a keeper on the directory and return once it accepts connections.
 
     Does nothing where one has the lock already. Blocks for some 50 ms. Raises
-    TimeoutError when it is not ready in time, OSError with the log's last line when it
-    gave up.
+    TimeoutError when it is not ready in time, OSError with the last error of its log
+    when it gave up.
     """
     command = [sys.executable, "-I", "-S", _MAIN, directory, "--detach"]
+    command += [] if log_format == "text" else [f"--log-format={log_format}"]
     deadline = time.monotonic() + _START_S
     scope = _scope_prefix()
     answer = _run([*scope, *command], directory, deadline) if scope else b""
@@ -131,4 +134,4 @@ def _last_line(directory: str) -> str:
             lines = file.read()[-4096:].splitlines()
     except OSError as error:
         return str(error)
-    return lines[-1].decode(errors="replace") if lines else "its log is empty"
+    return logged_error(lines[-1].decode(errors="replace")) if lines else _EMPTY

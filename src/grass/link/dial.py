@@ -12,7 +12,6 @@ right, is tried again slowly.
 
 import asyncio
 import contextlib
-import logging
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -42,9 +41,10 @@ from grass.link.opening import (
     resolve,
 )
 from grass.link.remote import REFUSED, SILENCE_S, RemoteEnd
+from grass.logs import EventLog
 from grass.model.addresses import Address
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 HEARTBEAT_S = 5.0
 SHORTEST_PAUSE_S = 0.1
@@ -253,7 +253,7 @@ class Dialer:
     def _say(self, phase: Phase, news: str) -> None:
         before, self._standing = self._standing, Standing(phase, news)
         if news != before.news:
-            log.info("%s", news)
+            log.info("link.changed", state=phase.name.lower(), message=news)
         if self._standing != before:
             self._on_state(self._standing)
 

@@ -9,11 +9,12 @@ to settle what that left undone, as it does on every new connection to another m
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-log = logging.getLogger(__name__)
+from grass.logs import EventLog
+
+log = EventLog(__name__)
 
 SETTLE_S = 1.0
 """How long after a failure: one that comes back each time must not fill the log."""
@@ -85,8 +86,8 @@ class LinkEnd(Generic[Out, In]):
     def _hand_over(self, batch: list[In], arrived: Callable[[list[In]], None]) -> None:
         try:
             arrived(batch)
-        except Exception:
-            log.exception("a defect of grass; what it left undone is settled")
+        except Exception as error:  # noqa: BLE001 -- what it left undone is settled
+            log.defect(error)
             self.on_defect()
 
 

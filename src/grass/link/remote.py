@@ -12,7 +12,6 @@ transport who closes that, once `run` is over, and who notices a silent peer.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, TypeVar
@@ -20,8 +19,9 @@ from typing import Any, Generic, TypeVar
 from grass.errors import ProtocolError
 from grass.link.frames import Decoder, join, pack
 from grass.link.messages import Exited, Message, OutputData, Start
+from grass.logs import EventLog
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 MOST_UNSENT = 32 * 1024 * 1024
 """How many bytes may wait for a peer that takes none."""
@@ -97,7 +97,7 @@ class RemoteEnd(Generic[Out, In]):
             packed = pack(message)
         except ProtocolError as error:
             # Ending the link would not help: the same message would end the next one.
-            log.error("%s; it is left out", error)  # noqa: TRY400
+            log.error("message.too_large", error=error)  # noqa: TRY400
             if isinstance(message, Start):
                 asyncio.get_running_loop().call_soon(self._not_started, message, error)
             return
@@ -215,9 +215,9 @@ class RemoteEnd(Generic[Out, In]):
             self._arrived(batch)
         except ProtocolError as error:
             self.close(str(error))
-        except Exception:
+        except Exception as error:  # noqa: BLE001 -- see below
             # The next connection settles what this batch left undone.
-            log.exception("a defect of grass; ending this link")
+            log.defect(error)
             self.end("a defect of grass")
 
     def _catch_up(self) -> None:

@@ -1,6 +1,5 @@
 """Reads a key with its certificate from a PKCS#12 file."""
 
-import logging
 import os
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,8 +10,9 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import Certificate
 
 from grass.errors import GrassError
+from grass.logs import EventLog
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 MOST_BYTES = 1024 * 1024
 _MAKE_ONE = "openssl pkcs12 -export -out keyStore.p12 -inkey KEY -in CERT makes one"
@@ -53,9 +53,7 @@ def read(path: str, passphrase: Callable[[], bytes | None]) -> KeyPair:
 def _warn_if_open(path: str) -> None:
     """Say that a key without a pass phrase is for whoever may read its file."""
     if os.stat(path).st_mode & 0o044:
-        log.warning(
-            "%s has no pass phrase, and others may read it: `chmod go-r %s`", path, path
-        )
+        log.warning("key.readable", path=path, hint=f"chmod go-r {path}")
 
 
 def _bytes_of(path: str) -> bytes:

@@ -5,7 +5,6 @@ is what others know the broker by, so it is never made anew by itself. A key tha
 decrypted stays in memory: OpenSSL reads it from a file that exists only there.
 """
 
-import logging
 import os
 import ssl
 import time
@@ -19,11 +18,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from grass.errors import GrassError
+from grass.logs import EventLog
 from grass.tls import keystore, own_key
 from grass.tls.keystore import KeyPair
 from grass.tls.pins import expiry_of, pin_of
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 
 class ServerIdentity(NamedTuple):
@@ -63,7 +63,7 @@ def _check_end(where: str, end: int) -> None:
             "make a new one with the same key, and nobody has to join again",
         )
     if left_s < own_key.RENEWED_BEFORE_S:
-        log.warning("the certificate in %s expires on %s", where, day)
+        log.warning("certificate.expires", path=where, day=day)
 
 
 def _context(where: str, pair: KeyPair) -> ssl.SSLContext:

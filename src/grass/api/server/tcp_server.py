@@ -25,8 +25,9 @@ from grass.api.access.tcp_connections import Guest, Guests
 from grass.api.server.cancellation import is_news
 from grass.api.server.unix_server import ApiServer
 from grass.link.frames import LARGEST_FRAME
+from grass.logs import EventLog
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 HANDSHAKE_S = 10.0
 GOODBYE_S = 2.0
@@ -43,7 +44,7 @@ _PIECE = 128
 KEPT_BACK = 256
 """Descriptors that the rest of the daemon needs."""
 
-_quiet = logging.getLogger("grass.door")
+_quiet = logging.getLogger("grass.api.tcp")
 _quiet.setLevel(logging.ERROR)
 _quiet.addFilter(is_news)
 """What strangers send is not worth a line each; what fails here is."""
@@ -213,7 +214,7 @@ class Door:
         channel.close()
         # Not TLS, not ours, too slow, or gone: nothing that anybody waits for.
         if error is not None and not isinstance(error, OSError):
-            log.error("a defect of grass at the door", exc_info=error)
+            log.defect(error)
 
     async def _greet(self, channel: socket.socket, guest: Guest) -> None:
         """Shake hands, and leave the rest to the protocol."""

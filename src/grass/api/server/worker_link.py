@@ -6,7 +6,6 @@ told why not, and the link is closed. A worker that says nothing for a while is 
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -20,10 +19,11 @@ from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.link.frames import decoder_to_broker
 from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
 from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
+from grass.logs import EventLog
 from grass.model.rights import Right
 from grass.model.worker import check_worker_id
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 LONGEST_ID = 255
 LONGEST_REASON = 120
@@ -53,12 +53,12 @@ async def link(websocket: WebSocket) -> None:
     closing = asyncio.ensure_future(_end_with(websocket.app.state.closing, end))
     try:
         await end.run()
-    except Exception:
-        log.exception("a defect of grass; ending this link")
+    except Exception as error:  # noqa: BLE001 -- the next link begins anew
+        log.defect(error, worker=worker)
     finally:
         closing.cancel()
     if end.refusal:
-        context_of(websocket).broker.complain_of(worker, end.refusal)
+        context_of(websocket).broker.log_refusal(worker, end.refusal)
     await _closed(websocket, end.refusal, guest)
 
 

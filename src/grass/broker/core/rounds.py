@@ -45,6 +45,7 @@ from grass.broker.core.state import CALLS_KEPT_US, Effects, State
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash_points import crash_point
 from grass.link.messages import RemoveOutput, Resync
+from grass.log_lines import log_event
 from grass.store.interface import Store
 
 MOST_READ = 256
@@ -265,8 +266,8 @@ class Rounds:
         for worker, message in effects.outbox:
             said = placing.unless_cancelled(self.core.state, message)
             self._outside.send(worker, said)
-        for text in effects.complaints:
-            self._outside.complain(text)
+        for event in effects.log_events:
+            self._outside.log(event)
         self._outside.wake(effects.moved)
         self._outside.committed(effects.ended)
         self._plan()
@@ -285,7 +286,8 @@ class Rounds:
                     self._outside.refuse(call, str(outcome))
                 elif isinstance(outcome, GrassError):
                     name = type(call).__name__
-                    self._outside.complain(f"refused {name}: {outcome}")
+                    event = log_event("call.refused", call=name, error=outcome)
+                    self._outside.log(event)
             elif isinstance(outcome, Arrival | Bulk):
                 self._under_way.append((outcome, reply))
             else:
@@ -307,7 +309,7 @@ class Rounds:
 
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
         """Forget all that was not committed; workers will report again."""
-        self._outside.complain(f"a batch was dropped: {error}")
+        self._outside.log(log_event("batch.dropped", error=error))
         waiting = [one.reply for one in applied] + self._given_up()
         for reply in waiting:
             if reply is not None:
@@ -341,7 +343,7 @@ class Rounds:
             try:
                 core: BrokerCore = yield Read(loaded(now_us))
             except StorageError as error:
-                self._outside.complain(f"the store cannot be read: {error}")
+                self._outside.log(log_event("store.unreadable", error=error))
                 yield Pause(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             else:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from grass.broker.core.calls import FromWorker
 from grass.errors import StorageError
 from grass.link.messages import ToWorker
+from grass.log_lines import LogEvent
 from grass.model.job import Job
 from grass.store.changes import Changes
 from grass.store.interface import Store
@@ -72,14 +73,14 @@ class Outside(Protocol):
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""
 
-    def complain(self, text: str) -> None:
-        """Write something into the log."""
+    def log(self, event: LogEvent) -> None:
+        """Write an event into the log."""
 
     def refuse(self, said: FromWorker, reason: str) -> None:
         """Note that a worker's words were refused; after a hello, hang up."""
 
     def defect(self, error: Exception) -> None:
-        """Write an error that is ours into the log."""
+        """Log an exception that only a mistake in grass explains."""
 
     def expel(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""

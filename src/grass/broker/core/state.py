@@ -16,6 +16,7 @@ import msgspec
 from grass.broker.core.interning import EnvTable, SpecTable
 from grass.broker.core.workers.declared_units import Declared
 from grass.link.messages import ToWorker
+from grass.log_lines import LogEvent
 from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
 from grass.model.journal import Kind
@@ -52,8 +53,7 @@ class Effects(msgspec.Struct):
     """Jobs whose state or attempt changed: whoever waits for one may look again."""
     ended: list[Job] = []
     """Jobs that ended."""
-    complaints: list[str] = []
-    """What is to stand in the log."""
+    log_events: list[LogEvent] = []
 
 
 class Absence(msgspec.Struct):
@@ -126,8 +126,8 @@ class Removals(msgspec.Struct):
     """What each worker could not remove."""
     silent: set[str] = set()
     """Workers that confirm nothing."""
-    complained: set[str] = set()
-    """Workers of which the log tells that they could not remove something."""
+    logged: set[str] = set()
+    """Workers whose failed removals have been logged."""
 
 
 class State:
@@ -204,7 +204,7 @@ class State:
         self.outbox: list[tuple[str, ToWorker]] = []
         self.moved: set[int] = set()
         self.ended: list[Job] = []
-        self.complaints: list[str] = []
+        self.log_events: list[LogEvent] = []
         self.urgent = False
 
     @property
@@ -218,7 +218,7 @@ class State:
         self.changes.envs.extend(self.envs.new)
         self.specs.new, self.envs.new = {}, []
         effects = Effects(
-            self.changes, self.outbox, self.moved, self.ended, self.complaints
+            self.changes, self.outbox, self.moved, self.ended, self.log_events
         )
         self._start_batch()
         return effects
@@ -288,9 +288,9 @@ class State:
         if holder is not None:
             self.scheduler.release(holder)
 
-    def complain(self, text: str) -> None:
-        """Have a line in the log once this batch is committed."""
-        self.complaints.append(text)
+    def log(self, name: str, **fields: object) -> None:
+        """Have an event logged once this batch is committed."""
+        self.log_events.append(LogEvent(name, fields))
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Have a message sent once this batch is committed."""

@@ -24,15 +24,16 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.log_lines import LogEvent, log_event
 
 TWICE = "; ".join(COPIED)
 DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
 EXPELLED_S = 60.0
 """How long a worker is not listened to after that."""
 MOST_REMEMBERED = 1000
-"""Of so many workers it is known what was written about them."""
+"""For so many workers the refusals that were logged are kept."""
 MOST_REASONS = 20
-"""So many complaints about one worker are written."""
+"""So many refusals of one worker are logged."""
 
 
 class Owner(Protocol):
@@ -47,11 +48,11 @@ class Owner(Protocol):
     def disconnected(self, worker: str) -> None:
         """Note that the link that counted has ended."""
 
-    def complain(self, text: str) -> None:
-        """Write something into the log."""
+    def log(self, event: LogEvent) -> None:
+        """Write an event into the log."""
 
     def defect(self, error: Exception) -> None:
-        """Write an error that is ours into the log."""
+        """Log an exception that only a mistake in grass explains."""
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""
@@ -70,7 +71,7 @@ class Links:
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
         self._boots = Boots()
-        self._complaints: dict[str, set[str]] = {}
+        self._refusals: dict[str, set[str]] = {}
         self._expelled: set[str] = set()
 
     def open(
@@ -118,24 +119,26 @@ class Links:
         return worker in self._expelled
 
     def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
-        """Complain; a worker whose hello is refused is not left waiting."""
-        self.complain(worker, reason)
+        """Log a refusal; a worker whose hello is refused is not left waiting."""
+        self.log_refusal(worker, reason)
         if isinstance(said, Hello):
             self.hang_up(worker, reason)
 
-    def complain(self, worker: str, reason: str) -> None:
-        """Write down what is wrong with what a worker says, once for each reason.
+    def log_refusal(self, worker: str, reason: str) -> None:
+        """Log why messages of a worker are refused, once for each reason.
 
-        A reason may hold its words, so there are only so many of one worker.
+        A reason may quote the message, so their number is limited for each worker.
         """
-        reasons = self._complaints.setdefault(worker, set())
+        reasons = self._refusals.setdefault(worker, set())
         if reason in reasons or len(reasons) >= MOST_REASONS:
             return
         reasons.add(reason)
-        if len(self._complaints) > MOST_REMEMBERED:
-            del self._complaints[next(iter(self._complaints))]
-        last = "; no more is written of it" if len(reasons) == MOST_REASONS else ""
-        self.owner.complain(f"worker {worker[:60]!a} is refused: {reason}{last}")
+        if len(self._refusals) > MOST_REMEMBERED:
+            del self._refusals[next(iter(self._refusals))]
+        is_last = True if len(reasons) == MOST_REASONS else None
+        self.owner.log(
+            log_event("worker.refused", worker=worker[:60], error=reason, last=is_last)
+        )
 
     def outdated(self, caller: "Caller") -> bool:
         """Tell whether a worker has said hello on a later link than this one."""
@@ -228,15 +231,16 @@ class Caller:
         """Learn who speaks; nobody speaks for two, or for another than expected."""
         who = self.worker or self._expected or hello.worker
         if hello.worker != who or not self._links.may_speak(self, who):
-            text = f"a worker calls itself {hello.worker[:60]!a}, and is not"
-            self._links.owner.complain(text)
+            named = hello.worker[:60]
+            event = log_event("worker.wrong_id", worker=named, address=self.address)
+            self._links.owner.log(event)
             return False
         if self._links.is_expelled(who):
             self.link.close(DEFECT)
             return False
         is_late = self.number < self._links.newest(who)
         if not is_late and self._links.is_copy(self, hello):
-            self._links.complain(who, TWICE)
+            self._links.log_refusal(who, TWICE)
             self.link.close(TWICE)
             return False
         self.instance, self.boot = hello.instance, hello.boot

@@ -5,7 +5,6 @@ out. Reading for people goes beside it and never waits for the owner.
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,10 +31,12 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.log_lines import LogEvent
+from grass.logs import EventLog
 from grass.model.job import Job
 from grass.store import Store
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 T = TypeVar("T")
 
@@ -162,9 +163,9 @@ class Broker:
         """Close a worker's link now, whatever is still under way on it."""
         self._links.hang_up(worker)
 
-    def complain_of(self, worker: str, reason: str) -> None:
-        """Write down why a worker was sent away, once for each reason."""
-        self._links.complain(worker, reason)
+    def log_refusal(self, worker: str, reason: str) -> None:
+        """Log why a worker was refused, once for each reason."""
+        self._links.log_refusal(worker, reason)
 
     def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
@@ -324,18 +325,17 @@ class Broker:
         """Do something after a time."""
         asyncio.get_running_loop().call_later(delay_s, act)
 
-    def complain(self, text: str) -> None:
-        """Write something into the log."""
-        log.warning("%s", text)
+    def log(self, event: LogEvent) -> None:
+        """Write an event into the log."""
+        log.write(event)
 
     def refuse(self, said: FromWorker, reason: str) -> None:
         """Note that a worker's words were refused; after a hello, hang up."""
         self._links.refuse(said.worker, said.message, reason)
 
     def defect(self, error: Exception) -> None:
-        """Write an error that is ours into the log."""
-        text = "a defect of grass; going on from what was committed"
-        log.error(text, exc_info=error)
+        """Log an exception that only a mistake in grass explains."""
+        log.defect(error)
 
     def expel(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""

@@ -30,6 +30,7 @@ HOSTING = (
     Option("--label", "LABEL", "what jobs may ask for with --label; repeatable"),
     Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
     Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
+    Option("--log-format", "text|json", "how the daemon writes its log"),
 )
 FRESH = Option("--fresh", about="forget the options that the last daemon here had")
 _ENDURES = ("keep", "stop")
@@ -62,6 +63,7 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             lease_s=_lease_s(values),
             name=name_of(values),
             starts_jobs=not values.has("no_starts"),
+            log_format=_log_format(values),
             words=tuple(words),
         )
     )
@@ -82,6 +84,15 @@ def _label(text: str) -> str:
 
     check_name(text, "label")
     return text
+
+
+def _log_format(values: Values) -> str | None:
+    from grass.log_lines import FORMATS
+
+    form = values.text("log_format")
+    if form is not None and form not in FORMATS:
+        raise UsageError(f"--log-format is text or json, not `{form}`")
+    return form
 
 
 def _lease_s(values: Values) -> float | None:

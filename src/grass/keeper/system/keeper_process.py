@@ -17,9 +17,9 @@ from contextlib import suppress
 
 from grass.keeper.core.events import Restored
 from grass.keeper.core.keeper_core import VERSION, KeeperCore
+from grass.keeper.system import log
 from grass.keeper.system.cgroups import Cgroups
 from grass.keeper.system.connections import SOCKET_NAME, listen
-from grass.keeper.system.log import open_log
 from grass.keeper.system.loop import Loop
 from grass.keeper.system.mounts import Mounts, read_mountinfo
 from grass.keeper.system.process_tree import start_ticks
@@ -28,19 +28,22 @@ from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import OpenFiles, set_login_limits
 
 LOCKED = 75
+_DETACH, _JSON = "--detach", "--log-format=json"
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(arguments: list[str]) -> int:
     """Run a keeper on the directory until it is not needed any more."""
-    open_log()
-    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--detach"]):
-        sys.stderr.write("usage: keeper DIRECTORY [--detach]\n")
+    directories = [one for one in arguments if not one.startswith("--")]
+    options = {one for one in arguments if one.startswith("--")}
+    log.open_log("json" if _JSON in options else "text")
+    if len(directories) != 1 or options - {_DETACH, _JSON}:
+        sys.stderr.write(f"usage: keeper DIRECTORY [{_DETACH}] [{_JSON}]\n")
         return 2
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    if arguments[1:] and os.fork():
+    if _DETACH in options and os.fork():
         return 0
-    directory = os.path.abspath(arguments[0])
+    directory = os.path.abspath(directories[0])
     if not _take_lock(directory):
         _tell_starter(b"locked\n")
         return LOCKED
@@ -61,7 +64,7 @@ def _take_lock(directory: str) -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(lock, 20, 0).decode() or "unknown"
-        sys.stderr.write(f"keeper {holder} holds {path}\n")
+        log.write("info", "keeper.locked", path=path, pid=holder)
         return False
     # It only tells people who holds the lock. Over what is there before that is cut, as
     # a full disk has no room for more.

@@ -1,7 +1,7 @@
-"""The keeper's log: its standard error, written so that a write never fails.
+"""The keeper's log: its standard error, in the form of the daemon's log.
 
-The log lies on the disk that may be full, and whoever has something to say there is in
-the middle of what must go on. What cannot be written is dropped.
+The log lies on the disk that may be full, and the keeper must go on there. A line that
+cannot be written is dropped. Exceptions that Python prints become events as well.
 """
 
 from __future__ import annotations
@@ -9,15 +9,22 @@ from __future__ import annotations
 import io
 import os
 import sys
+import time
+import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from grass.log_lines import LINES, LogEvent
+
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import TextIO
 
 
 class Log(io.TextIOBase):
-    """Writes to standard error as far as that goes, and keeps nothing back."""
+    """Writes to standard error without a buffer, and ignores failures."""
+
+    form = "text"
 
     def write(self, text: str) -> int:
         """Write the text or lose it."""
@@ -26,11 +33,31 @@ class Log(io.TextIOBase):
         return len(text)
 
 
-def open_log() -> None:
-    """Have everything that is written to standard error go to the log."""
+def open_log(form: str = "text") -> None:
+    """Send standard error to the log, and log exceptions that end the process."""
+    Log.form = form
     sys.stderr = cast("TextIO", Log())
+    sys.excepthook = _log_exception
+
+
+def write(level: str, event: str, **fields: object) -> None:
+    """Log an event."""
+    line = LINES[Log.form](time.time(), level, LogEvent(event, fields))
+    sys.stderr.write(line + "\n")
 
 
 def log_defect() -> None:
-    """Write down the exception that is being handled."""
+    """Log the exception that is being handled."""
     sys.excepthook(*sys.exc_info())
+
+
+def _log_exception(
+    _kind: type[BaseException] | None,
+    error: BaseException | None,
+    _where: TracebackType | None,
+) -> None:
+    if error is None:
+        return
+    lines = "".join(traceback.format_exception(error)).rstrip()
+    text = f"{type(error).__name__}: {error}"
+    write("error", "defect", logger="grass.keeper", error=text, traceback=lines)

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from grass.link.messages import ToBroker
+from grass.log_lines import LogEvent
 
 Verb = dict[str, Any]
 
@@ -17,5 +18,4 @@ class Effects(msgspec.Struct):
     watch: dict[str, tuple[int, int]] = {}
     """Processes to hold on to besides the keeper: attempt to pid and start ticks."""
     unwatch: list[str] = []
-    complaints: list[str] = []
-    """What is to stand in the log."""
+    log_events: list[LogEvent] = []

@@ -26,6 +26,7 @@ from grass.link.messages import (
     Units,
     Welcome,
 )
+from grass.log_lines import log_event
 from grass.model.worker import Found
 from grass.worker.core.attempt_table import MOST_KEPT, Books
 from grass.worker.core.effects import Effects, Verb
@@ -239,9 +240,14 @@ class WorkerCore:
         dropped = self._books.drop_oldest()
         self._let_keeper_forget(dropped)
         if dropped:
-            what = f"{len(dropped)} exits of other brokers' attempts are forgotten"
-            why = f"more than {MOST_KEPT} were kept; the oldest was {dropped[0]}"
-            self._effects.complaints.append(f"{what}: {why}")
+            self._effects.log_events.append(
+                log_event(
+                    "exits.dropped",
+                    exits=len(dropped),
+                    attempt=dropped[0],
+                    limit=MOST_KEPT,
+                )
+            )
 
     def _recall(self, message: Recall) -> None:
         times, asked = chain(message.placed_at, repeat(0)), []

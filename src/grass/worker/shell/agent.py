@@ -6,7 +6,6 @@ predecessor left.
 """
 
 import asyncio
-import logging
 import time
 from typing import Any
 
@@ -21,13 +20,14 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.logs import EventLog
 from grass.worker.core.keeper_lines import tell_exits
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.exit_watch import Watch
 from grass.worker.shell.keeper_link import KeeperLink, open_keeper
 from grass.worker.shell.output_files import OutputFiles
 
-log = logging.getLogger(__name__)
+log = EventLog(__name__)
 
 LONGEST_PAUSE_S = 5.0
 TOLD_AFTER_S = 0.5
@@ -43,12 +43,14 @@ class Worker:
         link: Link[ToBroker, ToWorker],
         keeper_folder: str,
         output_folder: str,
+        log_format: str = "text",
     ) -> None:
-        """`run` makes it live."""
+        """`run` makes it live; `log_format` is for a keeper that it starts."""
         self._core = core
         self._link = link
         self._keeper_folder = keeper_folder
         self._output_folder = output_folder
+        self._log_format = log_format
         self._watch = Watch()
         self._keeper: KeeperLink | None = None
         self._lost = asyncio.Event()
@@ -83,11 +85,11 @@ class Worker:
             # Known before it is connected: its first lines may call for an answer.
             self._keeper = KeeperLink(self._from_keeper, self._keeper_lost)
             try:
-                await open_keeper(self._keeper_folder, self._keeper)
+                await open_keeper(self._keeper_folder, self._keeper, self._log_format)
             except (OSError, RuntimeError) as error:
                 # The latter where no thread can be started.
                 if pause_s < LONGEST_PAUSE_S:
-                    log.error("the keeper cannot be reached: %s", error)  # noqa: TRY400
+                    log.error("keeper.unreachable", error=error)  # noqa: TRY400
                 if pause_s > TOLD_AFTER_S:
                     self._core.keeper_fails(cause(error))
                     self._flush()
@@ -96,7 +98,7 @@ class Worker:
                 continue
             pause_s = 0.1
             await self._lost.wait()
-            log.warning("the keeper is gone; starting another")
+            log.warning("keeper.lost")
 
     def _keeper_lost(self) -> None:
         self._keeper = None
@@ -134,8 +136,8 @@ class Worker:
 
     def _flush(self) -> None:
         effects = self._core.take()
-        for text in effects.complaints:
-            log.warning("%s", text)
+        for event in effects.log_events:
+            log.write(event)
         if effects.to_keeper:
             crash_point("worker.before-" + effects.to_keeper[0]["v"])
         if self._keeper is not None:

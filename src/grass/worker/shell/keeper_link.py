@@ -56,9 +56,11 @@ class KeeperLink(asyncio.Protocol):
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-async def open_keeper(directory: str, link: KeeperLink) -> None:
+async def open_keeper(
+    directory: str, link: KeeperLink, log_format: str = "text"
+) -> None:
     """Connect to the keeper of a directory, starting one where none runs."""
     loop = asyncio.get_running_loop()
-    channel = await loop.run_in_executor(None, reach_keeper, directory)
+    channel = await loop.run_in_executor(None, reach_keeper, directory, log_format)
     channel.setblocking(False)
     await loop.create_unix_connection(lambda: link, sock=channel)

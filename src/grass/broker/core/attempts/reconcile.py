@@ -138,10 +138,7 @@ def _catch_up(state: State, message: Hello) -> None:
     if last > state.last_job:
         state.last_job = last
         state.changes.meta["last_job"] = str(last)
-        state.complain(
-            "this database is older than what workers know;"
-            f" the numbers of jobs go on above {last}"
-        )
+        state.log("database.outdated", worker=message.name, job=last)
 
 
 def _settle(state: State, message: Hello, rebooted: bool) -> None:

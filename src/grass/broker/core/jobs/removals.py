@@ -78,15 +78,15 @@ def removed(state: State, worker: str, message: Removed) -> None:
         return
     del known.sent[worker]
     if not message.left:
-        known.complained.discard(worker)
+        known.logged.discard(worker)
         _gone(state, worker, message.number)
         return
     known.failed.setdefault(worker, set()).add(message.number)
-    if worker not in known.complained:
-        known.complained.add(worker)
-        state.complain(
-            f"{message.left} output files of worker `{state.workers[worker].name}`"
-            f" could not be removed: {message.reason}"
+    if worker not in known.logged:
+        known.logged.add(worker)
+        name = state.workers[worker].name
+        state.log(
+            "output.not_removed", worker=name, files=message.left, error=message.reason
         )
 
 
