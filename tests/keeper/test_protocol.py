@@ -209,7 +209,7 @@ def test_a_keeper_that_is_leaving_is_waited_for(
         until(
             lambda: log.read_text() if log.exists() else "",
             "no keeper has met the one that leaves",
-            lambda said: "holds" in said,
+            lambda said: "keeper.locked" in said,
         )
         assert not reached.done()
         leaving.close()
