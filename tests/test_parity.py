@@ -19,7 +19,7 @@ from grass.api.routes.request_bodies import JobBody
 from grass.cli.commands import enqueue
 from grass.cli.main import COMMANDS, dispatch
 from grass.client.client import Client
-from grass.client.connection import Connection
+from grass.client.connection import HttpConnection
 from grass.config import Home
 from grass.errors import GrassError
 from tests.support.fixtures import lasting
@@ -153,10 +153,10 @@ def test_the_method_reaches_its_endpoint(
         asked.append(endpoint_of(method, path))
         raise Asked(path)
 
-    monkeypatch.setattr(Connection, "stream", note)
+    monkeypatch.setattr(HttpConnection, "stream", note)
     ours, theirs = socket.socketpair()
     with ours, theirs, Client(Home("/nowhere")) as client:
-        monkeypatch.setattr(client, "_opened", lambda: Connection(ours))
+        monkeypatch.setattr(client, "_opened", lambda: HttpConnection(ours))
         way = WAYS[endpoint]
         with contextlib.suppress(Asked):
             answer = getattr(client, way.method)(*way.arguments)
@@ -199,17 +199,17 @@ def test_the_command_reaches_its_endpoint(
     restored: GrassHome, way: Way, wanted: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: set[str] = set()
-    ask = Connection.stream
+    ask = HttpConnection.stream
 
     def note(
-        self: Connection, method: str, path: str, body: object = None
+        self: HttpConnection, method: str, path: str, body: object = None
     ) -> Iterator[bytes]:
         asked.add(endpoint_of(method, path))
         if asked >= wanted and "GET /events/stream" in wanted:
             raise KeyboardInterrupt
         return ask(self, method, path, body)
 
-    monkeypatch.setattr(Connection, "stream", note)
+    monkeypatch.setattr(HttpConnection, "stream", note)
     monkeypatch.setenv("GRASS_HOME", str(restored.folder))
     with contextlib.suppress(KeyboardInterrupt):
         assert dispatch(way.command.split()) == way.code

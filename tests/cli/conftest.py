@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from grass.cli.main import dispatch
-from grass.client.caller import Caller
+from grass.client.session import Session
 
 from .far_broker import FarBroker
 from .far_end import FarEnd
@@ -75,7 +75,7 @@ def far_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]
     monkeypatch.setenv("GRASS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GRASS_AUTOSTART", "0")
     # What another test heard is not for the commands of this one.
-    monkeypatch.setattr(Caller, "heard_version", None)
+    monkeypatch.setattr(Session, "heard_version", None)
     playing = FarEnd(tmp_path / "home")
     yield playing
     playing.close()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from grass.client.autostart import daemon_environment
 from grass.client.client import Client
-from grass.client.connection import open_connection, quoted
-from grass.client.wire import decoded, encoded
+from grass.client.connection import open_connection
+from grass.client.json_codec import decoded, encoded, quoted
 from grass.config import Home, user_environment
 from grass.errors import NeverFits, NoDaemon, ProtocolError
 from tests.client.scripted import CHUNKED, CUT, Daemon, sized

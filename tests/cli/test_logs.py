@@ -6,7 +6,7 @@ import pytest
 
 from grass.cli.main import dispatch
 from grass.cli.printing import durations
-from grass.client import following
+from grass.client import long_calls
 
 from .conftest import Call, Called
 from .far_end import FarEnd, problem
@@ -33,7 +33,7 @@ AGAIN = "GET /jobs/7/output?follow=1&begin=1%3A0"
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is looked for more often, so that a test need not wait."""
-    monkeypatch.setattr(following, "LOOK_S", 0.01)
+    monkeypatch.setattr(long_calls, "LOOK_S", 0.01)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from grass.cli.printing.escaping import safe
 from grass.cli.printing.summary import folded
 from grass.cli.printing.table import Screen, cells, cut, render
 from grass.cli.printing.wording import number
-from grass.client.ids import as_ranges
+from grass.client.id_ranges import as_ranges
 from grass.errors import UsageError
 from grass.model.durations import seconds
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.commands.confirming import compact
-from grass.client.ids import as_ranges
+from grass.client.id_ranges import as_ranges
 
 from .conftest import Call, Grass
 from .far_end import DONE, FarEnd, problem

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from grass.client import session
 from grass.client.client import Client
 from grass.config import Home
 from grass.errors import NoDaemon, NotFound
@@ -131,6 +132,26 @@ def test_a_problem_tells_the_version_too(home: Home) -> None:
         with pytest.raises(NotFound):
             client.job(7)
         assert client.daemon_version == "9.9"
+
+
+def test_reading_is_repeated_while_a_daemon_restarts(home: Home) -> None:
+    replies = [CUT, CUT, CUT, sized(b'{"id":7}')]
+    with playing(home, *replies) as daemon, Client(home) as client:
+        assert client.job(7)["id"] == 7
+    assert len(daemon.requests) == 4
+
+
+def test_a_daemon_that_does_not_come_back_is_given_up(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PATIENCE_S", 0.1)
+    with Client(home) as client:
+        with playing(home, sized(b'{"id":7}')):
+            client.job(7)
+            client.close()
+        Path(home.socket).unlink()
+        with pytest.raises(NoDaemon, match="went away before it answered"):
+            client.job(7)
 
 
 def test_jobs_are_read_page_by_page(home: Home) -> None:

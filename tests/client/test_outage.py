@@ -3,14 +3,14 @@
 import socket
 import time
 from collections.abc import Iterator
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 import pytest
 
-from grass.client import caller, outage, racing
+from grass.client import patience, session, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
-from grass.client.outage import Outage
+from grass.client.patience import Outage
 from grass.config import Home
 from grass.errors import NoBroker, TimedOut
 from grass.model.addresses import Address
@@ -23,7 +23,7 @@ TEXT = "the broker cannot be reached"
 
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage, "MOMENT_S", 0.05)
+    monkeypatch.setattr(patience, "MOMENT_S", 0.05)
 
 
 def heard_by(watched: Outage) -> SimpleQueue[str]:
@@ -32,34 +32,34 @@ def heard_by(watched: Outage) -> SimpleQueue[str]:
     return heard
 
 
-@pytest.mark.usefixtures("moment")
-def test_an_outage_is_told_once_and_again_only_after_it_was_over() -> None:
+def test_an_outage_is_told_once_and_again_only_after_it_was_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "MOMENT_S", 0.0)
     watched = Outage()
     heard = heard_by(watched)
     for client in (1, 2, 1):
-        watched.begin(client, TEXT)
-    assert heard.get(timeout=30) == TEXT
-    assert watched.told == TEXT
+        watched.note(client, TEXT)
     watched.end(1)
-    watched.begin(1, TEXT)
+    watched.note(1, TEXT)
     watched.end(1)
-    with pytest.raises(Empty):
-        heard.get(timeout=0.2)
+    assert (heard.get_nowait(), watched.told) == (TEXT, TEXT)
+    assert heard.empty()
     watched.end(2)
     assert watched.told == ""
-    watched.begin(1, TEXT)
-    assert heard.get(timeout=30) == TEXT
-    watched.end(1)
+    watched.note(1, TEXT)
+    assert heard.get_nowait() == TEXT
 
 
-def test_what_is_over_in_a_moment_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage, "MOMENT_S", 0.2)
+def test_what_is_over_in_a_moment_is_not_told() -> None:
     watched = Outage()
     heard = heard_by(watched)
-    watched.begin(1, TEXT)
-    watched.end(1)
-    with pytest.raises(Empty):
-        heard.get(timeout=0.4)
+    for _ in range(2):
+        watched.note(1, TEXT)
+        watched.note(2, TEXT)
+        watched.end(1)
+        watched.end(2)
+    assert (watched.told, heard.empty()) == ("", True)
 
 
 @pytest.mark.usefixtures("moment")
@@ -75,7 +75,7 @@ def test_following_tells_that_the_broker_is_away(
 
     broker.answers["GET /jobs/7/output?follow=1"] = vanish
     broker.cut_after = 1
-    monkeypatch.setattr(caller, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(session, "PATIENCE_S", 0.5)
     with Client(home) as client:
         # The clients of one command tell together.
         heard = heard_by(client.beside().outage)
@@ -152,8 +152,7 @@ def broker(play: Play) -> FarBroker:
 def test_several_dead_addresses_share_the_time_of_one(
     home: Home, play: Play, frozen: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(racing, "PATIENCE_S", 1.0)
-    monkeypatch.setattr(racing, "HEAD_START_S", 0.1)
+    monkeypatch.setattr(tls_connection, "CONNECT_S", 1.0)
     places = (frozen, frozen._replace(host="localhost"), Address("127.0.0.1", 1))
     Credentials.load(home).add(play().known()._replace(addresses=places))
     began = time.monotonic()
@@ -161,7 +160,7 @@ def test_several_dead_addresses_share_the_time_of_one(
         client.job(7)
     assert time.monotonic() - began < 5
     assert caught.value.message == (
-        f"the broker at {places[0]} cannot be reached: no answer within 1 s; "
+        f"the broker at {places[0]} cannot be reached: no TLS within 1 s; "
         f"nor was it found at {places[1]}, {places[2]}"
     )
 

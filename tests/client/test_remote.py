@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from grass.client import caller, dialling
+from grass.client import session, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
-from grass.client.remote import open_broker
+from grass.client.tls_connection import open_broker
 from grass.config import Home
 from grass.errors import NoBroker, NoDaemon, Unauthorized, Untrusted, UsageError
 from grass.model.addresses import Address, Invitation
@@ -74,7 +74,7 @@ def test_the_joined_broker_is_asked_with_the_machines_token(
 ) -> None:
     broker.joined_by(home)
     with Client(home) as client:
-        assert (client.remote, client.far_end) == (
+        assert (client.remote, client.peer) == (
             True,
             f"the broker at {broker.address}",
         )
@@ -204,7 +204,8 @@ def test_tls_before_1_3_is_refused(home: Home, play: Play, broker: FarBroker) ->
 def test_what_says_nothing_is_given_up(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grass.client.remote.PATIENCE_S", 0.2)
+    monkeypatch.setattr(tls_connection, "CONNECT_S", 0.2)
+    monkeypatch.setattr(tls_connection, "_LEAST_S", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         Client(home, broker=str(Address(*silent.getsockname()))) as client,
@@ -286,7 +287,7 @@ def test_a_renewed_token_is_used_with_the_next_connection(
         client.job(7)
         Credentials.load(home).remove(broker.pin)
         client.close()
-        with pytest.raises(NoBroker, match="has left its broker"):
+        with pytest.raises(Unauthorized, match="has left its broker"):
             client.job(7)
     assert broker.tokens == ["laptop.secret", "laptop.newer"]
 
@@ -321,7 +322,7 @@ def test_an_enqueue_that_was_cut_off_is_sent_again_with_its_key(
 def test_a_broker_that_stays_away_is_named_when_patience_ends(
     home: Home, broker: FarBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caller, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(session, "PATIENCE_S", 0.3)
     broker.joined_by(home)
     broker.answers["POST /jobs"] = [b""]
     broker.cut_after = 1
@@ -409,7 +410,7 @@ def test_a_connection_notices_a_machine_that_is_gone(
     home: Home, broker: FarBroker
 ) -> None:
     broker.joined_by(home)
-    connection = open_broker(broker.address, Credentials.load(home))
+    connection = open_broker([broker.address], Credentials.load(home))
     channel = connection._channel
     assert channel.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     assert channel.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 30
@@ -419,8 +420,9 @@ def test_a_connection_notices_a_machine_that_is_gone(
 
 @pytest.mark.parametrize("dead_end", ["full", "refuses"])
 def test_of_the_places_of_a_name_the_one_that_answers_is_taken(
-    broker: FarBroker, monkeypatch: pytest.MonkeyPatch, dead_end: str
+    home: Home, broker: FarBroker, monkeypatch: pytest.MonkeyPatch, dead_end: str
 ) -> None:
+    broker.joined_by(home)
     with socket.socket() as full, socket.socket() as waiting:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -432,21 +434,25 @@ def test_of_the_places_of_a_name_the_one_that_answers_is_taken(
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         began = time.monotonic()
-        with dialling.dial(Address("two.places", 7500)) as channel:
-            assert channel.getpeername() == tuple(broker.address)
-        assert time.monotonic() - began < dialling.PATIENCE_S / 2
+        with Client(home, broker="two.places") as client:
+            assert client.job(7) == JOB
+        assert time.monotonic() - began < tls_connection.CONNECT_S / 2
 
 
 def test_a_place_without_any_answer_is_given_up(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialling, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(tls_connection, "CONNECT_S", 0.2)
     with socket.socket() as full, socket.socket() as waiting:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         waiting.connect(full.getsockname())
-        with pytest.raises(NoBroker, match=r"no answer within 0\.2 s"):
-            dialling.dial(Address(*full.getsockname()))
+        place = Address(*full.getsockname())
+        with (
+            Client(home, broker=str(place)) as client,
+            pytest.raises(NoBroker, match=r"no answer within 0\.2 s"),
+        ):
+            client.job(7)
 
 
 def test_only_a_client_of_another_machine_imports_ssl(

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from grass.client.private import create_private, replace_private
+from grass.client.private_files import create_private, replace_private
 from grass.config import Home
 from grass.daemon.machine import worker_id
 

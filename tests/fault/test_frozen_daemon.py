@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from grass.client import silence
+from grass.client import patience
 from grass.client.client import Client
 from grass.errors import NoAnswer, TimedOut
 from tests.support.fifo import Fifo
@@ -55,7 +55,7 @@ def test_every_command_says_what_it_waits_for_and_goes_on(
 def test_a_command_gives_up_with_the_next_step(
     home: GrassHome, frozen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(silence, "LIMIT_S", 0.1)
+    monkeypatch.setattr(patience, "LIMIT_S", 0.1)
     with Client(home.client.home) as client, pytest.raises(NoAnswer) as told:
         client.overview()
     assert f"pid {frozen}" in str(told.value)
@@ -67,7 +67,7 @@ def test_a_daemon_that_works_long_on_a_call_is_waited_for(
     home: GrassHome, gate: Fifo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It answers others meanwhile, and so is neither frozen nor spoken of."""
-    monkeypatch.setattr(silence, "LIMIT_S", 0.1)
+    monkeypatch.setattr(patience, "LIMIT_S", 0.1)
     id = home.enqueue(f"read x < {gate}")
     with Client(home.client.home) as client:
         connection = client._connected()

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.main import COMMANDS, command, dispatch
-from grass.client import autostart, remote
-from grass.client.wire import decoded, encoded
+from grass.client import autostart, tls_connection
+from grass.client.json_codec import decoded, encoded
 from grass.errors import GrassError, TimedOut, error_classes
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import any_text, slipped
@@ -115,8 +115,8 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         for name in ("connect", "connect_running"):
             patched.setattr(autostart, name, lambda _home: fake)
         # Brokers elsewhere are this one too: what is typed must not be dialled.
-        for name in ("open_broker", "open_joined", "_open"):
-            patched.setattr(remote, name, lambda *_where: fake)
+        for name in ("open_broker", "open_joined", "_open_first"):
+            patched.setattr(tls_connection, name, lambda *_where: fake)
         started = (fake, False)
         for module in ("start", "stop"):
             whole = f"grass.cli.commands.{module}.start"

@@ -12,7 +12,7 @@ import pytest
 from grass.api.bodies import read_body
 from grass.api.routes import field_checks
 from grass.api.routes.request_bodies import AddCapacityBody
-from grass.client.wire import encoded
+from grass.client.json_codec import encoded
 from grass.errors import GrassError, UsageError
 from grass.keeper import wire
 from grass.model import arrays, dependencies

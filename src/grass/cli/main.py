@@ -116,12 +116,12 @@ def _run(name: str, words: list[str]) -> int:
 
 def _compare_versions(name: str) -> None:
     """Warn when a daemon answered that is not of this version."""
-    caller = sys.modules.get("grass.client.caller")
-    heard = getattr(caller.Caller, "heard_version", None) if caller else None
-    if caller is not None and heard is not None and heard != __version__:
-        from grass.cli.printing.versions import tell
+    module = sys.modules.get("grass.client.session")
+    if module is None or module.Session.heard_version in (None, __version__):
+        return
+    from grass.cli.printing.versions import tell
 
-        tell(name, heard, caller.Caller.heard_from)
+    tell(name, module.Session.heard_version, module.Session.heard_from)
 
 
 def _help(words: list[str]) -> int:

@@ -11,8 +11,8 @@ import fcntl
 import os
 import sys
 
-from grass.client.connection import Connection, open_connection, tell
-from grass.client.wire import decoded
+from grass.client.connection import HttpConnection, open_connection, tell
+from grass.client.json_codec import decoded
 from grass.config import MARKER, SECRETS, autostart_allowed, without_job_variables
 from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from grass.client.silence import Patience
+    from grass.client.patience import Patience
     from grass.config import Home
 
 HANDOVER_S = 30.0
@@ -33,7 +33,7 @@ _LAST_SIGNAL = 31
 _UNCATCHABLE = (9, 19)
 
 
-def connect(home: Home) -> Connection:
+def connect(home: Home) -> HttpConnection:
     """Return a connection, starting a daemon if that is allowed."""
     found = open_connection(home.socket)
     if found is not None:
@@ -44,7 +44,7 @@ def connect(home: Home) -> Connection:
     return start(home, asked_for=False)[0]
 
 
-def connect_running(home: Home) -> Connection:
+def connect_running(home: Home) -> HttpConnection:
     """Return a connection to a daemon that runs already."""
     found = open_connection(home.socket)
     if found is None:
@@ -65,7 +65,7 @@ def start(
     asked_for: bool,
     starts_jobs: bool = True,
     options: Sequence[str] | None = None,
-) -> tuple[Connection, bool]:
+) -> tuple[HttpConnection, bool]:
     """Return a connection, and whether a daemon had to be started for it.
 
     Without `options` it gets those that the last daemon here had.
@@ -90,7 +90,7 @@ def start(
 
 def _started(
     home: Home, options: Sequence[str], *, asked_for: bool
-) -> tuple[Connection, bool]:
+) -> tuple[HttpConnection, bool]:
     try:
         _launch(home, options, asked_for=asked_for)
     except GrassError:
@@ -175,7 +175,7 @@ def check_owner(home: Home) -> None:
         )
 
 
-def _when_settled(home: Home) -> Connection | None:
+def _when_settled(home: Home) -> HttpConnection | None:
     """Wait out a daemon that is coming up or going down; None when there is none."""
     patience = None
     while True:
@@ -209,7 +209,7 @@ def _queue_on(lock: int) -> None:
 
 
 def _patience(why: str, limit_s: float) -> Patience:
-    from grass.client.silence import Patience
+    from grass.client.patience import Patience
 
     return Patience(why, limit_s, tell)
 

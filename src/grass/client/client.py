@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
-from grass.client.caller import Caller, query
-from grass.client.connection import quoted
+from grass.client.json_codec import query, quoted
+from grass.client.session import Session
 from grass.config import user_environment
 from grass.errors import UsageError
 
@@ -18,16 +18,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 _PAGE = 1000
 
 
-def _nobody_is_told(_job: Document) -> None:
+def _ignore(_job: Document) -> None:
     pass
 
 
-class Client(Caller):
+class Client(Session):
     """A caller's way to the daemon of one state directory."""
 
     def enqueue(self, command: Sequence[str] | str, **settings: object) -> int:
@@ -56,7 +56,7 @@ class Client(Caller):
             body["environment"] = user_environment(os.environ)
             body["directory"] = caller_directory()
             body["umask"] = _umask()
-        return self.patiently(lambda: self.once("POST", "/jobs", body))
+        return self.idempotent("POST", "/jobs", body)
 
     def overview(self, queue: str | None = None) -> Document:
         """Read the daemon, workers, queues, and the jobs worth looking at."""
@@ -97,7 +97,7 @@ class Client(Caller):
         attempt: int | None = None,
         stderr: bool = False,
         tail: int | None = None,
-        on_away: Callable[[Document], None] = _nobody_is_told,
+        on_away: Callable[[Document], None] = _ignore,
     ) -> Iterator[bytes]:
         """Read what a job wrote, or its last lines; with `follow`, until it has ended.
 
@@ -108,8 +108,8 @@ class Client(Caller):
         wanted = {"attempt": attempt, "stream": stream, "tail": tail}
         path = f"/jobs/{quoted(str(selector))}/output"
         if not follow:
-            return self.again(lambda: self.stream(path + query(**wanted)))[1]
-        from grass.client.following import follow_output
+            return self.repeat(lambda: self.stream(path + query(**wanted)))[1]
+        from grass.client.long_calls import follow_output
 
         return follow_output(self, path, {"follow": "1", **wanted}, on_away)
 
@@ -127,14 +127,14 @@ class Client(Caller):
 
         Goes on over a restart of the daemon; ends with an error when it was stopped.
         """
-        from grass.client.following import follow_events
+        from grass.client.long_calls import follow_events
 
         return follow_events(self, after, {"job": job, "kind": kind})
 
     def select(self, select: Sequence[str]) -> Document:
         """Tell which jobs selectors mean now: `jobs` and their `count`."""
         body = {"select": list(select)}
-        return self.again(lambda: self.once("POST", "/jobs/select", body))
+        return self.idempotent("POST", "/jobs/select", body)
 
     def cancel(
         self, select: Sequence[str], *, grace_s: float | None = None, signal: int = 15
@@ -184,7 +184,7 @@ class Client(Caller):
 
         Raises `TimedOut` when the time is up, whether the daemon answers or not.
         """
-        from grass.client.waiting import wait_for
+        from grass.client.long_calls import wait_for
 
         return wait_for(self, select, timeout_s)
 
@@ -193,7 +193,7 @@ class Client(Caller):
 
         Raises `TimedOut` when the time is up, whether the daemon answers or not.
         """
-        from grass.client.waiting import wait_for_all
+        from grass.client.long_calls import wait_for_all
 
         return wait_for_all(self, timeout_s)
 
@@ -203,11 +203,11 @@ class Client(Caller):
 
     def create_queue(self, name: str, body: Document) -> Document:
         """Create a queue; the same again is fine."""
-        return self.again(lambda: self.once("PUT", f"/queues/{quoted(name)}", body))
+        return self.idempotent("PUT", f"/queues/{quoted(name)}", body)
 
     def edit_queue(self, name: str, body: Document) -> Document:
         """Change a queue, and this daemon's view of it; the same again is fine."""
-        return self.again(lambda: self.once("PATCH", f"/queues/{quoted(name)}", body))
+        return self.idempotent("PATCH", f"/queues/{quoted(name)}", body)
 
     def delete_queue(self, name: str) -> Document:
         """Remove a queue that has no unfinished jobs."""
@@ -280,7 +280,7 @@ class Client(Caller):
     def join(self, code: str, name: str, worker: str, instance: str) -> Document:
         """Exchange a code for a token of this machine's own; done twice, it renews."""
         body = {"code": code, "name": name, "worker": worker, "instance": instance}
-        return self.again(lambda: self.once("POST", "/join", body))
+        return self.idempotent("POST", "/join", body)
 
     def config(self) -> Document:
         """Read the daemon's own settings."""

@@ -13,7 +13,7 @@ import _socket  # `socket` costs more to import than the exchange
 import os
 import sys
 
-from grass.client.wire import decoded, encoded
+from grass.client.json_codec import decoded, encoded
 from grass.errors import (
     Forbidden,
     GrassError,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from grass.client.silence import Silence
+    from grass.client.patience import Silence
 
 PREFIX = "/api/v1"
 LONGEST_SOCKET_PATH = 100
@@ -35,15 +35,13 @@ SILENCE_S = 2.0
 """After so long without a byte it is looked whether anybody is there."""
 _PIECE = 64 * 1024
 _OK = 200
-_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
-_UNRESERVED = _LETTERS + _LETTERS.upper() + b"0123456789-._~"
 
 
 class Broken(Exception):
     """The daemon hung up in the middle of an exchange."""
 
 
-class Connection:
+class HttpConnection:
     """An open connection; `open_connection` makes one."""
 
     NOTHING_THERE: type[OSError] = BlockingIOError
@@ -59,13 +57,13 @@ class Connection:
         """What answers, in words."""
         self.next_step = ""
         """What to do when it does not."""
-        self.open_another: Callable[[], Connection | None] = lambda: None
+        self.open_another: Callable[[], HttpConnection | None] = lambda: None
         self.tell: Callable[[str], object] = tell
         """Called with what is waited for, when that takes long."""
         self._silence: Silence | None = None
         self._may_last = False
 
-    def watch(self, open_another: Callable[[], Connection | None]) -> None:
+    def watch(self, open_another: Callable[[], HttpConnection | None]) -> None:
         """Have silences looked into, by asking over another connection."""
         self.open_another = open_another
         self._channel.settimeout(SILENCE_S)
@@ -148,7 +146,7 @@ class Connection:
         try:
             return self._channel.send(data)
         except TimeoutError:
-            self._look()
+            self._probe()
             return 0
 
     def _read_head(self) -> tuple[int, dict[str, str]]:
@@ -194,7 +192,7 @@ class Connection:
         try:
             data = self._channel.recv(_PIECE)
         except TimeoutError:
-            self._look()
+            self._probe()
             return
         except OSError as error:
             raise Broken(str(error)) from error
@@ -203,16 +201,16 @@ class Connection:
         self._silence = None
         self._unread += data
 
-    def _look(self) -> None:
+    def _probe(self) -> None:
         """Find out whether anything will come; raises `NoAnswer` where nothing does."""
         if self._silence is None:
-            from grass.client.silence import Silence
+            from grass.client.patience import Silence
 
             self._silence = Silence(self)
-        self._silence.look(may_last=self._may_last)
+        self._silence.probe(may_last=self._may_last)
 
 
-def open_connection(path: str) -> Connection | None:
+def open_connection(path: str) -> HttpConnection | None:
     """Connect to a socket, however long its path; None when nobody answers there."""
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     channel.settimeout(SILENCE_S)
@@ -225,7 +223,7 @@ def open_connection(path: str) -> Connection | None:
         channel.close()
         raise GrassError(f"{path}: {error.strerror}") from error
     pid = _check_peer(channel, path)
-    connection = Connection(channel)
+    connection = HttpConnection(channel)
     connection.peer = f"the daemon (pid {pid})"
     connection.next_step = (
         f"`kill -CONT {pid}` lets it go on if it was stopped; after `kill -9 {pid}`"
@@ -263,7 +261,7 @@ def _connect(channel: _socket.socket, path: str) -> None:
             else:
                 _connect_from_folder(channel, path)
         except BlockingIOError:
-            from grass.client.silence import LIMIT_S, Patience
+            from grass.client.patience import LIMIT_S, Patience
 
             why = "many others wait for the daemon, too"
             patience = patience or Patience(why, LIMIT_S, tell)
@@ -280,14 +278,6 @@ def _connect_from_folder(channel: _socket.socket, path: str) -> None:
         channel.connect(f"/proc/self/fd/{descriptor}/{name}")
     finally:
         os.close(descriptor)
-
-
-def quoted(text: str) -> str:
-    """Escape a word for use in a path or a query."""
-    return "".join(
-        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
-        for byte in os.fsencode(text)
-    )
 
 
 def _problem(status: int, body: bytes) -> GrassError:

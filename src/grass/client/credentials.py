@@ -12,8 +12,8 @@ import fcntl
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from grass.client.private import replace_private
-from grass.client.wire import decoded, encoded
+from grass.client.json_codec import decoded, encoded
+from grass.client.private_files import replace_private
 from grass.errors import Forbidden, GrassError, UsageError
 from grass.model.addresses import Address, read_address
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grass.client.credentials import Credentials, Known
-from grass.client.private import replace_private
+from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
 from grass.model.addresses import Address, read_address

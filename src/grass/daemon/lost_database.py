@@ -8,7 +8,7 @@ a database none is made where there is that note, or such a log.
 import contextlib
 import os
 
-from grass.client.private import replace_private
+from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, Refused
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from secrets import token_hex
 
-from grass.client.private import create_private
+from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.devices.probe import boot_id, found_units

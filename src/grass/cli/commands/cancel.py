@@ -9,12 +9,12 @@ from grass.cli.parsing.options import Command, Option, Values, read
 from grass.cli.printing.states import UNFINISHED
 from grass.cli.printing.streams import counted, warn
 from grass.client.client import Client
-from grass.client.ids import as_ranges
+from grass.client.id_ranges import as_ranges
 from grass.errors import TimedOut, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--now", about="with SIGKILL, without grace"),

@@ -20,7 +20,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--worker", "WORKER", "this worker of the broker (default: this machine)"),

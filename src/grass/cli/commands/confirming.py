@@ -13,14 +13,14 @@ from grass.cli.parsing.options import BROKER, JSON, Option, Values, read
 from grass.cli.parsing.selectors import is_one, names_one
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.client.client import Client
-from grass.client.ids import as_ranges, runs
+from grass.client.id_ranges import as_ranges, runs
 from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 YES = Option("-y, --yes", about="do not ask, however many jobs there are")
 OPTIONS = (

@@ -12,7 +12,7 @@ from grass.cli.parsing.job_options import variables
 from grass.cli.parsing.options import Command, Option, Values, scan
 from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client, caller_directory
-from grass.client.wire import Document
+from grass.client.json_codec import Document
 from grass.config import LOCAL
 from grass.errors import GrassError, NotFound, UsageError
 
@@ -72,7 +72,7 @@ def _elsewhere(client: Client) -> str | None:
         return None
     if not usual.remote or client.overview()["daemon"].get("broker"):
         return None
-    return usual.far_end
+    return usual.peer
 
 
 def read_words(

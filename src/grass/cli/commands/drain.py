@@ -18,7 +18,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 WORKER = Option(
     "--worker", "WORKER", "the unit of this worker (default: this machine's)"

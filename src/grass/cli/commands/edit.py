@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 CHANGES = (
     job_options.REQUIRE,

@@ -16,7 +16,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
     FindPrefix = Callable[[str], list[str] | None]
     """Returns a queue's prefix, empty when it has none; None when there is no queue."""
@@ -191,7 +191,7 @@ def _printed(reply: Document, style: str) -> str:
     first, last = reply["first"], reply["last"]
     if style == "text":
         return f"{first}\n" if first == last else f"{first}-{last}\n"
-    from grass.client.wire import encoded
+    from grass.client.json_codec import encoded
 
     document = {"first": first, "last": last}
     if last - first < _FEW:

@@ -9,7 +9,7 @@ from grass.cli.printing.escaping import safe
 from grass.cli.printing.streams import print_document, printable, warn
 from grass.cli.printing.times import age, local, utc_now
 from grass.client.client import Client
-from grass.client.wire import encoded
+from grass.client.json_codec import encoded
 from grass.errors import UsageError
 from grass.model.durations import seconds
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from grass.cli.parsing.options import Values
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("-f, --follow", about="go on with what happens, until Ctrl-C"),

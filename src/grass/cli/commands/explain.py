@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (BROKER, JSON)
 CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")

@@ -32,7 +32,7 @@ from grass.model.times import rfc3339
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--name", "NAME", "what to call this machine there (default: its own name)"),

@@ -15,7 +15,7 @@ from grass.errors import GrassError, NoDaemon, NotFound, Unreachable, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
     Writer = Plain | Prefixed | JsonLines
 
@@ -157,7 +157,7 @@ def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> i
 
 
 def _cut_off(client: Client) -> str:
-    return f"{client.far_end} went away before all was read"
+    return f"{client.peer} went away before all was read"
 
 
 def _judged(error: BaseException | None) -> int:

@@ -18,7 +18,7 @@ from grass.client.client import Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 VERB = Verb("remove", "removed", ENDED, "no such job has ended")
 

@@ -15,7 +15,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--edit", about="with another command, which follows after `--`"),

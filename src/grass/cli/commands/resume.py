@@ -12,7 +12,7 @@ from grass.errors import NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (WORKER, BROKER, JSON)
 

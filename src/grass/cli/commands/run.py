@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (*job_options.OPTIONS, BROKER, QUIET)
 DETACHED = 130
@@ -117,7 +117,7 @@ class Interrupts:
         if self._answered.is_set():
             return False
         warn(
-            f"job {self._job} was perhaps not cancelled: {self._client.far_end} has "
+            f"job {self._job} was perhaps not cancelled: {self._client.peer} has "
             f"not answered (`grass cancel {self._job}`)"
         )
         return True
@@ -148,7 +148,7 @@ class Interrupts:
         try:
             with client.beside() as aside:
                 # To cancel twice does no harm, so a restart need not stop it.
-                aside.patiently(lambda: aside.cancel([str(job)]), time.monotonic())
+                aside.repeat(lambda: aside.cancel([str(job)]))
         except (GrassError, Broken) as error:
             warn(f"job {job} could not be cancelled: {error}")
         self._answered.set()
@@ -206,7 +206,7 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
     while True:
         with Notices(client, id, talk):
             copied = _copy(client, id, number, talk)
-        job = client.patiently(lambda: client.job(id), time.monotonic())
+        job = client.job(id)
         over = job["state"] in ENDED
         last = job["attempts"][-1]["number"] if job["attempts"] else 0
         if not copied and not _never_wrote(job, number, over=over or last > number):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grass.client.credentials import Known
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     *HOSTING,

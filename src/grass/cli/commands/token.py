@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
     T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from grass.cli.printing.table import render, show, this_screen
 from grass.cli.printing.times import age, ago, utc_now
 from grass.cli.printing.wording import TINTS, number, whereabouts
 from grass.client.client import Client
-from grass.client.ids import as_ranges
+from grass.client.id_ranges import as_ranges
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option(

@@ -15,7 +15,7 @@ from grass.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.client import Client
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 REQUIRE = Option("--require", "JSON5", "what the job needs, as {gpu:0.5,ram:'8G'}")
 REQUIRE_OR_JSON = Option("--json, --require", REQUIRE.value, REQUIRE.about)

@@ -15,7 +15,7 @@ from grass.errors import NoAnswer, NoDaemon, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.client import Client
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 
 class Ground:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from grass.cli.parsing.options import Values
     from grass.client.client import Client
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 USUAL_LIMIT = 100
 

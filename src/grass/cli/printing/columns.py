@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
     Cell = Callable[[Document, datetime], str]
     Key = Callable[[Document], Any]

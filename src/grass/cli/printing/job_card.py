@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from grass.cli.printing.table import Screen
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 ATTEMPTS = ("ATTEMPT", "STATE", "WORKER", "UNITS", "STARTED", "RAN", "MEMORY", "ENDED")
 _LABEL = 12

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from grass.cli.printing.views import Form, View
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 _TICK_S = 1.0
 # Another screen, no cursor, lines that end at the edge; and back.
@@ -81,7 +81,7 @@ class News:
                     if self._closed:
                         return
         except Broken:
-            self._fail(GrassError(f"{self._client.far_end} went away"))
+            self._fail(GrassError(f"{self._client.peer} went away"))
         except GrassError as error:
             self._fail(error)
 
@@ -120,8 +120,8 @@ class _Watch:
 
     def draw_forever(self) -> None:
         """Draw on a terminal; ages are counted on while nothing happens."""
-        self._document = self._read()
         self._client.outage.tell = self._draw
+        self._document = self._read()
         while True:
             self._draw(self._client.outage.told)
             if self._happened(_TICK_S):
@@ -151,10 +151,6 @@ class _Watch:
 
     def _read(self) -> Document:
         self._read_at = time.monotonic()
-        # What was heard may be the last word of a daemon that is restarted.
-        return self._client.patiently(self._look, self._read_at)
-
-    def _look(self) -> Document:
         document = self._view.read(self._client)
         if "jobs" in document:
             document["jobs"] = list(document["jobs"])

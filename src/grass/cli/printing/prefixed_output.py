@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from grass.client.wire import encoded
+from grass.client.json_codec import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.table import cut
 from grass.client.client import Client
 from grass.client.connection import Broken
-from grass.client.ids import as_ranges
+from grass.client.id_ranges import as_ranges
 from grass.client.threads import CtrlCForMain
 from grass.errors import GrassError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 _PAUSE_S = 0.5
 _CLEAR = "\r\x1b[K"

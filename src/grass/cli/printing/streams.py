@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from grass.cli.printing.escaping import safe
-from grass.client.wire import encoded
+from grass.client.json_codec import encoded
 
 
 def print_document(document: object) -> None:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
 QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")

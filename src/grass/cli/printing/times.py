@@ -8,7 +8,7 @@ from grass.cli.printing.durations import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 
 def utc_now() -> datetime:

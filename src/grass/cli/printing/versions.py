@@ -13,11 +13,11 @@ NOT_TOLD = ("start", "stop", "restart", "daemon", "completion")
 """Commands that are about the difference, or have nothing to do with a daemon."""
 
 
-def tell(command: str, daemon: str, far_end: str = "the daemon") -> None:
+def tell(command: str, daemon: str, peer: str = "the daemon") -> None:
     """Warn, unless the command is one that need not know."""
     if daemon == __version__ or command in NOT_TOLD:
         return
-    here = far_end == "the daemon"
+    here = peer == "the daemon"
     step = "`grass restart` brings them together; jobs run on"
     step = step if here else "give both machines the same version"
-    warn(f"{far_end} is {daemon}, this command {__version__} ({step})")
+    warn(f"{peer} is {daemon}, this command {__version__} ({step})")

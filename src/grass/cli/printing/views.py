@@ -15,7 +15,7 @@ from grass.cli.printing.streams import printable
 from grass.cli.printing.table import render
 from grass.cli.printing.times import utc_now
 from grass.cli.printing.wording import TINTS
-from grass.client.wire import encoded
+from grass.client.json_codec import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.show_options import Wanted
     from grass.cli.printing.table import Screen
     from grass.client.client import Client
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
     class View(Protocol):
         """Something to look at."""

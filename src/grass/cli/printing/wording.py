@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from grass.client.wire import Document
+    from grass.client.json_codec import Document
 
 TINTS = {
     "running": "green",

@@ -8,6 +8,8 @@ not UTF-8 (as lone surrogates) survives, because everything outside ASCII is esc
 
 from __future__ import annotations
 
+import os
+
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 else:
     Document = dict
+
+_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_UNRESERVED = _LETTERS + _LETTERS.upper() + b"0123456789-._~"
 
 try:
     import _json
@@ -43,6 +48,23 @@ def decoded(data: bytes) -> Any:  # noqa: ANN401 -- bytes come in here
     if end != len(text):
         raise ValueError("something follows the JSON")
     return value
+
+
+def quoted(text: str) -> str:
+    """Escape a word for use in a path or a query."""
+    return "".join(
+        chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"
+        for byte in os.fsencode(text)
+    )
+
+
+def query(**fields: object) -> str:
+    """Write what follows a path; what is None is left out, a list is repeated."""
+    pairs = []
+    for name, value in fields.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        pairs += [f"{name}={quoted(str(one))}" for one in values if one is not None]
+    return "?" + "&".join(pairs) if pairs else ""
 
 
 class _Rules:

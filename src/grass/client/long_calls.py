@@ -1,0 +1,225 @@
+"""Calls that last: following output and events, and waiting for jobs to end.
+
+All of them go on over a restart of the daemon.
+
+A wait keeps its time limit whatever delays the call: a daemon that is frozen or gone, a
+name server that does not answer, a lock that another process holds. Not all of these
+take a deadline. So the call is made in a thread, and the caller waits for that thread;
+Ctrl-C interrupts it at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock
+
+from grass.client.connection import Broken
+from grass.client.json_codec import decoded, query
+from grass.client.threads import call_within
+from grass.errors import TimedOut, Unreachable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeVar
+
+    from grass.client.client import Client
+    from grass.client.json_codec import Document
+    from grass.client.session import Session
+
+    T = TypeVar("T")
+
+LOOK_S = 1.0
+"""How often to ask whether a worker is back."""
+_ANSWER_S = 0.5
+"""How long after its time limit a wait still takes the daemon's answer."""
+_SHORTEST_S = 2.0
+"""How long an answer may take also where the time limit is shorter."""
+
+
+def follow_output(
+    session: Session,
+    path: str,
+    wanted: dict[str, object],
+    on_away: Callable[[Document], None],
+) -> Iterator[bytes]:
+    """Give what a job writes until it has ended.
+
+    After a break the daemon is asked to begin where it began the first time, also if
+    that was some lines from an end that has moved since; what was seen is left out.
+    While the job's worker is unreachable it is waited for; `on_away` gets the job.
+    """
+    seen = 0
+    while True:
+        known = seen
+        headers, pieces = _open_output(session, path, wanted, on_away)
+        if "grass-begin" in headers:
+            wanted = {**wanted, "tail": None, "begin": headers["grass-begin"]}
+        try:
+            for piece in pieces:
+                fresh = piece[known:]
+                known -= len(piece) - len(fresh)
+                seen += len(fresh)
+                yield fresh
+        except Broken:
+            session.close()
+        else:
+            return
+
+
+def _open_output(
+    session: Session,
+    path: str,
+    wanted: dict[str, object],
+    on_away: Callable[[Document], None],
+) -> tuple[dict[str, str], Iterator[bytes]]:
+    """Begin to read, once the job's worker can be asked."""
+    given_up = False
+    while True:
+        try:
+            return _open(session, path + query(**wanted))
+        except Unreachable:
+            # The worker may be back by now; a job that has ended is not waited for.
+            if given_up:
+                raise
+            given_up = not _await_worker(session, path, on_away)
+
+
+def _await_worker(
+    session: Session, path: str, on_away: Callable[[Document], None]
+) -> bool:
+    """Wait while a running job's worker is unreachable; tell whether it was."""
+    path = path.removesuffix("/output")
+    job = session.read(path)
+    if not job.get("unreachable"):
+        return False
+    on_away(job)
+    while job.get("unreachable"):
+        time.sleep(LOOK_S)
+        job = session.read(path)
+    return True
+
+
+def follow_events(
+    session: Session, after: int | None, wanted: dict[str, object]
+) -> Iterator[Document]:
+    """Give events as they are written, until the daemon was stopped for good."""
+    last = after
+    while True:
+        path = "/events/stream" + query(after=last, **wanted)
+        _, pieces = _open(session, path)
+        try:
+            for fields in _messages(pieces):
+                if b"id" in fields:
+                    last = int(fields[b"id"])
+                if b"data" in fields:
+                    yield decoded(fields[b"data"])
+        except Broken:
+            pass
+        # What ended is the daemon, not the journal: another one may take over.
+        session.close()
+
+
+def _open(session: Session, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
+    return session.repeat(lambda: session.stream(path))
+
+
+def _messages(pieces: Iterator[bytes]) -> Iterator[dict[bytes, bytes]]:
+    """Split server-sent events; each ends with an empty line."""
+    unread = b""
+    for piece in pieces:
+        *whole, unread = (unread + piece).split(b"\n\n")
+        for text in whole:
+            lines = (line.partition(b": ") for line in text.split(b"\n"))
+            yield {name: value for name, _, value in lines}
+
+
+def wait_for(
+    client: Client, select: Sequence[str], timeout_s: float | None
+) -> list[Document]:
+    """Return the selected jobs once all have ended, or raise when the time is up."""
+    return _limited(client, timeout_s, lambda own, limit: _jobs(own, select, limit))
+
+
+def wait_for_all(client: Client, timeout_s: float | None) -> dict[str, int]:
+    """Return how all unfinished jobs ended, or raise when the time is up.
+
+    The last of them names all of them, before and after a restart.
+    """
+
+    def wait(own: Client, limit: TimeLimit) -> dict[str, int]:
+        daemon = own.overview()["daemon"]
+        if "last_job" not in daemon:
+            # A daemon of an earlier version, or one of a worker, which refuses.
+            return _count_states(_jobs(own, ["all"], limit))
+        body = {"up_to": daemon["last_job"], "after": daemon["last_event"]}
+        ends: dict[str, int] = limit.ask(own, "/jobs/wait-all", body)["ends"]
+        return ends
+
+    return _limited(client, timeout_s, wait)
+
+
+class TimeLimit:
+    """How long a wait may take."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.given_up = allocate_lock()
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+
+    def ask(self, client: Client, path: str, body: Document) -> Document:
+        """Ask the daemon to wait, again after each time that it was restarted."""
+
+        def once() -> Document:
+            if self.given_up.locked():
+                # The caller is gone: no daemon is to be started any more.
+                raise TimedOut("the time is up")
+            timed = {**body, "timeout_s": self._left_s()}
+            answer: Document = client.once("POST", path, timed, may_last=True)
+            return answer
+
+        return client.repeat(once, self._left_s() or 0.0)
+
+    def _left_s(self) -> float | None:
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - time.monotonic())
+
+
+def _jobs(client: Client, select: Sequence[str], limit: TimeLimit) -> list[Document]:
+    if not all(one.replace("-", "").isdecimal() for one in select):
+        from grass.client.id_ranges import as_ranges
+
+        # After a restart `all` or `last` may mean other jobs; ids do not.
+        select = as_ranges(client.select(select)["jobs"])
+    jobs: list[Document] = []
+    body: Document = {"select": list(select)}
+    return limit.ask(client, "/jobs/wait", body)["jobs"] if select else jobs
+
+
+def _count_states(jobs: list[Document]) -> dict[str, int]:
+    ends: dict[str, int] = {}
+    for job in jobs:
+        ends[job["state"]] = ends.get(job["state"], 0) + 1
+    return ends
+
+
+def _limited(
+    client: Client, timeout_s: float | None, wait: Callable[[Client, TimeLimit], T]
+) -> T:
+    limit = TimeLimit(timeout_s)
+    if timeout_s is None:
+        return wait(client, limit)
+
+    def in_thread() -> T:
+        with client.beside() as own:
+            return wait(own, limit)
+
+    try:
+        # The daemon's answer says how many are unfinished, so it gets a bit longer.
+        return call_within(max(_SHORTEST_S, timeout_s + _ANSWER_S), in_thread)
+    except TimeoutError:
+        limit.given_up.acquire()
+        raise TimedOut(
+            f"the time is up, and {client.peer} has not answered",
+            "the jobs may go on; wait for them again",
+        ) from None

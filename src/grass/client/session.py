@@ -1,0 +1,255 @@
+"""Calls to one broker over one connection, and the one rule by which they are repeated.
+
+Which broker that is: the one that was asked for, `GRASS_BROKER`, the one that this
+machine has joined, or else this machine's own daemon, which may have to be started.
+
+**The rule.** A call that may be made twice is repeated while the daemon is away, for up
+to `PATIENCE_S` after the connection broke: reading changes nothing, and an enqueue
+carries a key by which the daemon recognises it. Any other call is sent once. A daemon
+that was never reached is not waited for, nor one that `grass stop` has stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from grass.client import autostart
+from grass.client.connection import Broken, HttpConnection
+from grass.config import BROKER_VARIABLE, LOCAL, Home, home
+from grass.errors import NoAnswer, NoDaemon, Stopping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, Self, TypeVar
+
+    from grass.client.json_codec import Document
+    from grass.client.patience import Outage
+    from grass.client.tls_connection import BrokerRoute
+    from grass.model.addresses import Invitation
+
+    T = TypeVar("T")
+
+PATIENCE_S = 30.0
+_FIRST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.5
+
+
+class Session:
+    """The connection to one broker."""
+
+    heard_version: str | None = None
+    """The version of the daemon that answered this process last."""
+
+    heard_from: str = ""
+    """Which daemon that was."""
+
+    def __init__(
+        self,
+        place: Home | None = None,
+        *,
+        may_start: bool = True,
+        broker: str | None = None,
+    ) -> None:
+        """Choose the broker; nothing is connected yet.
+
+        `broker` is an address or `local`, the daemon of the state directory.
+        """
+        self.home = home() if place is None else place
+        self.daemon_version: str | None = None
+        """The version of the daemon that answered last."""
+        self._asked = broker
+        self._route = _route(self.home, broker)
+        self._may_start = may_start
+        self._connection: HttpConnection | None = None
+        self._was_connected = False
+        self._outage: Outage | None = None
+
+    @property
+    def outage(self) -> Outage:
+        """The notice that is given while the daemon is away."""
+        if self._outage is None:
+            from grass.client.patience import Outage
+
+            self._outage = Outage()
+        return self._outage
+
+    @property
+    def remote(self) -> bool:
+        """Whether the broker is reached over the network."""
+        return self._route is not None
+
+    @property
+    def peer(self) -> str:
+        """What answers the calls, in words."""
+        route = self._route
+        return "the daemon" if route is None else f"the broker at {route.place}"
+
+    @classmethod
+    def invited(cls, place: Home, invitation: Invitation) -> Self:
+        """Return a client of a broker that is to be joined, maybe once more."""
+        from grass.client.tls_connection import invited
+
+        client = cls(place, broker=LOCAL)
+        client._route = invited(place, invitation)
+        return client
+
+    def beside(self, *, may_start: bool | None = None) -> Self:
+        """Return another client of the same broker, for use in another thread.
+
+        One that may not start a daemon does not wait for one before it was connected.
+        """
+        may_start = self._may_start if may_start is None else may_start
+        other = type(self)(self.home, may_start=may_start, broker=self._asked)
+        other._was_connected = self._was_connected and may_start  # noqa: SLF001
+        other._outage = self.outage  # noqa: SLF001
+        return other
+
+    def __enter__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the connection."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; a later call connects again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def read(self, path: str) -> Document:
+        """Read something."""
+        return self.idempotent("GET", path)
+
+    def idempotent(self, method: str, path: str, body: object = None) -> Document:
+        """Make a call that has the same effect when it is made twice."""
+        return self.repeat(lambda: self.once(method, path, body))
+
+    def write(self, method: str, path: str, body: object = None) -> Document:
+        """Change something; a call that broke off may or may not have done so."""
+        try:
+            document: Document = self.once(method, path, body)
+        except Broken:
+            raise self._interrupted() from None
+        return document
+
+    def once(
+        self, method: str, path: str, body: object = None, *, may_last: bool = False
+    ) -> Any:  # noqa: ANN401
+        """Send a request and read its reply; raises `Broken` where that broke off."""
+        return self._send(
+            lambda connection: connection.exchange(
+                method, path, body, may_last=may_last
+            )
+        )
+
+    def stream(self, path: str) -> tuple[dict[str, str], Iterator[bytes]]:
+        """Request something that comes in pieces; return its headers and the pieces."""
+        pieces = self._send(lambda connection: connection.stream("GET", path))
+        assert self._connection is not None
+        return self._connection.headers, pieces
+
+    def repeat(self, call: Callable[[], T], limit_s: float = 0.0) -> T:
+        """Make a call that may be made twice until a daemon has answered it.
+
+        A daemon that is away is waited for longer if `limit_s` is more than usual.
+        """
+        try:
+            return self._repeated(call, max(PATIENCE_S, limit_s))
+        finally:
+            if self._outage is not None:
+                self._outage.end(self)
+
+    def _repeated(self, call: Callable[[], T], limit_s: float) -> T:
+        deadline, pause_s = None, _FIRST_PAUSE_S
+        error: NoDaemon = self._interrupted()
+        while True:
+            began = time.monotonic()
+            try:
+                return call()
+            except Broken:
+                if time.monotonic() - began > PATIENCE_S:
+                    # It was answered for a long time: this is another outage.
+                    deadline, pause_s = None, _FIRST_PAUSE_S
+            except NoAnswer:
+                raise
+            except NoDaemon as absent:
+                if not self._was_connected or self._is_stopped():
+                    raise
+                error = absent if self.remote else error
+            if deadline is None:
+                deadline = time.monotonic() + limit_s
+            if time.monotonic() > deadline:
+                raise error from None
+            self._note_outage(limit_s)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _send(self, send: Callable[[HttpConnection], T]) -> T:
+        connection = self._connected()
+        try:
+            return send(connection)
+        except Broken:
+            self.close()
+            raise
+        except Stopping:
+            # The daemon that comes after it is to be asked.
+            self.close()
+            raise Broken("the daemon is stopping") from None
+        finally:
+            self._note_version(connection)
+
+    def _connected(self) -> HttpConnection:
+        if self._connection is not None and not self._connection.is_ready():
+            self.close()
+        if self._connection is None:
+            self._connection = self._opened()
+            self._was_connected = True
+            if self._outage is not None:
+                self._connection.tell = self._outage.tell
+                self._outage.end(self)
+        return self._connection
+
+    def _opened(self) -> HttpConnection:
+        if self._route is not None:
+            connection = self._route.open()
+            connection.peer = self.peer
+            connection.next_step = "look at its machine, then try again"
+            connection.watch(self._route.open)
+            return connection
+        if self._may_start:
+            return autostart.connect(self.home)
+        return autostart.connect_running(self.home)
+
+    def _note_outage(self, limit_s: float) -> None:
+        back = f"going on if it is back within {limit_s:.0f} s"
+        self.outage.note(self, f"{self.peer} cannot be reached; {back}")
+
+    def _is_stopped(self) -> bool:
+        return not self.remote and os.path.exists(self.home.stopped)
+
+    def _note_version(self, connection: HttpConnection) -> None:
+        version = connection.headers.get("grass-version")
+        if version is not None:
+            self.daemon_version = Session.heard_version = version
+            Session.heard_from = self.peer
+
+    def _interrupted(self) -> NoDaemon:
+        return NoDaemon(
+            f"{self.peer} went away before it answered",
+            "see `grass show`, then try again",
+        )
+
+
+def _route(home: Home, broker: str | None) -> BrokerRoute | None:
+    """Return the way to another machine's broker; None when none is meant."""
+    origin = "--broker" if broker is not None else BROKER_VARIABLE
+    asked = os.environ.get(BROKER_VARIABLE) or None if broker is None else broker
+    if asked == LOCAL or (asked is None and not os.path.exists(home.brokers)):
+        return None
+    from grass.client.tls_connection import route
+
+    return route(home, asked, origin)

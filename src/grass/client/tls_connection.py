@@ -1,0 +1,320 @@
+"""Connections to a broker on another machine: TLS, its key, and this machine's token.
+
+TLS proves that the other side holds a key, and the key says which broker it is: nothing
+is sent, above all no token, before it is that of a broker that this machine has joined.
+Addresses prove nothing.
+
+A broker may have several addresses, and a name may stand for several places, IPv4 and
+IPv6, of which some lead nowhere. All of them are connected to side by side, each with a
+small head start over the next one. Together they have the time that one alone would
+have. Names are resolved anew each time.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import ssl
+import time
+from errno import EINPROGRESS
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from grass.client.connection import HttpConnection
+from grass.client.credentials import Credentials
+from grass.errors import GrassError, NoBroker, Unauthorized, Untrusted, UsageError
+from grass.model.addresses import read_address
+from grass.tls.client import check_certificate, check_pin, client_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from grass.client.credentials import Known
+    from grass.config import Home
+    from grass.model.addresses import Address, Invitation
+
+    FindToken = Callable[[Address, str], str | None]
+    """Returns the token for the key that was proved at an address, or refuses it."""
+
+CONNECT_S = 10.0
+"""How long a connection with its handshake may take, wherever it is looked for."""
+HEAD_START_S = 0.25
+_HANDSHAKE_S = 3.0
+"""How long a handshake may take while there are other places to try."""
+_LEAST_S = 1.0
+"""How long a handshake may take where connecting took all the time."""
+
+_JOIN = "paste the line that it prints: grass join HOST:PORT/PIN/CODE"
+_HINT = "is its daemon running there, and is the port open to this machine?"
+_OTHER_NAME = (
+    "start the broker with --advertise HOST:PORT, a name or address that is known here"
+)
+_QUIET_S = 15
+"""How long a connection may be idle before the kernel probes the other side."""
+_DEAD_MS = 30_000
+
+
+class BrokerRoute:
+    """The way that a client goes each time it has to connect."""
+
+    def __init__(self, place: str, open: Callable[[], HttpConnection]) -> None:
+        self.place = place
+        self.open = open
+
+
+def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
+    """Choose the way to the broker that was asked for, or else to the joined one.
+
+    What was joined is read anew for each connection: a token may have been renewed.
+    """
+    if asked is None:
+        known = Credentials.load(home).current()
+        if known is None:
+            return None
+        return BrokerRoute(known.place, lambda: _open_current(home))
+    try:
+        addresses = [read_address(text) for text in asked.split(",")]
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error.message}", error.hint) from None
+    place = ",".join(map(str, addresses))
+    return BrokerRoute(place, lambda: open_broker(addresses, Credentials.load(home)))
+
+
+def invited(home: Home, invitation: Invitation) -> BrokerRoute:
+    """Return the way to the broker of an invitation.
+
+    A machine that has joined it before shows the token that it has: a new one for its
+    worker is given to no other machine.
+    """
+    address, pin = invitation.address, invitation.pin
+    before = Credentials.load(home).by_pin(pin)
+    token = None if before is None else before.token
+    return BrokerRoute(
+        str(address), lambda: _open_first([address], _for_pin(pin, token))
+    )
+
+
+def open_broker(
+    addresses: Sequence[Address], credentials: Credentials
+) -> HttpConnection:
+    """Connect to whichever of the joined brokers answers at one of the addresses."""
+
+    def token(address: Address, pin: str) -> str:
+        known = credentials.by_pin(pin)
+        if known is None:
+            raise Untrusted(
+                f"the broker at {address} proves the key {pin}, which this machine has"
+                " not joined",
+                f"{_JOIN}; on its own machine leave --broker out",
+            )
+        return known.token
+
+    return _open_first(addresses, token)
+
+
+def open_joined(known: Known) -> HttpConnection:
+    """Connect to a joined broker at whichever of its addresses it is found."""
+    return _open_first(known.addresses, _for_pin(known.pin, known.token))
+
+
+class TlsConnection(HttpConnection):
+    """A connection over TLS; a token, where there is one, goes with every request."""
+
+    NOTHING_THERE = ssl.SSLWantReadError
+
+    def __init__(self, channel: ssl.SSLSocket, token: str | None) -> None:
+        super().__init__(channel)
+        if token is not None:
+            self._fields += f"Authorization: Bearer {token}\r\n"
+
+
+def _open_current(home: Home) -> HttpConnection:
+    known = Credentials.load(home).current()
+    if known is None:
+        raise Unauthorized("this machine has left its broker", _JOIN)
+    return open_joined(known)
+
+
+def _for_pin(expected: str, token: str | None) -> FindToken:
+    def find(address: Address, pin: str) -> str | None:
+        check_pin(address, pin, expected)
+        return token
+
+    return find
+
+
+def _open_first(addresses: Sequence[Address], find_token: FindToken) -> HttpConnection:
+    """Connect where it works; where it works nowhere, name all addresses."""
+    deadline = time.monotonic() + CONNECT_S
+    dialler = _Dialler(addresses)
+    try:
+        while (found := dialler.next(deadline)) is not None:
+            limit_s = CONNECT_S if dialler.is_exhausted else _HANDSHAKE_S
+            try:
+                return _secure(
+                    *found, min(limit_s, deadline - time.monotonic()), find_token
+                )
+            except (NoBroker, Untrusted) as error:
+                dialler.errors[found.address] = error
+    finally:
+        dialler.close()
+    raise _not_found(addresses, dialler.errors)
+
+
+def _not_found(
+    addresses: Sequence[Address], errors: dict[Address, GrassError]
+) -> GrassError:
+    first, *others = addresses
+    error = errors.get(first) or _unreachable(
+        first, f"no answer within {CONNECT_S:g} s"
+    )
+    if not others:
+        return error
+    places = ", ".join(map(str, others))
+    return type(error)(f"{error.message}; nor was it found at {places}", error.hint)
+
+
+def _unreachable(address: Address, why: str, hint: str = _HINT) -> NoBroker:
+    return NoBroker(f"the broker at {address} cannot be reached: {why}", hint)
+
+
+def _secure(
+    address: Address, plain: socket.socket, limit_s: float, find_token: FindToken
+) -> HttpConnection:
+    """Make a socket one under TLS, and check whose key was proved."""
+    limit_s = max(_LEAST_S, limit_s)
+    plain.settimeout(limit_s)
+    try:
+        channel = client_context().wrap_socket(plain)
+    except TimeoutError:
+        why = f"no TLS within {limit_s:.2g} s"
+    except ssl.SSLError as error:
+        reason = (error.reason or "it hung up").lower().replace("_", " ")
+        why = f"what answers there does not speak TLS 1.3 ({reason})"
+    except OSError as error:
+        why = (error.strerror or "it hung up").lower()
+    else:
+        return _checked(address, channel, find_token)
+    plain.close()
+    raise _unreachable(address, why)
+
+
+def _checked(
+    address: Address, channel: ssl.SSLSocket, find_token: FindToken
+) -> HttpConnection:
+    try:
+        token = find_token(address, _proved_pin(address, channel))
+    except GrassError:
+        channel.close()
+        raise
+    channel.settimeout(None)
+    return TlsConnection(channel, token)
+
+
+def _proved_pin(address: Address, channel: ssl.SSLSocket) -> str:
+    certificate = channel.getpeercert(binary_form=True)
+    try:
+        return check_certificate(certificate or b"", time.time())
+    except GrassError as error:
+        raise type(error)(f"{address}: {error.message}", error.hint) from None
+
+
+class _Dialled(NamedTuple):
+    address: Address
+    channel: socket.socket
+
+
+class _Dialler:
+    """TCP connections that are being made to the places of several addresses."""
+
+    def __init__(self, addresses: Sequence[Address]) -> None:
+        self.errors: dict[Address, GrassError] = {}
+        """What went wrong at each address."""
+        self._unresolved = list(addresses)
+        self._places: list[tuple[Address, socket.AddressFamily, Any]] = []
+        self._pending: dict[int, _Dialled] = {}
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Tell whether there is no other place to try."""
+        return not (self._unresolved or self._places or self._pending)
+
+    def next(self, deadline: float) -> _Dialled | None:
+        """Return the next socket that is connected; None when there will be none."""
+        while not self.is_exhausted:
+            self._begin_one()
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return None
+            waits = self._unresolved or self._places
+            found = self._poll(min(left_s, HEAD_START_S) if waits else left_s)
+            if found is not None:
+                _keep_alive(found.channel)
+                return found
+        return None
+
+    def close(self) -> None:
+        """Give up what is still being made."""
+        for one in self._pending.values():
+            one.channel.close()
+
+    def _begin_one(self) -> None:
+        if not self._places and self._unresolved:
+            self._resolve(self._unresolved.pop(0))
+        if not self._places:
+            return
+        address, family, place = self._places.pop(0)
+        try:
+            channel = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:  # a kernel without IPv6
+            self.errors[address] = _unreachable(address, _reason(error))
+            return
+        self._pending[channel.fileno()] = one = _Dialled(address, channel)
+        channel.setblocking(False)
+        number = channel.connect_ex(place)
+        if number not in (0, EINPROGRESS):
+            self._drop(one, number)
+
+    def _resolve(self, address: Address) -> None:
+        host, port = address
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            reason = _reason(error)
+            self.errors[address] = _unreachable(address, reason, _OTHER_NAME)
+            return
+        self._places = [(address, family, place) for family, _, _, _, place in found]
+
+    def _poll(self, wait_s: float) -> _Dialled | None:
+        poll = select.poll()
+        for number in self._pending:
+            poll.register(number, select.POLLOUT)
+        for number, _ in poll.poll(1000 * wait_s) if self._pending else ():
+            one = self._pending[number]
+            failed = one.channel.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if not failed:
+                return self._pending.pop(number)
+            self._drop(one, failed)
+        return None
+
+    def _drop(self, one: _Dialled, number: int) -> None:
+        reason = os.strerror(number).lower()
+        self.errors[one.address] = _unreachable(one.address, reason)
+        del self._pending[one.channel.fileno()]
+        one.channel.close()
+
+
+def _reason(error: Exception) -> str:
+    told = error.strerror if isinstance(error, OSError) else None
+    return (told or "there is no such name").lower()
+
+
+def _keep_alive(channel: socket.socket) -> None:
+    """Let the kernel notice when the other machine is gone."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    tcp = socket.IPPROTO_TCP
+    channel.setsockopt(tcp, socket.TCP_KEEPIDLE, _QUIET_S)
+    channel.setsockopt(tcp, socket.TCP_KEEPINTVL, _QUIET_S // 3)
+    channel.setsockopt(tcp, socket.TCP_KEEPCNT, 3)
+    channel.setsockopt(tcp, socket.TCP_USER_TIMEOUT, _DEAD_MS)
+    channel.setsockopt(tcp, socket.TCP_NODELAY, 1)
