@@ -119,7 +119,7 @@ def test_of_several_workers_the_nearest_is_named(lab: Lab) -> None:
     lab.decide()
     (nearest,) = {str(lab.explain(job)) for _ in range(3)}
     assert nearest == f"needs gpu 2, free 1 of 4 on `{lab.explain(job).worker}`"
-    assert lab.explain(job).told(str.upper).endswith("on `B`")
+    assert lab.explain(job).text(str.upper).endswith("on `B`")
 
 
 def test_of_two_that_are_as_near_it_is_always_the_first_by_name(lab: Lab) -> None:

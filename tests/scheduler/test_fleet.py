@@ -203,7 +203,7 @@ def test_adding_a_worker_again_unchanged_changes_nothing(lab: Lab) -> None:
 
 def test_a_worker_that_is_away_is_remembered_with_what_it_has(lab: Lab) -> None:
     lab.worker("w", "{gpu:1}")
-    lab.scheduler.know_worker("away", capacity_from("{gpu:4}"), frozenset({"far"}))
+    lab.scheduler.remember_worker("away", capacity_from("{gpu:4}"), frozenset({"far"}))
     lab.scheduler.check()
     far = frozenset({"far"})
     ask = request_from("{gpu:4}")
@@ -221,7 +221,7 @@ def test_a_worker_that_is_away_is_remembered_with_what_it_has(lab: Lab) -> None:
 
 
 def test_a_known_worker_that_goes_keeps_what_it_had(lab: Lab) -> None:
-    lab.scheduler.know_worker("w", capacity_from("{gpu:2}"))
+    lab.scheduler.remember_worker("w", capacity_from("{gpu:2}"))
     lab.worker("w", "{gpu:2}")
     job = lab.enqueue("{gpu:1}")
     lab.decide()
@@ -238,7 +238,7 @@ def test_what_is_known_of_a_worker_may_change_while_it_is_held(lab: Lab) -> None
     jobs = [lab.enqueue("{gpu:1}") for _ in range(2)]
     lab.decide()
     lab.scheduler.remove_worker("w")
-    lab.scheduler.know_worker("w", capacity_from("{gpu:1}"))
+    lab.scheduler.remember_worker("w", capacity_from("{gpu:1}"))
     lab.scheduler.check()
     lab.release(*jobs)
     assert lab.scheduler.capacity("w") == capacity_from("{gpu:1}")
@@ -246,7 +246,7 @@ def test_what_is_known_of_a_worker_may_change_while_it_is_held(lab: Lab) -> None
 
 def test_a_forgotten_worker_leaves_nothing_but_its_holders(lab: Lab) -> None:
     lab.worker("w", "{gpu:1}")
-    lab.scheduler.know_worker("w", capacity_from("{gpu:1}"))
+    lab.scheduler.remember_worker("w", capacity_from("{gpu:1}"))
     lab.view("q", "w", "{gpu:1}")
     job = lab.enqueue("{gpu:1}")
     lab.decide()

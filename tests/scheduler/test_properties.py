@@ -220,31 +220,31 @@ class Histories(RuleBasedStateMachine):
         return any(where == worker for _, where, _ in self.oracle.running.values())
 
 
-class HistoriesWithClaims(Histories):
-    """The same with heads that claim units after two overtakings."""
+class HistoriesWithReservations(Histories):
+    """The same with heads that reserve units after two overtakings."""
 
     overtakes = 2
 
     def check_nothing_startable_is_left(self) -> None:
-        """Allow for jobs that leave claimed units alone."""
-        claims = {
-            self.scheduler.explain(job, self.now).claimed_on: job
+        """Allow for jobs that leave reserved units alone."""
+        reservations = {
+            self.scheduler.explain(job, self.now).reserved_on: job
             for job in self.oracle.waiting
         }
         for job in self.oracle.startable():
             for worker in self.oracle.capacity:
                 if self.oracle.fits(self.oracle.waiting[job], worker):
-                    assert worker in claims, f"{job} could start on {worker}"
-                    assert self._order(claims[worker]) < self._order(job)
+                    assert worker in reservations, f"{job} could start on {worker}"
+                    assert self._order(reservations[worker]) < self._order(job)
 
     def _order(self, job: int) -> tuple[int, int]:
         return -self.oracle.waiting[job].priority, job
 
 
 Histories.TestCase.settings = CHECKS
-HistoriesWithClaims.TestCase.settings = CHECKS
+HistoriesWithReservations.TestCase.settings = CHECKS
 TestHistories = Histories.TestCase
-TestHistoriesWithClaims = HistoriesWithClaims.TestCase
+TestHistoriesWithReservations = HistoriesWithReservations.TestCase
 
 
 @settings(max_examples=30, deadline=None)

@@ -2,13 +2,12 @@
 
 import random
 
-from grass.scheduler.gates import Queue
-from grass.scheduler.shapes import Shape, ShapeKey, first, job_of, order_of
+from grass.scheduler.shapes import QueueGate, Shape, ShapeKey, first, job_of, order_of
 
 
 def a_shape() -> Shape:
     key = ShapeKey("q", (), None, frozenset(), None)
-    return Shape(1, key, Queue("q"), None)
+    return Shape(1, key, QueueGate("q"), None)
 
 
 def test_jobs_come_and_go_anywhere_in_the_line() -> None:

@@ -17,7 +17,7 @@ from grass.model.times import rfc3339
 from grass.queries.documents import Constraint
 from grass.queries.forgotten_workers import Former
 from grass.queries.reachability import nobody
-from grass.scheduler.explain import Explanation, Need
+from grass.scheduler.explanation import Explanation, Need
 
 States = Mapping[int, JobState]
 """How jobs stand that are waited for; one that is missing was forgotten."""
@@ -53,9 +53,9 @@ def queued_constraints(
             yield _shortage(short[kind], told)
         else:
             yield _enough(state, told, kind, asked)
-    if told.held_for is not None:
+    if told.reserved_for is not None:
         note = f"units of `{registry.name_of(state, told.worker)}` are kept for it"
-        yield Constraint("turn", "next", f"after job {told.held_for}", note=note)
+        yield Constraint("turn", "next", f"after job {told.reserved_for}", note=note)
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:

@@ -161,7 +161,7 @@ def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | N
         return "just arriving"
     if told.worker is None and told.gate() is None:
         return reachability.nobody(state, state.specs[known.spec], told, former)
-    return told.told(partial(registry.name_of, state))
+    return told.text(partial(registry.name_of, state))
 
 
 def _reason(job: Job, state: State, now_s: float, former: Former) -> str | None:

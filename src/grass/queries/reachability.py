@@ -9,7 +9,7 @@ from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.documents import ProspectReply
-from grass.scheduler.explain import Explanation, Obstacle, Prospect
+from grass.scheduler.explanation import Explanation, Feasibility, PlacementObstacle
 
 DISK_FULL = "the broker's disk is full: nothing starts until there is room"
 MOST_NAMED = 3
@@ -59,20 +59,20 @@ def prospects(
     state: State, spec: Spec, told: Explanation, former: Mapping[str, str]
 ) -> list[ProspectReply]:
     """Say for each worker of a job's queue why the job does not start there."""
-    found = [_prospect(state, spec, one, former) for one in told.prospects()]
+    found = [_prospect(state, spec, one, former) for one in told.feasibility()]
     return sorted(found, key=lambda one: one.worker)
 
 
 def _prospect(
-    state: State, spec: Spec, one: Prospect, former: Mapping[str, str]
+    state: State, spec: Spec, one: Feasibility, former: Mapping[str, str]
 ) -> ProspectReply:
     name, reason, why = registry.name_of(state, one.worker), str(one.obstacle), one.why
-    if one.obstacle is Obstacle.PINNED and spec.worker is not None:
+    if one.obstacle is PlacementObstacle.PINNED and spec.worker is not None:
         only = former.get(spec.worker) or registry.name_of(state, spec.worker)
         why = f"it may run on `{only}` alone"
-    elif one.obstacle is Obstacle.AWAY:
+    elif one.obstacle is PlacementObstacle.AWAY:
         reason, why = _away(state, one.worker)
-    elif one.obstacle is Obstacle.FREE:
+    elif one.obstacle is PlacementObstacle.FREE:
         why = "has room for it"
     return ProspectReply(name, reason, why)
 

@@ -1,7 +1,31 @@
-"""Decisions: which waiting job starts, and on which units. No clock, no I/O."""
+"""Decides which waiting job starts, and on which units. No clock, no I/O.
+
+How it works, with the module that does it:
+
+- Jobs that ask for the same are one *shape*; only its *head*, the job of best
+  order (priority, then arrival), is ever examined (`shapes`).
+- A shape is in one of three states. *Ready*: it is tried on every eligible worker in
+  the next decision. *Parked*: a *gate* is closed, its queue or its array's limiter.
+  *Blocked*: no worker has enough free; the `blocked_index` has it under the kind that
+  each worker lacks.
+- A release looks up the best blocked shape that fits the freed units
+  (`ranked_amounts`), so a decision costs the shapes it starts, not the jobs that wait:
+  with a million queued it costs what it costs with a thousand (`dispatch`).
+- `placement` picks the units: tightest fit, `vram` on the units of `gpu`.
+- Smaller jobs may overtake a blocked head (backfill). After 100 overtakes or 15 minutes
+  the head gets a *reservation*: concrete units of one worker drain for it, and jobs of
+  worse order cannot take them (`reservations`). So no job starves.
+- A very short job can be *prefetched* while a single shape waits: it takes over the
+  units of its predecessor when that is released (`prefetch`).
+- `fleet` has the workers and their holders, `worker_units` the units of one worker and
+  the views that limit queues there; `explanation` says why a job waits; `invariants`
+  checks all of it in tests.
+
+`Scheduler` is the only way in.
+"""
 
 from grass.scheduler.dispatch import Placement
-from grass.scheduler.explain import Explanation, Need
+from grass.scheduler.explanation import Explanation, Need
 from grass.scheduler.scheduler import Scheduler
 
 __all__ = ["Explanation", "Need", "Placement", "Scheduler"]

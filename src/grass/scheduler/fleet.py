@@ -1,57 +1,54 @@
-"""All workers together: who comes and goes, who holds what, who may serve a shape.
+"""All workers: which are connected, which holder has what, which may serve a shape.
 
-`version` grows whenever units or labels change, which is when everything known about
-blocked shapes is void; a change of one queue's views concerns its own shapes alone
-(`stale`). Holders of a worker that went away stay held until they
-are released, and a worker that was never seen can be held from: after a restart jobs
-are known before their workers are back.
+`version` grows whenever units or labels change: then all that is known about blocked
+shapes is void. A change of one queue's views concerns its own shapes alone
+(`changed_queues`). What is held of a worker that went away stays held until released,
+and units of a worker that was never seen can be held: after a restart the broker knows
+jobs before their workers connect.
 """
 
 from grass.errors import NotFound, Refused
 from grass.model.resources import Allocation, Capacity
-from grass.scheduler.gates import Gate, Queue
 from grass.scheduler.placement import fits_when_empty
-from grass.scheduler.shapes import Shape
-from grass.scheduler.worker import Hold, Holder, Stock, View, Worker, ordered
+from grass.scheduler.shapes import Gate, QueueGate, Shape
+from grass.scheduler.worker_units import (
+    HeldUnits,
+    Holder,
+    KindUnits,
+    ViewUsage,
+    WorkerUnits,
+    ordered,
+)
 
 
 class Fleet:
     """Every worker by name, and every holder."""
 
     def __init__(self) -> None:
-        self.workers: dict[str, Worker] = {}
-        self.holds: dict[Holder, Hold] = {}
+        self.workers: dict[str, WorkerUnits] = {}
+        self.holds: dict[Holder, HeldUnits] = {}
         self.version = 0
-        self.stale: dict[str, None] = {}
-        """Queues whose views changed since somebody looked."""
+        self.changed_queues: dict[str, None] = {}
+        """Queues whose views changed since the last decision."""
 
     def add(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
         """Add a worker, or give a known one a new capacity."""
-        worker = self.workers.get(name)
-        if worker is None:
-            worker = self.workers[name] = Worker(name)
-        elif self._unchanged(worker, capacity, labels):
+        worker = self._get_or_add(name)
+        if not worker.away and _unchanged(worker, capacity, labels):
             return
         worker.away = False
-        worker.labels = labels
-        _restock(worker, ordered(capacity))
-        self._changed(worker)
+        self._set(worker, capacity, labels)
 
-    def know(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
-        """Remember what a worker has, be it here or not."""
-        worker = self.workers.get(name)
-        if worker is None:
-            worker = self.workers[name] = Worker(name)
-        same = worker.capacity == capacity and worker.labels == labels
-        if worker.known and same and not worker.leaving:
+    def remember(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
+        """Remember what a worker has, connected or not."""
+        worker = self._get_or_add(name)
+        if worker.known and _unchanged(worker, capacity, labels):
             return
         worker.known = True
-        worker.labels = labels
-        _restock(worker, ordered(capacity))
-        self._changed(worker)
+        self._set(worker, capacity, labels)
 
     def forget(self, name: str) -> None:
-        """Take a worker out that will not come back, with its views."""
+        """Remove a worker that will not come back, with its views."""
         worker = self.workers.get(name)
         if worker is None:
             return
@@ -61,7 +58,7 @@ class Fleet:
         self._forget_if_unused(worker)
 
     def remove(self, name: str) -> None:
-        """Take a worker out; what is held on it stays held."""
+        """Place nothing more on a worker; what is held of it stays held."""
         worker = self.workers.get(name)
         if worker is None or worker.away:
             return
@@ -80,17 +77,15 @@ class Fleet:
         self._changed(worker)
 
     def set_view(self, queue: str, name: str, limits: Capacity | None) -> None:
-        """Set or remove a queue's view on a worker, which need not be there yet."""
-        worker = self.workers.get(name)
-        if worker is None:
-            if limits is None:
-                return
-            worker = self.workers[name] = Worker(name)
+        """Set or remove a queue's view on a worker, which may not be known yet."""
+        if limits is None and name not in self.workers:
+            return
+        worker = self._get_or_add(name)
         if limits is None:
             worker.views.pop(queue, None)
         else:
             worker.views[queue] = self._new_view(worker, queue, limits)
-        self.stale[queue] = None
+        self.changed_queues[queue] = None
         self._forget_if_unused(worker)
 
     def remove_queue(self, queue: str) -> None:
@@ -104,96 +99,90 @@ class Fleet:
         holder: Holder,
         name: str,
         allocation: Allocation,
-        queue: Queue | None,
+        queue: QueueGate | None,
         limiter: Gate | None,
     ) -> None:
-        """Give units to a holder that did not come out of a decision."""
+        """Give units to a holder without a decision."""
         if holder in self.holds:
             raise Refused(f"{holder} holds units already")
-        worker = self.workers.get(name)
-        if worker is None:
-            worker = self.workers[name] = Worker(name)
+        worker = self._get_or_add(name)
         short = worker.lacks(allocation)
         if short is not None:
             if not worker.away:
                 raise Refused(f"{short} of worker `{name}` has too little free")
-            _grow(worker, allocation)
+            _add_missing(worker, allocation)
         self.take(holder, worker, allocation, queue, limiter)
         view = None if queue is None else worker.views.get(queue.name)
         if view is not None:
-            view.inherited = view.inherited or view.exceeded()
+            view.exceeded_when_set = view.exceeded_when_set or view.exceeded()
 
     def take(
         self,
         holder: Holder,
-        worker: Worker,
+        worker: WorkerUnits,
         allocation: Allocation,
-        queue: Queue | None,
+        queue: QueueGate | None,
         limiter: Gate | None,
     ) -> None:
         """Record a holder and subtract what it holds."""
-        worker.take(allocation, None if queue is None else queue.name)
+        worker.shift(allocation, -1, None if queue is None else queue.name)
         worker.holders[holder] = allocation
-        self.holds[holder] = Hold(worker, allocation, queue, limiter)
+        self.holds[holder] = HeldUnits(worker, allocation, queue, limiter)
         if queue is not None:
             queue.running += 1
         if limiter is not None:
             limiter.running += 1
 
-    def give(self, holder: Holder) -> Hold | None:
-        """Forget a holder and add back what it held; None if it held nothing."""
-        hold = self.holds.pop(holder, None)
-        if hold is None:
+    def release(self, holder: Holder) -> HeldUnits | None:
+        """Remove a holder and free what it held; None if it held nothing."""
+        held = self.holds.pop(holder, None)
+        if held is None:
             return None
-        worker, allocation, queue, limiter = hold
-        worker.give(allocation, None if queue is None else queue.name)
+        worker, allocation, queue, limiter = held
+        worker.shift(allocation, 1, None if queue is None else queue.name)
         del worker.holders[holder]
         if queue is not None:
             queue.running -= 1
         if limiter is not None:
             limiter.running -= 1
-        if worker.leaving:
-            self._let_leave(worker)
+        if worker.withdrawn:
+            self._drop_unused_withdrawn(worker)
         if worker.away:
             self._forget_if_unused(worker)
-        return hold
+        return held
 
-    def pass_on(self, holder: Holder, heir: Holder) -> None:
-        """Let a holder's units be another's, without their being free in between."""
-        hold = self.holds.pop(holder)
-        self.holds[heir] = hold
-        hold.worker.holders[heir] = hold.worker.holders.pop(holder)
+    def transfer(self, holder: Holder, successor: Holder) -> None:
+        """Pass a holder's units to another, without freeing them in between."""
+        held = self.holds.pop(holder)
+        self.holds[successor] = held
+        held.worker.holders[successor] = held.worker.holders.pop(holder)
 
-    def hold_of(self, holder: Holder) -> Hold | None:
-        """Return what a holder has, if anything."""
-        return self.holds.get(holder)
-
-    def worker(self, name: str) -> Worker:
+    def worker(self, name: str) -> WorkerUnits:
         """Return a worker that must be known."""
         worker = self.workers.get(name)
         if worker is None:
             raise NotFound(f"no worker `{name}`")
         return worker
 
-    def serving(self, queue: Queue) -> list[Worker]:
-        """Return the workers of a queue that are here, by name."""
+    def serving(self, queue: QueueGate) -> list[WorkerUnits]:
+        """Return the connected workers of a queue, by name."""
         return [worker for worker in self._of(queue) if not worker.away]
 
-    def known(self, queue: Queue) -> list[Worker]:
-        """Return the workers of a queue, here or away, of which it is known, by name.
+    def known(self, queue: QueueGate) -> list[WorkerUnits]:
+        """Return the workers of a queue whose capacity is known, by name.
 
-        One that is away and of which nothing is known may turn out to have anything.
+        One that is away and not known may turn out to have anything.
         """
         return [worker for worker in self._of(queue) if worker.known or not worker.away]
 
-    def _of(self, queue: Queue) -> list[Worker]:
+    def _of(self, queue: QueueGate) -> list[WorkerUnits]:
         return [
             worker
             for _, worker in sorted(self.workers.items())
             if queue.open_to_all or queue.name in worker.views
         ]
 
-    def eligible(self, shape: Shape) -> list[Worker]:
+    def eligible(self, shape: Shape) -> list[WorkerUnits]:
         """Return the workers that could run a job of this shape when empty, by name."""
         key = shape.key
         return [
@@ -204,63 +193,75 @@ class Fleet:
             and fits_when_empty(worker, key.queue, key.request)
         ]
 
-    def _unchanged(
-        self, worker: Worker, capacity: Capacity, labels: frozenset[str]
-    ) -> bool:
-        same = worker.capacity == capacity and worker.labels == labels
-        return same and not worker.away and not worker.leaving
+    def _get_or_add(self, name: str) -> WorkerUnits:
+        worker = self.workers.get(name)
+        if worker is None:
+            worker = self.workers[name] = WorkerUnits(name)
+        return worker
 
-    def _new_view(self, worker: Worker, queue: str, limits: Capacity) -> View:
-        view = View(limits)
+    def _set(
+        self, worker: WorkerUnits, capacity: Capacity, labels: frozenset[str]
+    ) -> None:
+        worker.labels = labels
+        _set_capacity(worker, ordered(capacity))
+        self._changed(worker)
+
+    def _new_view(self, worker: WorkerUnits, queue: str, limits: Capacity) -> ViewUsage:
+        view = ViewUsage(limits)
         for holder, allocation in worker.holders.items():
-            held_for = self.holds[holder].queue
-            if held_for is not None and held_for.name == queue:
+            reserved_for = self.holds[holder].queue
+            if reserved_for is not None and reserved_for.name == queue:
                 view.shift(allocation, 1)
-        view.inherited = view.exceeded()
+        view.exceeded_when_set = view.exceeded()
         return view
 
-    def _changed(self, worker: Worker) -> None:
-        _derive(worker)
+    def _changed(self, worker: WorkerUnits) -> None:
+        _recompute(worker)
         self.version += 1
 
-    def _let_leave(self, worker: Worker) -> None:
+    def _drop_unused_withdrawn(self, worker: WorkerUnits) -> None:
         done = [
             (kind, unit)
-            for kind, unit in worker.leaving
-            if _held(worker, kind, unit) <= worker.leaving[kind, unit]
+            for kind, unit in worker.withdrawn
+            if _held(worker, kind, unit) <= worker.withdrawn[kind, unit]
         ]
         for kind, unit in done:
-            _resize(worker, kind, unit, worker.leaving.pop((kind, unit)))
+            _resize(worker, kind, unit, worker.withdrawn.pop((kind, unit)))
         if done:
             self._changed(worker)
 
-    def _forget_if_unused(self, worker: Worker) -> None:
+    def _forget_if_unused(self, worker: WorkerUnits) -> None:
         if worker.known or worker.holders or worker.views:
             return
         if worker.away:
             del self.workers[worker.name]
 
 
-def _restock(worker: Worker, wanted: Capacity) -> None:
+def _unchanged(worker: WorkerUnits, capacity: Capacity, labels: frozenset[str]) -> bool:
+    same = worker.capacity == capacity and worker.labels == labels
+    return same and not worker.withdrawn
+
+
+def _set_capacity(worker: WorkerUnits, wanted: Capacity) -> None:
     held = {
         (kind, unit): _held(worker, kind, unit)
         for kind, units in worker.capacity.items()
         for unit in units
     }
-    worker.leaving.clear()
+    worker.withdrawn.clear()
     for kind, unit in held:
         wanted.setdefault(kind, {}).setdefault(unit, 0)
     for kind, units in wanted.items():
         for unit, amount in units.items():
             if held.get((kind, unit), 0) > amount:
-                worker.leaving[kind, unit] = amount
+                worker.withdrawn[kind, unit] = amount
             else:
                 _resize(worker, kind, unit, amount)
     worker.capacity = ordered(worker.capacity)
     worker.free = ordered(worker.free)
 
 
-def _resize(worker: Worker, kind: str, unit: str, amount: int) -> None:
+def _resize(worker: WorkerUnits, kind: str, unit: str, amount: int) -> None:
     held = _held(worker, kind, unit)
     if amount:
         worker.capacity.setdefault(kind, {})[unit] = amount
@@ -272,35 +273,39 @@ def _resize(worker: Worker, kind: str, unit: str, amount: int) -> None:
             del units[kind]
 
 
-def _grow(worker: Worker, allocation: Allocation) -> None:
+def _add_missing(worker: WorkerUnits, allocation: Allocation) -> None:
     for kind, units in allocation.items():
         for unit, amount in units.items():
             free = worker.free.setdefault(kind, {})
             has = worker.capacity.setdefault(kind, {})
             missing = amount - free.get(unit, 0)
             if missing > 0:
-                worker.leaving.setdefault((kind, unit), has.get(unit, 0))
+                worker.withdrawn.setdefault((kind, unit), has.get(unit, 0))
                 has[unit] = has.get(unit, 0) + missing
                 free[unit] = amount
-    _derive(worker)
+    _recompute(worker)
 
 
-def _held(worker: Worker, kind: str, unit: str) -> int:
+def _held(worker: WorkerUnits, kind: str, unit: str) -> int:
     has = worker.capacity.get(kind, {}).get(unit, 0)
     return has - worker.free.get(kind, {}).get(unit, 0)
 
 
-def _derive(worker: Worker) -> None:
-    """Compute again what follows from capacity and drains."""
-    worker.shut = {kind: set(units) for kind, units in worker.drained.items() if units}
-    for kind, unit in worker.leaving:
-        worker.shut.setdefault(kind, set()).add(unit)
-    worker.stocks = {}
+def _recompute(worker: WorkerUnits) -> None:
+    """Compute `closed` and `kinds` from the capacity and the drained units."""
+    worker.closed = {
+        kind: set(units) for kind, units in worker.drained.items() if units
+    }
+    for kind, unit in worker.withdrawn:
+        worker.closed.setdefault(kind, set()).add(unit)
+    worker.kinds = {}
     for kind, units in worker.capacity.items():
         sizes = {
-            unit: worker.leaving.get((kind, unit), amount)
+            unit: worker.withdrawn.get((kind, unit), amount)
             for unit, amount in units.items()
         }
-        worker.stocks[kind] = Stock({unit: has for unit, has in sizes.items() if has})
-    worker.moves += 1
-    worker.changes += 1
+        worker.kinds[kind] = KindUnits(
+            {unit: has for unit, has in sizes.items() if has}
+        )
+    worker.free_version += 1
+    worker.kinds_version += 1

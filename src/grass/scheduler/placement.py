@@ -1,86 +1,87 @@
-"""Which units meet a request: the arithmetic of one worker.
+"""Which units of one worker meet a request, and why none could.
 
-An amount that fits on one unit goes on one unit, the tightest. A larger one takes
+An amount that fits on one unit goes on one unit, the tightest fit. A larger one takes
 wholly free units, largest first, and the rest from one more. `vram` asked together with
-`gpu` comes from the same units. Pure functions of sizes and free amounts; ties go to
-the unit that comes first, so callers choose by the order of the units they pass.
+`gpu` comes from the same units. Functions of sizes and free amounts; ties go to the
+first unit, so a caller chooses by the order of the units it passes.
 """
 
-from grass.model.resources import Allocation, Request, Units
+from grass.model.amounts import decimal_text
+from grass.model.resources import Allocation, Request, Units, request_text
 from grass.scheduler.shapes import Order
-from grass.scheduler.worker import NO_UNITS, Stock, Worker
+from grass.scheduler.worker_units import NO_UNITS, KindUnits, WorkerUnits
 
 TIED = "gpu/vram"
 """Stands for both kinds where neither is lacking alone but no unit has both."""
 
 
 def allocate(
-    worker: Worker, queue: str, request: Request, order: Order | None
+    worker: WorkerUnits, queue: str, request: Request, order: Order | None
 ) -> Allocation | None:
     """Choose units for a job from what is free for its order, or None."""
-    stocks = worker.stocks_for(queue)
+    kinds = worker.kinds_for(queue)
     units = {kind: worker.units_for(kind, queue, order) for kind, _ in request}
-    return fill(request, stocks, units)
+    return fill(request, kinds, units)
 
 
-def fits_when_empty(worker: Worker, queue: str, request: Request) -> bool:
-    """Tell whether the worker could meet the request if nobody held anything."""
-    stocks = worker.stocks_for(queue)
-    units = {kind: stocks[kind].sizes for kind, _ in request if kind in stocks}
-    return fill(request, stocks, units) is not None
+def fits_when_empty(worker: WorkerUnits, queue: str, request: Request) -> bool:
+    """Return whether the worker could meet the request if no unit was held."""
+    kinds = worker.kinds_for(queue)
+    units = {kind: kinds[kind].sizes for kind, _ in request if kind in kinds}
+    return fill(request, kinds, units) is not None
 
 
-def drainable(worker: Worker, queue: str, request: Request) -> Allocation | None:
-    """Choose units as if all were free, preferring those with the least to wait for."""
-    stocks = worker.stocks_for(queue)
+def drainable(worker: WorkerUnits, queue: str, request: Request) -> Allocation | None:
+    """Choose units as if all were free, those first of which the least is held."""
+    kinds = worker.kinds_for(queue)
     units = {}
     for kind, _ in request:
-        sizes = stocks[kind].sizes if kind in stocks else NO_UNITS
+        sizes = kinds[kind].sizes if kind in kinds else NO_UNITS
         free = worker.units_for(kind, queue, None)
         nearest = sorted(free, key=lambda unit: sizes.get(unit, 0) - free[unit])
         units[kind] = {unit: sizes[unit] for unit in nearest if unit in sizes}
-    return fill(request, stocks, units)
+    return fill(request, kinds, units)
 
 
 def fill(
-    request: Request, stocks: dict[str, Stock], units: dict[str, Units]
+    request: Request, kinds: dict[str, KindUnits], units: dict[str, Units]
 ) -> Allocation | None:
     """Meet every kind of a request from these units, or none of it."""
     allocation = {}
     for kind, amount in request:
-        stock = stocks.get(kind)
-        if stock is None:
+        kind_units = kinds.get(kind)
+        if kind_units is None:
             return None
         if kind == "vram" and "gpu" in units:
             continue
         if kind == "gpu" and "vram" in units:
-            pair = _fill_tied(request, stocks, units)
+            pair = _fill_tied(request, kinds, units)
             if pair is None:
                 return None
             allocation.update(pair)
             continue
-        taken = take_kind(units[kind], stock, amount)
+        taken = take_kind(units[kind], kind_units, amount)
         if taken is None:
             return None
         allocation[kind] = taken
     return allocation
 
 
-def take_kind(units: Units, stock: Stock, amount: int) -> Units | None:
+def take_kind(units: Units, kind_units: KindUnits, amount: int) -> Units | None:
     """Choose units of one kind, or None."""
-    if amount <= stock.largest:
+    if amount <= kind_units.largest:
         unit = _tightest(units, amount)
         return None if unit is None else {unit: amount}
-    return _take_several(units, stock.sizes, amount)
+    return _take_several(units, kind_units.sizes, amount)
 
 
-def reach_one(units: Units) -> int:
+def largest_on_one(units: Units) -> int:
     """Return the largest amount that one unit can give."""
     return max(units.values(), default=0)
 
 
-def reach_several(units: Units, sizes: Units) -> int:
-    """Return the largest amount that whole units and a rest can give: exact."""
+def largest_on_several(units: Units, sizes: Units) -> int:
+    """Return the largest amount that whole units and a part of one more can give."""
     whole = partial = 0
     for unit, free in units.items():
         if free == sizes.get(unit):
@@ -90,15 +91,15 @@ def reach_several(units: Units, sizes: Units) -> int:
     return whole + partial
 
 
-def tied_reach(gpu: Units, vram: Units) -> int:
-    """Return the vram next to any free share of a gpu: no tied request gets more."""
+def largest_tied(gpu: Units, vram: Units) -> int:
+    """Return the vram of all gpus with a free share: an upper bound for both kinds."""
     return sum(vram.get(unit, 0) for unit, free in gpu.items() if free > 0)
 
 
 def lacking(
-    worker: Worker, queue: str, request: Request, order: Order
+    worker: WorkerUnits, queue: str, request: Request, order: Order
 ) -> tuple[str, int]:
-    """Name the scarcest kind a request that does not fit lacks, and what it asks."""
+    """Return the scarcest kind that a request lacks, and the amount it asks of it."""
     asked = dict(request)
     missing = shortage(worker, queue, request, order)
     if not missing:
@@ -110,32 +111,93 @@ def lacking(
 
 
 def shortage(
-    worker: Worker, queue: str, request: Request, order: Order
+    worker: WorkerUnits, queue: str, request: Request, order: Order
 ) -> dict[str, int]:
     """Return how much is missing of each kind that is short on its own."""
-    stocks = worker.stocks_for(queue)
+    kinds = worker.kinds_for(queue)
     units = {kind: worker.units_for(kind, queue, order) for kind, _ in request}
     missing = {}
     for kind, amount in request:
         if kind == "vram" and "gpu" in units:
-            reach = tied_reach(units["gpu"], units["vram"])
-        elif amount <= stocks[kind].largest:
-            reach = reach_one(units[kind])
+            largest_fit = largest_tied(units["gpu"], units["vram"])
+        elif amount <= kinds[kind].largest:
+            largest_fit = largest_on_one(units[kind])
         else:
-            reach = reach_several(units[kind], stocks[kind].sizes)
-        if amount > reach:
-            missing[kind] = amount - reach
+            largest_fit = largest_on_several(units[kind], kinds[kind].sizes)
+        if amount > largest_fit:
+            missing[kind] = amount - largest_fit
     return missing
 
 
-def slack(worker: Worker, queue: str, request: Request) -> float:
+def slack(worker: WorkerUnits, queue: str, request: Request) -> float:
     """Return what would be left free of the asked kinds, as a share of capacity."""
-    stocks = worker.stocks_for(queue)
+    kinds = worker.kinds_for(queue)
     left = 0.0
     for kind, amount in request:
         free = sum(worker.units_for(kind, queue, None).values())
-        left += (free - amount) / stocks[kind].total
+        left += (free - amount) / kinds[kind].total
     return left
+
+
+def never_fits(
+    serving: list[WorkerUnits],
+    queue: str,
+    request: Request,
+    labels: frozenset[str],
+    *,
+    pinned: bool = False,
+) -> str | None:
+    """Say with numbers why none of these workers could meet a request when empty.
+
+    Held and drained units and workers that are away do not count: that passes.
+    """
+    if not serving:
+        return None
+    labelled = [worker for worker in serving if labels <= worker.labels]
+    if not labelled:
+        wanted = ", ".join(f"`{label}`" for label in sorted(labels))
+        lacking = f"no worker of queue `{queue}` has"
+        if pinned:
+            lacking = "the worker that it is pinned to does not have"
+        return f"{lacking} {wanted}"
+    if any(fits_when_empty(worker, queue, request) for worker in labelled):
+        return None
+    for kind, asked in request:
+        most = max(_total(worker, queue, kind) for worker in labelled)
+        if not most:
+            return f"queue `{queue}` has no {kind}; {_kinds(labelled, queue)}"
+        if asked > most:
+            has = decimal_text(most)
+            text = f"{kind}: asked {decimal_text(asked)}, the most any worker of queue"
+            return f"{text} `{queue}` has is {has}"
+    return f"no worker of queue `{queue}` has {request_text(request)} together"
+
+
+def too_small(worker: WorkerUnits, queue: str, request: Request) -> str:
+    """Say with numbers why a worker could not meet a request, even when empty."""
+    for kind, asked in request:
+        total = _total(worker, queue, kind)
+        if asked > total:
+            has = f"has {decimal_text(total)}" if total else "has none"
+            return f"needs {kind} {decimal_text(asked)}, {has}"
+    return f"does not have {request_text(request)} together"
+
+
+def _kinds(workers: list[WorkerUnits], queue: str) -> str:
+    kinds = sorted(
+        {
+            kind
+            for each in workers
+            for kind, kind_units in each.kinds_for(queue).items()
+            if kind_units.total
+        }
+    )
+    return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
+
+
+def _total(worker: WorkerUnits, queue: str, kind: str) -> int:
+    kind_units = worker.kinds_for(queue).get(kind)
+    return 0 if kind_units is None else kind_units.total
 
 
 def _tightest(units: Units, amount: int) -> str | None:
@@ -172,17 +234,17 @@ def _largest_whole(units: Units, sizes: Units) -> str | None:
 
 
 def _fill_tied(
-    request: Request, stocks: dict[str, Stock], units: dict[str, Units]
+    request: Request, kinds: dict[str, KindUnits], units: dict[str, Units]
 ) -> Allocation | None:
     asked = dict(request)
     gpu, vram = units["gpu"], units["vram"]
-    if "vram" not in stocks:
+    if "vram" not in kinds:
         return None
-    most = 1 if asked["gpu"] <= stocks["gpu"].largest else len(gpu)
+    most = 1 if asked["gpu"] <= kinds["gpu"].largest else len(gpu)
     for count in range(1, most + 1):
         share, rest = divmod(asked["vram"], count)
         near = {unit: free for unit, free in gpu.items() if vram.get(unit, 0) >= share}
-        taken = take_kind(near, stocks["gpu"], asked["gpu"])
+        taken = take_kind(near, kinds["gpu"], asked["gpu"])
         if taken is not None and len(taken) == count:
             split = _split_evenly(taken, vram, share, rest)
             if split is not None:

@@ -1,81 +1,75 @@
-"""Relays: jobs that take over a holder's units the moment it lets go.
+"""Prefetch: jobs that are decided ahead and take over a holder's units on release.
 
 For very short jobs the way from an end to the next start is longer than the job, so
-the next job of the same shape may be decided ahead: it follows a holder, and when the
-holder is released the units pass to it without being free in between. Units are never
-counted twice, and a follower holds nothing before its turn. Whether that is fair is
-checked when it is decided: only while a single shape waits, so nobody is overtaken.
+the next job of the same shape may be decided ahead, as the successor of a holder. When
+the holder is released its units pass to the successor without being free in between.
+Units are never counted twice: a prefetched job holds nothing before its predecessor is
+released. It is only done while a single shape waits, so no job is overtaken.
 """
 
 from grass.model.resources import Allocation
 from grass.scheduler.shapes import Shape
-from grass.scheduler.worker import Hold, Holder
+from grass.scheduler.worker_units import HeldUnits, Holder
 
 
-class Relays:
-    """Who follows whom."""
+class PrefetchChains:
+    """The successor of each holder or prefetched job, and the predecessors."""
 
     def __init__(self) -> None:
-        self.followers: dict[Holder, int] = {}
-        self.leaders: dict[int, Holder] = {}
+        self.successors: dict[Holder, int] = {}
+        self.predecessors: dict[int, Holder] = {}
 
     def last_of(self, holder: Holder) -> tuple[Holder, int]:
-        """Return the end of a holder's line, and how many follow it."""
+        """Return the end of a holder's chain, and how many jobs it has."""
         count = 0
-        while (follower := self.followers.get(holder)) is not None:
-            holder = follower
+        while (successor := self.successors.get(holder)) is not None:
+            holder = successor
             count += 1
         return holder, count
 
     def first_of(self, job: int) -> Holder:
-        """Return the holder whose line a follower stands in."""
+        """Return the holder whose chain a prefetched job is in."""
         holder: Holder = job
-        while isinstance(holder, int) and holder in self.leaders:
-            holder = self.leaders[holder]
+        while isinstance(holder, int) and holder in self.predecessors:
+            holder = self.predecessors[holder]
         return holder
 
-    def follow(self, job: int, leader: Holder) -> None:
-        """Put a job behind a holder or another follower, which nobody follows yet."""
-        assert leader not in self.followers
-        self.followers[leader] = job
-        self.leaders[job] = leader
+    def append(self, job: int, predecessor: Holder) -> None:
+        """Put a job behind a holder or prefetched job that has no successor."""
+        assert predecessor not in self.successors
+        self.successors[predecessor] = job
+        self.predecessors[job] = predecessor
 
-    def step_out(self, job: int) -> None:
-        """Take a follower out of its line; who is behind it moves up."""
-        leader = self.leaders.pop(job)
-        del self.followers[leader]
-        behind = self.followers.pop(job, None)
-        if behind is not None:
-            self.followers[leader] = behind
-            self.leaders[behind] = leader
+    def remove(self, job: int) -> None:
+        """Remove a prefetched job; its successor takes its place."""
+        predecessor = self.predecessors.pop(job)
+        del self.successors[predecessor]
+        successor = self.successors.pop(job, None)
+        if successor is not None:
+            self.successors[predecessor] = successor
+            self.predecessors[successor] = predecessor
 
-    def heir(self, holder: Holder) -> int | None:
-        """Take out the job whose turn it is when a holder lets go."""
-        heir = self.followers.pop(holder, None)
-        if heir is not None:
-            del self.leaders[heir]
-        return heir
+    def pop_successor(self, holder: Holder) -> int | None:
+        """Remove and return the job that takes over a holder's units."""
+        successor = self.successors.pop(holder, None)
+        if successor is not None:
+            del self.predecessors[successor]
+        return successor
 
 
-def may_follow(shape: Shape, hold: Hold) -> bool:
-    """Tell whether the next job of a shape may take over exactly what is held."""
-    worker = hold.worker
-    if shape.queue is not hold.queue:
+def may_succeed(shape: Shape, held: HeldUnits) -> bool:
+    """Return whether the next job of a shape may take over exactly what is held."""
+    worker, queue = held.worker, shape.queue
+    if queue is not held.queue or queue.paused:
         return False
-    if shape.limiter is not None or hold.limiter is not None:
+    if shape.limiter is not None or held.limiter is not None:
         return False
-    if (
-        shape.queue.paused
-        or worker.away
-        or worker.leaving
-        or any(worker.drained.values())
-    ):
+    if worker.away or worker.withdrawn or any(worker.drained.values()):
         return False
     if shape.key.worker not in (None, worker.name):
         return False
-    return shape.key.labels <= worker.labels and _totals(hold.allocation) == dict(
-        shape.request
-    )
+    fits = _totals(held.allocation) == dict(shape.request)
+    return fits and shape.key.labels <= worker.labels
 
 
 def _totals(allocation: Allocation) -> dict[str, int]:

@@ -1,33 +1,231 @@
-"""Sorted amounts, each with its best entry, and the best entry of any range.
+"""Blocked items ranked by the amount they ask for: finds the best one that fits.
 
-The question asked of it after every release: of all shapes that ask for at most this
-much, which goes first? Amounts stand in blocks of bounded size, each with its own best,
-so a question looks at whole blocks by their best and into two blocks at most.
+The question after every release: of all items that ask for at most this much, which
+has the best order? `BlockedSet` answers it for one kind of one worker. An item is a
+blocked shape, or stands for all entries of one pool and amount (`blocked_index`). It is
+ranked by the order of its head at that time: a head can only have become worse since (a
+better one is ranked anew), so a stale rank comes up early and is then renewed.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING, NamedTuple
+
+from grass.scheduler.placement import largest_on_one, largest_on_several, largest_tied
 
 if TYPE_CHECKING:
-    from grass.scheduler.ranks import Ranked
+    from grass.model.resources import Units
+    from grass.scheduler.shapes import Order
+    from grass.scheduler.worker_units import KindUnits, WorkerUnits
 
 BLOCK = 48
 
 
+class BlockedItem:
+    """Something blocked, until it is removed."""
+
+    __slots__ = ("amount", "live")
+
+    def __init__(self, amount: int) -> None:
+        self.amount = amount
+        # Read for every item that comes up, so it is kept here.
+        self.live = True
+
+    @property
+    def head(self) -> Order | None:
+        """The order of its first job; None: no job waits in it any more."""
+        raise NotImplementedError
+
+    def __lt__(self, other: BlockedItem) -> bool:
+        """Break ties of heaps with items that are removed."""
+        return self.amount < other.amount
+
+
+Ranked = tuple["Order", BlockedItem]
+"""An item, and the order of its head when it was last examined."""
+
+
+class LargestFit(NamedTuple):
+    """The largest amounts that fit at present."""
+
+    one: int
+    """On one unit, for amounts up to `largest`."""
+    largest: int
+    """The size of the largest unit: a greater amount needs several."""
+    several: int
+    """On several units, for amounts above `largest`."""
+
+    def fits(self, amount: int) -> bool:
+        """Return whether an amount fits."""
+        return amount <= (self.one if amount <= self.largest else self.several)
+
+
+def tied_fit(gpu: Units, vram: Units) -> LargestFit:
+    """Return what fits of a request for both kinds on the same units."""
+    most = largest_tied(gpu, vram)
+    return LargestFit(most, most, 0)
+
+
+class BlockedSet:
+    """Items that lack one kind of one worker."""
+
+    __slots__ = ("_buckets", "_by_amount", "_dead", "_live", "kind", "worker")
+
+    def __init__(self, worker: WorkerUnits, kind: str) -> None:
+        self.worker = worker
+        self.kind = kind
+        self._live = 0
+        self._dead = 0
+        self._buckets: dict[int, list[Ranked]] = {}
+        self._by_amount = RankedAmounts()
+
+    def largest_fit(self, order: Order | None) -> LargestFit:
+        """Return what fits for a job of this order; None ignores reservations."""
+        raise NotImplementedError
+
+    def add(self, order: Order, item: BlockedItem) -> bool:
+        """Rank an item by its head; return whether it is the best of its amount."""
+        self._live += 1
+        bucket = self._buckets.setdefault(item.amount, [])
+        ranked = order, item
+        heappush(bucket, ranked)
+        if bucket[0] is not ranked:
+            return False
+        self._by_amount.put(item.amount, ranked)
+        return True
+
+    def discard(self, item: BlockedItem) -> None:
+        """Mark an item as removed; its rank stays until it comes up or is compacted."""
+        item.live = False
+        self._live -= 1
+        self._dead += 1
+        if self._dead > self._live + 64:
+            self._compact()
+
+    def best_that_fits(self) -> Ranked | None:
+        """Return the best live item whose amount fits on the worker."""
+        best = self._best_that_fits(None)
+        reservation = self.worker.reservation
+        if best is None or reservation is None or best[0] <= reservation.order:
+            return best
+        return self._best_that_fits(best[0])
+
+    def best(self, better_than: Order) -> BlockedItem | None:
+        """Return the best live item of all, if it beats this order."""
+        while True:
+            best = self._by_amount.top()
+            if best is None or best[0] >= better_than:
+                return None
+            if _is_current(best):
+                return best[1]
+            self._renew(best[1].amount)
+
+    def best_of(self, amount: int) -> Ranked | None:
+        """Return the best live item of one amount."""
+        bucket = self._buckets.get(amount)
+        if bucket is None or _is_current(bucket[0]):
+            return None if bucket is None else bucket[0]
+        self._renew(amount)
+        return bucket[0] if bucket else None
+
+    def items(self) -> Iterator[BlockedItem]:
+        """Yield the live items, in no order."""
+        for bucket in self._buckets.values():
+            for _, item in bucket:
+                if item.live:
+                    yield item
+
+    def check(self) -> None:
+        """Compare counts and ranked amounts with the buckets."""
+        live = sum(1 for _ in self.items())
+        total = sum(len(bucket) for bucket in self._buckets.values())
+        assert live == self._live, f"{self.kind}: {live} live, counted {self._live}"
+        assert total - live == self._dead, f"{self.kind}: dead count"
+        for amount, bucket in self._buckets.items():
+            assert self._by_amount.best(amount - 1, amount) is bucket[0], "rank"
+
+    def _best_that_fits(self, order: Order | None) -> Ranked | None:
+        if not self._buckets:
+            return None
+        one, largest, several = self.largest_fit(order)
+        while True:
+            best = self._by_amount.best(0, one) if one else None
+            if several > largest:
+                larger = self._by_amount.best(largest, several)
+                if larger is not None and (best is None or larger < best):
+                    best = larger
+            if best is None or _is_current(best):
+                return best
+            self._renew(best[1].amount)
+
+    def _fit_on(self, kind_units: KindUnits | None, units: Units) -> LargestFit:
+        if kind_units is None:
+            return LargestFit(0, 0, 0)
+        several, largest = 0, kind_units.largest
+        if self._by_amount.greatest() > largest:
+            several = largest_on_several(units, kind_units.sizes)
+        return LargestFit(min(largest_on_one(units), largest), largest, several)
+
+    def _renew(self, amount: int) -> None:
+        """Bring a current item to a bucket's top: renew stale ranks, drop dead ones.
+
+        Jobs that started on other workers may have made many of them stale at once.
+        """
+        bucket = self._buckets[amount]
+        while bucket:
+            order, item = bucket[0]
+            head = item.head if item.live else None
+            if head is None:
+                heappop(bucket)
+                if item.live:
+                    item.live = False
+                    self._live -= 1
+                else:
+                    self._dead -= 1
+            elif order == head:
+                self._by_amount.put(amount, bucket[0])
+                return
+            else:
+                heapreplace(bucket, (head, item))
+        del self._buckets[amount]
+        self._by_amount.remove(amount)
+
+    def _compact(self) -> None:
+        for amount, bucket in list(self._buckets.items()):
+            bucket[:] = [ranked for ranked in bucket if ranked[1].live]
+            if not bucket:
+                del self._buckets[amount]
+        self._dead = 0
+        self._by_amount = RankedAmounts()
+        for amount, bucket in self._buckets.items():
+            heapify(bucket)
+            self._by_amount.put(amount, bucket[0])
+
+
+def _is_current(ranked: Ranked) -> bool:
+    order, item = ranked
+    return item.live and order == item.head
+
+
 class _Block:
+    """Some neighbouring amounts, sorted, with the best entry of all of them."""
+
     __slots__ = ("amounts", "best", "entries")
 
-    def __init__(self, amounts: list[int], entries: "list[Ranked]") -> None:
+    def __init__(self, amounts: list[int], entries: list[Ranked]) -> None:
         self.amounts = amounts
         self.entries = entries
         self.best = min(entries)
 
-    def put(self, amount: int, entry: "Ranked") -> None:
+    def put(self, amount: int, entry: Ranked) -> None:
         at = bisect_left(self.amounts, amount)
         if at < len(self.amounts) and self.amounts[at] == amount:
-            former = self.entries[at]
+            old = self.entries[at]
             self.entries[at] = entry
-            if former is self.best:
+            if old is self.best:
                 self.best = min(self.entries)
         else:
             self.amounts.insert(at, amount)
@@ -40,7 +238,7 @@ class _Block:
         if self.entries.pop(at) is self.best and self.entries:
             self.best = min(self.entries)
 
-    def best_within(self, above: int, up_to: int) -> "Ranked | None":
+    def best_within(self, above: int, up_to: int) -> Ranked | None:
         amounts = self.amounts
         if amounts[0] > above and amounts[-1] <= up_to:
             return self.best
@@ -48,8 +246,12 @@ class _Block:
         return min(self.entries[low:high], default=None)
 
 
-class Ladder:
-    """The best entry per amount, and over ranges of amounts."""
+class RankedAmounts:
+    """Sorted amounts, each with its best entry, and the best entry of any range.
+
+    Amounts are in blocks of bounded size, each with its own best, so a question reads
+    the best of whole blocks and looks into two blocks at most.
+    """
 
     __slots__ = ("_blocks", "_lasts")
 
@@ -57,7 +259,7 @@ class Ladder:
         self._blocks: list[_Block] = []
         self._lasts: list[int] = []
 
-    def put(self, amount: int, entry: "Ranked") -> None:
+    def put(self, amount: int, entry: Ranked) -> None:
         """Set the best entry of an amount."""
         if not self._blocks:
             self._blocks.append(_Block([amount], [entry]))
@@ -71,7 +273,7 @@ class Ladder:
             self._split(at)
 
     def remove(self, amount: int) -> None:
-        """Forget an amount that is known."""
+        """Remove an amount that is in it."""
         at = bisect_left(self._lasts, amount)
         block = self._blocks[at]
         block.remove(amount)
@@ -81,7 +283,7 @@ class Ladder:
             del self._blocks[at]
             del self._lasts[at]
 
-    def best(self, above: int, up_to: int) -> "Ranked | None":
+    def best(self, above: int, up_to: int) -> Ranked | None:
         """Return the best entry with an amount above one bound and up to another."""
         found = None
         for at in range(bisect_right(self._lasts, above), len(self._blocks)):
@@ -94,12 +296,12 @@ class Ladder:
                     found = entry
         return found
 
-    def top(self) -> "Ranked | None":
+    def top(self) -> Ranked | None:
         """Return the best entry of all."""
         return min((block.best for block in self._blocks), default=None)
 
     def greatest(self) -> int:
-        """Return the largest amount known, 0 if none."""
+        """Return the largest amount, 0 if there is none."""
         return self._lasts[-1] if self._lasts else 0
 
     def _split(self, at: int) -> None:

@@ -1,17 +1,17 @@
-"""No starvation: heads that were overtaken too often get units drained for them.
+"""Reservations: units that are drained for a head job that was overtaken too often.
 
 Counts how often each blocked head was overtaken. After `overtakes` times, or
-`patience_s` after the first, the head is due: it claims concrete units on the worker
+`patience_s` after the first, the head is due: it reserves concrete units on the worker
 that has most of them free already. Jobs of worse order then leave these units alone. A
-worker carries one claim at a time; heads that are due wait for one to end.
+worker has at most one reservation; further heads that are due wait until it ends.
 """
 
 from collections.abc import Callable
 
 from grass.model.resources import Allocation
 from grass.scheduler.placement import drainable
-from grass.scheduler.shapes import Order, Shape, Standing, job_of
-from grass.scheduler.worker import Claim, Worker
+from grass.scheduler.shapes import Order, Shape, ShapeState, job_of
+from grass.scheduler.worker_units import Reservation, WorkerUnits
 
 
 class Overtaken:
@@ -25,21 +25,21 @@ class Overtaken:
         self.times = 0
 
 
-class Claims:
-    """Overtaken heads on their way from counted, over due, to a claim."""
+class Reservations:
+    """Blocked heads: overtaken, then due, then with an active reservation."""
 
     def __init__(self, overtakes: int, patience_s: float) -> None:
         self._overtakes = overtakes
         self._patience_s = patience_s
         self.overtaken: dict[Order, Overtaken] = {}
         self.due: dict[Order, Shape] = {}
-        self.held: dict[Order, tuple[Worker, Shape]] = {}
+        self.active: dict[Order, tuple[WorkerUnits, Shape]] = {}
 
     def count(self, shape: Shape, now: float) -> None:
-        """Count one overtaking of a shape's head."""
+        """Count that a shape's head was overtaken once more."""
         assert shape.head is not None
         head = shape.head
-        if head in self.held or head in self.due:
+        if head in self.active or head in self.due:
             return
         record = self.overtaken.get(head)
         if record is None:
@@ -48,11 +48,11 @@ class Claims:
         if record.times >= self._overtakes:
             del self.overtaken[head]
             self.due[head] = shape
-            self.settle()
+            self.reserve_due()
 
     def expire(self, now: float) -> None:
-        """Make every head due whose patience has run out."""
-        # First overtakings are recorded in the order of time, so the dict is sorted.
+        """Make every head due that was first overtaken `patience_s` ago."""
+        # Heads are recorded in the order of time, so the dict is sorted by it.
         while self.overtaken:
             order, record = next(iter(self.overtaken.items()))
             if record.first_at + self._patience_s > now:
@@ -61,48 +61,50 @@ class Claims:
             self.due[order] = record.shape
 
     def deadline(self) -> float | None:
-        """Return when the next head loses its patience."""
+        """Return when `expire` makes the next head due."""
         for record in self.overtaken.values():
             return record.first_at + self._patience_s
         return None
 
-    def settle(self) -> None:
-        """Turn due heads into claims, best order first, where a worker is left."""
+    def reserve_due(self) -> None:
+        """Reserve units for due heads, best order first, where a worker is left."""
         for order, shape in sorted(self.due.items()):
-            blocked = shape.standing is Standing.BLOCKED and not is_paused(shape)
-            if shape.head != order or (blocked and self._claim(shape)):
+            blocked = shape.state is ShapeState.BLOCKED and not is_paused(shape)
+            if shape.head != order or (blocked and self._reserve(shape)):
                 del self.due[order]
 
-    def forget(self, order: Order) -> Worker | None:
-        """Forget a job that starts or leaves; return the worker its claim was on."""
-        if not self.overtaken and not self.due and not self.held:
+    def forget(self, order: Order) -> WorkerUnits | None:
+        """Forget a job that starts or leaves; return the worker it had reserved."""
+        if not self.overtaken and not self.due and not self.active:
             return None
         self.overtaken.pop(order, None)
         self.due.pop(order, None)
-        worker, _ = self.held.pop(order, (None, None))
+        worker, _ = self.active.pop(order, (None, None))
         if worker is not None:
-            worker.claim = None
+            worker.reservation = None
         return worker
 
-    def suspend(self, which: Callable[[Shape], bool]) -> list[tuple[Worker, Claim]]:
-        """End the claims of some shapes' heads, which stay due."""
+    def suspend(
+        self, which: Callable[[Shape], bool]
+    ) -> list[tuple[WorkerUnits, Reservation]]:
+        """End the reservations of some shapes' heads, which stay due."""
         ended = []
-        for order, (worker, shape) in list(self.held.items()):
+        for order, (worker, shape) in list(self.active.items()):
             if not which(shape):
                 continue
-            assert worker.claim is not None
-            ended.append((worker, worker.claim))
-            del self.held[order]
-            worker.claim = None
+            assert worker.reservation is not None
+            ended.append((worker, worker.reservation))
+            del self.active[order]
+            worker.reservation = None
             self.due[order] = shape
         return ended
 
-    def _claim(self, shape: Shape) -> bool:
+    def _reserve(self, shape: Shape) -> bool:
         order, queue = shape.head, shape.key.queue
         assert order is not None
-        nearest: tuple[float, Worker, Allocation] | None = None
+        nearest: tuple[float, WorkerUnits, Allocation] | None = None
         for worker in shape.eligible or ():
-            if worker.claim is not None:
+            if worker.reservation is not None:
                 continue
             allocation = drainable(worker, queue, shape.request)
             if allocation is None:
@@ -113,30 +115,31 @@ class Claims:
         if nearest is None:
             return False
         _, worker, allocation = nearest
-        worker.claim = Claim(job_of(order), order, queue, worker.name, allocation)
-        self.held[order] = (worker, shape)
+        worker.reservation = Reservation(job_of(order), order, queue, allocation)
+        self.active[order] = (worker, shape)
         return True
 
 
-def claimed_units(worker: Worker, order: Order) -> Allocation | None:
-    """Return what a job claimed on this worker, once all of it is free."""
-    claim = worker.claim
-    if claim is None or claim.order != order:
+def reserved_units(worker: WorkerUnits, order: Order) -> Allocation | None:
+    """Return what a job reserved on this worker, once all of it is free."""
+    reservation = worker.reservation
+    if reservation is None or reservation.order != order:
         return None
-    free = _missing_share(worker, claim.queue, claim.allocation) == 0
-    return claim.allocation if free else None
+    allocation = reservation.allocation
+    missing = _missing_share(worker, reservation.queue, allocation)
+    return allocation if missing == 0 else None
 
 
 def is_paused(shape: Shape) -> bool:
-    """Tell whether a shape is behind a paused gate.
+    """Return whether a shape is behind a paused gate.
 
-    A full gate opens when a job ends, as units do, so draining goes on for it.
+    A full gate opens when a job ends, as units do, so units still drain for it.
     """
     gate = shape.gate()
     return gate is not None and gate.is_paused()
 
 
-def _missing_share(worker: Worker, queue: str, allocation: Allocation) -> float:
+def _missing_share(worker: WorkerUnits, queue: str, allocation: Allocation) -> float:
     """Return how much must still be freed, as a sum of shares of each kind asked."""
     share = 0.0
     for kind, units in allocation.items():

@@ -1,10 +1,9 @@
 """The scheduler: calls that change what is known, and `decide`, which starts jobs.
 
-Pure and deterministic: time comes in as an argument, nothing is read or written, and
-the same calls give the same decisions. Units of a placement are taken at once and held
-under the job's id until `release`. A call costs the shapes it touches, not the jobs
-that wait. The caller owns states, attempts and durability; this knows only who waits
-and who holds.
+Pure and deterministic: time is an argument, nothing is read or written, and the same
+calls give the same decisions. Units of a placement are taken at once and held under the
+job's id until `release`. The caller owns states, attempts and durability; this knows
+only which jobs wait and which holder has which units.
 """
 
 from collections.abc import Iterable
@@ -12,16 +11,23 @@ from typing import Any
 
 from grass.errors import NotFound, Refused
 from grass.model.resources import Allocation, Capacity, Request
-from grass.scheduler import check
+from grass.scheduler import invariants
 from grass.scheduler.dispatch import Dispatch, Placement
-from grass.scheduler.explain import Explanation, explain, position
-from grass.scheduler.fitting import never_fits
+from grass.scheduler.explanation import Explanation, explain, position
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.gates import Gate, Queue
-from grass.scheduler.prefetch import Relays, may_follow
-from grass.scheduler.reservations import Claims
-from grass.scheduler.shapes import Shape, ShapeKey, first, job_of, order_of
-from grass.scheduler.worker import Holder
+from grass.scheduler.placement import never_fits
+from grass.scheduler.prefetch import PrefetchChains, may_succeed
+from grass.scheduler.reservations import Reservations
+from grass.scheduler.shapes import (
+    Gate,
+    QueueGate,
+    Shape,
+    ShapeKey,
+    first,
+    job_of,
+    order_of,
+)
+from grass.scheduler.worker_units import Holder
 
 NO_LABELS: frozenset[str] = frozenset()
 
@@ -31,11 +37,11 @@ class Scheduler:
 
     def __init__(self, overtakes: int = 100, patience_s: float = 900.0) -> None:
         self._fleet = Fleet()
-        self._claims = Claims(overtakes, patience_s)
-        self._dispatch = Dispatch(self._fleet, self._claims)
+        self._reservations = Reservations(overtakes, patience_s)
+        self._dispatch = Dispatch(self._fleet, self._reservations)
         self._queues = self._dispatch.queues
         self._limiters: dict[str, Gate] = {}
-        self._relays = Relays()
+        self._prefetched = PrefetchChains()
         self._paused = False
         self._shapes_made = 0
 
@@ -50,14 +56,14 @@ class Scheduler:
         self._fleet.add(worker, capacity, labels)
 
     def remove_worker(self, worker: str) -> None:
-        """Place nothing more on a worker; its holders stay held until released."""
+        """Place nothing more on a worker; what is held stays held until released."""
         self._fleet.remove(worker)
 
-    def know_worker(
+    def remember_worker(
         self, worker: str, capacity: Capacity, labels: frozenset[str] = NO_LABELS
     ) -> None:
         """Remember what a worker has, also while it is away: for `never_fits`."""
-        self._fleet.know(worker, capacity, labels)
+        self._fleet.remember(worker, capacity, labels)
 
     def forget_worker(self, worker: str) -> None:
         """Remove a worker that will not come back, with its views."""
@@ -78,14 +84,14 @@ class Scheduler:
         """Add a queue or change it; open to all means that every worker serves it."""
         record = self._queue(queue)
         record.paused = paused
-        record.at_most = max_running
+        record.max_running = max_running
         if record.open_to_all != open_to_all:
             record.open_to_all = open_to_all
-            self._fleet.stale[queue] = None
+            self._fleet.changed_queues[queue] = None
         self._dispatch.opened(record)
 
     def set_queue_paused(self, queue: str, *, paused: bool) -> None:
-        """Start nothing more of a queue, or go on."""
+        """Pause or resume a queue."""
         record = self._queue(queue)
         record.paused = paused
         self._dispatch.opened(record)
@@ -101,13 +107,13 @@ class Scheduler:
             del self._queues[queue]
 
     def set_paused(self, on: bool) -> None:
-        """Start nothing at all, or go on."""
+        """Pause or resume all starts."""
         self._paused = on
 
     def set_limit(self, limiter: str, at_most: int) -> None:
-        """Let at most this many jobs with the limiter run at once."""
+        """Set how many jobs with the limiter may run at once."""
         record = self._limiter(limiter)
-        record.at_most = at_most
+        record.max_running = at_most
         self._dispatch.opened(record)
 
     def forget_limit(self, limiter: str) -> None:
@@ -122,7 +128,7 @@ class Scheduler:
         priority: int = 0,
         **constraints: Any,  # noqa: ANN401 -- as `enqueue_all` takes them
     ) -> None:
-        """Let a job wait. Higher priority first, then arrival, which is its id."""
+        """Add a waiting job. Higher priority first, then arrival, which is its id."""
         self.enqueue_all([job], queue, request, priority, **constraints)
 
     def enqueue_all(  # noqa: PLR0913 - what makes up a shape is named by the caller
@@ -136,7 +142,7 @@ class Scheduler:
         labels: frozenset[str] = NO_LABELS,
         limiter: str | None = None,
     ) -> None:
-        """Let jobs wait that ask for the same, in the order of their ids."""
+        """Add waiting jobs that ask for the same, in the order of their ids."""
         dispatch = self._dispatch
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
@@ -153,11 +159,11 @@ class Scheduler:
             dispatch.wake(shape)
 
     def waits(self, job: int) -> bool:
-        """Tell whether a job stands in line."""
+        """Return whether a job waits."""
         return job in self._dispatch.shape_of
 
     def remove(self, job: int) -> None:
-        """Take a waiting job out; one that does not wait is left alone."""
+        """Remove a waiting job; does nothing for one that does not wait."""
         shape = self._dispatch.shape_of.get(job)
         if shape is not None:
             self._dispatch.leave(shape, job)
@@ -172,8 +178,8 @@ class Scheduler:
     ) -> None:
         """Give units to a job that runs already, or to a lease.
 
-        Refused where too little is free. A worker that is not here is believed to have
-        had the units.
+        Refused where too little is free. A worker that is away is assumed to have the
+        units.
         """
         self._fleet.occupy(
             holder,
@@ -184,68 +190,66 @@ class Scheduler:
         )
 
     def release(self, holder: Holder) -> int | None:
-        """Free what a holder has, or let the job take over that follows it.
+        """Free what a holder has, or pass it to its prefetched successor.
 
-        Returns that job. A follower leaves its line; who has nothing is left alone.
+        Returns the successor. A prefetched job is removed from its chain. Does nothing
+        for a holder that has nothing.
         """
-        if holder in self._relays.leaders:
+        if holder in self._prefetched.predecessors:
             assert isinstance(holder, int)
-            self._relays.step_out(holder)
+            self._prefetched.remove(holder)
             return None
-        heir = self._relays.heir(holder)
-        if heir is not None:
-            self._fleet.pass_on(holder, heir)
-            return heir
-        self._free(holder)
+        successor = self._prefetched.pop_successor(holder)
+        if successor is not None:
+            self._fleet.transfer(holder, successor)
+            return successor
+        held = self._fleet.release(holder)
+        if held is not None:
+            self._dispatch.released(held)
         return None
 
-    def _free(self, holder: Holder) -> None:
-        hold = self._fleet.give(holder)
-        if hold is not None:
-            self._dispatch.released(hold)
+    def prefetch(self, holder: Holder, at_most: int) -> Placement | None:
+        """Decide which job takes over a holder's units, if it overtakes no other job.
 
-    def hand_ahead(self, holder: Holder, at_most: int) -> Placement | None:
-        """Decide who takes over a holder's units when it lets go, if that is fair.
-
-        At most so many jobs follow one holder. The placement's units are still the
-        holder's: the job has them once `release` says so.
+        At most so many jobs are prefetched behind one holder. The placement's units
+        are still the holder's: the job has them once `release` returns it.
         """
-        hold = self._fleet.hold_of(holder)
-        if hold is None or self._paused or len(self._dispatch.shapes) != 1:
+        held = self._fleet.holds.get(holder)
+        if held is None or self._paused or len(self._dispatch.shapes) != 1:
             return None
         shape = next(iter(self._dispatch.shapes.values()))
-        last, count = self._relays.last_of(holder)
-        if count >= at_most or not may_follow(shape, hold) or shape.head is None:
+        last, count = self._prefetched.last_of(holder)
+        if count >= at_most or not may_succeed(shape, held) or shape.head is None:
             return None
         job = job_of(shape.head)
         self._dispatch.leave(shape, job)
-        self._relays.follow(job, last)
-        allocation = _copy(hold.allocation)
-        return Placement(job, hold.worker.name, allocation)
+        self._prefetched.append(job, last)
+        allocation = _copy(held.allocation)
+        return Placement(job, held.worker.name, allocation)
 
-    def follow(self, job: int, leader: Holder) -> None:
-        """Restore a decision that was made ahead."""
-        self._relays.follow(job, leader)
+    def restore_prefetched(self, job: int, predecessor: Holder) -> None:
+        """Restore a prefetched job after a restart."""
+        self._prefetched.append(job, predecessor)
 
-    def follower(self, holder: Holder) -> int | None:
-        """Return the job that takes over next, if any."""
-        return self._relays.followers.get(holder)
+    def successor(self, holder: Holder) -> int | None:
+        """Return the job that is prefetched right behind a holder, if any."""
+        return self._prefetched.successors.get(holder)
 
-    def followers(self, holder: Holder) -> int:
-        """Return how many jobs stand in line behind a holder."""
-        return self._relays.last_of(holder)[1]
+    def prefetched_count(self, holder: Holder) -> int:
+        """Return how many jobs are prefetched behind a holder."""
+        return self._prefetched.last_of(holder)[1]
 
-    def leader(self, job: int) -> Holder | None:
-        """Return whom a job follows, if anybody."""
-        return self._relays.leaders.get(job)
+    def predecessor(self, job: int) -> Holder | None:
+        """Return what a prefetched job waits for; None for any other job."""
+        return self._prefetched.predecessors.get(job)
 
     def decide(self, now: float) -> list[Placement]:
-        """Start what may start, in order; `now` is of a clock that cannot jump."""
+        """Start all jobs that may start, in order; `now` is of a monotonic clock."""
         return [] if self._paused else self._dispatch.run(now)
 
     def wake_at(self) -> float | None:
-        """Return when to decide again though nothing happened; None: never."""
-        return None if self._paused else self._claims.deadline()
+        """Return when to decide again even if nothing happens; None: never."""
+        return None if self._paused else self._reservations.deadline()
 
     def never_fits(
         self,
@@ -256,7 +260,7 @@ class Scheduler:
         labels: frozenset[str] = NO_LABELS,
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
-        record = self._queues.get(queue) or Queue(queue)
+        record = self._queues.get(queue) or QueueGate(queue)
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
@@ -297,7 +301,7 @@ class Scheduler:
         return 0 if record is None else record.running
 
     def workers(self) -> list[str]:
-        """Return the names of the workers that are here."""
+        """Return the names of the connected workers."""
         return sorted(n for n, worker in self._fleet.workers.items() if not worker.away)
 
     def capacity(self, worker: str) -> Capacity:
@@ -315,16 +319,16 @@ class Scheduler:
 
     def allocation(self, holder: Holder) -> Allocation | None:
         """Return what one holder has."""
-        hold = self._fleet.holds.get(holder)
-        return None if hold is None else _copy(hold.allocation)
+        held = self._fleet.holds.get(holder)
+        return None if held is None else _copy(held.allocation)
 
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""
-        check.check_fleet(self._fleet)
-        check.check_relays(self._fleet, self._dispatch, self._relays)
-        check.check_gates(self._fleet, self._queues, self._limiters)
-        check.check_shapes(self._dispatch)
-        check.check_claims(self._dispatch)
+        invariants.check_fleet(self._fleet)
+        invariants.check_prefetched(self._fleet, self._dispatch, self._prefetched)
+        invariants.check_gates(self._fleet, self._queues, self._limiters)
+        invariants.check_shapes(self._dispatch)
+        invariants.check_reservations(self._dispatch)
 
     def _new_shape(self, key: ShapeKey) -> Shape:
         limiter = None if key.limiter is None else self._limiter(key.limiter)
@@ -334,10 +338,10 @@ class Scheduler:
         shape.queue.shapes[shape] = None
         return shape
 
-    def _queue(self, name: str) -> Queue:
+    def _queue(self, name: str) -> QueueGate:
         queue = self._queues.get(name)
         if queue is None:
-            queue = self._queues[name] = Queue(name)
+            queue = self._queues[name] = QueueGate(name)
         return queue
 
     def _limiter(self, name: str) -> Gate:

@@ -1,9 +1,14 @@
-"""Shapes: jobs that ask for the same thing wait in one line.
+"""Shapes and gates: what waits, and what keeps it waiting though units may be free.
 
-A shape is a queue, a request, constraints and a limiter. Jobs of one shape are
-interchangeable to the placement, so only the head of each line is ever looked at, and
-a decision does not depend on how many wait behind it. `head` is always the best order
-in the line. A waiting job is one number there: a million of them may wait.
+Jobs of one shape (queue, request, constraints, limiter) are interchangeable to the
+placement, so only the head of each shape is ever examined, and a decision does not
+depend on how many jobs wait behind it. `head` is always the best order in the shape. A
+waiting job is one integer: a million of them may wait.
+
+A gate counts running holders against a limit. A queue is a gate that can also be
+paused; a limiter, such as an array's cap, is a plain one. Shapes that met a closed gate
+are parked with it, best order first, and come back one at a time when it opens, so
+that opening for one job does not examine every shape behind it.
 """
 
 from bisect import bisect_left
@@ -15,9 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from grass.model.resources import Request
 
 if TYPE_CHECKING:
-    from grass.scheduler.gates import Gate, Queue
-    from grass.scheduler.index import Entry
-    from grass.scheduler.worker import Worker
+    from grass.scheduler.blocked_index import Entry
+    from grass.scheduler.worker_units import WorkerUnits
 
 Order = int
 """Minus priority, then the job: the smaller goes first."""
@@ -26,21 +30,24 @@ _FEW = 64
 
 
 def order_of(job: int, priority: int) -> Order:
-    """Give a job's place among all; without a priority it is the job's own number."""
+    """Return a job's order among all; without a priority it is the job's own id."""
     return job - priority * _JOBS if priority else job
 
 
 def job_of(order: Order) -> int:
-    """Give the job of an order."""
+    """Return the job of an order."""
     return order if 0 < order < _JOBS else order % _JOBS
 
 
-class Standing(Enum):
+class ShapeState(Enum):
     """Where a shape with waiting jobs is kept."""
 
     READY = "ready"
+    """In `Dispatch.ready`: to be tried on every eligible worker."""
     BLOCKED = "blocked"
+    """In the `BlockedIndex`, once per eligible worker."""
     PARKED = "parked"
+    """With a closed gate."""
 
 
 class ShapeKey(NamedTuple):
@@ -54,13 +61,13 @@ class ShapeKey(NamedTuple):
 
 
 class Shape:
-    """The line of waiting jobs with one key, and where the scheduler keeps it."""
+    """The waiting jobs with one key, and where the scheduler keeps them."""
 
     __slots__ = (
-        "_gone",
-        "_run",
-        "_strays",
-        "_taken",
+        "_heap",
+        "_removed",
+        "_sorted",
+        "_start",
         "count",
         "eligible",
         "entries",
@@ -71,13 +78,13 @@ class Shape:
         "parked_at",
         "queue",
         "request",
-        "standing",
+        "state",
     )
 
     def __init__(
-        self, number: int, key: ShapeKey, queue: "Queue", limiter: "Gate | None"
+        self, number: int, key: ShapeKey, queue: "QueueGate", limiter: "Gate | None"
     ) -> None:
-        """Start an empty line; `number` breaks ties without looking at hashes."""
+        """Start empty; `number` breaks ties without hashes."""
         self.number = number
         self.key = key
         self.request = key.request
@@ -86,32 +93,33 @@ class Shape:
         self.count = 0
         """How many jobs wait in it."""
         self.head: Order | None = None
-        self.standing = Standing.PARKED
+        self.state = ShapeState.PARKED
         self.entries: dict[str, Entry] = {}
         self.parked_at: Gate | None = None
-        self.eligible: list[Worker] | None = None
-        # Most jobs arrive in order: those are appended and taken in constant time.
-        # Only jobs that jump ahead pay for a heap. Who leaves from the middle is noted.
-        self._run: list[Order] = []
-        self._taken = 0
-        self._strays: list[Order] = []
-        self._gone: set[Order] = set()
+        self.eligible: list[WorkerUnits] | None = None
+        # Most jobs arrive in order: they are appended and taken in constant time.
+        # Only a job that goes before the last one pays for a heap. A job that leaves
+        # from the middle is recorded in `_removed` and skipped later.
+        self._sorted: list[Order] = []
+        self._start = 0
+        self._heap: list[Order] = []
+        self._removed: set[Order] = set()
 
     def __lt__(self, other: "Shape") -> bool:
-        """Let heaps break ties between stale entries."""
+        """Break ties between stale entries of heaps."""
         return self.number < other.number
 
     def add(self, order: Order) -> bool:
-        """Add a job; tell whether it is the new head."""
+        """Add a job; return whether it is the new head."""
         self.count += 1
-        run = self._run
-        if order in self._gone:
-            self._gone.discard(order)
-        elif self._taken == len(run) or order > run[-1]:
-            run.append(order)
+        in_order = self._sorted
+        if order in self._removed:
+            self._removed.discard(order)
+        elif self._start == len(in_order) or order > in_order[-1]:
+            in_order.append(order)
         else:
-            heappush(self._strays, order)
-            if len(self._strays) > _FEW + len(run) // 4:
+            heappush(self._heap, order)
+            if len(self._heap) > _FEW + len(in_order) // 4:
                 self._sort()
         if self.head is None or order < self.head:
             self.head = order
@@ -119,10 +127,10 @@ class Shape:
         return False
 
     def extend(self, orders: list[Order]) -> bool:
-        """Add some jobs, the first to start first; tell whether it is the new head."""
+        """Add jobs, best order first; return whether the first is the new head."""
         is_head = self.add(orders[0])
-        if self._run and self._run[-1] == orders[0] and not self._gone:
-            self._run += orders[1:]
+        if self._sorted and self._sorted[-1] == orders[0] and not self._removed:
+            self._sorted += orders[1:]
             self.count += len(orders) - 1
         else:
             for order in orders[1:]:
@@ -130,38 +138,38 @@ class Shape:
         return is_head
 
     def discard(self, order: Order) -> None:
-        """Take a job out of the line, wherever it stands."""
+        """Remove a job, head or not."""
         self.count -= 1
         if order != self.head:
-            self._gone.add(order)
-            if len(self._gone) > _FEW + self.count // 8:
+            self._removed.add(order)
+            if len(self._removed) > _FEW + self.count // 8:
                 self._sort()
             return
-        if self._taken < len(self._run) and self._run[self._taken] == order:
-            self._take()
+        if self._start < len(self._sorted) and self._sorted[self._start] == order:
+            self._take_first()
         else:
-            heappop(self._strays)
-        self._settle_head()
+            heappop(self._heap)
+        self._update_head()
 
     def before(self, order: Order) -> int:
-        """Count the jobs of the line that go before this order."""
-        ahead = bisect_left(self._run, order, self._taken) - self._taken
-        ahead += sum(one < order for one in self._strays)
-        return ahead - sum(one < order for one in self._gone)
+        """Count the jobs that go before this order."""
+        count = bisect_left(self._sorted, order, self._start) - self._start
+        count += sum(one < order for one in self._heap)
+        return count - sum(one < order for one in self._removed)
 
     def first(self, most: int) -> list[Order]:
-        """Return the orders of the first jobs in line."""
-        gone = self._gone
-        run = self._run[self._taken : self._taken + most + len(gone)]
-        found = [one for one in run if one not in gone][:most]
-        found += nsmallest(most, (one for one in self._strays if one not in gone))
+        """Return the best orders."""
+        removed = self._removed
+        in_order = self._sorted[self._start : self._start + most + len(removed)]
+        found = [one for one in in_order if one not in removed][:most]
+        found += nsmallest(most, (one for one in self._heap if one not in removed))
         return sorted(found)[:most]
 
     def orders(self) -> list[Order]:
-        """Return the orders of all waiting jobs, the first to start first."""
-        gone = self._gone
-        line = [*self._run[self._taken :], *self._strays]
-        return sorted(one for one in line if one not in gone)
+        """Return the orders of all waiting jobs, best first."""
+        removed = self._removed
+        all = [*self._sorted[self._start :], *self._heap]
+        return sorted(one for one in all if one not in removed)
 
     def gate(self) -> "Gate | None":
         """Return the closed gate that keeps this shape from starting jobs, if any."""
@@ -171,32 +179,95 @@ class Shape:
             return self.limiter
         return None
 
-    def _take(self) -> None:
-        self._taken += 1
-        if self._taken > _FEW + len(self._run) // 2:
-            del self._run[: self._taken]
-            self._taken = 0
+    def _take_first(self) -> None:
+        self._start += 1
+        if self._start > _FEW + len(self._sorted) // 2:
+            del self._sorted[: self._start]
+            self._start = 0
 
     def _sort(self) -> None:
-        self._run, self._taken = self.orders(), 0
-        self._strays, self._gone = [], set()
+        self._sorted, self._start = self.orders(), 0
+        self._heap, self._removed = [], set()
 
-    def _settle_head(self) -> None:
-        run, strays, gone = self._run, self._strays, self._gone
-        while self._taken < len(run) and run[self._taken] in gone:
-            gone.discard(run[self._taken])
-            self._take()
-        while strays and strays[0] in gone:
-            gone.discard(heappop(strays))
-        first = run[self._taken] if self._taken < len(run) else None
-        if first is not None and not (strays and strays[0] < first):
+    def _update_head(self) -> None:
+        in_order, heap, removed = self._sorted, self._heap, self._removed
+        while self._start < len(in_order) and in_order[self._start] in removed:
+            removed.discard(in_order[self._start])
+            self._take_first()
+        while heap and heap[0] in removed:
+            removed.discard(heappop(heap))
+        first = in_order[self._start] if self._start < len(in_order) else None
+        if first is not None and not (heap and heap[0] < first):
             self.head = first
         else:
-            self.head = strays[0] if strays else None
+            self.head = heap[0] if heap else None
 
 
 def first(shapes: Iterable[Shape], most: int) -> list[int]:
-    """Return the first jobs in order of all that wait in these lines."""
+    """Return the first jobs in order of all that wait in these shapes."""
     best = nsmallest(most, shapes, key=lambda shape: shape.head or 0)
     orders = sorted(order for shape in best for order in shape.first(most))
     return [job_of(order) for order in orders[:most]]
+
+
+class Gate:
+    """A limit on running holders, with the shapes that wait for it to open."""
+
+    __slots__ = ("max_running", "name", "parked", "paused", "running")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.max_running: int | None = None
+        self.paused = False
+        self.running = 0
+        self.parked: list[tuple[Order, Shape]] = []
+
+    def is_open(self) -> bool:
+        """Return whether one more holder may start."""
+        if self.paused:
+            return False
+        return self.max_running is None or self.running < self.max_running
+
+    def is_paused(self) -> bool:
+        """Return whether the gate stays closed when running jobs end."""
+        return self.paused or self.max_running == 0
+
+    def fullness(self) -> tuple[int, int] | None:
+        """Return running and allowed where the limit is reached."""
+        if self.max_running is None or self.running < self.max_running:
+            return None
+        return self.running, self.max_running
+
+    def park(self, shape: Shape) -> None:
+        """Keep a shape until the gate opens; parking again renews its order."""
+        assert shape.head is not None
+        shape.state = ShapeState.PARKED
+        shape.parked_at = self
+        heappush(self.parked, (shape.head, shape))
+
+    def next_parked(self) -> Shape | None:
+        """Remove and return the parked shape with the best head, if any."""
+        parked = self.parked
+        while parked:
+            order, shape = heappop(parked)
+            if shape.state is not ShapeState.PARKED or shape.head is None:
+                continue
+            if shape.parked_at is not self:
+                continue
+            if order < shape.head:
+                heappush(parked, (shape.head, shape))
+                continue
+            return shape
+        return None
+
+
+class QueueGate(Gate):
+    """A queue: its gate, its waiting shapes, and whether every worker serves it."""
+
+    __slots__ = ("open_to_all", "shapes", "waiting")
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.open_to_all = False
+        self.waiting = 0
+        self.shapes: dict[Shape, None] = {}

@@ -31,8 +31,8 @@ from grass.queries.forgotten_workers import Former, former_names
 from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
 from grass.queries.reachability import DISK_FULL, absence, prospects
-from grass.scheduler.explain import Explanation
-from grass.scheduler.worker import Holder
+from grass.scheduler.explanation import Explanation
+from grass.scheduler.worker_units import Holder
 from grass.store import Store
 from grass.store.interface import JobDetails
 

@@ -127,10 +127,10 @@ class BrokerCore:
             leader = state.jobs.get(number)
             most = 0 if leader is None else prefetch.depth(state, leader)
             while most:
-                ahead = state.scheduler.hand_ahead(number, most)
+                ahead = state.scheduler.prefetch(number, most)
                 if ahead is None:
                     break
-                after = state.scheduler.leader(ahead.job)
+                after = state.scheduler.predecessor(ahead.job)
                 assert isinstance(after, int)
                 state.handed[ahead.job] = now_s
                 placing.place(state, ahead, after)
@@ -189,7 +189,7 @@ class BrokerCore:
                 )
         for attempt in state.attempts.values():
             if attempt.after is not None:
-                state.scheduler.follow(attempt.job, attempt.after)
+                state.scheduler.restore_prefetched(attempt.job, attempt.after)
         jobs = state.jobs.values()
         eligibility.enter_all(
             state, (job for job in jobs if job.state is not JobState.RUNNING)

@@ -44,10 +44,10 @@ def learn(state: State, job: Job, attempt: Attempt) -> None:
 def let_go(state: State, attempt: Attempt) -> None:
     """Release an attempt's units, and let who follows it have them."""
     state.returns.asked.discard(attempt.job)
-    follower = state.scheduler.follower(attempt.job)
+    follower = state.scheduler.successor(attempt.job)
     heir = state.scheduler.release(attempt.job)
     if follower is not None:
-        leader = state.scheduler.leader(follower)
+        leader = state.scheduler.predecessor(follower)
         state.attempts[follower].after = leader if isinstance(leader, int) else None
         # After a restart it must not be taken to follow one that is gone, or that
         # waits again and may by then follow it.
@@ -63,7 +63,7 @@ def may_wait(state: State, attempt: str) -> bool:
     except ProtocolError:
         # Refused, where it is taken in, like any other nonsense.
         return False
-    return state.scheduler.followers(job) >= ENOUGH
+    return state.scheduler.prefetched_count(job) >= ENOUGH
 
 
 def depth(state: State, job: Job) -> int:
@@ -79,7 +79,7 @@ def depth(state: State, job: Job) -> int:
 def _asked_back(state: State, job: Job) -> bool:
     """Tell whether the last of a line leaves it: nobody may follow one that is gone."""
     last = job.id
-    while (behind := state.scheduler.follower(last)) is not None:
+    while (behind := state.scheduler.successor(last)) is not None:
         last = behind
     return last != job.id and last not in state.handed
 

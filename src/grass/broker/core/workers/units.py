@@ -83,7 +83,7 @@ def forget_drained(state: State, worker: Worker) -> None:
 def publish(state: State, worker: Worker) -> None:
     """Tell the scheduler what a worker has, and while it is here the worker too."""
     capacity, labels = known_capacity(state, worker), frozenset(worker.labels)
-    state.scheduler.know_worker(worker.id, capacity, labels)
+    state.scheduler.remember_worker(worker.id, capacity, labels)
     if worker.connected and not worker.resting and not worker.unable:
         state.scheduler.add_worker(worker.id, capacity, labels)
     else:

@@ -1,7 +1,7 @@
-"""Every invariant of the scheduler, walked by the tests after each step.
+"""Every invariant of the scheduler, checked by tests after each step.
 
 Each function raises AssertionError that names what is wrong. Slow on purpose: all is
-counted again from the holders and the lines, never taken from a running total.
+counted again from the holders and shapes, never taken from a running total.
 """
 
 from collections import Counter
@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from grass.model.resources import Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.gates import Gate, Queue
-from grass.scheduler.prefetch import Relays
-from grass.scheduler.shapes import Shape, Standing, job_of
-from grass.scheduler.worker import View, Worker
+from grass.scheduler.prefetch import PrefetchChains
+from grass.scheduler.shapes import Gate, QueueGate, Shape, ShapeState, job_of
+from grass.scheduler.worker_units import ViewUsage, WorkerUnits
 
 
 def check_fleet(fleet: Fleet) -> None:
@@ -21,37 +20,37 @@ def check_fleet(fleet: Fleet) -> None:
     for worker in fleet.workers.values():
         _check_units(worker)
         _check_views(fleet, worker)
-    for holder, hold in fleet.holds.items():
-        assert hold.worker.holders.get(holder) is hold.allocation, f"holder {holder}"
-        assert fleet.workers[hold.worker.name] is hold.worker, f"worker of {holder}"
-    held = sum(len(worker.holders) for worker in fleet.workers.values())
-    assert held == len(fleet.holds), "a holder is known to its worker only"
+    for holder, held in fleet.holds.items():
+        assert held.worker.holders.get(holder) is held.allocation, f"holder {holder}"
+        assert fleet.workers[held.worker.name] is held.worker, f"worker of {holder}"
+    holders = sum(len(worker.holders) for worker in fleet.workers.values())
+    assert holders == len(fleet.holds), "a holder is known to its worker only"
 
 
-def check_relays(fleet: Fleet, dispatch: Dispatch, relays: Relays) -> None:
-    """Each follower stands in one line, which begins with a holder of units."""
-    assert len(relays.followers) == len(relays.leaders), "a line is broken"
-    for leader, follower in relays.followers.items():
-        assert relays.leaders[follower] == leader, f"job {follower} follows two"
-        assert relays.first_of(follower) in fleet.holds, f"job {follower} follows none"
-        assert follower not in fleet.holds, f"job {follower} holds before its turn"
-        assert follower not in dispatch.shape_of, f"job {follower} waits as well"
+def check_prefetched(fleet: Fleet, dispatch: Dispatch, chains: PrefetchChains) -> None:
+    """Each prefetched job is in one chain, which begins with a holder of units."""
+    assert len(chains.successors) == len(chains.predecessors), "a chain is broken"
+    for predecessor, job in chains.successors.items():
+        assert chains.predecessors[job] == predecessor, f"job {job} is in two chains"
+        assert chains.first_of(job) in fleet.holds, f"job {job} has no predecessor"
+        assert job not in fleet.holds, f"prefetched job {job} holds units"
+        assert job not in dispatch.shape_of, f"prefetched job {job} waits as well"
 
 
 def check_gates(
-    fleet: Fleet, queues: Mapping[str, Queue], limiters: Mapping[str, Gate]
+    fleet: Fleet, queues: Mapping[str, QueueGate], limiters: Mapping[str, Gate]
 ) -> None:
     """Each queue and limiter counts exactly the holders that name it."""
     running: Counter[Gate] = Counter()
-    for hold in fleet.holds.values():
-        running.update(gate for gate in (hold.queue, hold.limiter) if gate is not None)
+    for held in fleet.holds.values():
+        running.update(gate for gate in (held.queue, held.limiter) if gate is not None)
     for gate in (*queues.values(), *limiters.values()):
         assert gate.running == running[gate], f"{gate.name} counts {gate.running}"
 
 
 def check_shapes(dispatch: Dispatch) -> None:
     """Each job waits in one shape, each shape where it will be found again."""
-    waiting: Counter[Queue] = Counter()
+    waiting: Counter[QueueGate] = Counter()
     for key, shape in dispatch.shapes.items():
         assert shape.key == key, "shape under a wrong key"
         orders = shape.orders()
@@ -64,7 +63,7 @@ def check_shapes(dispatch: Dispatch) -> None:
             assert dispatch.shape_of.get(job) is shape, f"job {job} is in two shapes"
             assert dispatch.order_of(job) == order, f"job {job} has two priorities"
         waiting[shape.queue] += len(orders)
-        _check_standing(dispatch, shape)
+        _check_state(dispatch, shape)
     assert sum(waiting.values()) == len(dispatch.shape_of), "a job is in no shape"
     for queue, count in waiting.items():
         assert queue.waiting == count, f"{queue.name} counts {queue.waiting} waiting"
@@ -72,25 +71,29 @@ def check_shapes(dispatch: Dispatch) -> None:
         pool.check()
 
 
-def check_claims(dispatch: Dispatch) -> None:
-    """A claim is known to its worker and its job alike, and within the capacity."""
-    claims = dispatch.claims
-    for order, (worker, shape) in claims.held.items():
+def check_reservations(dispatch: Dispatch) -> None:
+    """A reservation is with its worker and its job, and within the capacity."""
+    reservations = dispatch.reservations
+    for order, (worker, shape) in reservations.active.items():
         job = job_of(order)
-        assert worker.claim is not None, f"claim of {job}"
-        assert worker.claim.job == job, f"claim of {job}"
-        assert worker.claim.order == order, f"claim of {job}"
-        assert order in shape.orders(), f"claim of {job}, which does not wait"
+        assert worker.reservation is not None, f"reservation of {job}"
+        assert worker.reservation.job == job, f"reservation of {job}"
+        assert worker.reservation.order == order, f"reservation of {job}"
+        assert order in shape.orders(), f"reservation of {job}, which does not wait"
         if not dispatch.is_outdated():
-            _check_within(worker.claim.allocation, worker.capacity, f"claim of {job}")
+            _check_within(
+                worker.reservation.allocation, worker.capacity, f"reservation of {job}"
+            )
     for worker in dispatch.fleet.workers.values():
-        claim = worker.claim
-        assert claim is None or claim.order in claims.held, f"{worker.name} drains"
-    for order, shape in claims.due.items():
+        reservation = worker.reservation
+        assert reservation is None or reservation.order in reservations.active, (
+            f"{worker.name} drains"
+        )
+    for order, shape in reservations.due.items():
         assert order in shape.orders(), f"order {order} is due but does not wait"
 
 
-def _check_units(worker: Worker) -> None:
+def _check_units(worker: WorkerUnits) -> None:
     held: Counter[tuple[str, str]] = Counter()
     for allocation in worker.holders.values():
         for kind, units in allocation.items():
@@ -108,7 +111,7 @@ def _check_units(worker: Worker) -> None:
     assert worker.free.keys() == worker.capacity.keys(), worker.name
 
 
-def _check_views(fleet: Fleet, worker: Worker) -> None:
+def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
     for name, view in worker.views.items():
         used: Counter[tuple[str, str]] = Counter()
         for holder, allocation in worker.holders.items():
@@ -119,33 +122,35 @@ def _check_views(fleet: Fleet, worker: Worker) -> None:
                         used[kind, unit] += amount
         counted = {(k, u): n for k, us in view.used.items() for u, n in us.items() if n}
         assert counted == dict(used), f"view of {name} on {worker.name} counts wrong"
-        _check_rooms(worker, view)
-        assert view.inherited or not view.exceeded(), f"view of {name} is exceeded"
+        _check_available(worker, view)
+        assert view.exceeded_when_set or not view.exceeded(), (
+            f"view of {name} is exceeded"
+        )
 
 
-def _check_rooms(worker: Worker, view: View) -> None:
+def _check_available(worker: WorkerUnits, view: ViewUsage) -> None:
     for kind, limits in view.limits.items():
-        open_units = worker.free.get(kind, {}).keys() - worker.shut.get(kind, set())
-        room = worker.room(view, kind)
-        assert room.keys() == open_units & limits.keys(), f"room of {kind}"
-        for unit, left in room.items():
+        open_units = worker.free.get(kind, {}).keys() - worker.closed.get(kind, set())
+        available = worker.available(view, kind)
+        assert available.keys() == open_units & limits.keys(), f"room of {kind}"
+        for unit, left in available.items():
             allowed = limits[unit] - view.used[kind].get(unit, 0)
             free = worker.free[kind][unit]
             assert left == max(0, min(free, allowed)), f"room on {kind} {unit}"
 
 
-def _check_standing(dispatch: Dispatch, shape: Shape) -> None:
-    match shape.standing:
-        case Standing.READY:
+def _check_state(dispatch: Dispatch, shape: Shape) -> None:
+    match shape.state:
+        case ShapeState.READY:
             assert any(each is shape for _, each in dispatch.ready), "ready but lost"
-        case Standing.PARKED:
+        case ShapeState.PARKED:
             gate = shape.parked_at
             assert gate is not None, "parked nowhere"
             assert any(each is shape for _, each in gate.parked), "parked but lost"
-        case Standing.BLOCKED:
+        case ShapeState.BLOCKED:
             names = {worker.name for worker in shape.eligible or ()}
             assert shape.entries.keys() == names, f"{shape.key} is not indexed"
-    if shape.standing is not Standing.BLOCKED:
+    if shape.state is not ShapeState.BLOCKED:
         assert not shape.entries, f"{shape.key} is indexed though not blocked"
 
 

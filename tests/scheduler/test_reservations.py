@@ -27,7 +27,7 @@ def test_a_job_that_needs_every_unit_starts_within_the_bound() -> None:
     assert started.index(large) <= 10
 
 
-def test_a_job_overtaken_for_too_long_claims_units() -> None:
+def test_a_job_overtaken_for_too_long_reserves_units() -> None:
     lab = Lab(overtakes=1000, patience_s=900.0)
     lab.worker("w", "{cpu:2}")
     lab.enqueue("{cpu:1}")
@@ -45,7 +45,7 @@ def test_a_job_overtaken_for_too_long_claims_units() -> None:
     lab.now = 905.0
     assert lab.decide() == {}
     assert lab.scheduler.wake_at() is None
-    assert lab.explain(large).claimed_on == "w"
+    assert lab.explain(large).reserved_on == "w"
     small = lab.enqueue("{cpu:1}")
     assert lab.release(2) == {}
     assert f"kept for job {large}" in str(lab.explain(small))
@@ -53,7 +53,7 @@ def test_a_job_overtaken_for_too_long_claims_units() -> None:
     assert list(lab.release(large)) == [small]
 
 
-def test_a_better_job_may_still_take_claimed_units() -> None:
+def test_a_better_job_may_still_take_reserved_units() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2}")
     lab.enqueue("{cpu:1}")
@@ -68,8 +68,8 @@ def test_a_better_job_may_still_take_claimed_units() -> None:
     assert list(lab.release(4, urgent)) == [large]
 
 
-def claimed_lab() -> Lab:
-    """Job 3 needs both units and has claimed them; 2 and 4 run, 5 waits behind."""
+def lab_with_reservation() -> Lab:
+    """Job 3 needs both units and has reserved them; 2 and 4 run, 5 waits behind."""
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2}")
     lab.enqueue("{cpu:1}")
@@ -83,21 +83,21 @@ def claimed_lab() -> Lab:
     return lab
 
 
-def test_a_claim_ends_when_its_job_is_removed() -> None:
-    lab = claimed_lab()
+def test_a_reservation_ends_when_its_job_is_removed() -> None:
+    lab = lab_with_reservation()
     lab.scheduler.remove(3)
     assert list(lab.decide()) == [5]
 
 
-def test_a_claim_moves_on_when_its_worker_goes_away() -> None:
-    lab = claimed_lab()
+def test_a_reservation_moves_on_when_its_worker_goes_away() -> None:
+    lab = lab_with_reservation()
     lab.scheduler.remove_worker("w")
     lab.scheduler.check()
     lab.worker("v", "{cpu:2}")
     assert list(lab.decide()) == [3]
 
 
-def test_a_claim_is_suspended_while_its_queue_is_paused() -> None:
+def test_a_reservation_is_suspended_while_its_queue_is_paused() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2}")
     lab.queue("q", open_to_all=True)
@@ -135,7 +135,7 @@ def test_a_large_job_of_a_limited_queue_is_not_starved_by_its_own_queue() -> Non
     assert list(lab.release("lease")) == [large]
 
 
-def test_a_worker_carries_one_claim_at_a_time() -> None:
+def test_a_worker_has_one_reservation_at_a_time() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2,gpu:2}")
     for _ in range(2):
@@ -146,13 +146,13 @@ def test_a_worker_carries_one_claim_at_a_time() -> None:
     lab.enqueue("{cpu:1}")
     lab.enqueue("{gpu:1}")
     assert sorted(lab.release(1, 2)) == [7, 8]
-    claimed = [lab.explain(job).claimed_on for job in (cpus, gpus)]
-    assert claimed == ["w", None]
+    reserved_on = [lab.explain(job).reserved_on for job in (cpus, gpus)]
+    assert reserved_on == ["w", None]
     assert list(lab.release(3, 7)) == [cpus]
-    assert lab.explain(gpus).claimed_on == "w"
+    assert lab.explain(gpus).reserved_on == "w"
 
 
-def test_the_worker_that_drains_soonest_is_claimed() -> None:
+def test_the_worker_that_drains_soonest_is_reserved() -> None:
     lab = Lab(overtakes=1)
     lab.worker("a", "{cpu:4}")
     lab.worker("b", "{cpu:4}")
@@ -163,16 +163,16 @@ def test_the_worker_that_drains_soonest_is_claimed() -> None:
     large = lab.enqueue("{cpu:4}")
     small = lab.enqueue("{cpu:1}")
     assert list(lab.release(*on_b[:3])) == [small]
-    assert lab.explain(large).claimed_on == "b"
+    assert lab.explain(large).reserved_on == "b"
 
 
-def test_jobs_on_another_worker_are_not_held_up_by_a_claim() -> None:
-    lab = claimed_lab()
+def test_jobs_on_another_worker_are_not_held_up_by_a_reservation() -> None:
+    lab = lab_with_reservation()
     lab.worker("v", "{cpu:1}")
     assert list(lab.decide()) == [5]
 
 
-def test_pausing_the_queue_of_a_claim_lets_the_jobs_behind_it_start() -> None:
+def test_pausing_the_queue_of_a_reservation_lets_the_jobs_behind_it_start() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2}")
     lab.queue("q", open_to_all=True)
@@ -188,7 +188,7 @@ def test_pausing_the_queue_of_a_claim_lets_the_jobs_behind_it_start() -> None:
     assert list(lab.decide()) == [behind]
 
 
-def test_a_claim_on_one_kind_leaves_other_kinds_alone() -> None:
+def test_a_reservation_on_one_kind_leaves_other_kinds_alone() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:2,gpu:1}")
     lab.enqueue("{cpu:1}")
@@ -198,13 +198,13 @@ def test_a_claim_on_one_kind_leaves_other_kinds_alone() -> None:
     large = lab.enqueue("{cpu:2}")
     lab.enqueue("{cpu:1}")
     lab.release(1)
-    assert lab.explain(large).claimed_on == "w"
+    assert lab.explain(large).reserved_on == "w"
     waiting = lab.enqueue("{gpu:1}")
     assert lab.decide() == {}
     assert list(lab.release(gpu)) == [waiting]
 
 
-def test_units_beside_a_claim_are_still_given_away() -> None:
+def test_units_beside_a_reservation_are_still_given_away() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{ram:[8]}")
     lab.enqueue("{ram:4}")
@@ -219,7 +219,7 @@ def test_units_beside_a_claim_are_still_given_away() -> None:
     assert lab.explain(small).needs
 
 
-def test_a_claim_holds_its_queue_to_what_the_view_has_left() -> None:
+def test_a_reservation_holds_its_queue_to_what_the_view_has_left() -> None:
     lab = Lab(overtakes=1)
     lab.worker("w", "{cpu:[4]}")
     lab.view("q", "w", "{cpu:[2]}")
@@ -229,7 +229,7 @@ def test_a_claim_holds_its_queue_to_what_the_view_has_left() -> None:
     large = lab.enqueue("{cpu:2}", queue="q")
     lab.enqueue("{cpu:1}", queue="q")
     assert list(lab.release(1)) == [4]
-    assert lab.explain(large).claimed_on == "w"
+    assert lab.explain(large).reserved_on == "w"
     lab.enqueue("{cpu:1}", queue="q")
     assert lab.release(2) == {}
     other = lab.enqueue("{cpu:1}")
@@ -237,7 +237,7 @@ def test_a_claim_holds_its_queue_to_what_the_view_has_left() -> None:
     assert list(lab.release(4)) == [large]
 
 
-def test_a_claim_given_up_for_another_worker_frees_its_units_at_once() -> None:
+def test_a_reservation_given_up_for_another_worker_frees_its_units_at_once() -> None:
     lab = Lab(overtakes=1)
     lab.worker("a", "{cpu:2}")
     lab.worker("b", "{cpu:2}")
@@ -249,7 +249,7 @@ def test_a_claim_given_up_for_another_worker_frees_its_units_at_once() -> None:
     lab.enqueue("{cpu:1}")
     behind = lab.enqueue("{cpu:1}")
     assert list(lab.release(1)) == [4]
-    assert lab.explain(large).claimed_on == "a"
+    assert lab.explain(large).reserved_on == "a"
     assert lab.release(2) == {}
     started = lab.release("on b")
     assert {job: where for job, (where, _) in started.items()} == {
@@ -258,7 +258,7 @@ def test_a_claim_given_up_for_another_worker_frees_its_units_at_once() -> None:
     }
 
 
-def test_heads_beyond_the_bound_wait_their_turn_for_a_claim() -> None:
+def test_heads_beyond_the_bound_wait_for_a_reservation() -> None:
     lab = Lab(overtakes=1000, patience_s=10.0)
     lab.worker("w", "{cpu:2}")
     lab.enqueue("{cpu:1}")
@@ -269,7 +269,7 @@ def test_heads_beyond_the_bound_wait_their_turn_for_a_claim() -> None:
     lab.release(1)
     lab.now = 10.0
     lab.decide()
-    assert lab.explain(first).claimed_on == "w"
+    assert lab.explain(first).reserved_on == "w"
     second = lab.enqueue("{cpu:1.5}", priority=1)
     lab.enqueue("{cpu:0.5}", priority=0)
     lab.now = 11.0

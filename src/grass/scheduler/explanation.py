@@ -1,8 +1,8 @@
 """Why a job waits, in numbers.
 
-Reads, never changes. The answer is about the worker that is nearest to meeting the
-request: what the job needs of each kind it lacks, what is free, who holds the rest.
-Whoever wants to know of the others asks for each of them.
+Reads, never changes. An `Explanation` is about the worker that is nearest to meeting
+the request: what the job needs of each kind it lacks, what is free, who holds the rest.
+Its `feasibility` tells the same of every worker of the queue.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,15 @@ from functools import partial
 
 from grass.model.amounts import decimal_text
 from grass.scheduler.dispatch import Dispatch
-from grass.scheduler.fitting import never_fits, too_small
-from grass.scheduler.placement import allocate, fits_when_empty, shortage
+from grass.scheduler.placement import (
+    allocate,
+    fits_when_empty,
+    never_fits,
+    shortage,
+    too_small,
+)
 from grass.scheduler.shapes import Order, Shape
-from grass.scheduler.worker import Holder, Worker
+from grass.scheduler.worker_units import Holder, WorkerUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +32,22 @@ class Need:
     free: int
     total: int
     drained: int = 0
-    """How much of it nothing new may start on."""
+    """How much of it is on drained units."""
 
     def __str__(self) -> str:
-        """Say it in numbers."""
+        """Return one line with the numbers."""
         asked, free, total = map(decimal_text, (self.asked, self.free, self.total))
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
         drained = f", {decimal_text(self.drained)} drained" if self.drained else ""
         return f"needs {self.kind} {asked}, free {free} of {total}{drained}{pieces}"
 
 
-class Obstacle(StrEnum):
+class PlacementObstacle(StrEnum):
     """What keeps a job from starting on one worker."""
 
     FREE = "free"
-    """Nothing there: it waits for something else."""
-    KEPT = "kept"
+    """None on this worker: the job waits for something else."""
+    RESERVED = "kept"
     BUSY = "busy"
     AWAY = "away"
     TOO_SMALL = "too-small"
@@ -51,18 +56,18 @@ class Obstacle(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
-    """How it stands with a job on one worker of its queue."""
+class Feasibility:
+    """Whether a job could start on one worker of its queue, and if not, why."""
 
     worker: str
-    obstacle: Obstacle
+    obstacle: PlacementObstacle
     why: str = ""
     """In words, with numbers where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a waiting job waits for; as text, the first thing that stands in its way."""
+    """What a waiting job waits for; as text, the first thing it waits for."""
 
     job: int
     queue: str
@@ -76,38 +81,38 @@ class Explanation:
     choices: int
     """How many workers are eligible."""
     impossible: str | None
-    """Why no worker that is here could run it, even when empty."""
+    """Why no connected worker could run it, even when empty."""
     away: tuple[str, ...]
-    """Workers that could, and are not here."""
+    """Workers that could run it, but are away."""
     needs: tuple[Need, ...]
     together: tuple[Need, ...]
-    """Kinds that are free there, but not on the same units as they must be."""
+    """Kinds that are free on the worker, but not on the same units."""
     holders: tuple[Holder, ...]
-    """Who holds units of the kinds that are short there."""
-    claimed_on: str | None
+    """The holders of units of the kinds that are short on the worker."""
+    reserved_on: str | None
     """The worker on which units drain for this job."""
-    held_for: int | None
+    reserved_for: int | None
     """The job for which units of the nearest worker drain."""
     overtaken: int
-    """How often jobs of worse order went ahead since units were last kept for it."""
+    """How often it was overtaken since it last had a reservation."""
     overtaken_s: float
-    """Seconds since the first of them did."""
-    prospects: Callable[[], tuple[Prospect, ...]]
-    """Looks at every worker of the queue, by name: only where somebody asks."""
+    """Seconds since the first time."""
+    feasibility: Callable[[], tuple[Feasibility, ...]]
+    """Examines every worker of the queue, by name, when it is called."""
 
     def __str__(self) -> str:
-        """Say in one short line why the job waits."""
-        return self.told(str)
+        """Return in one short line why the job waits."""
+        return self.text(str)
 
-    def told(self, name: Callable[[str], str]) -> str:
-        """Say it with the names that people give workers."""
-        shut = self.gate()
-        if shut is not None:
-            return shut
-        return self._nobody() if self.worker is None else self._shortage(name)
+    def text(self, name: Callable[[str], str]) -> str:
+        """Return in one line why the job waits; `name` gives a worker's shown name."""
+        closed = self.gate()
+        if closed is not None:
+            return closed
+        return self._no_worker() if self.worker is None else self._shortage(name)
 
     def gate(self) -> str | None:
-        """Say what is paused or full; None: nothing that concerns the job."""
+        """Return what is paused or full; None: no gate is closed."""
         if self.paused:
             return "everything is paused"
         if self.queue_paused:
@@ -120,21 +125,21 @@ class Explanation:
             return "{} of at most {} of its array run".format(*self.limiter_full)
         return None
 
-    def _nobody(self) -> str:
+    def _no_worker(self) -> str:
         if self.away:
             return f"no worker of queue `{self.queue}` that could run it is here"
-        nobody = f"no worker of queue `{self.queue}` can run it at present"
-        return f"{nobody}: {self.impossible}" if self.impossible else nobody
+        text = f"no worker of queue `{self.queue}` can run it at present"
+        return f"{text}: {self.impossible}" if self.impossible else text
 
     def _shortage(self, name: Callable[[str], str]) -> str:
         text = _short(self.needs, self.together)
         if text and self.choices > 1 and self.worker is not None:
-            # The others are further from it, and each has numbers of its own.
+            # The numbers are those of the nearest worker.
             text += f" on `{name(self.worker)}`"
-        if self.claimed_on is not None:
-            return f"{text}; units of `{name(self.claimed_on)}` are kept for it"
-        if self.held_for is not None:
-            return f"{text or 'would fit'}; units are kept for job {self.held_for}"
+        if self.reserved_on is not None:
+            return f"{text}; units of `{name(self.reserved_on)}` are kept for it"
+        if self.reserved_for is not None:
+            return f"{text or 'would fit'}; units are kept for job {self.reserved_for}"
         return text or "starts with the next decision"
 
 
@@ -149,8 +154,8 @@ def explain(
     nearest = _nearest(eligible, shape, order)
     needs = () if nearest is None else _needs(nearest, shape, order)
     together = () if nearest is None or needs else _together(nearest, shape, order)
-    record = dispatch.claims.overtaken.get(order)
-    claimed = dispatch.claims.held.get(order)
+    record = dispatch.reservations.overtaken.get(order)
+    reserved = dispatch.reservations.active.get(order)
     return Explanation(
         job=job,
         queue=shape.key.queue,
@@ -165,48 +170,50 @@ def explain(
         needs=needs,
         together=together,
         holders=() if nearest is None else _holders(nearest, needs + together),
-        claimed_on=None if claimed is None else claimed[0].name,
-        held_for=None if nearest is None else _held_for(nearest, order),
+        reserved_on=None if reserved is None else reserved[0].name,
+        reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
         overtaken_s=0.0 if record is None else now - record.first_at,
-        prospects=partial(_prospects, dispatch, shape, order),
+        feasibility=partial(_feasibility, dispatch, shape, order),
     )
 
 
-def _prospects(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[Prospect, ...]:
+def _feasibility(
+    dispatch: Dispatch, shape: Shape, order: Order
+) -> tuple[Feasibility, ...]:
     known = dispatch.fleet.known(shape.queue)
-    return tuple(_prospect(worker, shape, order) for worker in known)
+    return tuple(_feasibility_of(worker, shape, order) for worker in known)
 
 
-def _prospect(worker: Worker, shape: Shape, order: Order) -> Prospect:
-    """Name what stands in the way on a worker, the most lasting thing first."""
+def _feasibility_of(worker: WorkerUnits, shape: Shape, order: Order) -> Feasibility:
+    """Return what keeps a job from starting on a worker, most lasting reason first."""
     name, key = worker.name, shape.key
     if key.worker not in (None, name):
-        return Prospect(name, Obstacle.PINNED)
+        return Feasibility(name, PlacementObstacle.PINNED)
     missing = sorted(key.labels - worker.labels)
     if missing:
         labels = ", ".join(f"`{label}`" for label in missing)
-        return Prospect(name, Obstacle.LABEL, f"does not have {labels}")
+        return Feasibility(name, PlacementObstacle.LABEL, f"does not have {labels}")
     if not fits_when_empty(worker, key.queue, key.request):
-        return Prospect(
-            name, Obstacle.TOO_SMALL, too_small(worker, key.queue, key.request)
+        return Feasibility(
+            name, PlacementObstacle.TOO_SMALL, too_small(worker, key.queue, key.request)
         )
     if worker.away:
-        return Prospect(name, Obstacle.AWAY)
-    return _prospect_here(worker, shape, order)
+        return Feasibility(name, PlacementObstacle.AWAY)
+    return _feasibility_here(worker, shape, order)
 
 
-def _prospect_here(worker: Worker, shape: Shape, order: Order) -> Prospect:
-    """Tell what a worker that is here, and could run a job, is short of."""
+def _feasibility_here(worker: WorkerUnits, shape: Shape, order: Order) -> Feasibility:
+    """Return what a connected worker that could run a job is short of."""
     needs = _needs(worker, shape, order)
     together = () if needs else _together(worker, shape, order)
     text = _short(needs, together)
-    held_for = _held_for(worker, order)
-    if held_for is not None:
-        kept = f"units are kept for job {held_for}"
-        return Prospect(worker.name, Obstacle.KEPT, f"{text or 'would fit'}; {kept}")
-    obstacle = Obstacle.BUSY if text else Obstacle.FREE
-    return Prospect(worker.name, obstacle, text)
+    reserved_for = _reserved_for(worker, order)
+    if reserved_for is not None:
+        why = f"{text or 'would fit'}; units are kept for job {reserved_for}"
+        return Feasibility(worker.name, PlacementObstacle.RESERVED, why)
+    obstacle = PlacementObstacle.BUSY if text else PlacementObstacle.FREE
+    return Feasibility(worker.name, obstacle, text)
 
 
 def _short(needs: tuple[Need, ...], together: tuple[Need, ...]) -> str:
@@ -226,28 +233,32 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
 
 
 def _away(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[str, ...]:
-    prospects = _prospects(dispatch, shape, order)
-    return tuple(one.worker for one in prospects if one.obstacle is Obstacle.AWAY)
+    feasibility = _feasibility(dispatch, shape, order)
+    return tuple(
+        one.worker for one in feasibility if one.obstacle is PlacementObstacle.AWAY
+    )
 
 
 def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
-    """Count a job's place in its queue's order, from 1; asks each of its lines once."""
+    """Return a job's position in its queue, from 1; asks each shape of the queue."""
     order = dispatch.order_of(job)
     return 1 + sum(each.before(order) for each in shape.queue.shapes)
 
 
-def _nearest(workers: list[Worker], shape: Shape, order: Order) -> Worker | None:
+def _nearest(
+    workers: list[WorkerUnits], shape: Shape, order: Order
+) -> WorkerUnits | None:
     asked = dict(shape.request)
 
-    def missing(worker: Worker) -> tuple[float, str]:
+    def missing(worker: WorkerUnits) -> tuple[float, str]:
         short = shortage(worker, shape.key.queue, shape.request, order)
-        # Of two that are as near it is always the same one.
+        # The name makes the choice stable.
         return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
 
     return min(workers, key=missing, default=None)
 
 
-def _needs(worker: Worker, shape: Shape, order: Order) -> tuple[Need, ...]:
+def _needs(worker: WorkerUnits, shape: Shape, order: Order) -> tuple[Need, ...]:
     short = shortage(worker, shape.key.queue, shape.request, order)
     needs = tuple(_need(worker, shape, order, kind) for kind in short)
     if "gpu" not in dict(shape.request):
@@ -255,22 +266,22 @@ def _needs(worker: Worker, shape: Shape, order: Order) -> tuple[Need, ...]:
     return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
 
 
-def _together(worker: Worker, shape: Shape, order: Order) -> tuple[Need, ...]:
+def _together(worker: WorkerUnits, shape: Shape, order: Order) -> tuple[Need, ...]:
     if allocate(worker, shape.key.queue, shape.request, order) is not None:
         return ()
     return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
 
 
-def _need(worker: Worker, shape: Shape, order: Order, kind: str) -> Need:
+def _need(worker: WorkerUnits, shape: Shape, order: Order, kind: str) -> Need:
     queue = shape.key.queue
     free = sum(worker.units_for(kind, queue, order).values())
-    total = worker.stocks_for(queue)[kind].total
+    total = worker.kinds_for(queue)[kind].total
     drained = worker.drained.get(kind, ())
     idle = sum(worker.capacity.get(kind, {}).get(unit, 0) for unit in drained)
     return Need(kind, dict(shape.request)[kind], free, total, idle)
 
 
-def _holders(worker: Worker, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
+def _holders(worker: WorkerUnits, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
     kinds = {need.kind for need in needs}
     return tuple(
         holder
@@ -279,6 +290,10 @@ def _holders(worker: Worker, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
     )
 
 
-def _held_for(worker: Worker, order: Order) -> int | None:
-    claim = worker.claim
-    return claim.job if claim is not None and claim.order < order else None
+def _reserved_for(worker: WorkerUnits, order: Order) -> int | None:
+    reservation = worker.reservation
+    return (
+        reservation.job
+        if reservation is not None and reservation.order < order
+        else None
+    )

@@ -1,0 +1,237 @@
+"""One worker: its units, and what is free of them.
+
+Always true: for each unit, free plus the amounts of all holders is the capacity. A view
+limits one queue's share of the kinds it names; the amounts that follow from it are
+computed on demand, so a change of units costs the same however many queues there are.
+A drained unit takes nothing new; a unit that was withdrawn while held is drained too,
+and removed when it is unused. Units are chosen in `placement`; `fleet` has all workers.
+"""
+
+from typing import NamedTuple
+
+from grass.model.resources import Allocation, Capacity, Units, unit_order
+from grass.scheduler.shapes import Gate, Order, QueueGate
+
+Holder = int | str
+"""A job's id, or a lease's name."""
+
+NO_UNITS: Units = {}
+
+
+class KindUnits:
+    """The units of one kind with their sizes, as if no holder had any."""
+
+    __slots__ = ("largest", "sizes", "total")
+
+    def __init__(self, sizes: Units) -> None:
+        self.sizes = sizes
+        self.largest = max(sizes.values(), default=0)
+        self.total = sum(sizes.values())
+
+
+class ViewUsage:
+    """One queue's share of one worker: limits, and what the queue holds of them."""
+
+    __slots__ = (
+        "available",
+        "available_version",
+        "exceeded_when_set",
+        "kinds",
+        "kinds_version",
+        "limits",
+        "used",
+    )
+
+    def __init__(self, limits: Capacity) -> None:
+        self.limits = ordered(limits)
+        self.used: Capacity = {kind: {} for kind in limits}
+        self.available: Capacity = {}
+        self.available_version = -1
+        """The worker's `free_version` that `available` was computed at."""
+        self.kinds: dict[str, KindUnits] = {}
+        self.kinds_version = -1
+        """The worker's `kinds_version` that `kinds` was computed at."""
+        self.exceeded_when_set = False
+
+    def shift(self, allocation: Allocation, sign: int) -> None:
+        """Count an allocation of this queue in (1) or out (-1)."""
+        for kind, units in allocation.items():
+            used = self.used.get(kind)
+            if used is not None:
+                for unit, amount in units.items():
+                    used[unit] = used.get(unit, 0) + sign * amount
+
+    def headroom(self, kind: str) -> Units:
+        """Return what the queue could still take if others held nothing."""
+        used = self.used[kind]
+        return {
+            unit: max(0, limit - used.get(unit, 0))
+            for unit, limit in self.limits[kind].items()
+        }
+
+    def exceeded(self) -> bool:
+        """Return whether the queue holds more than its limits allow."""
+        return any(
+            amount > self.limits[kind].get(unit, 0)
+            for kind, units in self.used.items()
+            for unit, amount in units.items()
+        )
+
+
+class Reservation(NamedTuple):
+    """Units that drain for one overtaken job; jobs of worse order leave them alone."""
+
+    job: int
+    order: Order
+    queue: str
+    allocation: Allocation
+
+
+class HeldUnits(NamedTuple):
+    """What one holder has, and the gates that count it."""
+
+    worker: "WorkerUnits"
+    allocation: Allocation
+    queue: QueueGate | None
+    limiter: Gate | None
+
+
+class WorkerUnits:
+    """The units of one worker, their holders and the views of queues on them.
+
+    `away`: not connected, though units of it may be held. `known`: the capacity is
+    known even while it is away, so it counts for what could ever be met.
+    """
+
+    __slots__ = (
+        "away",
+        "capacity",
+        "closed",
+        "drained",
+        "free",
+        "free_version",
+        "holders",
+        "kinds",
+        "kinds_version",
+        "known",
+        "labels",
+        "name",
+        "reservation",
+        "views",
+        "withdrawn",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.away = True
+        self.known = False
+        self.labels: frozenset[str] = frozenset()
+        self.capacity: Capacity = {}
+        self.free: Capacity = {}
+        self.holders: dict[Holder, Allocation] = {}
+        self.views: dict[str, ViewUsage] = {}
+        self.reservation: Reservation | None = None
+        self.drained: dict[str, set[str]] = {}
+        self.withdrawn: dict[tuple[str, str], int] = {}
+        """Kind and unit, and the amount it gets once that much is held at most."""
+        self.closed: dict[str, set[str]] = {}
+        """Units that take nothing new: drained or withdrawn."""
+        self.kinds: dict[str, KindUnits] = {}
+        self.free_version = 0
+        """Grows whenever `free` or `closed` changes."""
+        self.kinds_version = 0
+        """Grows whenever `kinds` changes."""
+
+    def kinds_for(self, queue: str) -> dict[str, KindUnits]:
+        """Return what a queue could get here if no unit was held."""
+        view = self.views.get(queue)
+        if view is None:
+            return self.kinds
+        if view.kinds_version != self.kinds_version:
+            view.kinds = self._kinds_of(view)
+            view.kinds_version = self.kinds_version
+        return view.kinds
+
+    def available(self, view: ViewUsage, kind: str) -> Units:
+        """Return what a view's queue may take now of a kind that the view limits."""
+        if view.available_version != self.free_version:
+            view.available = {}
+            view.available_version = self.free_version
+        available = view.available.get(kind)
+        if available is None:
+            free, closed = self.free.get(kind, NO_UNITS), self.closed.get(kind, ())
+            available = view.available[kind] = {
+                unit: min(free[unit], left)
+                for unit, left in view.headroom(kind).items()
+                if unit in free and unit not in closed
+            }
+        return available
+
+    def units_for(self, kind: str, queue: str, order: Order | None) -> Units:
+        """Return what is free for a job of this order; None ignores reservations."""
+        free = self.free.get(kind, NO_UNITS)
+        view = self.views.get(queue)
+        limited = view is not None and kind in view.limits
+        reservation = self.reservation
+        if reservation is None or order is None or order <= reservation.order:
+            if view is not None and limited:
+                return self.available(view, kind)
+            return free if kind not in self.closed else self._open(kind, free)
+        reserved = reservation.allocation.get(kind, NO_UNITS)
+        units = _less(self._open(kind, free), reserved)
+        if view is None or not limited:
+            return units
+        available = self.available(view, kind)
+        if reservation.queue == queue:
+            available = _less(available, reserved)
+        return {unit: min(left, units[unit]) for unit, left in available.items()}
+
+    def lacks(self, allocation: Allocation) -> str | None:
+        """Return the first unit that has less free than the allocation needs."""
+        for kind, units in allocation.items():
+            free = self.free.get(kind, NO_UNITS)
+            for unit, amount in units.items():
+                if free.get(unit, 0) < amount:
+                    return f"{kind} {unit}"
+        return None
+
+    def shift(self, allocation: Allocation, sign: int, queue: str | None) -> None:
+        """Free an allocation (1), or take it (-1), which the caller has checked."""
+        self.free_version += 1
+        if queue is not None and queue in self.views:
+            self.views[queue].shift(allocation, -sign)
+        for kind, units in allocation.items():
+            free = self.free[kind]
+            for unit, amount in units.items():
+                free[unit] += sign * amount
+
+    def _kinds_of(self, view: ViewUsage) -> dict[str, KindUnits]:
+        kinds = dict(self.kinds)
+        for kind, limits in view.limits.items():
+            sizes = self.kinds[kind].sizes if kind in self.kinds else NO_UNITS
+            kinds[kind] = KindUnits(
+                {
+                    unit: min(limit, sizes[unit])
+                    for unit, limit in limits.items()
+                    if unit in sizes
+                }
+            )
+        return kinds
+
+    def _open(self, kind: str, free: Units) -> Units:
+        closed = self.closed.get(kind, ())
+        return {unit: amount for unit, amount in free.items() if unit not in closed}
+
+
+def ordered(capacity: Capacity) -> Capacity:
+    """Copy a capacity with units in natural order: 2 before 10."""
+    return {
+        kind: {unit: units[unit] for unit in sorted(units, key=unit_order)}
+        for kind, units in capacity.items()
+    }
+
+
+def _less(units: Units, reserved: Units) -> Units:
+    return {
+        unit: max(0, amount - reserved.get(unit, 0)) for unit, amount in units.items()
+    }
