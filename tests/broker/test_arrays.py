@@ -92,7 +92,7 @@ def test_a_member_that_runs_again_is_kept_to_the_cap(
     members = wide.array(2, at_most=1)
     wide.exit(members[0])
     wide.exit(members[1])
-    assert not wide.state.arrays
+    assert not wide.state.arrays.active
     meanwhile(wide)
     wide.rerun(*members)
     assert wide.running() == members[:1]
@@ -176,7 +176,7 @@ def test_an_arrays_failures_leave_with_its_last_member(wide: Brokerage) -> None:
     fail(wide, *members[:2])
     wide.resume("default")
     wide.exit(members[2])
-    assert not wide.state.arrays
+    assert not wide.state.arrays.active
     assert wide.store.load(0).arrays == {}
 
 
@@ -193,7 +193,7 @@ def test_members_in_another_queue_pause_that_one_and_count_anew_with_it(
     assert is_paused(wide, "q1")
     assert not is_paused(wide)
     wide.resume("q1")
-    assert wide.state.arrays[members[0]].fails == 0
+    assert wide.state.arrays.active[members[0]].fails == 0
 
 
 @pytest.fixture
@@ -248,6 +248,6 @@ def test_cancelled_members_that_never_ran_leave_nothing(broker: Brokerage) -> No
     members = broker.array(5, at_most=1, max_fails=1)
     broker.cancel(*members)
     broker.exit(members[0], 1)
-    assert not broker.state.arrays
+    assert not broker.state.arrays.active
     assert not is_paused(broker)
     assert broker.store.load(0).arrays == {}

@@ -84,7 +84,7 @@ def test_an_end_decides_the_jobs_state(
     assert found.job.signal == ended.get("signal")
     assert found.job.reason == ended.get("reason")
     assert found.attempts[0].finished_at == broker.now_us
-    assert broker.state.output_bytes == 5
+    assert broker.state.totals.output_bytes == 5
     assert broker.state.scheduler.free(WORKER) == {"cpu": {"0": WHOLE, "1": WHOLE}}
 
 
@@ -111,7 +111,7 @@ def test_an_exit_reported_twice_is_forgotten_twice_and_counted_once(
     broker.hear(Exited(message.attempt, broker.now_us, 0))
     assert broker.said(Forget)
     assert broker.job(job).job.exit_code == 1
-    assert broker.state.output_bytes == 7
+    assert broker.state.totals.output_bytes == 7
 
 
 def test_stale_attempts_change_nothing(broker: Brokerage) -> None:
@@ -197,7 +197,7 @@ def test_pruned_jobs_leave_no_trace_in_the_sums(broker: Brokerage) -> None:
     broker.call(Prune(ME, [done, kept], wanted=[done, kept]))
     assert not broker.store.details([done])
     assert broker.job_state(kept) is JobState.RUNNING
-    assert broker.state.output_bytes == 0
+    assert broker.state.totals.output_bytes == 0
 
 
 def test_an_environment_survives_a_prune_in_the_batch_of_a_refused_call(

@@ -100,7 +100,7 @@ def test_a_job_does_not_start_before_its_slice(
     other = broker.enqueue("other")
     reply = broker.step(verb(ME, [*jobs, last]))
     started = broker.call(SetPaused(ME, False)) and broker.said(Start)
-    while not reply.complete or broker.state.bulks:
+    while not reply.complete or broker.state.bulk.verbs:
         broker.flush()
         started += broker.said(Start)
     broker.flush()
@@ -168,7 +168,7 @@ def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
     while not reply.complete:
         broker.flush()
     assert isinstance(reply.result(), NotFound)
-    assert not broker.state.kept_back
+    assert not broker.state.bulk.before_start
     broker.flush()
     assert broker.running()
 
@@ -179,7 +179,7 @@ def test_edits_that_would_wait_for_each_other_are_refused(broker: Brokerage) -> 
     broker.flush()
     second = broker.step(Edit(ME, [jobs[5]], {"after": (f"{jobs[0]}",)}))
     assert isinstance(second, Bulk)
-    while broker.state.bulks:
+    while broker.state.bulk.verbs:
         broker.flush()
     assert outcome_of(first).jobs == jobs[:5]
     with pytest.raises(Refused, match="would wait for itself"):
@@ -225,7 +225,7 @@ def test_a_job_run_again_by_another_call_meanwhile_is_left_alone(
     reply = broker.step(Rerun(ME, jobs, wanted=jobs[:2]))
     other = broker.step(Rerun(ME, [jobs[-1]], wanted=[jobs[-1]]))
     assert isinstance(other, Bulk)
-    while broker.state.bulks:
+    while broker.state.bulk.verbs:
         broker._read_for_bulk()
         broker.flush()
     assert outcome_of(reply).jobs == jobs

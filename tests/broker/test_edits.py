@@ -153,7 +153,7 @@ def test_dependencies_are_added_and_taken_away(
     assert broker.job_state(job) is JobState.WAITING
     broker.edit(job, after=())
     assert broker.started_jobs() == [job]
-    assert not broker.state.waits.dependents
+    assert not broker.state.dependencies.dependents
 
 
 def test_a_dependency_that_was_met_can_be_asked_for_anew(
@@ -192,7 +192,7 @@ def test_an_edit_of_a_job_whose_dependencies_were_met_leaves_no_trace_of_them(
     job = broker.enqueue(after=(str(first),))
     broker.exit(first)
     broker.edit(job, priority=3)
-    assert not broker.state.waits.dependents
+    assert not broker.state.dependencies.dependents
     broker.rerun(first)
     broker.cancel(first)
     meanwhile(broker)

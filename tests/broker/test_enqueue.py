@@ -88,7 +88,7 @@ def test_a_key_is_forgotten_when_it_is_old_and_may_be_used_again(
     broker.call(Enqueue(ME, jobs(1), "old"))
     broker.now_us += 2 * AN_HOUR
     broker.core.step(Enqueue(ME, jobs(1), "new"), broker.now_us)
-    assert list(broker.state.calls) == ["new"]
+    assert list(broker.state.answered.by_key) == ["new"]
     assert broker.core.step(Enqueue(ME, jobs(1), "old"), broker.now_us) == Enqueued(
         3, 3
     )
@@ -211,7 +211,7 @@ def test_a_large_call_that_was_cut_short_leaves_nothing(broker: Brokerage) -> No
     broker.call(Enqueue(ME, jobs(2500), "bulk"))
     broker.restart()
     assert not broker.state.jobs
-    assert broker.state.counts[JobState.QUEUED] == 0
+    assert broker.state.totals.states[JobState.QUEUED] == 0
     first = broker.enqueue()
     assert first == 2501
 
@@ -240,7 +240,7 @@ def test_jobs_cancelled_while_they_are_handed_over_never_start(
         broker.flush()
     broker.resume()
     assert not broker.started_jobs()
-    assert broker.state.counts[JobState.CANCELLED] == 2500
+    assert broker.state.totals.states[JobState.CANCELLED] == 2500
 
 
 LONG = "x" * 131_072

@@ -290,8 +290,8 @@ def test_a_long_reason_is_cut(broker: Brokerage) -> None:
 def test_a_bad_report_changes_nothing(broker: Brokerage, message: Exited) -> None:
     with pytest.raises(ProtocolError):
         broker.step_hear(message)
-    assert not broker.state.changes
-    assert not broker.state.outbox
+    assert not broker.state.batch.changes
+    assert not broker.state.batch.outbox
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def test_a_bad_hello_changes_nothing(
     with pytest.raises(ProtocolError):
         broker.step(FromWorker("w2", Hello("w2", **fields)))  # type: ignore[arg-type]
     assert "w2" not in broker.state.workers
-    assert not broker.state.changes
-    assert not broker.state.outbox
+    assert not broker.state.batch.changes
+    assert not broker.state.batch.outbox
 
 
 def test_a_hello_for_another_worker_changes_nothing(broker: Brokerage) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 from tests.support.building import BOOT, units
 
-from grass.broker.core.state import Absence, State
+from grass.broker.core.state import State
 from grass.broker.core.workers.cloned_homes import MOST_BOOTS, MOST_HOMES, Boots
+from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell.links import (
     DEFECT,
     MOST_REASONS,

@@ -252,7 +252,7 @@ class Verbs(Twins):
     @invariant()
     def what_is_counted_is_what_there_is(self) -> None:
         states = Counter(job.state for job in self.model.jobs.values())
-        assert self.broker.state.counts == {one: states[one] for one in JobState}
+        assert self.broker.state.totals.states == {one: states[one] for one in JobState}
         self.broker.state.scheduler.check()
 
     @invariant()
@@ -261,7 +261,7 @@ class Verbs(Twins):
         paused = {name: queue.paused for name, queue in self.model.queues.items()}
         assert {name: known[name].paused for name in paused} == paused
         assert known["strict"].fails == self.model.queues["strict"].fails
-        arrays = self.broker.state.arrays.items()
+        arrays = self.broker.state.arrays.active.items()
         fails = {first: array.fails for first, array in arrays if array.fails}
         assert fails == self.model.array_fails
 

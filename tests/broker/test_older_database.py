@@ -171,7 +171,7 @@ def logged(broker: Brokerage, *running: Report) -> list[str]:
     """Have the worker say hello, and return what is logged of it."""
     hello = Hello(WORKER, "desk", BOOT, units("{cpu:2}"), list(running), [])
     broker.step(FromWorker(WORKER, hello))
-    said = [str(event) for event in broker.state.log_events]
+    said = [str(event) for event in broker.state.batch.log_events]
     broker.flush()
     return said
 

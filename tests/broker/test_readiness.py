@@ -57,7 +57,7 @@ def test_what_a_worker_says_that_nobody_knows_changes_nothing(
     broker: Brokerage,
 ) -> None:
     broker.step(FromWorker("nobody", Readiness(FULL)))
-    assert not broker.state.changes
+    assert not broker.state.batch.changes
 
 
 def test_a_worker_that_changes_its_mind_all_the_time_does_not_fill_the_journal(

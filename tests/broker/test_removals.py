@@ -43,16 +43,16 @@ def test_bytes_count_until_the_files_are_gone(home: Home) -> None:
     jobs = [home.ended(5), home.ended(7)]
     assert home.prune(*jobs) == jobs
     assert home.asked == [RemoveOutput(["/out/1.log", "/out/2.log"], 1)]
-    assert home.state.output_bytes == 12
+    assert home.state.totals.output_bytes == 12
     home.hear(Removed(1))
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
     assert home.store.removal_paths(1) == []
 
 
 def test_a_removal_outlives_the_broker(home: Home) -> None:
     home.prune(home.ended(5))
     home.restart()
-    assert home.state.output_bytes == 5
+    assert home.state.totals.output_bytes == 5
     assert removals.due(home.state) == []
     home.connect()
     assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
@@ -76,7 +76,7 @@ def test_a_worker_is_asked_again_when_its_answer_may_be_lost(home: Home) -> None
     assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
     home.hear(Removed(1))
     home.hear(Removed(1))
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
 
 
 def test_what_could_not_be_removed_stays_and_holds_up_no_other(home: Home) -> None:
@@ -84,12 +84,12 @@ def test_what_could_not_be_removed_stays_and_holds_up_no_other(home: Home) -> No
     home.prune(first)
     home.hear(Removed(1, left=1, reason="it is busy"))
     assert home.asked == []
-    assert home.state.output_bytes == 12
+    assert home.state.totals.output_bytes == 12
     home.prune(second)
     assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
     home.hear(Removed(1, left=1, reason="it is busy"))
     home.hear(Removed(2))
-    assert home.state.output_bytes == 5
+    assert home.state.totals.output_bytes == 5
     home.connect()
     assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
 
@@ -98,9 +98,9 @@ def test_a_worker_that_confirms_nothing_is_believed(home: Home) -> None:
     home.connect(confirms=False)
     home.prune(home.ended(5))
     assert home.asked == [RemoveOutput(["/out/1.log"], 1)]
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
     home.restart()
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
 
 
 def test_nothing_but_what_was_asked_is_believed(home: Home) -> None:
@@ -109,13 +109,13 @@ def test_nothing_but_what_was_asked_is_believed(home: Home) -> None:
     home.prune(job)
     home.hear(Removed(1), "other")
     home.hear(Removed(2))
-    assert home.state.output_bytes == 5
+    assert home.state.totals.output_bytes == 5
 
 
 def test_files_of_the_user_are_not_removed(home: Home) -> None:
     home.prune(home.ended(5, output="/mine"))
     assert home.asked == []
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
 
 
 def test_what_can_be_no_path_is_not_asked_for(home: Home) -> None:
@@ -124,7 +124,7 @@ def test_what_can_be_no_path_is_not_asked_for(home: Home) -> None:
     home.exit(job, output_bytes=5)
     home.prune(job)
     assert home.asked == []
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
 
 
 def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
@@ -132,9 +132,9 @@ def test_what_lies_on_a_forgotten_worker_is_given_up(home: Home) -> None:
     home.leave()
     home.prune(first)
     home.forget("desk")
-    assert home.state.output_bytes == 7
+    assert home.state.totals.output_bytes == 7
     home.prune(second)
-    assert home.state.output_bytes == 0
+    assert home.state.totals.output_bytes == 0
     home.connect()
     assert home.asked == []
 
@@ -180,7 +180,7 @@ def test_jobs_that_still_arrive_keep_their_spec(
     home.pause()
     home.step(Enqueue(ME, [NewJob(("work",), Settings())] * 5))
     home.step(Prune(ME, [old], wanted=[old]))
-    while home.state.arriving:
+    while home.state.bulk.arriving:
         home.flush()
     home.restart()
     assert len(home.state.jobs) == 5
@@ -190,9 +190,9 @@ def test_the_log_tells_once_of_a_worker_that_cannot_remove(home: Home) -> None:
     home.prune(home.ended(5))
     for _ in range(3):
         home.step_hear(Removed(1, left=1, reason="x" * 3000))
-        assert len(home.state.log_events) <= 1
-        assert all(len(str(event)) < 400 for event in home.state.log_events)
+        assert len(home.state.batch.log_events) <= 1
+        assert all(len(str(event)) < 400 for event in home.state.batch.log_events)
         home.flush()
         home.connect()
     home.step_hear(Removed(1, left=1, reason="x"))
-    assert home.state.log_events == []
+    assert home.state.batch.log_events == []

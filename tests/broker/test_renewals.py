@@ -121,7 +121,7 @@ def revoked(broker: Brokerage) -> None:
 def expired(broker: Brokerage) -> None:
     token = broker.state.tokens["lab"]
     token.expires_at = broker.now_us
-    broker.state.changes.tokens["lab"] = token
+    broker.state.batch.changes.tokens["lab"] = token
     broker.flush()
 
 

@@ -41,7 +41,7 @@ def test_every_ended_job_can_run_again(
     meanwhile(broker)
     broker.exit(job, 0)
     assert broker.job_state(job) is JobState.SUCCEEDED
-    assert broker.state.counts[JobState.SUCCEEDED] == 1
+    assert broker.state.totals.states[JobState.SUCCEEDED] == 1
 
 
 def test_older_attempts_are_kept_and_counted_on(
@@ -61,7 +61,7 @@ def test_older_attempts_are_kept_and_counted_on(
     assert [one.number for one in found.attempts] == [1, 2, 3, 4]
     assert [one.exit_code for one in found.attempts] == [3, 4, 5, 0]
     assert {one.state for one in found.attempts} == {AttemptState.EXITED}
-    assert broker.state.output_bytes == 20
+    assert broker.state.totals.output_bytes == 20
 
 
 def test_news_of_an_older_attempt_is_not_taken_for_the_new_one(
@@ -202,7 +202,7 @@ def test_an_end_and_a_rerun_in_one_batch(broker: Brokerage) -> None:
     job = broker.enqueue()
     broker.step_hear(Exited(broker.name(job), broker.now_us, 1))
     broker.step(Rerun(ME, [job], wanted=[job]))
-    (ended,) = broker.state.ended
+    (ended,) = broker.state.batch.ended
     assert ended.state is JobState.FAILED
     broker.flush()
     assert broker.started_jobs() == [job]
@@ -250,8 +250,8 @@ def test_a_job_pruned_twice_in_one_batch_is_counted_once(broker: Brokerage) -> N
     for call in calls:
         broker.step(call)
     broker.flush()
-    assert broker.state.counts[JobState.SUCCEEDED] == 0
-    assert broker.state.output_bytes == 0
+    assert broker.state.totals.states[JobState.SUCCEEDED] == 0
+    assert broker.state.totals.output_bytes == 0
 
 
 def test_a_dependency_that_runs_again_is_waited_for_again(
@@ -372,7 +372,7 @@ def test_dependencies_that_were_met_are_not_looked_at_again(
     meanwhile(broker)
     broker.rerun(second)
     assert broker.started_jobs() == [second]
-    assert not broker.state.waits.dependents
+    assert not broker.state.dependencies.dependents
 
 
 def test_a_member_that_runs_again_is_still_a_member(

@@ -131,7 +131,7 @@ def test_a_call_that_is_left_for_the_next_round_sees_what_this_one_did(
     slow.rounds.start_no_more()
     answers = slow.play(rerun(job), Cancel("me", [job]), rerun(job))
     assert [done.jobs for done in answers] == [[job], [job], [job]]
-    counts = slow.rounds.core.state.counts
+    counts = slow.rounds.core.state.totals.states
     stored = slow.store.load(0).counts
     assert {state: count for state, count in counts.items() if count} == stored
     assert counts[JobState.QUEUED] == 1

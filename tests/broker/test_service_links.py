@@ -13,7 +13,8 @@ from tests.support.far_end import FarEnd
 from grass.broker.core.attempts import placing, reconcile, tracking
 from grass.broker.core.calls import Enqueue, SetPaused
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.state import Absence, State
+from grass.broker.core.state import State
+from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell import output_streams
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError, TimedOut, Unreachable

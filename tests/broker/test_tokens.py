@@ -230,7 +230,7 @@ def revoked(broker: Brokerage) -> None:
 def expired(broker: Brokerage) -> None:
     token = broker.state.tokens["rack"]
     token.expires_at = broker.now_us
-    broker.state.changes.tokens["rack"] = token
+    broker.state.batch.changes.tokens["rack"] = token
     broker.flush()
 
 

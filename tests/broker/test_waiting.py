@@ -113,7 +113,7 @@ def test_a_chain_of_many_is_cancelled_to_its_end(broker: Brokerage) -> None:
         chain.append(broker.enqueue(after=(str(chain[-1]),)))
     broker.exit(chain[0], 1)
     assert set(broker.states(*chain[1:])) == {"cancelled"}
-    assert not broker.state.waits.dependents
+    assert not broker.state.dependencies.dependents
 
 
 def test_more_than_a_slice_may_wait_for_one_end(
@@ -124,7 +124,7 @@ def test_more_than_a_slice_may_wait_for_one_end(
     more = [broker.enqueue(after=(f"{first}:failed",)) for _ in range(3)]
     meanwhile(broker)
     broker.exit(first)
-    counts = broker.state.counts
+    counts = broker.state.totals.states
     assert counts[JobState.WAITING] == 0
     assert counts[JobState.RUNNING] == 2
     assert counts[JobState.QUEUED] == len(members) - 2
@@ -216,9 +216,9 @@ def test_an_array_may_wait_while_it_arrives_in_slices(broker: Brokerage) -> None
     broker.exit(first)
     while broker.core.busy:
         broker.flush()
-    counts = broker.state.counts
+    counts = broker.state.totals.states
     assert (counts[JobState.RUNNING], counts[JobState.WAITING]) == (2, 0)
-    assert not broker.state.waits.dependents
+    assert not broker.state.dependencies.dependents
 
 
 def test_what_is_met_once_counts_no_more(
@@ -292,8 +292,8 @@ def test_a_cancelled_job_is_not_waited_for_by_memory_any_more(
     first = broker.enqueue()
     second = broker.enqueue(after=(str(first),))
     broker.call(Cancel(ME, [second]))
-    assert not broker.state.waits.dependents
-    assert not broker.state.waits.groups
+    assert not broker.state.dependencies.dependents
+    assert not broker.state.dependencies.groups
     broker.exit(first)
     assert broker.job_state(second) is JobState.CANCELLED
 

@@ -85,7 +85,7 @@ class SimBroker:
     @property
     def settled(self) -> bool:
         """Whether everything it knows is committed."""
-        return not self._turning and self.rounds.idle and not self.state.changes
+        return not self._turning and self.rounds.idle and not self.state.batch.changes
 
     def end(self) -> None:
         """Be gone; a commit under way is durable or not, as luck has it."""

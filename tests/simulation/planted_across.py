@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from grass.broker.core.attempts import reconcile, tracking
-from grass.broker.core.state import Absence, State
+from grass.broker.core.state import State
 from grass.broker.core.workers import leases
+from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell.links import Caller, Links
 from grass.keeper.core import lease as keeper_lease
 from grass.keeper.core.attempt import Attempt as KeeperAttempt

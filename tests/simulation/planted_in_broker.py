@@ -12,6 +12,7 @@ from grass.broker.core import rounds
 from grass.broker.core.attempts import outcomes, prefetch, reconcile, tracking
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, removals, verbs
 from grass.broker.core.jobs import enqueue as enqueueing
+from grass.broker.core.jobs.job_memory import AnsweredCalls
 from grass.broker.core.rounds import Rounds
 from grass.broker.core.shell_interface import Commit
 from grass.broker.core.state import State
@@ -62,7 +63,7 @@ def _start_first(patch: pytest.MonkeyPatch) -> None:
 
     def apply(self: Rounds, applied: list[rounds.Applied]) -> None:
         real(self, applied)
-        for worker, message in self.core.state.outbox:
+        for worker, message in self.core.state.batch.outbox:
             if isinstance(message, Start):
                 self._outside.send(worker, message)
 
@@ -80,10 +81,10 @@ def _no_rebuild(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a repeated call is not recognised after a restart")
 def _keys_forgotten(patch: pytest.MonkeyPatch) -> None:
-    def remember(self: State, answered: Any) -> None:
-        self.calls[answered.key] = answered
+    def add(self: AnsweredCalls, answered: Any, _changes: Any) -> None:
+        self.by_key[answered.key] = answered
 
-    patch.setattr(State, "remember", remember)
+    patch.setattr(AnsweredCalls, "add", add)
 
 
 # Attempts in the broker.
@@ -229,7 +230,7 @@ def _array_cut(patch: pytest.MonkeyPatch) -> None:
 
     def arrive(state: State, arrival: bulk_enqueue.Arrival) -> None:
         if len(arrival.jobs) > 2:
-            state.changes.jobs.pop(arrival.jobs[-1].id, None)
+            state.batch.changes.jobs.pop(arrival.jobs[-1].id, None)
         real(state, arrival)
 
     patch.setattr(bulk_enqueue, "_arrive", arrive)
@@ -247,8 +248,8 @@ def _removal_forgotten(patch: pytest.MonkeyPatch) -> None:
     def add(state: State, worker: str, files: list[str], size: int) -> None:
         # Only memory knows of it, and sends it without reading it.
         real(state, worker, files, size)
-        added = state.changes.removals.pop()
-        state.send(worker, RemoveOutput(list(added.paths), added.id))
+        added = state.batch.changes.removals.pop()
+        state.batch.send(worker, RemoveOutput(list(added.paths), added.id))
         state.removals.sent[worker] = added.id
 
     patch.setattr(removals, "_add", add)

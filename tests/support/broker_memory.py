@@ -6,8 +6,8 @@ from msgspec import structs
 
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
-from grass.broker.core.workers.declared_units import Declared
 from grass.broker.core.workers.units import known_capacity
+from grass.broker.core.workers.worker_memory import Declared
 from grass.model.lifecycle import JobState
 
 
@@ -18,10 +18,10 @@ def check(state: State) -> None:
     assert running == set(state.attempts)
     for kept in JobState:
         unfinished = sum(job.state is kept for job in state.jobs.values())
-        assert state.counts[kept] >= unfinished
-    assert +state.unfinished == Counter(job.queue for job in state.jobs.values())
+        assert state.totals.states[kept] >= unfinished
+    assert +state.totals.unfinished == Counter(job.queue for job in state.jobs.values())
     waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
-    assert state.scheduler.waiting() == waiting or state.arriving
+    assert state.scheduler.waiting() == waiting or state.bulk.arriving
     counted = Declared(state.queues.values())
     for worker in state.workers.values():
         _check_units(state, worker.id)
@@ -64,30 +64,28 @@ def memory(state: State) -> dict[str, object]:
         "tokens": state.tokens,
         "specs": specs,
         "envs": {number: state.envs[number] for number in needed},
-        "calls": state.calls,
-        "counts": state.counts,
+        "calls": state.answered.by_key,
+        "counts": state.totals.states,
         "last_job": state.last_job,
         "paused": state.paused,
-        "output_bytes": state.output_bytes,
+        "output_bytes": state.totals.output_bytes,
         "removals": (state.removals.last, state.removals.waiting),
         "arrays": {
             first: (array.unfinished, array.fails)
-            for first, array in state.arrays.items()
+            for first, array in state.arrays.active.items()
         },
-        "waits": _waits(state),
+        "dependencies": _dependencies(state),
         "next time": eligibility.next_time(state),
     }
 
 
-def _waits(state: State) -> dict[str, object]:
-    waits = state.waits
+def _dependencies(state: State) -> dict[str, object]:
+    known = state.dependencies
     return {
         "open": {
             spec: (group.open, sorted(group.members))
-            for spec, group in waits.groups.items()
+            for spec, group in known.groups.items()
         },
-        "dependents": {job: set(others) for job, others in waits.dependents.items()},
-        "settled": {
-            job: waits.settled[job] for job in waits.dependents if job in waits.settled
-        },
+        "dependents": {job: set(others) for job, others in known.dependents.items()},
+        "ends": {job: known.ends[job] for job in known.dependents if job in known.ends},
     }

@@ -95,17 +95,19 @@ class Brokerage:
 
     def _has_more_to_do(self) -> bool:
         state = self.state
-        return bool(state.waits.resolving or state.bulks or removals.due(state))
+        return bool(
+            state.dependencies.unchecked or state.bulk.verbs or removals.due(state)
+        )
 
     def _read_for_bulk(self) -> None:
-        if self.state.bulks and self.state.bulks[0].wanted:
-            first = self.state.bulks[0]
+        if self.state.bulk.verbs and self.state.bulk.verbs[0].wanted:
+            first = self.state.bulk.verbs[0]
             first.found = found(first.wanted)(self.store)
 
     def call_at_once(self, call: Call) -> Any:
         """Apply one call, and all that follows from it, in a single batch."""
         reply = self.step(call)
-        while self.state.waits.resolving:
+        while self.state.dependencies.unchecked:
             self.core.advance()
         self.flush()
         return reply
@@ -249,7 +251,7 @@ class Brokerage:
         call = self.new_job(worker=worker)
         call.jobs *= 3
         first = self.call(call).first
-        self.state.pace["default", self.state.jobs[first].spec] = 0.001
+        self.state.prefetched.durations["default", self.state.jobs[first].spec] = 0.001
         self.hear(Exited(self.name(first), self.now_us, 0), worker)
         assert self.state.attempts[first + 2].after == first + 1
         return first + 1, first + 2

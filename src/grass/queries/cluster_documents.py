@@ -24,8 +24,8 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
         "started_at": rfc3339(started_at),
         "cluster": state.cluster,
         "paused": state.paused,
-        "jobs": {name.value: count for name, count in state.counts.items()},
-        "output_bytes": min(max(0, state.output_bytes), 2**63 - 1),
+        "jobs": {name.value: count for name, count in state.totals.states.items()},
+        "output_bytes": min(max(0, state.totals.output_bytes), 2**63 - 1),
     }
 
 
@@ -93,7 +93,7 @@ def queue_document(queue: Queue, state: State, running: int) -> Document:
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
         "running": running,
-        "waiting": state.unfinished[queue.name] - running,
+        "waiting": state.totals.unfinished[queue.name] - running,
         "views": {
             registry.name_of(state, worker): {
                 "capacity": units_json(view.capacity),

@@ -1,4 +1,4 @@
-"""The broker's decisions, without I/O: calls and time in, replies and effects out.
+"""The broker's decisions, without I/O: calls and time in, replies and batches out.
 
 `step` applies one call; `decide` lets the scheduler start what now fits; `take` hands
 over what must be committed and what is sent afterwards. A call that raises a
@@ -11,6 +11,7 @@ from typing import Any
 from grass.broker.core import calls
 from grass.broker.core.access import tokens
 from grass.broker.core.attempts import placing, prefetch, reconcile, tracking
+from grass.broker.core.batch import Batch
 from grass.broker.core.calls import Call, FromWorker, Prune, Tick, WorkerGone
 from grass.broker.core.jobs import (
     array_limits,
@@ -25,7 +26,7 @@ from grass.broker.core.jobs import (
     verbs,
 )
 from grass.broker.core.replies import Pruned
-from grass.broker.core.state import Effects, State
+from grass.broker.core.state import State
 from grass.broker.core.workers import (
     capacity,
     forget,
@@ -86,10 +87,10 @@ class BrokerCore:
     def advance(self) -> None:
         """Do one more slice of what arrives in slices."""
         state = self.state
-        if state.arriving:
-            bulk_enqueue.advance(state, state.arriving[0])
-            if bulk_enqueue.done(state.arriving[0]):
-                state.arriving.pop(0)
+        if state.bulk.arriving:
+            bulk_enqueue.advance(state, state.bulk.arriving[0])
+            if bulk_enqueue.done(state.bulk.arriving[0]):
+                state.bulk.arriving.pop(0)
         eligibility.due(state)
         for job, reason in eligibility.advance(state):
             tracking.give_up(state, job, reason)
@@ -99,8 +100,8 @@ class BrokerCore:
     def busy(self) -> bool:
         """Tell whether `advance` has more to do."""
         state = self.state
-        waiting_for_a_slice = state.arriving or state.waits.resolving or state.bulks
-        return bool(waiting_for_a_slice or removals.due(state))
+        slices_left = state.bulk.busy or state.dependencies.unchecked
+        return bool(slices_left or removals.due(state))
 
     def decide(self, now_s: float) -> None:
         """Start what fits; `now_s` is a clock that cannot jump."""
@@ -108,19 +109,20 @@ class BrokerCore:
         if state.absences:
             leases.run_out(state, now_s)
         for placement in state.scheduler.decide(now_s):
-            if state.kept_back and bulk_verbs.act_before_start(state, placement.job):
+            job = placement.job
+            if state.bulk.before_start and bulk_verbs.act_before_start(state, job):
                 continue
             placing.place(state, placement)
-            state.leaders.append(placement.job)
-        if state.leaders:
+            state.prefetched.leaders.append(job)
+        if state.prefetched.leaders:
             self._hand_ahead(now_s)
-        if state.handed:
+        if state.prefetched.sent:
             prefetch.recall(state, prefetch.overdue(state, now_s))
 
     def _hand_ahead(self, now_s: float) -> None:
         state = self.state
-        leaders, state.leaders = state.leaders, []
-        if state.kept_back:
+        leaders, state.prefetched.leaders = state.prefetched.leaders, []
+        if state.bulk.before_start:
             # Whoever is next may be one of those that are not to start.
             return
         for number in leaders:
@@ -132,7 +134,7 @@ class BrokerCore:
                     break
                 after = state.scheduler.predecessor(ahead.job)
                 assert isinstance(after, int)
-                state.handed[ahead.job] = now_s
+                state.prefetched.sent[ahead.job] = now_s
                 placing.place(state, ahead, after)
 
     def wake_at(self) -> float | None:
@@ -150,14 +152,14 @@ class BrokerCore:
         known = self.state.workers.get(worker)
         if known is not None:
             if (known.heard_at or 0) // MINUTE_US != now_us // MINUTE_US:
-                self.state.changes.workers[worker] = known
+                self.state.batch.changes.workers[worker] = known
             known.heard_at = now_us
 
     def next_time(self) -> int | None:
         """Tell for which time of the wall clock the next job waits."""
         return eligibility.next_time(self.state)
 
-    def take(self) -> Effects:
+    def take(self) -> Batch:
         """Hand over what the calls since the last `take` changed."""
         return self.state.take()
 
@@ -227,9 +229,9 @@ def _prune(state: State, call: Prune) -> Pruned:
     known = [found[job] for job in dict.fromkeys(call.jobs) if job in found]
     gone = [one for one in known if _may_go(state, one.job.id)]
     for details in gone:
-        state.counts[details.job.state] -= 1
+        state.totals.states[details.job.state] -= 1
     removals.add(state, gone)
-    state.changes.removed_jobs.extend(details.job.id for details in gone)
+    state.batch.changes.removed_jobs.extend(details.job.id for details in gone)
     _forget_unused(state, gone)
     state.note_by(call.actor, "pruned", jobs=len(gone))
     return Pruned(gone)
@@ -241,14 +243,14 @@ def _forget_unused(state: State, gone: list[JobDetails]) -> None:
     envs = {one.spec.base_env for one in gone if one.spec.base_env is not None}
     unused = sorted(env for env in envs if not state.specs.needs_env(env))
     state.envs.forget(unused)
-    state.changes.unused_specs.extend(sorted(specs))
-    state.changes.unused_envs.extend(unused)
+    state.batch.changes.unused_specs.extend(sorted(specs))
+    state.batch.changes.unused_envs.extend(unused)
 
 
 def _may_go(state: State, job: int) -> bool:
-    changed = job in state.jobs or job in state.changes.jobs
-    changed = changed or job in state.changes.removed_jobs
-    return not changed and job not in state.waits.dependents
+    changed = job in state.jobs or job in state.batch.changes.jobs
+    changed = changed or job in state.batch.changes.removed_jobs
+    return not changed and job not in state.dependencies.dependents
 
 
 def _nothing(_state: State, _call: Tick) -> None:

@@ -24,6 +24,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from grass.broker.core.attempts import placing
+from grass.broker.core.batch import Batch
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import (
     Call,
@@ -39,9 +40,10 @@ from grass.broker.core.inbox import Inbox
 from grass.broker.core.jobs import removals
 from grass.broker.core.jobs.bulk_enqueue import Arrival
 from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.jobs.job_memory import CALLS_KEPT_US
 from grass.broker.core.lookups import found, paths_of, unread
 from grass.broker.core.shell_interface import Commit, Outside, Pause, Read, Reply, Step
-from grass.broker.core.state import CALLS_KEPT_US, Effects, State
+from grass.broker.core.state import State
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash_points import crash_point
 from grass.link.messages import RemoveOutput, Resync
@@ -153,16 +155,16 @@ class Rounds:
             yield from self._look_up()
             yield from self._send_removals()
             self._apply(applied)
-            if self.core.state.quiet and not self._overdue(applied):
+            if self.core.state.batch.quiet and not self._overdue(applied):
                 self._answer(applied)
-                self._outside.wake(self.core.state.moved)
-                self.core.state.moved = set()
+                self._outside.wake(self.core.state.batch.moved)
+                self.core.state.batch.moved = set()
                 self._plan()
                 return
-            effects = self.core.take()
-            self.committing = effects.moved
-            yield Commit(effects.changes)
-            self._finish(applied, effects)
+            batch = self.core.take()
+            self.committing = batch.moved
+            yield Commit(batch.changes)
+            self._finish(applied, batch)
         except GrassError as error:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
@@ -180,7 +182,7 @@ class Rounds:
         for call in list(islice(self._unread, MOST_READ)):
             call.found = yield Read(found(call.wanted))
             self._unread.popleft()
-        bulks = self.core.state.bulks
+        bulks = self.core.state.bulk.verbs
         if bulks and bulks[0].wanted:
             bulks[0].found = yield Read(found(bulks[0].wanted))
 
@@ -228,7 +230,7 @@ class Rounds:
         self._life.shortage = self._outside.shortage()
         if self._life.shortage is not None:
             self._outside.wake_within(FULL_PAUSE_S)
-            if self.core.state.arriving:
+            if self.core.state.bulk.arriving:
                 raise self._life.shortage
 
     def _read_again(self) -> None:
@@ -247,14 +249,14 @@ class Rounds:
 
     def _overdue(self, applied: list[Applied]) -> bool:
         """Tell whether small news waited long enough; else set a timer for them."""
-        if not self.core.state.changes:
+        if not self.core.state.batch.changes:
             return False
         if any(isinstance(one.call, Tick) for one in applied):
             return True
         self._outside.wake_within(SETTLE_S)
         return False
 
-    def _finish(self, applied: list[Applied], effects: Effects) -> None:
+    def _finish(self, applied: list[Applied], batch: Batch) -> None:
         """Answer and send: what was decided is durable now."""
         self._pause_s = FIRST_PAUSE_S
         self.committing = set()
@@ -263,13 +265,13 @@ class Rounds:
         crash_point("broker.before-answer")
         self._answer(applied)
         crash_point("broker.before-dispatch")
-        for worker, message in effects.outbox:
+        for worker, message in batch.outbox:
             said = placing.unless_cancelled(self.core.state, message)
             self._outside.send(worker, said)
-        for event in effects.log_events:
+        for event in batch.log_events:
             self._outside.log(event)
-        self._outside.wake(effects.moved)
-        self._outside.committed(effects.ended)
+        self._outside.wake(batch.moved)
+        self._outside.committed(batch.ended)
         self._plan()
 
     def _plan(self) -> None:

@@ -232,7 +232,7 @@ class Broker:
                 self._waiters.round.came()
                 if self._rounds.idle:
                     self._arrived.clear()
-                elif self.state.bulks:
+                elif self.state.bulk.verbs:
                     # A slice that only checks waits for no disk: let others speak.
                     await asyncio.sleep(0)
         finally:

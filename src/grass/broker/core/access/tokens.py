@@ -191,9 +191,9 @@ WRONG_CODE = (
 def _forget(state: State, name: str) -> None:
     """Drop a token without a line in the journal."""
     del state.tokens[name]
-    state.changes.tokens.pop(name, None)
-    state.changes.removed_tokens.append(name)
-    state.urgent = True
+    state.batch.changes.tokens.pop(name, None)
+    state.batch.changes.removed_tokens.append(name)
+    state.batch.urgent = True
 
 
 def forget_worker(state: State, worker: str) -> None:
@@ -223,8 +223,8 @@ def _drop_proof(state: State, worker: str | None) -> None:
 
 def _save(state: State, token: Token) -> None:
     state.tokens[token.name] = token
-    state.changes.tokens[token.name] = token
-    state.urgent = True
+    state.batch.changes.tokens[token.name] = token
+    state.batch.urgent = True
 
 
 def _check_free(state: State, name: str, taken: set[str]) -> None:
@@ -295,5 +295,5 @@ def _owners(state: State, used_names: frozenset[str]) -> set[str]:
     """Give everybody whose jobs are there: who has the name has the jobs."""
     owners = {actor_of(name) for name in used_names}
     owners.update(job.owner for job in state.jobs.values())
-    owners.update(arrival.call.actor for arrival in state.arriving)
+    owners.update(arrival.call.actor for arrival in state.bulk.arriving)
     return owners

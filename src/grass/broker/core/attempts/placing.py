@@ -87,7 +87,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
     view = _view(state, job, attempt.worker)
     base_env = _base_env(state, spec, attempt)
     leader = None if attempt.after is None else state.attempts.get(attempt.after)
-    state.send(
+    state.batch.send(
         attempt.worker,
         Start(
             attempt=state.attempt_id(attempt),

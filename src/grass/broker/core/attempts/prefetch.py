@@ -34,11 +34,11 @@ def learn(state: State, job: Job, attempt: Attempt) -> None:
     took_s = attempt.ran_s
     if attempt.pid is None or took_s is None:
         return
-    key = (job.queue, job.spec)
-    known = state.pace.get(key)
-    if known is None and len(state.pace) >= 1000:
-        state.pace.clear()
-    state.pace[key] = took_s if known is None else known + _WEIGHT * (took_s - known)
+    key, durations = (job.queue, job.spec), state.prefetched.durations
+    known = durations.get(key)
+    if known is None and len(durations) >= 1000:
+        durations.clear()
+    durations[key] = took_s if known is None else known + _WEIGHT * (took_s - known)
 
 
 def let_go(state: State, attempt: Attempt) -> None:
@@ -53,7 +53,7 @@ def let_go(state: State, attempt: Attempt) -> None:
         # waits again and may by then follow it.
         state.save_attempt(state.attempts[follower])
     if heir is not None:
-        state.leaders.append(heir)
+        state.prefetched.leaders.append(heir)
 
 
 def may_wait(state: State, attempt: str) -> bool:
@@ -68,7 +68,7 @@ def may_wait(state: State, attempt: str) -> bool:
 
 def depth(state: State, job: Job) -> int:
     """Tell how many jobs may be handed ahead to follow this one."""
-    pace_s = state.pace.get((job.queue, job.spec))
+    pace_s = state.prefetched.durations.get((job.queue, job.spec))
     if pace_s is None or pace_s > SHORT_S or _counts_failures(state, job):
         return 0
     if _asked_back(state, job):
@@ -81,7 +81,7 @@ def _asked_back(state: State, job: Job) -> bool:
     last = job.id
     while (behind := state.scheduler.successor(last)) is not None:
         last = behind
-    return last != job.id and last not in state.handed
+    return last != job.id and last not in state.prefetched.sent
 
 
 def _counts_failures(state: State, job: Job) -> bool:
@@ -94,12 +94,12 @@ def _counts_failures(state: State, job: Job) -> bool:
 def overdue(state: State, now_s: float) -> list[int]:
     """Take out the jobs that have waited too long for their turn."""
     late = []
-    for job, since_s in list(state.handed.items()):
+    for job, since_s in list(state.prefetched.sent.items()):
         attempt = state.attempts.get(job)
         if attempt is None or attempt.after is None:
-            del state.handed[job]
+            del state.prefetched.sent[job]
         elif since_s + PATIENCE_S <= now_s:
-            del state.handed[job]
+            del state.prefetched.sent[job]
             late.append(job)
         else:
             break
@@ -108,13 +108,13 @@ def overdue(state: State, now_s: float) -> list[int]:
 
 def wake_at(state: State) -> float | None:
     """Tell when the oldest job handed ahead will have waited too long."""
-    since_s = next(iter(state.handed.values()), None)
+    since_s = next(iter(state.prefetched.sent.values()), None)
     return None if since_s is None else since_s + PATIENCE_S
 
 
 def recall_all(state: State, queue: str | None) -> None:
     """Ask for everything back that was handed ahead, of one queue or of all."""
-    known = [job for job in state.handed if job in state.jobs]
+    known = [job for job in state.prefetched.sent if job in state.jobs]
     recall(state, [job for job in known if queue in (None, state.jobs[job].queue)])
 
 
@@ -122,7 +122,7 @@ def recall(state: State, jobs: list[int]) -> None:
     """Ask for jobs back that have not had their turn."""
     waiting = [job for job in jobs if _waits_for_its_turn(state, job)]
     for job in jobs:
-        state.handed.pop(job, None)
+        state.prefetched.sent.pop(job, None)
     ask_back(state, waiting)
 
 
@@ -136,7 +136,7 @@ def ask_back(state: State, jobs: list[int]) -> None:
         recall.attempts.append(state.attempt_id(attempt))
         recall.placed_at.append(attempt.started_at)
     for worker, recall in recalls.items():
-        state.send(worker, recall)
+        state.batch.send(worker, recall)
 
 
 def _waits_for_its_turn(state: State, job: int) -> bool:

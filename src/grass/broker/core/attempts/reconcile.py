@@ -46,7 +46,7 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     worker = _taken_in(state, message, address)
     leases.back(state, worker.id)
     removals.connected(state, message)
-    state.send(worker.id, _welcome(state, message))
+    state.batch.send(worker.id, _welcome(state, message))
     units.publish(state, worker)
     if not was_here:
         state.note("worker-connected", worker=worker.id, name=worker.name)
@@ -83,10 +83,10 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     _can_start(state, worker, message.unable)
     clock_skew.note(worker, message.wall_at, state.now_us)
     cloned_homes.sort_out(state, worker, message)
-    state.changes.workers[worker.id] = worker
-    if worker.id in state.changes.removed_workers:
-        state.changes.removed_workers.remove(worker.id)
-    state.urgent = True
+    state.batch.changes.workers[worker.id] = worker
+    if worker.id in state.batch.changes.removed_workers:
+        state.batch.changes.removed_workers.remove(worker.id)
+    state.batch.urgent = True
     return worker
 
 
@@ -123,7 +123,7 @@ def gone(state: State, worker: str) -> None:
     known.connected, known.unable = False, ""
     state.scheduler.remove_worker(worker)
     leases.gone(state, known)
-    state.changes.workers[worker] = known
+    state.batch.changes.workers[worker] = known
     state.note("worker-disconnected", worker=worker, name=known.name)
 
 
@@ -137,8 +137,8 @@ def _catch_up(state: State, message: Hello) -> None:
     last = max((job for job in jobs if job <= most), default=0)
     if last > state.last_job:
         state.last_job = last
-        state.changes.meta["last_job"] = str(last)
-        state.log("database.outdated", worker=message.name, job=last)
+        state.batch.changes.meta["last_job"] = str(last)
+        state.batch.log("database.outdated", worker=message.name, job=last)
 
 
 def _settle(state: State, message: Hello, rebooted: bool) -> None:
@@ -206,20 +206,20 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
 
 def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
     """Free what strangers held that the worker does not know of any more."""
-    for where, name in list(state.foreign):
-        if where == worker and name not in reported:
-            state.release_foreign(worker, name)
+    for name in state.foreign.of(worker):
+        if name not in reported:
+            state.foreign.release(worker, name)
 
 
 def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
     if (worker, report.attempt) not in state.foreign:
         held = _clipped(report.allocation, state.scheduler.free(worker))
-        state.hold_foreign(worker, report.attempt, held)
+        state.foreign.hold(worker, report.attempt, held)
     identity = attempt_id(report.attempt)
     # Said with every hello: the stop that came before may never have arrived.
     if identity.cluster == state.cluster:
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
-        state.send(worker, stop)
+        state.batch.send(worker, stop)
 
 
 def _clipped(wanted: Allocation, free: Allocation) -> Allocation:

@@ -77,9 +77,9 @@ def started(state: State, worker: str, message: Started) -> None:
     attempt.output = message.output
     attempt.output_offset = message.output_offset
     attempt.stderr, attempt.stderr_offset = message.stderr, message.stderr_offset
-    state.changes.jobs[job.id] = job
+    state.batch.changes.jobs[job.id] = job
     state.save_attempt(attempt)
-    state.moved.add(job.id)
+    state.batch.moved.add(job.id)
 
 
 def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
@@ -97,11 +97,11 @@ def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
 def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
     found = _held_by(state, worker, message)
-    state.release_foreign(worker, message.attempt)
+    state.foreign.release(worker, message.attempt)
     if attempt_id(message.attempt).cluster != state.cluster:
         # Its own broker has not heard of it yet: the worker keeps it until then.
         return
-    state.send(worker, Forget([message.attempt]))
+    state.batch.send(worker, Forget([message.attempt]))
     if found is None:
         return
     job, attempt = found
@@ -112,7 +112,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
-    state.output_bytes += message.output_bytes
+    state.totals.output_bytes += message.output_bytes
     if attempt.output is None:
         attempt.output, attempt.stderr = message.output, message.stderr
     _end(state, job, attempt, end, message)
@@ -122,7 +122,7 @@ def returned(state: State, worker: str, message: Returned) -> None:
     """Queue a job again whose attempt the worker never started."""
     found = _held_by(state, worker, message)
     if found is None:
-        state.release_foreign(worker, message.attempt)
+        state.foreign.release(worker, message.attempt)
         return
     job, attempt = found
     if attempt.state is not AttemptState.STARTING:
@@ -137,7 +137,7 @@ def returned(state: State, worker: str, message: Returned) -> None:
         # The worker's books differ from ours: nothing more goes there before it has
         # told all it knows.
         state.scheduler.remove_worker(attempt.worker)
-        state.send(attempt.worker, Resync())
+        state.batch.send(attempt.worker, Resync())
 
 
 def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -> None:
@@ -153,7 +153,7 @@ def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -
     if len(placed) >= MOST_RETURNS and not worker.resting:
         worker.resting = True
         worker.resting_reason = f"it gave back {len(placed)} starts in a row: {reason}"
-        state.changes.workers[worker.id] = worker
+        state.batch.changes.workers[worker.id] = worker
         state.scheduler.remove_worker(worker.id)
         why = worker.resting_reason
         state.note("drained", worker=worker.id, name=worker.name, reason=why)
@@ -163,8 +163,8 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     """Undo a decision of which nothing was run: the job waits again in its place."""
     state.note("returned", job.id, reason=reason)
     # Nothing was run, so the number was never used: the next attempt takes it.
-    state.changes.attempts.pop((job.id, attempt.number), None)
-    state.changes.removed_attempts.append((job.id, attempt.number))
+    state.batch.changes.attempts.pop((job.id, attempt.number), None)
+    state.batch.changes.removed_attempts.append((job.id, attempt.number))
     job.attempts -= 1
     job.started_at = job.suspended_since = None
     del state.attempts[job.id]
@@ -188,7 +188,7 @@ def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
     """Repeat a stop that a worker may have missed."""
     grace_s = state.specs[job.spec].grace_s
-    state.send(attempt.worker, Stop(state.attempt_id(attempt), grace_s))
+    state.batch.send(attempt.worker, Stop(state.attempt_id(attempt), grace_s))
 
 
 def _end(
@@ -244,10 +244,10 @@ def finish(state: State, job: Job, end: JobState) -> None:
     array_limits.leave(state, job)
     dependency_graph.leave(state, job)
     dependency_graph.ended(state, job)
-    state.ended.append(job)
+    state.batch.ended.append(job)
     state.specs.release(job.spec)
     del state.jobs[job.id]
-    state.unfinished[job.queue] -= 1
+    state.totals.unfinished[job.queue] -= 1
 
 
 def give_up(state: State, job: Job, reason: str) -> None:

@@ -6,26 +6,14 @@ Where the count is reached the queue pauses and says why, so that a typo does no
 five hundred jobs; resuming the queue starts the count anew.
 """
 
-import msgspec
-
 from grass.broker.core.attempts import prefetch
+from grass.broker.core.jobs.job_memory import ArrayState
 from grass.broker.core.state import State
 from grass.model.arrays import limiter
 from grass.model.job import Common, Job
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.spec import Spec
-
-
-class ArrayState(msgspec.Struct):
-    """What the broker remembers of an array."""
-
-    queues: set[str] = set()
-    """Where its members wait or run; they may have been moved."""
-    unfinished: int = 0
-    fails: int = 0
-    stored: bool = False
-    """Whether the store keeps its failures."""
 
 
 def limiter_of(job: Job, spec: Spec) -> str | None:
@@ -39,11 +27,11 @@ def join(state: State, common: Common, count: int = 1) -> None:
     number = common.array
     if number is None:
         return
-    array = state.arrays.get(number)
+    array = state.arrays.active.get(number)
     if array is None:
-        array = state.arrays[number] = ArrayState()
-        array.stored = number in state.array_fails
-        array.fails = state.array_fails.pop(number, 0)
+        array = state.arrays.active[number] = ArrayState()
+        array.stored = number in state.arrays.stored_fails
+        array.fails = state.arrays.stored_fails.pop(number, 0)
     array.unfinished += count
     array.queues.add(common.queue)
     at_most = state.specs[common.spec].at_most
@@ -54,21 +42,21 @@ def join(state: State, common: Common, count: int = 1) -> None:
 def moved(state: State, job: Job) -> None:
     """Note that a member is in another queue now."""
     if job.array is not None:
-        state.arrays[job.array].queues.add(job.queue)
+        state.arrays.active[job.array].queues.add(job.queue)
 
 
 def leave(state: State, job: Job) -> None:
     """Forget an array with its last unfinished member."""
     if job.array is None:
         return
-    array = state.arrays[job.array]
+    array = state.arrays.active[job.array]
     array.unfinished -= 1
     if array.unfinished == 0:
-        del state.arrays[job.array]
+        del state.arrays.active[job.array]
         state.scheduler.forget_limit(limiter(job.array))
         if array.stored:
-            state.changes.arrays.pop(job.array, None)
-            state.changes.removed_arrays.append(job.array)
+            state.batch.changes.arrays.pop(job.array, None)
+            state.batch.changes.removed_arrays.append(job.array)
 
 
 def count_end(state: State, job: Job, end: JobState) -> None:
@@ -80,9 +68,9 @@ def count_end(state: State, job: Job, end: JobState) -> None:
     most = state.specs[job.spec].max_fails
     if end is not JobState.FAILED or job.array is None or most is None:
         return
-    array = state.arrays[job.array]
+    array = state.arrays.active[job.array]
     array.fails, array.stored = array.fails + 1, True
-    state.changes.arrays[job.array] = array.fails
+    state.batch.changes.arrays[job.array] = array.fails
     if array.fails >= most:
         _pause(state, queue, f"{array.fails} jobs of the array {job.array} failed")
 
@@ -90,10 +78,10 @@ def count_end(state: State, job: Job, end: JobState) -> None:
 def start_counting_anew(state: State, queue: Queue) -> None:
     """Forget the failures that paused a queue."""
     queue.fails, queue.paused_reason = 0, None
-    for first, array in state.arrays.items():
+    for first, array in state.arrays.active.items():
         if queue.name in array.queues and array.fails:
             array.fails = 0
-            state.changes.arrays[first] = 0
+            state.batch.changes.arrays[first] = 0
 
 
 def _count_in_a_row(state: State, queue: Queue, end: JobState) -> None:
@@ -103,7 +91,7 @@ def _count_in_a_row(state: State, queue: Queue, end: JobState) -> None:
     if fails == queue.fails:
         return
     queue.fails = fails
-    state.changes.queues[queue.name] = queue
+    state.batch.changes.queues[queue.name] = queue
     if fails >= queue.max_fails:
         _pause(state, queue, f"{fails} jobs in a row failed")
 
@@ -113,7 +101,7 @@ def _pause(state: State, queue: Queue, because: str) -> None:
         return
     queue.paused = True
     queue.paused_reason = because
-    state.changes.queues[queue.name] = queue
+    state.batch.changes.queues[queue.name] = queue
     state.scheduler.set_queue_paused(queue.name, paused=True)
     prefetch.recall_all(state, queue.name)
     state.note("paused", queue=queue.name, reason=queue.paused_reason)

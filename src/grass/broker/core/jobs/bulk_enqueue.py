@@ -82,13 +82,13 @@ def begin(
     for one in prepared.values():
         dependency_graph.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last
-    state.changes.meta["last_job"] = str(arrival.last)
+    state.batch.changes.meta["last_job"] = str(arrival.last)
     _make_slice(state, arrival)
     if arrival.complete:
         _arrive(state, arrival)
     else:
-        state.changes.arrivals.append((arrival.first, arrival.last))
-        state.urgent = True
+        state.batch.changes.arrivals.append((arrival.first, arrival.last))
+        state.batch.urgent = True
     return arrival
 
 
@@ -99,7 +99,7 @@ def advance(state: State, arrival: Arrival) -> None:
         return
     _make_slice(state, arrival)
     if arrival.complete:
-        state.changes.removed_arrivals.append(arrival.first)
+        state.batch.changes.removed_arrivals.append(arrival.first)
         _arrive(state, arrival)
 
 
@@ -113,8 +113,8 @@ def _make_slice(state: State, arrival: Arrival) -> None:
     for offset, new in enumerate(arrival.call.jobs[begin : begin + SLICE], begin):
         job = _job(state, arrival, arrival.first + offset, new)
         arrival.jobs.append(job)
-        state.changes.jobs[job.id] = job
-    state.urgent = True
+        state.batch.changes.jobs[job.id] = job
+    state.batch.urgent = True
 
 
 def _arrive(state: State, arrival: Arrival) -> None:
@@ -122,14 +122,14 @@ def _arrive(state: State, arrival: Arrival) -> None:
     call, first, last = arrival.call, arrival.first, arrival.last
     state.jobs.update((job.id, job) for job in arrival.jobs)
     for begun, count in Counter(job.state for job in arrival.jobs).items():
-        state.counts[begun] += count
+        state.totals.states[begun] += count
     for common, count in alike(arrival.jobs):
-        state.unfinished[common.queue] += count
+        state.totals.unfinished[common.queue] += count
         array_limits.join(state, common, count)
     state.note_by(call.actor, "enqueued", first, last=last)
     if call.key is not None:
         answered = Call(call.key, call.actor, first, last, state.now_us)
-        state.remember(answered)
+        state.answered.add(answered, state.batch.changes)
     _hand_over(state, arrival)
 
 

@@ -84,7 +84,7 @@ def begin(state: State, work: Work, found: Found | None = None) -> Done | Bulk:
     `found` is what was read for the first slice.
     """
     bulk = Bulk(work)
-    if not state.bulks:
+    if not state.bulk.verbs:
         bulk.go_on()
         if bulk.wanted and found is not None:
             bulk.found = found
@@ -93,21 +93,21 @@ def begin(state: State, work: Work, found: Found | None = None) -> Done | Bulk:
     if isinstance(outcome, GrassError):
         raise outcome
     if outcome is None:
-        state.bulks.append(bulk)
+        state.bulk.verbs.append(bulk)
     return bulk if outcome is None else outcome
 
 
 def advance(state: State) -> None:
     """Do one more slice of the first large call."""
-    if not state.bulks:
+    if not state.bulk.verbs:
         return
-    first = state.bulks[0]
+    first = state.bulk.verbs[0]
     if first.rests:
         first.rests = False
     elif not first.wanted or first.found is not None:
         first.go_on()
         if first.complete:
-            state.bulks.popleft()
+            state.bulk.verbs.popleft()
 
 
 def parts(jobs: Sequence[int]) -> list[Sequence[int]]:
@@ -139,11 +139,11 @@ def work_off_before_start(state: State, jobs: Sequence[int], act: Act) -> Slices
             left.discard(number)
             act(number)
 
-    state.kept_back.append((left, act_once))
+    state.bulk.before_start.append((left, act_once))
     try:
         yield from work_off(jobs, act_once)
     finally:
-        state.kept_back.remove((left, act_once))
+        state.bulk.before_start.remove((left, act_once))
 
 
 def act_before_start(state: State, number: int) -> bool:
@@ -151,7 +151,7 @@ def act_before_start(state: State, number: int) -> bool:
 
     Tells whether there was such a call; the job has stood in line again then.
     """
-    for left, act in state.kept_back:
+    for left, act in state.bulk.before_start:
         if number in left:
             state.scheduler.release(number)
             eligibility.stand_in_line(state, state.jobs[number])

@@ -90,15 +90,15 @@ class Change:
             state.specs.use(number)
             state.specs.release(job.spec)
             if job.spec not in state.specs:
-                state.changes.unused_specs.append(job.spec)
-        state.unfinished[job.queue] -= 1
+                state.batch.changes.unused_specs.append(job.spec)
+        state.totals.unfinished[job.queue] -= 1
         job.common = self._common(job.common, one.own, number)
-        state.unfinished[job.queue] += 1
+        state.totals.unfinished[job.queue] += 1
         array_limits.moved(state, job)
         if one.spec.after != one.old.after:
             job.met = False
         state.save_job(job)
-        state.moved.add(job.id)
+        state.batch.moved.add(job.id)
 
     def _common(self, common: Common, own: dict[str, Any], spec: int) -> Common:
         """Give what jobs have alike that had this alike before."""

@@ -29,12 +29,12 @@ def catch_up(state: State) -> Slices:
     """
     eligibility.due(state)
     looked_at = 0
-    while state.waits.resolving:
+    while state.dependencies.unchecked:
         if looked_at >= eligibility.SLICE:
             looked_at = 0
             yield []
             continue
-        looked_at += len(state.waits.resolving[0])
+        looked_at += len(state.dependencies.unchecked[0])
         for job, reason in eligibility.advance(state):
             tracking.give_up(state, job, reason)
 

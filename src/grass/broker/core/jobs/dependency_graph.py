@@ -4,12 +4,13 @@ What jobs wait for is what it is now: running a job again makes those wait for i
 still wait. Jobs of one spec wait together, as a group: an array of thousands that waits
 for another one costs what the two cost, not their product. How a job ended is kept for
 as long as somebody names it. Nothing here lets a job go on: `waiting` does, and looks
-at those in `resolving`.
+at those in `unchecked`.
 """
 
 from collections.abc import Iterable
 
-from grass.broker.core.state import Group, State
+from grass.broker.core.jobs.job_memory import DependencyGroup
+from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
 from grass.model.dependencies import After, met
 from grass.model.job import Job
@@ -45,21 +46,21 @@ def remember(
     """
     found = _kept(state, found)
     for job, _ in after:
-        state.waits.dependents.setdefault(job, {})[holder] = None
+        state.dependencies.dependents.setdefault(job, {})[holder] = None
         known = _state_of(state, job, found)
         if known in ENDED:
-            state.waits.settled[job] = known
+            state.dependencies.ends[job] = known
 
 
 def forget(state: State, dependencies: Iterable[int], holder: int) -> None:
     """Let go of what was remembered for a holder."""
     for dependency in dependencies:
-        dependents = state.waits.dependents.get(dependency)
+        dependents = state.dependencies.dependents.get(dependency)
         if dependents is not None:
             dependents.pop(holder, None)
             if not dependents:
-                del state.waits.dependents[dependency]
-                state.waits.settled.pop(dependency, None)
+                del state.dependencies.dependents[dependency]
+                state.dependencies.ends.pop(dependency, None)
 
 
 def join(state: State, job: Job) -> int:
@@ -71,48 +72,48 @@ def join(state: State, job: Job) -> int:
 
 def leave(state: State, job: Job) -> None:
     """Forget what a job waited for."""
-    group = state.waits.groups.get(job.spec)
+    group = state.dependencies.groups.get(job.spec)
     if group is None or job.id not in group.members:
         return
     del group.members[job.id]
     if not group.members:
-        del state.waits.groups[job.spec]
+        del state.dependencies.groups[job.spec]
         forget(state, _needs(state, job.spec), job.spec)
 
 
 def ended(state: State, job: Job) -> None:
     """Note an end: those who wait for it are looked at in the next slices."""
-    holders = state.waits.dependents.get(job.id)
+    holders = state.dependencies.dependents.get(job.id)
     if holders is None:
         return
-    state.waits.settled[job.id] = job.state
+    state.dependencies.ends[job.id] = job.state
     for spec in holders:
-        group = state.waits.groups.get(spec)
+        group = state.dependencies.groups.get(spec)
         if group is not None:
-            _settle(state, group, _needs(state, spec)[job.id], job)
+            _dependency_ended(state, group, _needs(state, spec)[job.id], job)
 
 
 def running_again(state: State, job: int) -> None:
     """Open the dependencies on a job anew that had ended.
 
-    Whoever that end concerned has been looked at before: nothing is resolving.
+    Whoever that end concerned has been looked at before: nothing is unchecked.
     """
-    if state.waits.settled.pop(job, None) is not None:
-        for spec in state.waits.dependents.get(job, ()):
-            if spec in state.waits.groups:
-                state.waits.groups[spec].open += 1
+    if state.dependencies.ends.pop(job, None) is not None:
+        for spec in state.dependencies.dependents.get(job, ()):
+            if spec in state.dependencies.groups:
+                state.dependencies.groups[spec].open += 1
 
 
 def open_dependencies(state: State, job: Job) -> int:
     """Count what a job still waits for."""
-    group = None if job.met else state.waits.groups.get(job.spec)
+    group = None if job.met else state.dependencies.groups.get(job.spec)
     return 0 if group is None else group.open
 
 
 def open_text(state: State, job: Job, still_open: int) -> str:
     """Say in one line which jobs a job waits for."""
     needs = _needs(state, job.spec)
-    first = next((one for one in needs if one not in state.waits.settled), None)
+    first = next((one for one in needs if one not in state.dependencies.ends), None)
     known = None if first is None else state.jobs.get(first)
     if first is None or known is None:
         return "waits for other jobs to end"
@@ -126,58 +127,60 @@ def _state_of(state: State, number: int, found: dict[int, JobState]) -> JobState
     """Find a job's state: in memory, in this batch, or as the store had it."""
     if number in state.jobs:
         return state.jobs[number].state
-    changed = state.changes.jobs.get(number)
+    changed = state.batch.changes.jobs.get(number)
     if changed is not None:
         # One that has neither ended nor is in memory is still on its way in.
         return changed.state if changed.state in ENDED else None
-    if number in state.waits.dependents and number in state.waits.settled:
-        return state.waits.settled[number]
+    if number in state.dependencies.dependents and number in state.dependencies.ends:
+        return state.dependencies.ends[number]
     return found.get(number)
 
 
 def _kept(state: State, found: dict[int, JobState]) -> dict[int, JobState]:
     """Leave out what was forgotten since the store was read."""
-    gone = set(state.changes.removed_jobs)
+    gone = set(state.batch.changes.removed_jobs)
     if not gone:
         return found
     return {number: end for number, end in found.items() if number not in gone}
 
 
-def _group_of(state: State, job: Job) -> Group:
+def _group_of(state: State, job: Job) -> DependencyGroup:
     """Let a job wait with the others of its spec."""
-    group = state.waits.groups.get(job.spec)
+    group = state.dependencies.groups.get(job.spec)
     if group is None:
-        group = state.waits.groups[job.spec] = _new_group(state, job.spec)
+        group = state.dependencies.groups[job.spec] = _new_group(state, job.spec)
     if job.id not in group.members:
         group.members[job.id] = None
-        if group.hopeless is not None:
-            state.waits.resolving.append([job.id])
+        if group.unmeetable is not None:
+            state.dependencies.unchecked.append([job.id])
     return group
 
 
-def _new_group(state: State, spec: int) -> Group:
-    group = Group()
+def _new_group(state: State, spec: int) -> DependencyGroup:
+    group = DependencyGroup()
     for dependency, wanted in _needs(state, spec).items():
-        state.waits.dependents.setdefault(dependency, {})[spec] = None
+        state.dependencies.dependents.setdefault(dependency, {})[spec] = None
         known = _state_of(state, dependency, {})
         if known is not None and known in ENDED:
-            state.waits.settled[dependency] = known
+            state.dependencies.ends[dependency] = known
             if all(met(need, known) for need in wanted):
                 continue
-            group.hopeless = _unmet(dependency, wanted, known)
+            group.unmeetable = _unmet(dependency, wanted, known)
         elif known is None:
-            group.hopeless = f"job {dependency}, which it waited for, is forgotten"
+            group.unmeetable = f"job {dependency}, which it waited for, is forgotten"
         group.open += 1
     return group
 
 
-def _settle(state: State, group: Group, wanted: tuple[str, ...], leader: Job) -> None:
+def _dependency_ended(
+    state: State, group: DependencyGroup, wanted: tuple[str, ...], leader: Job
+) -> None:
     if not all(met(need, leader.state) for need in wanted):
-        group.hopeless = _unmet(leader.id, wanted, leader.state)
+        group.unmeetable = _unmet(leader.id, wanted, leader.state)
     else:
         group.open -= 1
-    if group.hopeless is not None or group.open == 0:
-        state.waits.resolving.append(list(group.members))
+    if group.unmeetable is not None or group.open == 0:
+        state.dependencies.unchecked.append(list(group.members))
 
 
 def _unmet(leader: int, wanted: tuple[str, ...], end: JobState) -> str:
@@ -186,12 +189,12 @@ def _unmet(leader: int, wanted: tuple[str, ...], end: JobState) -> str:
 
 def _needs(state: State, spec: int) -> dict[int, tuple[str, ...]]:
     """Give what jobs of a spec wait for; worked out once for all of them."""
-    known = state.waits.needs.get(spec)
+    known = state.dependencies.needs.get(spec)
     if known is None:
-        if len(state.waits.needs) >= MOST_NEEDS:
-            state.waits.needs.clear()
+        if len(state.dependencies.needs) >= MOST_NEEDS:
+            state.dependencies.needs.clear()
         known = {}
         for after in state.specs[spec].after:
             known[after.job] = (*known.get(after.job, ()), after.need)
-        state.waits.needs[spec] = known
+        state.dependencies.needs[spec] = known
     return known

@@ -79,7 +79,7 @@ def _wait_for_time(state: State, job: Job) -> None:
     _bound_backoff(state, job)
     at = _starts_at(state, job)
     if at > state.now_us:
-        heappush(state.waits.timed, (at, job.id))
+        heappush(state.start_times.heap, (at, job.id))
     else:
         dependency_graph.leave(state, job)
         job.met = True
@@ -110,41 +110,41 @@ def advance(state: State) -> list[tuple[Job, str]]:
     Returns the jobs that can never start now, and why.
     """
     hopeless: list[tuple[Job, str]] = []
-    if not state.waits.resolving:
+    if not state.dependencies.unchecked:
         return hopeless
-    members = state.waits.resolving[0]
+    members = state.dependencies.unchecked[0]
     for number in members[:SLICE]:
         job = state.jobs.get(number)
-        group = None if job is None else state.waits.groups.get(job.spec)
+        group = None if job is None else state.dependencies.groups.get(job.spec)
         if job is None or group is None or number not in group.members:
             continue
-        if group.hopeless is not None:
-            hopeless.append((job, group.hopeless))
+        if group.unmeetable is not None:
+            hopeless.append((job, group.unmeetable))
         elif job.state is JobState.WAITING:
             go_on(state, job)
     del members[:SLICE]
     if not members:
-        state.waits.resolving.popleft()
+        state.dependencies.unchecked.popleft()
     return hopeless
 
 
 def due(state: State) -> None:
     """Let jobs go on whose time has come."""
-    if state.now_us < state.waits.looked_us:
+    if state.now_us < state.start_times.checked_us:
         _clock_set_back(state)
-    state.waits.looked_us = state.now_us
-    while state.waits.timed and state.waits.timed[0][0] <= state.now_us:
-        job = state.jobs.get(heappop(state.waits.timed)[1])
+    state.start_times.checked_us = state.now_us
+    while state.start_times.heap and state.start_times.heap[0][0] <= state.now_us:
+        job = state.jobs.get(heappop(state.start_times.heap)[1])
         if job is not None and job.state is JobState.WAITING:
             go_on(state, job)
 
 
 def _clock_set_back(state: State) -> None:
     """Plan anew when pauses before retries end: the clock had shown a later time."""
-    for _, number in list(state.waits.timed):
+    for _, number in list(state.start_times.heap):
         job = state.jobs.get(number)
         if job is not None and _bound_backoff(state, job):
-            heappush(state.waits.timed, (_starts_at(state, job), number))
+            heappush(state.start_times.heap, (_starts_at(state, job), number))
 
 
 def _bound_backoff(state: State, job: Job) -> bool:
@@ -162,12 +162,12 @@ def _bound_backoff(state: State, job: Job) -> bool:
 
 def next_time(state: State) -> int | None:
     """Tell for which time the next job waits."""
-    while state.waits.timed:
-        at, number = state.waits.timed[0]
+    while state.start_times.heap:
+        at, number = state.start_times.heap[0]
         job = state.jobs.get(number)
         if job is not None and _waits_until(state, job) == at:
             return at
-        heappop(state.waits.timed)
+        heappop(state.start_times.heap)
     return None
 
 

@@ -46,7 +46,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     arrival = bulk_enqueue.begin(state, call, prepared, ends)
     if bulk_enqueue.done(arrival):
         return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
-    state.arriving.append(arrival)
+    state.bulk.arriving.append(arrival)
     return arrival
 
 
@@ -61,10 +61,10 @@ def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
     """Find what a repeated call was, or will be, answered with."""
-    for arrival in state.arriving:
+    for arrival in state.bulk.arriving:
         if arrival.call.key == call.key and arrival.call.actor == call.actor:
             return arrival
-    earlier = state.calls.get(call.key or "")
+    earlier = state.answered.by_key.get(call.key or "")
     return None if earlier is None else answered(earlier, call.actor)
 
 

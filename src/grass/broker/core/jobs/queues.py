@@ -129,23 +129,23 @@ def _drop_view(state: State, queue: Queue, worker: str) -> None:
     view = queue.views.pop(worker, None)
     if view is not None:
         state.declared.remove(worker, view.capacity)
-    state.changes.views.pop((queue.name, worker), None)
-    state.changes.removed_views.append((queue.name, worker))
+    state.batch.changes.views.pop((queue.name, worker), None)
+    state.batch.changes.removed_views.append((queue.name, worker))
     state.scheduler.set_view(queue.name, worker, None)
 
 
 def _drop(state: State, queue: Queue) -> None:
     del state.queues[queue.name]
-    del state.unfinished[queue.name]
-    state.changes.queues.pop(queue.name, None)
-    state.changes.removed_queues.append(queue.name)
+    del state.totals.unfinished[queue.name]
+    state.batch.changes.queues.pop(queue.name, None)
+    state.batch.changes.removed_queues.append(queue.name)
     state.scheduler.remove_queue(queue.name)
 
 
 def _unfinished(state: State, queue: Queue) -> int:
     """Count the jobs of a queue that have not ended, those on their way in included."""
-    arriving = (job for arrival in state.arriving for job in arrival.call.jobs)
-    return state.unfinished[queue.name] + sum(
+    arriving = (job for arrival in state.bulk.arriving for job in arrival.call.jobs)
+    return state.totals.unfinished[queue.name] + sum(
         job.settings.queue == queue.name for job in arriving
     )
 
@@ -155,14 +155,14 @@ def set_paused(state: State, call: SetPaused) -> Done:
     if call.queue is None:
         changed = state.paused != call.paused
         state.paused = call.paused
-        state.changes.meta["paused"] = "1" if call.paused else "0"
+        state.batch.changes.meta["paused"] = "1" if call.paused else "0"
         state.scheduler.set_paused(call.paused)
     else:
         queue = find(state, call.queue)
         changed = queue.paused != call.paused
         queue.paused = call.paused
         array_limits.start_counting_anew(state, queue)
-        state.changes.queues[queue.name] = queue
+        state.batch.changes.queues[queue.name] = queue
         state.scheduler.set_queue_paused(queue.name, paused=call.paused)
     if call.paused:
         prefetch.recall_all(state, call.queue)

@@ -36,7 +36,7 @@ def add(state: State, gone: Iterable[JobDetails]) -> None:
                 paths[attempt.worker].append(path)
                 sizes[attempt.worker] += attempt.output_bytes
             else:
-                state.output_bytes -= attempt.output_bytes
+                state.totals.output_bytes -= attempt.output_bytes
     for worker, files in paths.items():
         _add(state, worker, files, sizes[worker])
 
@@ -44,8 +44,8 @@ def add(state: State, gone: Iterable[JobDetails]) -> None:
 def _add(state: State, worker: str, files: list[str], size: int) -> None:
     known = state.removals
     known.last += 1
-    state.changes.meta["last_removal"] = str(known.last)
-    state.changes.removals.append(Removal(known.last, worker, tuple(files), size))
+    state.batch.changes.meta["last_removal"] = str(known.last)
+    state.batch.changes.removals.append(Removal(known.last, worker, tuple(files), size))
     known.waiting.setdefault(worker, {})[known.last] = size
     known.failed.pop(worker, None)
 
@@ -85,7 +85,7 @@ def removed(state: State, worker: str, message: Removed) -> None:
     if worker not in known.logged:
         known.logged.add(worker)
         name = state.workers[worker].name
-        state.log(
+        state.batch.log(
             "output.not_removed", worker=name, files=message.left, error=message.reason
         )
 
@@ -108,7 +108,7 @@ def drop(state: State, worker: str) -> None:
 
 def _gone(state: State, worker: str, number: int) -> None:
     waiting = state.removals.waiting[worker]
-    state.output_bytes -= waiting.pop(number)
+    state.totals.output_bytes -= waiting.pop(number)
     if not waiting:
         del state.removals.waiting[worker]
-    state.changes.removed_removals.append(number)
+    state.batch.changes.removed_removals.append(number)

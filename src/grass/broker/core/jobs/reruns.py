@@ -98,7 +98,7 @@ class _Again:
     def revive(self, part: Sequence[int], found: Found) -> None:
         """Bring jobs back into memory; what is no longer there stays away."""
         for number in part:
-            known = number in found.jobs or number in self._state.changes.jobs
+            known = number in found.jobs or number in self._state.batch.changes.jobs
             checked = known and number in self._together
             one = self._edited(number, found) if checked else None
             if one is not None:
@@ -134,7 +134,7 @@ def _revive(
     job.stopping_since = job.not_before = None
     job.failures = job.losses = 0
     state.jobs[job.id] = job
-    state.unfinished[job.queue] += 1
+    state.totals.unfinished[job.queue] += 1
     state.specs.restore(job.spec, one.old)
     state.specs.use(job.spec)
     array_limits.join(state, job.common)
@@ -147,9 +147,9 @@ def _ended(state: State, number: int, found: Found) -> Job | None:
     """Find a job that ended: in this batch, or as the store has it."""
     if number in state.jobs:
         return None
-    known = state.changes.jobs.get(number)
+    known = state.batch.changes.jobs.get(number)
     if known is None:
-        if number not in found.jobs or number in state.changes.removed_jobs:
+        if number not in found.jobs or number in state.batch.changes.removed_jobs:
             raise NotFound(f"there is no job {number}")
         known = found.jobs[number].job
     # Whoever is told of its end is told of the job as it ended.

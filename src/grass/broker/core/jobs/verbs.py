@@ -66,9 +66,9 @@ def _tell_worker(state: State, job: Job) -> None:
     attempt = state.attempts[job.id]
     name = state.attempt_id(attempt)
     if job.suspended_since is None:
-        state.send(attempt.worker, messages.Continue(name))
+        state.batch.send(attempt.worker, messages.Continue(name))
     else:
-        state.send(attempt.worker, messages.Suspend(name))
+        state.batch.send(attempt.worker, messages.Suspend(name))
 
 
 class _Told:
@@ -153,7 +153,7 @@ def _suspend(state: State, actor: str, job: Job) -> str | None:
         return f"job {job.id} is being stopped"
     job.suspended_since = state.now_us
     state.save_job(job)
-    state.moved.add(job.id)
+    state.batch.moved.add(job.id)
     state.note_by(actor, "suspended", job.id)
     _tell_worker(state, job)
     return None
@@ -164,7 +164,7 @@ def _continue(state: State, actor: str, job: Job) -> str | None:
         return f"job {job.id} is {job.state}, not suspended"
     job.suspended_since = None
     state.save_job(job)
-    state.moved.add(job.id)
+    state.batch.moved.add(job.id)
     state.note_by(actor, "continued", job.id)
     _tell_worker(state, job)
     return None
@@ -175,9 +175,9 @@ def _stop(state: State, job: Job, call: Cancel) -> None:
     if job.stopping_since is None:
         job.stopping_since = state.now_us
     # Nobody is sent to follow one that leaves its line.
-    state.handed.pop(job.id, None)
+    state.prefetched.sent.pop(job.id, None)
     state.save_job(job)
     default = state.specs[job.spec].grace_s
     grace = default if call.grace_s is None else call.grace_s
     stop = messages.Stop(state.attempt_id(attempt), grace, call.signal)
-    state.send(attempt.worker, stop)
+    state.batch.send(attempt.worker, stop)

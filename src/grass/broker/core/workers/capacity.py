@@ -74,7 +74,7 @@ def set_resting(state: State, call: SetResting) -> Done:
     state.returns.in_a_row.pop(worker.id, None)
     if call.resting:
         held = (one.job for one in state.attempts_on(worker.id))
-        prefetch.recall(state, [job for job in held if job in state.handed])
+        prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
     event: Kind = "drained" if call.resting else "undrained"
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
     done.changed = before != call.resting
@@ -84,7 +84,7 @@ def set_resting(state: State, call: SetResting) -> Done:
 def _changed(
     state: State, worker: Worker, actor: str, event: Kind, facts: dict[str, object]
 ) -> Done:
-    state.changes.workers[worker.id] = worker
+    state.batch.changes.workers[worker.id] = worker
     units.publish(state, worker)
     state.note_by(actor, event, None, worker=worker.id, **facts)
     return Done()

@@ -51,14 +51,13 @@ def _lose_attempts(state: State, worker: Worker) -> list[int]:
     for attempt in held:
         job = state.jobs[attempt.job]
         tracking.lose(state, job, attempt, FORGOTTEN)
-    for where, name in list(state.foreign):
-        if where == worker.id:
-            state.release_foreign(where, name)
+    for name in state.foreign.of(worker.id):
+        state.foreign.release(worker.id, name)
     return [attempt.job for attempt in held]
 
 
 def _drop(state: State, worker: Worker) -> None:
     del state.workers[worker.id]
-    state.changes.workers.pop(worker.id, None)
-    state.changes.removed_workers.append(worker.id)
+    state.batch.changes.workers.pop(worker.id, None)
+    state.batch.changes.removed_workers.append(worker.id)
     state.scheduler.forget_worker(worker.id)

@@ -12,8 +12,9 @@ time: so the broker always waits longer than the keeper.
 """
 
 from grass.broker.core.attempts import tracking
-from grass.broker.core.state import Absence, State
+from grass.broker.core.state import State
 from grass.broker.core.workers import cloned_homes
+from grass.broker.core.workers.worker_memory import Absence
 from grass.model.job import Attempt
 from grass.model.worker import Worker
 

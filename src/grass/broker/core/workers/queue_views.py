@@ -59,9 +59,9 @@ def put(state: State, queue: Queue) -> list[str]:
     warnings = [said for worker in workers for said in _check(state, queue, worker)]
     if workers or queue.default_request != old.default_request:
         _check_default(state, queue)
-    state.queues[queue.name] = state.changes.queues[queue.name] = queue
+    state.queues[queue.name] = state.batch.changes.queues[queue.name] = queue
     for worker in workers:
-        view = state.changes.views[queue.name, worker.id] = queue.views[worker.id]
+        view = state.batch.changes.views[queue.name, worker.id] = queue.views[worker.id]
         if worker.id in old.views:
             state.declared.remove(worker.id, old.views[worker.id].capacity)
         state.declared.add(worker.id, view.capacity)

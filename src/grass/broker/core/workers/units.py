@@ -77,7 +77,7 @@ def forget_drained(state: State, worker: Worker) -> None:
         for name in set(names) - set(left[kind]):
             state.scheduler.drain(worker.id, kind, name, False)
     worker.drained = {kind: names for kind, names in left.items() if names}
-    state.changes.workers[worker.id] = worker
+    state.batch.changes.workers[worker.id] = worker
 
 
 def publish(state: State, worker: Worker) -> None:
@@ -92,7 +92,7 @@ def publish(state: State, worker: Worker) -> None:
         for name in names:
             state.scheduler.drain(worker.id, kind, name, True)
     if worker.connected:
-        state.send(worker.id, Units(capacity))
+        state.batch.send(worker.id, Units(capacity))
 
 
 def _owned(worker: Worker) -> Iterator[tuple[str, dict[str, int]]]:

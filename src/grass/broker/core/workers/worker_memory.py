@@ -1,10 +1,11 @@
-"""What the views of all queues name of each worker, counted as views come and go.
+"""What the broker's memory holds for the features of workers.
 
-Thousands of queues may name the same units. What they come to together is asked with
-every enqueue and every change of a queue, so it is kept, not collected each time.
+`State` holds one of each; the modules beside this one work on them.
 """
 
 from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, Units
@@ -13,8 +14,32 @@ _Amounts = dict[int, int]
 """How many views name each amount of one unit."""
 
 
+class Absence(msgspec.Struct):
+    """A worker with a lease that is not connected."""
+
+    lease_s: float
+    since_s: float | None = None
+    """When that was noticed, by the clock of decisions; None: just now."""
+    next_s: float | None = None
+    """When the next of its attempts must be over."""
+
+
+class ReadinessNotes(msgspec.Struct):
+    """What the journal tells of workers that cannot start jobs."""
+
+    unable: set[str] = set()
+    """Workers of which it tells last that they cannot."""
+    noted_at: dict[str, int] = {}
+    """When it was last told that a worker cannot."""
+
+
 class Declared:
-    """The units that views name, by worker."""
+    """The units that the views of all queues name, by worker.
+
+    Thousands of queues may name the same units. What they come to together is asked
+    with every enqueue and every change of a queue, so it is counted as views come and
+    go, not collected each time.
+    """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
         self._of: dict[str, dict[str, dict[str, _Amounts]]] = {}

@@ -1,0 +1,36 @@
+"""What one round changes: what to commit, and what follows once that is durable."""
+
+import msgspec
+
+from grass.link.messages import ToWorker
+from grass.log_lines import LogEvent
+from grass.model.job import Job
+from grass.store.changes import Changes
+
+
+class Batch(msgspec.Struct):
+    """Commit the changes first, then do the rest."""
+
+    changes: Changes = msgspec.field(default_factory=Changes)
+    outbox: list[tuple[str, ToWorker]] = []
+    """Messages, each with the worker that gets it."""
+    moved: set[int] = set()
+    """Jobs whose state or attempt changed: callers that wait for one look again."""
+    ended: list[Job] = []
+    """Jobs that ended."""
+    log_events: list[LogEvent] = []
+    urgent: bool = False
+    """Whether a caller or a worker was promised something of this."""
+
+    @property
+    def quiet(self) -> bool:
+        """Tell whether the commit may be deferred."""
+        return not self.urgent and not self.outbox
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Have a message sent once this batch is committed."""
+        self.outbox.append((worker, message))
+
+    def log(self, name: str, **fields: object) -> None:
+        """Have an event logged once this batch is committed."""
+        self.log_events.append(LogEvent(name, fields))

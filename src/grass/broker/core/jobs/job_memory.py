@@ -1,0 +1,129 @@
+"""What the broker's memory holds for the features of jobs, each in a struct.
+
+`State` holds one of each; the modules beside this one work on them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from grass.model.lifecycle import JobState
+from grass.store.changes import Call, Changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from grass.broker.core.jobs.bulk_enqueue import Arrival
+    from grass.broker.core.jobs.bulk_verbs import Bulk
+
+CALLS_KEPT_US = 3_600 * 1_000_000
+"""How long a repeated call is recognised."""
+CALLS_AT_HAND_US = 300 * 1_000_000
+"""How long it is in memory; from then on only the store knows it (`model.keys`)."""
+
+
+class DependencyGroup(msgspec.Struct):
+    """Jobs of one spec, which have the same dependencies."""
+
+    open: int = 0
+    """How many of the dependencies are not met yet."""
+    unmeetable: str | None = None
+    """Why the dependencies can never be met any more."""
+    members: dict[int, None] = {}
+
+
+class Dependencies(msgspec.Struct):
+    """Which jobs depend on which others."""
+
+    ends: dict[int, JobState]
+    """How jobs ended that are still named as a dependency."""
+    dependents: dict[int, dict[int, None]] = {}
+    """By job: specs of groups, minus the first jobs of arrivals, or 0 for a call."""
+    groups: dict[int, DependencyGroup] = {}
+    """Jobs that wait, or are held, by their spec."""
+    needs: dict[int, dict[int, tuple[str, ...]]] = {}
+    """The dependencies of each spec, computed once."""
+    unchecked: deque[list[int]] = msgspec.field(default_factory=deque)
+    """Jobs whose dependencies are all met, or cannot be, and not acted upon yet."""
+
+
+class StartTimes(msgspec.Struct):
+    """When jobs may start that wait for a time."""
+
+    heap: list[tuple[int, int]] = []
+    """Times and jobs."""
+    checked_us: int = 0
+    """The wall clock when the heap was last checked."""
+
+
+class ArrayState(msgspec.Struct):
+    """What the broker remembers of an array."""
+
+    queues: set[str] = set()
+    """Where its members wait or run; they may have been moved."""
+    unfinished: int = 0
+    fails: int = 0
+    stored: bool = False
+    """Whether the store keeps its failures."""
+
+
+class Arrays(msgspec.Struct):
+    """Arrays by their first job."""
+
+    stored_fails: dict[int, int]
+    """Failures as the store has them, of arrays that are not active yet."""
+    active: dict[int, ArrayState] = {}
+    """Arrays with an unfinished member."""
+
+
+class BulkWork:
+    """Large calls that are done in slices."""
+
+    def __init__(self) -> None:
+        self.arriving: list[Arrival] = []
+        """Calls whose jobs are being made."""
+        self.verbs: deque[Bulk] = deque()
+        """Other calls, the first one first."""
+        self.before_start: list[tuple[set[int], Callable[[int], None]]] = []
+        """Jobs that a call acts on before they start, and what it does."""
+
+    @property
+    def busy(self) -> bool:
+        """Tell whether slices are left to do."""
+        return bool(self.arriving or self.verbs)
+
+
+class AnsweredCalls:
+    """Replies to calls with an idempotency key, for as long as a repeat is likely."""
+
+    def __init__(self, known: Iterable[Call], now_us: int) -> None:
+        since = now_us - CALLS_AT_HAND_US
+        self.by_key = {one.key: one for one in known if one.at >= since}
+
+    def add(self, answered: Call, changes: Changes) -> None:
+        """Keep a call; the oldest one goes if its time is over."""
+        self.by_key[answered.key] = answered
+        changes.calls.append(answered)
+        key, oldest = next(iter(self.by_key.items()))
+        if oldest.at < answered.at - CALLS_AT_HAND_US:
+            del self.by_key[key]
+
+
+class Removals(msgspec.Struct):
+    """Output that workers are to remove."""
+
+    last: int
+    """The largest number that was given out."""
+    waiting: dict[str, dict[int, int]] = {}
+    """The bytes of each removal, by worker and number."""
+    sent: dict[str, int] = {}
+    """What each worker was sent and has not answered."""
+    failed: dict[str, set[int]] = {}
+    """What each worker could not remove."""
+    silent: set[str] = set()
+    """Workers that confirm nothing."""
+    logged: set[str] = set()
+    """Workers whose failed removals have been logged."""
