@@ -40,3 +40,16 @@ class Cluster:
     def await_worker(self, name: str, *, connected: bool) -> Document:
         """Wait until a worker is there, or is not."""
         return await_worker(self.broker, name, connected=connected)
+
+    def cut_off(self, name: str) -> None:
+        """Pull a worker's cable; the broker notices at once, not after a silence."""
+        self.host(name).cut()
+        self.broker.reset_connections()
+        self.await_worker(name, connected=False)
+
+    def reconnect(self, name: str) -> None:
+        """Put the cable back; the worker connects at once, not after a heartbeat."""
+        host = self.host(name)
+        host.heal()
+        host.reset_connections()
+        self.await_worker(name, connected=True)

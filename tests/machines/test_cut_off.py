@@ -25,7 +25,7 @@ def test_a_job_runs_elsewhere_and_its_output_comes_home(cluster: Cluster) -> Non
     assert broker.ok("logs", str(id)).splitlines()[2] == "none"
 
 
-def test_a_job_of_a_worker_that_is_cut_off_runs_on(
+def test_a_job_of_a_worker_that_falls_silent_runs_on(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
     host = cluster.join("w1")
@@ -60,7 +60,7 @@ def test_a_broker_that_restarts_while_a_worker_is_cut_off_loses_nothing(
     cluster.start_broker()
     assert broker.state(id) == "running"
     gate.tell()
-    host.heal()
+    cluster.reconnect("w1")
     assert broker.wait(id)["state"] == "succeeded"
 
 
@@ -72,6 +72,8 @@ def test_a_broker_is_found_again_at_another_address(
     id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; read x < {gate}")
     broker.await_start(id, news)
     broker.move("10.77.0.77")
+    broker.reset_connections()
+    host.reset_connections()
     cluster.await_worker("w1", connected=False)
     cluster.await_worker("w1", connected=True)
     gate.tell()
@@ -89,8 +91,7 @@ def test_a_forgotten_workers_job_is_lost_and_ended_when_it_returns(
     pid = broker.await_start(id, news)
     refused = broker.run("workers", "forget", "w1")
     assert refused.returncode == 5
-    host.cut()
-    cluster.await_worker("w1", connected=False)
+    cluster.cut_off("w1")
     broker.ok("workers", "forget", "w1")
     assert broker.state(id) == "lost"
     assert cluster.worker("w1") is None
@@ -108,12 +109,12 @@ def test_a_forgotten_workers_job_is_lost_and_ended_when_it_returns(
 def test_a_forgotten_workers_job_runs_again_only_when_told(
     cluster: Cluster, news: Fifo
 ) -> None:
-    host, broker = cluster.join("w1"), cluster.broker
+    cluster.join("w1")
+    broker = cluster.broker
     line = f"echo $$ > {news}; exec sleep 1000"
     id = broker.enqueue("--retry-lost", "3", line)
     pid = broker.await_start(id, news)
-    host.cut()
-    cluster.await_worker("w1", connected=False)
+    cluster.cut_off("w1")
     forgot = broker.run("workers", "forget", "w1")
     assert forgot.stdout == "forgot worker w1: no job lost, 1 job held\n"
     assert f"grass release {id}" in forgot.stderr
@@ -129,19 +130,18 @@ def test_a_forgotten_workers_job_runs_again_only_when_told(
 def test_a_lease_that_runs_out_ends_the_job_there_before_it_runs_elsewhere(
     cluster: Cluster, news: Fifo
 ) -> None:
-    host = cluster.join("w1", "--on-disconnect", "stop", "--lease", "5s")
+    cluster.join("w1", "--on-disconnect", "stop", "--lease", "4s")
     broker = cluster.broker
     line = f"echo $$ > {news}; hostname; exec sleep 1000"
     id = broker.enqueue("--retry-lost", "1", "--grace", "1s", "--", "sh", "-c", line)
     first = broker.await_start(id, news)
-    host.cut()
+    cluster.cut_off("w1")
     await_end(first)
     assert broker.state(id) == "running"
     cluster.join("w2")
     second = int(news.hear())
     assert not alive(first)
-    host.heal()
-    cluster.await_worker("w1", connected=True)
+    cluster.reconnect("w1")
     job = broker.client.job(id)
     assert (job["state"], job["worker"], job["pid"]) == ("running", "w2", second)
     assert [one["state"] for one in job["attempts"]] == ["lost", "running"]
@@ -173,7 +173,7 @@ def test_who_reads_over_a_thin_line_cuts_nobody_off(
     id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; read x < {gate}")
     broker.await_start(id, news)
     host.slow_down("512kbit")
-    until, read = time.monotonic() + 10, 0
+    until, read = time.monotonic() + 6, 0
     with broker.client.beside() as reader:
         for piece in reader.output(large):
             read += len(piece)
@@ -188,19 +188,18 @@ def test_who_reads_over_a_thin_line_cuts_nobody_off(
 def test_output_of_a_worker_that_is_cut_off_is_removed_when_it_is_back(
     cluster: Cluster,
 ) -> None:
-    host = cluster.join("w1")
+    cluster.join("w1")
     broker = cluster.broker
     id = broker.enqueue("--", "echo", "text")
     job = broker.wait(id)
     file = Path(job["attempts"][0]["output"])
-    host.cut()
-    cluster.await_worker("w1", connected=False)
+    cluster.cut_off("w1")
     broker.ok("prune", "--older", "0s", "--yes")
     broker.kill_daemon()
     cluster.start_broker()
     assert broker.client.overview()["daemon"]["output_bytes"] == len("text\n")
     assert file.read_text() == "text\n"
-    host.heal()
+    cluster.reconnect("w1")
     left = lambda: broker.client.overview()["daemon"]["output_bytes"]  # noqa: E731
     until(left, "output is left", lambda size: size == 0)
     assert not file.exists()

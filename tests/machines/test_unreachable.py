@@ -18,7 +18,7 @@ AWAY = "worker `w1` is unreachable for "
 def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
-    host = cluster.join("w1")
+    cluster.join("w1")
     broker = cluster.broker
     line = f"echo one; echo $$ > {news}; read x < {gate}; echo two"
     id = broker.enqueue("--", "sh", "-c", line)
@@ -28,8 +28,7 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
     assert following.stderr is not None
     try:
         assert following.stdout.readline() == "one\n"
-        host.cut()
-        cluster.await_worker("w1", connected=False)
+        cluster.cut_off("w1")
         said = following.stderr.readline()
         assert said.startswith(f"grass: {AWAY}")
         assert said.endswith(f"; job {id} is followed on when it is back\n")
@@ -38,7 +37,7 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
         assert ran.stderr.startswith(f"grass: {AWAY}")
         assert ran.stderr.count("\n") == 1
         gate.tell()
-        host.heal()
+        cluster.reconnect("w1")
         assert following.wait(PATIENCE_S) == 0
         assert (following.stdout.read(), following.stderr.read()) == ("two\n", "")
     finally:
@@ -49,29 +48,28 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
 def test_a_wait_says_that_the_worker_cannot_be_reached(
     cluster: Cluster, gate: Fifo, news: Fifo
 ) -> None:
-    host = cluster.join("w1")
+    cluster.join("w1")
     broker = cluster.broker
     line = f"echo $$ > {news}; read x < {gate}; exit 3"
     id = broker.enqueue("--", "sh", "-c", line)
     broker.await_start(id, news)
     screen = Screen([*broker.grass, "wait", str(id)], broker.environment)
     screen.until(f"job {id} is running")
-    host.cut()
+    cluster.cut_off("w1")
     screen.until(f"job {id} is running, its worker unreachable")
     gate.tell()
-    host.heal()
+    cluster.reconnect("w1")
     assert screen.ended() == 3
 
 
 def test_a_cancel_does_not_wait_and_counts_when_the_worker_is_back(
     cluster: Cluster, news: Fifo
 ) -> None:
-    host = cluster.join("w1")
+    cluster.join("w1")
     broker = cluster.broker
     id = broker.enqueue("--", "sh", "-c", f"echo $$ > {news}; exec sleep 1000")
     broker.await_start(id, news)
-    host.cut()
-    cluster.await_worker("w1", connected=False)
+    cluster.cut_off("w1")
     told = broker.ok("explain", str(id))
     assert AWAY in told
     assert "or by `grass workers forget w1`" in told
@@ -84,7 +82,7 @@ def test_a_cancel_does_not_wait_and_counts_when_the_worker_is_back(
     )
     assert "unreachable, stopping" in broker.ok("show", "--all")
     assert "w1 (unreachable)" in broker.ok("show")
-    host.heal()
+    cluster.reconnect("w1")
     assert broker.wait(id)["state"] == "cancelled"
 
 

@@ -78,6 +78,15 @@ class Host(GrassHome):
         """Put the cable back."""
         self.lan.switch("link", "set", self.port, "up")
 
+    def reset_connections(self) -> None:
+        """End this host's TCP connections at once, as if it had noticed a silence."""
+        here = ("nsenter", f"--net=/run/netns/{self.space}")
+        subprocess.run(
+            [*here, "ss", "-K", "-t", "state", "established"],
+            check=True,
+            capture_output=True,
+        )
+
     def slow_down(self, rate: str) -> None:
         """Let what leaves this host go through a thin line."""
         shape = ("tbf", "rate", rate, "burst", "16kb", "latency", "50ms")
