@@ -3,11 +3,11 @@
 import pytest
 
 from grass.cli.commands.explain import explained
-from grass.cli.printing import job_card, wording
+from grass.cli.printing import job_details, wording
 from grass.cli.printing.columns import COLUMNS, chosen, order, rows, without_lone_worker
+from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.summary import notes, queue_rows, worker_rows
 from grass.cli.printing.table import Screen, cells, render
-from grass.cli.printing.times import utc_now
 from grass.cli.printing.wording import TINTS
 from grass.errors import UsageError
 
@@ -118,7 +118,7 @@ def test_a_card_says_everything_and_lists_the_attempts() -> None:
         nice=5,
         attempts=[attempt(exit_code=1), attempt(number=2, exit_code=3)],
     )
-    text = job_card.text(document, PIPE)
+    text = job_details.text(document, PIPE)
     for line in (
         "job 7: train",
         "state       failed, exit 3",
@@ -145,7 +145,7 @@ def test_a_card_of_a_suspended_job_says_since_when() -> None:
         exit_code=None,
         finished_at=None,
     )
-    assert "state       suspended for " in job_card.text(document, PIPE)
+    assert "state       suspended for " in job_details.text(document, PIPE)
 
 
 def test_a_job_out_of_sight_shows_both_of_its_flags() -> None:
@@ -157,7 +157,7 @@ def test_a_job_out_of_sight_shows_both_of_its_flags() -> None:
         exit_code=None,
         finished_at=None,
     )
-    state = job_card.text(document, PIPE).splitlines()[1]
+    state = job_details.text(document, PIPE).splitlines()[1]
     assert state.startswith("state       unreachable for ")
     assert ", stopping for " in state
     assert wording.state(document) == "unreachable, stopping"
@@ -169,7 +169,7 @@ def test_a_job_out_of_sight_shows_both_of_its_flags() -> None:
 
 def test_a_card_says_where_alone_a_job_may_run() -> None:
     document = job(wanted_worker="rack", labels=["a100", "big"])
-    lines = job_card.text(document, PIPE).splitlines()
+    lines = job_details.text(document, PIPE).splitlines()
     assert "only on     rack" in lines
     assert "labels      a100, big" in lines
 
@@ -218,7 +218,7 @@ def test_limits_name_the_workers_where_there_are_several(
 
 def test_names_on_a_card_cannot_write_escape_sequences() -> None:
     document = job(name="\x1b[31mred", command=["a\nb"], reason="\x07")
-    text = job_card.text(document, PIPE)
+    text = job_details.text(document, PIPE)
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "command     a\\nb" in text

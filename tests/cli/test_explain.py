@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grass.cli.commands.explain import prospects
-from grass.cli.printing.durations import lasting
+from grass.cli.printing.quantities import lasting
 
 from .conftest import Call
 from .far_end import FarEnd

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.parsing.moments import moment
-from grass.cli.printing.durations import brief
+from grass.cli.parsing.job_options import moment
+from grass.cli.printing.quantities import brief
 from grass.errors import UsageError
 from grass.model.durations import seconds
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from grass.cli.main import dispatch
-from grass.cli.printing import durations
+from grass.cli.printing import quantities
 from grass.client import long_calls
 
 from .conftest import Call, Called
@@ -50,7 +50,7 @@ def test_one_line_says_which_worker_is_unreachable(
     far_end: FarEnd, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far_end.answers["GET /jobs/7/output"] = AWAY
-    monkeypatch.setattr(durations, "brief", lambda _: "5m05s")
+    monkeypatch.setattr(quantities, "brief", lambda _: "5m05s")
     assert call("logs", "7") == (
         3,
         "",

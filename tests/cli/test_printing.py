@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.commands.wait import exit_code
-from grass.cli.printing.durations import brief, size_text
-from grass.cli.printing.escaping import safe
+from grass.cli.printing.quantities import brief, size_text
+from grass.cli.printing.streams import safe
 from grass.cli.printing.summary import folded
 from grass.cli.printing.table import Screen, cells, cut, render
 from grass.cli.printing.wording import number

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.cli.commands.confirming import compact
+from grass.cli.commands.verb_command import compact
 from grass.client.id_ranges import as_ranges
 
 from .conftest import Call, Grass

@@ -5,10 +5,10 @@ import os
 import pytest
 
 from grass.cli.parsing.options import Values
-from grass.cli.parsing.show_options import Wanted
+from grass.cli.parsing.show_options import ShowOptions
 from grass.cli.printing.live_screen import frame
+from grass.cli.printing.show_views import Listing
 from grass.cli.printing.table import cells
-from grass.cli.printing.views import Listing
 
 from .documents import job
 
@@ -26,7 +26,7 @@ def test_a_picture_fits_a_terminal_also_one_that_does_not_know_its_size(
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size(reported))
     long = " ".join(["word"] * 60)
     jobs = [job(id=number, command=[long]) for number in range(50)]
-    drawn = frame(Listing(Wanted(Values(), [])), {"jobs": jobs})
+    drawn = frame(Listing(ShowOptions(Values(), [])), {"jobs": jobs})
     lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[J").split("\x1b[K")
     shown = [line.strip("\n") for line in lines if line.strip("\n")]
     assert len(shown) <= height
@@ -40,7 +40,7 @@ def test_below_the_picture_it_is_said_that_the_broker_is_away(
     size = os.terminal_size((40, 10))
     monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
     jobs = [job(id=number) for number in range(50)]
-    view = Listing(Wanted(Values(), []))
+    view = Listing(ShowOptions(Values(), []))
     drawn = frame(view, {"jobs": jobs}, "the broker at desk:7500 cannot be reached")
     lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[K\x1b[J").split("\x1b[K\n")
     assert len(lines) == 10

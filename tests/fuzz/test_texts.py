@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.api.routes import field_checks
-from grass.cli.parsing.moments import moment
+from grass.cli.parsing.job_options import moment
 from grass.errors import GrassError, UsageError
 from grass.model import (
     arrays,

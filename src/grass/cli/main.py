@@ -51,6 +51,9 @@ COMMANDS = {
 MODULES = {"continue": "continue_"}
 """Where a command's module cannot have the command's name."""
 
+_ABOUT_DAEMONS = ("start", "stop", "restart", "daemon", "completion")
+"""Commands that change the daemon, or have nothing to do with one."""
+
 INTERRUPTED = 130
 _BROKEN_PIPE = 141
 
@@ -115,13 +118,21 @@ def _run(name: str, words: list[str]) -> int:
 
 
 def _compare_versions(name: str) -> None:
-    """Warn when a daemon answered that is not of this version."""
-    module = sys.modules.get("grass.client.session")
-    if module is None or module.Session.heard_version in (None, __version__):
-        return
-    from grass.cli.printing.versions import tell
+    """Warn when a daemon answered that is not of this version.
 
-    tell(name, module.Session.heard_version, module.Session.heard_from)
+    A daemon that was started before an upgrade runs on with the code it has.
+    """
+    module = sys.modules.get("grass.client.session")
+    heard = None if module is None else module.Session.heard_version
+    if module is None or heard in (None, __version__) or name in _ABOUT_DAEMONS:
+        return
+    from grass.cli.printing.streams import warn
+
+    peer = module.Session.heard_from
+    step = "give both machines the same version"
+    if peer == "the daemon":
+        step = "`grass restart` brings them together; jobs run on"
+    warn(f"{peer} is {heard}, this command {__version__} ({step})")
 
 
 def _help(words: list[str]) -> int:
@@ -163,12 +174,12 @@ def _unknown(name: str) -> int:
 
 def _complain(message: str, hint: str) -> None:
     """Print an error; after one that spans lines, the hint gets a line of its own."""
-    from grass.cli.printing.escaping import safe_lines
+    from grass.cli.printing.streams import safe_lines
 
     separator = "\n" if "\n" in message else " "
     text = f"{message}{separator}({hint})" if hint else message
     if " since " in text:
-        from grass.cli.printing.durations import lasting
+        from grass.cli.printing.quantities import lasting
 
         text = lasting(text)
     sys.stderr.write(safe_lines(text) + "\n")

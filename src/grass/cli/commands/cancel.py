@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from grass.cli.commands import confirming
-from grass.cli.commands.confirming import Verb, choose, report
+from grass.cli.commands import verb_command
+from grass.cli.commands.verb_command import Verb, choose, report
 from grass.cli.parsing.job_options import duration
 from grass.cli.parsing.options import Command, Option, Values, read
-from grass.cli.printing.states import UNFINISHED
 from grass.cli.printing.streams import counted, warn
+from grass.cli.printing.wording import UNFINISHED
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges
 from grass.errors import TimedOut, UsageError
@@ -21,7 +21,7 @@ OPTIONS = (
     Option("--signal", "NAME", "begin with this signal (default: TERM)"),
     Option("--grace", "TIME", "how long after it comes SIGKILL: 30s, 2m"),
     Option("--no-wait", about="return before they are gone"),
-    *confirming.OPTIONS,
+    *verb_command.OPTIONS,
 )
 VERB = Verb("cancel", "cancelled", UNFINISHED, "no such job is unfinished")
 _TERMINATE, _KILL = 15, 9

@@ -11,7 +11,7 @@ import sys
 
 from grass.cli.parsing.options import Command, one_word, read
 from grass.cli.printing.columns import COLUMNS
-from grass.cli.printing.states import ENDED, UNFINISHED
+from grass.cli.printing.wording import ENDED, UNFINISHED
 from grass.errors import UsageError
 
 TYPE_CHECKING = False

@@ -5,12 +5,12 @@ Words before `--` are selectors and options; what comes after it is the new comm
 
 from __future__ import annotations
 
-from grass.cli.commands import confirming
-from grass.cli.commands.confirming import Verb, choose, report
+from grass.cli.commands import verb_command
+from grass.cli.commands.verb_command import Verb, choose, report
 from grass.cli.parsing import job_options
 from grass.cli.parsing.job_options import check_paths, settings
 from grass.cli.parsing.options import Command, Option, Values, read
-from grass.cli.printing.states import UNSTARTED
+from grass.cli.printing.wording import UNSTARTED
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -39,7 +39,7 @@ OPTIONS = (
     Option("--after", "JOBS", "start after these instead: 7,9 or 7:failed; or none"),
     Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00, +2h; or none"),
     job_options.RETRIES,
-    *confirming.OPTIONS,
+    *verb_command.OPTIONS,
 )
 VERB = Verb("edit", "edited", UNSTARTED, "no such job has not started yet")
 _NONE = "none"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 
 from grass.cli.parsing.options import BROKER, Command, Option, at_most, read
-from grass.cli.printing.escaping import safe
-from grass.cli.printing.streams import print_document, printable, warn
-from grass.cli.printing.times import age, local, utc_now
+from grass.cli.printing.quantities import age, local, utc_now
+from grass.cli.printing.streams import print_document, printable, safe, warn
 from grass.client.client import Client
 from grass.client.json_codec import encoded
 from grass.errors import UsageError
@@ -36,7 +35,7 @@ _KIND_WIDTH = 16
 _BY_ITSELF = "scheduler"
 
 
-class Wanted:
+class EventFilter:
     """Which events were asked for."""
 
     def __init__(self, values: Values, job: int | None) -> None:
@@ -82,7 +81,9 @@ def run(words: list[str]) -> int:
     with Client(broker=values.broker) as client:
         client.outage.tell = warn
         job = values.text("job")
-        wanted = Wanted(values, None if job is None else int(client.job(job)["id"]))
+        wanted = EventFilter(
+            values, None if job is None else int(client.job(job)["id"])
+        )
         last = int(client.overview()["daemon"]["last_event"])
         for event in wanted.chosen(past(client, wanted, last)):
             last = max(last, event["seq"])
@@ -92,7 +93,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def past(client: Client, wanted: Wanted, last: int) -> list[Document]:
+def past(client: Client, wanted: EventFilter, last: int) -> list[Document]:
     """Read enough of the journal, from as near to its end as possible."""
     window = max(_WINDOW, wanted.most or 0)
     while True:
@@ -103,7 +104,7 @@ def past(client: Client, wanted: Wanted, last: int) -> list[Document]:
         window *= 8
 
 
-def _is_enough(wanted: Wanted, found: list[Document]) -> bool:
+def _is_enough(wanted: EventFilter, found: list[Document]) -> bool:
     if wanted.most is not None and len(found) >= wanted.most:
         return True
     now = utc_now()
@@ -113,7 +114,7 @@ def _is_enough(wanted: Wanted, found: list[Document]) -> bool:
 
 
 def _follow(
-    client: Client, wanted: Wanted, last: int, show: Callable[[Document], None]
+    client: Client, wanted: EventFilter, last: int, show: Callable[[Document], None]
 ) -> None:
     sys.stdout.flush()
     for event in client.follow_events(last, wanted.job, wanted.kind):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 
 from grass.cli.parsing.options import BROKER, JSON, Command, one_word, read
-from grass.cli.printing.durations import brief, lasting, size_text
-from grass.cli.printing.escaping import safe
-from grass.cli.printing.streams import counted, print_document, printable
+from grass.cli.printing.quantities import age, brief, lasting, local, size_text, utc_now
+from grass.cli.printing.streams import counted, print_document, printable, safe
 from grass.cli.printing.table import Screen, render, this_screen
-from grass.cli.printing.times import age, local, utc_now
 from grass.cli.printing.wording import TINTS, number, units
 from grass.client.client import Client
 

@@ -1,6 +1,6 @@
 """`grass hold`: keep jobs from starting."""
 
-from grass.cli.commands.confirming import OPTIONS, Verb, do
+from grass.cli.commands.verb_command import OPTIONS, Verb, do
 from grass.cli.parsing.options import Command
 from grass.client.client import Client
 

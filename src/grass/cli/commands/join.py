@@ -13,13 +13,13 @@ import sys
 import time
 from typing import NamedTuple
 
-from grass.cli.commands.left_behind import tell_of_others
 from grass.cli.commands.start import check_refusal, settled, start_daemon, works_for
 from grass.cli.commands.stop import stop_daemon
+from grass.cli.commands.unreported_jobs import tell_of_others
 from grass.cli.parsing.hosting_options import last_hosting, name_of
 from grass.cli.parsing.options import JSON, Command, Option, read
-from grass.cli.printing.states import UNFINISHED
 from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.cli.printing.wording import UNFINISHED
 from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
 from grass.client.connection import open_connection
@@ -43,7 +43,7 @@ _NO_WORKER = "this machine's daemon is no worker"
 _INSTEAD = "`grass restart --no-broker` makes it a worker instead"
 
 
-class Obstacle(NamedTuple):
+class JoinObstacle(NamedTuple):
     """Why this machine's daemon does not become a worker now, and what would help."""
 
     what: str
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
     """The broker that this machine's daemon worked for until now."""
     daemon: Document | None = None
     """What the daemon that works for it tells of itself."""
-    obstacle: Obstacle | None = None
+    obstacle: JoinObstacle | None = None
 
     def document(self) -> Document:
         """Write it down for programs."""
@@ -123,7 +123,7 @@ def _hired(known: Known, before: Document) -> Outcome:
         daemon = settled(client)
     check_refusal(daemon)
     if not works_for(daemon, known):
-        return Outcome(known, obstacle=Obstacle(_NO_WORKER, _INSTEAD))
+        return Outcome(known, obstacle=JoinObstacle(_NO_WORKER, _INSTEAD))
     return Outcome(known, _another(before, known), daemon)
 
 
@@ -171,20 +171,20 @@ def _known(invitation: Invitation, told: Document) -> Known:
     )
 
 
-def _obstacle(daemon: Document, known: Known) -> Obstacle | None:
+def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
     """Say why this machine's daemon does not become a worker now, if it does not."""
     hosting = last_hosting()
     if not hosting.has_worker:
-        return Obstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
+        return JoinObstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
     if daemon.get("door") or hosting.stays_broker:
-        return Obstacle("this machine's daemon is a broker for others", _INSTEAD)
+        return JoinObstacle("this machine's daemon is a broker for others", _INSTEAD)
     jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
     if not jobs or works_for(daemon, known):
         return None
     whose = "of another broker" if daemon.get("broker") else "of its own"
     what = f"this machine has {counted(jobs, 'unfinished job')} {whose}"
     ended = "it has" if jobs == 1 else "they have"
-    return Obstacle(what, f"`grass restart` makes it a worker once {ended} ended")
+    return JoinObstacle(what, f"`grass restart` makes it a worker once {ended} ended")
 
 
 def _found(place: Home) -> Document:

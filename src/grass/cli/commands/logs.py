@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` is for those who follow several jobs
 
-from grass.cli.parsing.options import BROKER, Command, Option, read
-from grass.cli.parsing.selectors import names_one
+from grass.cli.parsing.options import BROKER, Command, Option, names_one, read
 from grass.cli.printing.prefixed_output import JsonLines, Plain, Prefixed, prefix
 from grass.cli.printing.streams import counted, warn
 from grass.client.client import Client

@@ -1,6 +1,6 @@
 """`grass prune`: forget jobs that ended long ago, with their output."""
 
-from grass.cli.commands.confirming import YES, confirm
+from grass.cli.commands.verb_command import YES, confirm
 from grass.cli.parsing.options import (
     BROKER,
     JSON,
@@ -10,7 +10,7 @@ from grass.cli.parsing.options import (
     at_most,
     read,
 )
-from grass.cli.printing.durations import size_text
+from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted, print_document, say
 from grass.client.client import Client
 from grass.model.durations import seconds

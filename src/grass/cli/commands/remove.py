@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.cli.commands.confirming import (
+from grass.cli.commands.verb_command import (
     OPTIONS,
     Choice,
     Verb,
@@ -11,9 +11,9 @@ from grass.cli.commands.confirming import (
     report,
 )
 from grass.cli.parsing.options import Command, Values, read
-from grass.cli.printing.durations import size_text
-from grass.cli.printing.states import ENDED
+from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted, print_document, say, warn
+from grass.cli.printing.wording import ENDED
 from grass.client.client import Client
 
 TYPE_CHECKING = False

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.commands import confirming
-from grass.cli.commands.confirming import Verb, choose, compact, report
+from grass.cli.commands import verb_command
 from grass.cli.commands.edit import CHANGES, changes, check_changes, read_words
+from grass.cli.commands.verb_command import Verb, choose, compact, report
 from grass.cli.parsing.options import Command, Option, Values
-from grass.cli.printing.states import ENDED
 from grass.cli.printing.streams import warn
+from grass.cli.printing.wording import ENDED
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -21,7 +21,7 @@ OPTIONS = (
     Option("--edit", about="with another command, which follows after `--`"),
     *CHANGES,
     Option("--hold", about="start only after `grass release`"),
-    *confirming.OPTIONS,
+    *verb_command.OPTIONS,
 )
 VERB = Verb("rerun", "enqueued again", ENDED, "no such job has ended")
 

@@ -3,15 +3,15 @@
 The stop is not remembered meanwhile, so commands of others carry on.
 """
 
-from grass.cli.commands.left_behind import tell_of_others
 from grass.cli.commands.start import is_running, report, start_daemon
 from grass.cli.commands.stop import stop_daemon
+from grass.cli.commands.unreported_jobs import tell_of_others
 from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
     check,
     check_successor,
-    wanted,
+    next_options,
 )
 from grass.cli.parsing.options import JSON, Command, at_most, read
 from grass.client.autostart import check_owner
@@ -28,9 +28,9 @@ def run(words: list[str]) -> int:
     at_most(rest, 0)
     # A mistake in settings or options must not cost the daemon that runs.
     settings_of(home())
-    options = wanted(values)
+    options = next_options(values)
     _check(options.words)
-    options.tell()
+    options.give_notices()
     tell_of_others(options.words)
     stop_daemon(jobs=False)
     pid, started = start_daemon(options.words)

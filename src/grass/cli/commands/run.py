@@ -25,8 +25,8 @@ from grass.cli.commands.logs import away
 from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
 from grass.cli.parsing.options import BROKER, Command
-from grass.cli.printing.states import ENDED, UNSTARTED
 from grass.cli.printing.streams import warn
+from grass.cli.printing.wording import ENDED, UNSTARTED
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain

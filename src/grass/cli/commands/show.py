@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
-from grass.cli.parsing.show_options import FILTERS, Wanted
+from grass.cli.parsing.show_options import FILTERS, ShowOptions
 from grass.cli.printing import columns
+from grass.cli.printing.show_views import (
+    AsJson,
+    AsNames,
+    AsText,
+    JobDetails,
+    Listing,
+    Overview,
+)
 from grass.cli.printing.table import this_screen
-from grass.cli.printing.views import AsJson, AsNames, AsText, Card, Listing, Overview
 from grass.client.client import Client
 from grass.errors import UsageError
 from grass.model.durations import seconds
@@ -14,7 +21,7 @@ from grass.model.durations import seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
-    from grass.cli.printing.views import Form, View
+    from grass.cli.printing.show_views import Form, ShowView
 
 OPTIONS = (
     *FILTERS,
@@ -36,7 +43,7 @@ QUICKEST_S = 0.5
 def run(words: list[str]) -> int:
     """Print what there is."""
     values, rest = read(OPTIONS, words)
-    view = _view(values, Wanted(values, rest))
+    view = _view(values, ShowOptions(values, rest))
     form = _form(values)
     with Client(broker=values.broker) as client:
         if values.has("watch"):
@@ -48,7 +55,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _view(values: Values, wanted: Wanted) -> View:
+def _view(values: Values, wanted: ShowOptions) -> ShowView:
     parts = tuple(part for part in ("workers", "queues") if values.has(part))
     if wanted.is_plain and not parts:
         whole = ("workers", "queues", "jobs")
@@ -58,7 +65,7 @@ def _view(values: Values, wanted: Wanted) -> View:
     if parts:
         raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
     if wanted.names_one(values):
-        return Card(wanted.select[0])
+        return JobDetails(wanted.select[0])
     return Listing(wanted)
 
 

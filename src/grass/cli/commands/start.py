@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from shlex import join
 
-from grass.cli.commands.left_behind import tell_of_others
+from grass.cli.commands.unreported_jobs import tell_of_others
 from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
     check,
     given,
     last_hosting,
-    wanted,
+    next_options,
 )
 from grass.cli.parsing.options import JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import print_document, say, warn
@@ -44,7 +44,7 @@ def run(words: list[str]) -> int:
     """Start a daemon unless one runs."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
-    options = wanted(values)
+    options = next_options(values)
     check(options.words)
     if not is_running():
         tell_of_others(options.words)
@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
             f"`grass restart {join(given(values))}` starts it anew with these",
         )
     if started:
-        options.tell()
+        options.give_notices()
     report(pid, started=started, as_json=values.has("json"))
     return 0
 

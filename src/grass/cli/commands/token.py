@@ -67,7 +67,7 @@ def _new(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document({**made, "line": line})
         return 0
-    from grass.cli.printing.times import local
+    from grass.cli.printing.quantities import local
 
     warn(
         f"whoever pastes this line joins with the role `{made['role']}`, until"
@@ -108,8 +108,8 @@ def _list(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document(document)
         return 0
+    from grass.cli.printing.quantities import utc_now
     from grass.cli.printing.table import render, show, this_screen
-    from grass.cli.printing.times import utc_now
 
     show(render(HEADER, rows(document["tokens"], utc_now()), this_screen()))
     return 0
@@ -117,7 +117,7 @@ def _list(values: Values, rest: list[str]) -> int:
 
 def rows(tokens: Iterable[Document], now: datetime) -> list[list[str]]:
     """Give a row to each token and code."""
-    from grass.cli.printing.times import ago, ahead
+    from grass.cli.printing.quantities import ago, ahead
 
     return [
         [

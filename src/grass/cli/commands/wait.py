@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 
-from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
-from grass.cli.parsing.selectors import names_one
+from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, read
 from grass.cli.printing.streams import print_document, warn
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError

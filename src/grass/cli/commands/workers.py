@@ -14,10 +14,9 @@ from grass.cli.parsing.options import (
     one_word,
     read,
 )
-from grass.cli.printing.durations import brief
+from grass.cli.printing.quantities import age, ago, brief, utc_now
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.cli.printing.table import render, show, this_screen
-from grass.cli.printing.times import age, ago, utc_now
 from grass.cli.printing.wording import TINTS, number, whereabouts
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges

@@ -34,13 +34,14 @@ HOSTING = (
 )
 FRESH = Option("--fresh", about="forget the options that the last daemon here had")
 _ENDURES = ("keep", "stop")
-_RULED_OUT = {
+_REPLACES = {
     "bind": ("no_broker", "connect", "on_disconnect", "lease"),
     "no_worker": ("no_broker", "connect", "on_disconnect", "lease"),
     "connect": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
     "no_broker": ("bind", "advertise", "cert", "cert_pass_file", "no_worker"),
+    "on_disconnect": ("lease",),
 }
-"""What an option makes senseless that the daemon before was given."""
+"""Which options of the last daemon do not go with one that is given."""
 
 
 def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
@@ -127,44 +128,49 @@ def _written(option: Option, value: str) -> str:
     return f"{option.names[-1]}={value}"
 
 
-class Wanted(NamedTuple):
+class NextOptions(NamedTuple):
     """The options of the next daemon."""
 
     words: list[str]
-    replaced: list[str]
-    """Which options of the daemon before count no more, and why: one line each."""
+    notices: list[str]
+    """Which options of the last daemon are replaced by which: one line each."""
 
-    def tell(self) -> None:
-        """Say what was remembered and counts no more."""
-        for line in self.replaced:
+    def give_notices(self) -> None:
+        """Print which options were replaced."""
+        for line in self.notices:
             warn(line)
 
 
-def wanted(values: Values) -> Wanted:
-    """Merge the options that were given over those that the daemon before had."""
+def next_options(values: Values) -> NextOptions:
+    """Merge the options that were given over those that the last daemon had.
+
+    An option replaces that of the same name, and those that `_REPLACES` lists for it.
+    """
     if values.has("fresh"):
-        return Wanted(given(values), [])
-    before, _ = read(HOSTING, remembered(home()))
-    words, replaced = list[str](), dict[str, list[str]]()
+        return NextOptions(given(values), [])
+    last, _ = read(HOSTING, remembered(home()))
+    replaced = {
+        key: option.names[-1]
+        for option in reversed(HOSTING)
+        if values.has(option.key)
+        for key in _REPLACES.get(option.key, ())
+        if last.has(key) and not values.has(key)
+    }
+    words = [
+        word
+        for option in HOSTING
+        if option.key not in replaced
+        for word in _words(option, values if values.has(option.key) else last)
+    ]
+    return NextOptions(words, _notices(replaced))
+
+
+def _notices(replaced: dict[str, str]) -> list[str]:
+    names: dict[str, list[str]] = {}
     for option in HOSTING:
-        if values.has(option.key):
-            words += _words(option, values)
-        elif (by := _ruled_out_by(option, values)) is None:
-            words += _words(option, before)
-        elif before.has(option.key):
-            replaced.setdefault(by, []).append(option.names[-1])
-    lines = [f"{by} replaces {', '.join(names)}" for by, names in replaced.items()]
-    return Wanted(words, lines)
-
-
-def _ruled_out_by(option: Option, values: Values) -> str | None:
-    """Name the option that was given and does not go with one of before."""
-    if option.key == "lease" and values.text("on_disconnect") == "keep":
-        return "--on-disconnect"
-    for one in HOSTING:
-        if values.has(one.key) and option.key in _RULED_OUT.get(one.key, ()):
-            return one.names[-1]
-    return None
+        if option.key in replaced:
+            names.setdefault(replaced[option.key], []).append(option.names[-1])
+    return [f"{by} replaces {', '.join(them)}" for by, them in names.items()]
 
 
 def check(words: Sequence[str]) -> None:

@@ -14,6 +14,8 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from grass.client.client import Client
     from grass.client.json_codec import Document
 
@@ -116,9 +118,9 @@ def check_directory(path: str | None) -> None:
 def check_paths(client: Client, fields: Document) -> None:
     """Refuse paths that would fail a job when it starts, if it can only run here."""
     if any(name in fields for name in ("cwd", "output", "stderr")):
-        from grass.cli.parsing.path_checks import Ground
+        from grass.cli.parsing.path_checks import PathChecks
 
-        Ground(client).check(fields)
+        PathChecks(client).check(fields)
 
 
 def absolute(path: str | None) -> str | None:
@@ -153,10 +155,11 @@ def listed(values: Values, key: str) -> list[str] | None:
 
 
 def _order(values: Values) -> Document:
+    begin = values.text("begin")
     return {
         "priority": values.whole_number("priority"),
         "after": listed(values, "after"),
-        "begin_at": _begin(values.text("begin")),
+        "begin_at": None if begin is None else moment(begin),
         "hold": values.has("hold") or None,
     }
 
@@ -175,12 +178,35 @@ def _limits(values: Values) -> Document:
     }
 
 
-def _begin(text: str | None) -> str | None:
-    if text is None:
-        return None
-    from grass.cli.parsing.moments import moment
+def moment(text: str, now: datetime | None = None) -> str:
+    """Read `22:00`, `2030-11-20T08:00` or `+2h` in the caller's zone; write RFC 3339.
 
-    return moment(text)
+    A time of day that has passed already means tomorrow.
+    """
+    from datetime import datetime, timedelta
+
+    from grass.model.durations import seconds
+
+    now = datetime.now().astimezone() if now is None else now
+    if text.startswith("+"):
+        return (now + timedelta(seconds=seconds(text[1:]))).isoformat()
+    try:
+        found = _time_of_day(text, now) or datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.astimezone()).isoformat()
+    except (ValueError, TypeError, OverflowError, OSError):
+        raise UsageError(
+            f"`{text}` is not a time", "write 22:00, 2030-11-20T08:00 or +2h"
+        ) from None
+
+
+def _time_of_day(text: str, now: datetime) -> datetime | None:
+    if "-" in text or ":" not in text:
+        return None
+    from datetime import datetime, time, timedelta
+
+    asked = datetime.combine(now.date(), time.fromisoformat(text))
+    passed = asked <= now.replace(tzinfo=None)
+    return asked + timedelta(days=1) if passed else asked
 
 
 def _require(values: Values) -> str | Document | None:

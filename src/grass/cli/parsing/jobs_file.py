@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grass.cli.parsing.path_checks import Ground
+from grass.cli.parsing.path_checks import PathChecks
 from grass.client.client import Client
 from grass.errors import GrassError, UsageError
 
@@ -42,11 +42,11 @@ def read(source: str) -> Lines:
 
 def check(client: Client, source: str, lines: Lines, defaults: dict[str, Any]) -> None:
     """Refuse a directory that is not there; for jobs that can only run here."""
-    ground = Ground(client)
+    checks = PathChecks(client)
     for number, job in lines:
         asked = {name: job.get(name) or defaults.get(name) for name in _WHERE}
         try:
-            ground.check({**asked, "cwd": job.get("cwd")})
+            checks.check({**asked, "cwd": job.get("cwd")})
         except UsageError as error:
             where = f"{_label(source)}, line {number}"
             raise UsageError(f"{where}: {error.message}") from None

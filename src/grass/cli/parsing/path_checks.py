@@ -1,8 +1,8 @@
-"""Paths that a job names, looked at before it is sent.
+"""Checks of the paths that a job names, before it is sent.
 
-A path is a name on the disk of whoever runs the job. Only where that can be nobody but
-the worker beside the caller does it have to be right here; the broker is asked who
-could run it only if it is not.
+A path is a name on the disk of the worker that runs the job. It is checked here only if
+no other worker than this machine's can run the job; the broker is asked about that only
+if the path is wrong here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 
-class Ground:
-    """The disk on which the caller stands."""
+class PathChecks:
+    """Checks of paths on this machine's disk, for one command."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._overviews: dict[str | None, Document] = {}
 
     def check(self, fields: Document) -> None:
-        """Refuse paths that would fail a job when it starts, if it runs here alone."""
+        """Refuse paths that would fail a job that can only run on this machine."""
         if self._client.remote:
             return
         try:

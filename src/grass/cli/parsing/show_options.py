@@ -6,8 +6,7 @@ Several selectors mean the union, as with every verb; options narrow what they m
 
 from __future__ import annotations
 
-from grass.cli.parsing.options import Option, at_most
-from grass.cli.parsing.selectors import is_selector, names_one
+from grass.cli.parsing.options import Option, at_most, is_selector, names_one
 from grass.cli.printing import columns
 from grass.errors import UsageError
 
@@ -35,7 +34,7 @@ FILTERS = (
 _NARROWING = ("queue", "project", "state", "owner", "name", "limit", "sort")
 
 
-class Wanted:
+class ShowOptions:
     """Which jobs, in which order, in which columns."""
 
     def __init__(self, values: Values, words: Sequence[str]) -> None:

@@ -6,10 +6,17 @@ it. A daemon of another version may leave fields out, so cells ask for them gent
 
 from __future__ import annotations
 
-from grass.cli.printing.durations import brief, size_text
-from grass.cli.printing.states import ENDED
-from grass.cli.printing.times import age, ago, between, local, ran, utc_now
-from grass.cli.printing.wording import asked, detail, ending, label, state, units
+from grass.cli.printing.quantities import (
+    age,
+    ago,
+    between,
+    brief,
+    local,
+    ran,
+    size_text,
+    utc_now,
+)
+from grass.cli.printing.wording import ENDED, asked, detail, ending, label, state, units
 from grass.errors import UsageError
 
 TYPE_CHECKING = False

@@ -11,10 +11,9 @@ import sys
 import threading
 import time
 
-from grass.cli.printing.escaping import safe
-from grass.cli.printing.streams import printable, warn
+from grass.cli.printing.show_views import AsJson, AsText
+from grass.cli.printing.streams import printable, safe, warn
 from grass.cli.printing.table import Screen, cut, this_screen
-from grass.cli.printing.views import AsJson, AsText
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
@@ -24,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from grass.cli.printing.views import Form, View
+    from grass.cli.printing.show_views import Form, ShowView
     from grass.client.json_codec import Document
 
 _TICK_S = 1.0
@@ -96,7 +95,7 @@ class News:
             self._changed.notify_all()
 
 
-def watch(client: Client, view: View, form: Form, pause_s: float) -> None:
+def watch(client: Client, view: ShowView, form: Form, pause_s: float) -> None:
     """Draw a view again whenever something happens; ends only by an interrupt."""
     screen = this_screen()
     if isinstance(form, AsText) and screen.width is not None and _can_move():
@@ -110,7 +109,7 @@ def watch(client: Client, view: View, form: Form, pause_s: float) -> None:
 class _Watch:
     """A view that is kept up to date."""
 
-    def __init__(self, client: Client, view: View, pause_s: float) -> None:
+    def __init__(self, client: Client, view: ShowView, pause_s: float) -> None:
         self._client = client
         self._view = view
         self._pause_s = pause_s
@@ -181,7 +180,7 @@ def _can_move() -> bool:
     return os.environ.get("TERM", "dumb") != "dumb"
 
 
-def frame(view: View, document: Document, trouble: str = "") -> str:
+def frame(view: ShowView, document: Document, trouble: str = "") -> str:
     """Return a picture that fits; the line that sums up is always in it.
 
     Below it is said why it may be out of date.

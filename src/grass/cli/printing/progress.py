@@ -12,9 +12,9 @@ import os
 import threading
 
 from grass.cli.printing.live_screen import News
-from grass.cli.printing.states import UNFINISHED
 from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.table import cut
+from grass.cli.printing.wording import UNFINISHED
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.id_ranges import as_ranges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.cli.printing.durations import size_text
+from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted
 from grass.cli.printing.wording import number, whereabouts
 

@@ -12,8 +12,7 @@ import os
 import sys
 import unicodedata
 
-from grass.cli.printing.escaping import safe
-from grass.cli.printing.streams import printable
+from grass.cli.printing.streams import printable, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
+UNSTARTED = ("held", "waiting", "queued")
+UNFINISHED = (*UNSTARTED, "running")
+ENDED = ("succeeded", "failed", "cancelled", "lost")
+"""The states of jobs; to import the lifecycle itself would cost every command time."""
+
 TINTS = {
     "running": "green",
     "unreachable": "yellow",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.printing import job_card, summary
+from grass.cli.printing import job_details, summary
 from grass.cli.printing.columns import rows, without_lone_worker
+from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.streams import printable
 from grass.cli.printing.table import render
-from grass.cli.printing.times import utc_now
 from grass.cli.printing.wording import TINTS
 from grass.client.json_codec import encoded
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
 
-    from grass.cli.parsing.show_options import Wanted
+    from grass.cli.parsing.show_options import ShowOptions
     from grass.cli.printing.table import Screen
     from grass.client.client import Client
     from grass.client.json_codec import Document
 
-    class View(Protocol):
+    class ShowView(Protocol):
         """Something to look at."""
 
         def read(self, client: Client) -> Document:
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     class Form(Protocol):
         """How a view is written to stdout."""
 
-        def write(self, view: View, document: Document, screen: Screen) -> None:
+        def write(self, view: ShowView, document: Document, screen: Screen) -> None:
             """Write what a view has read."""
 
 
 class Overview:
     """Workers, queues and jobs, or only some of these."""
 
-    def __init__(self, wanted: Wanted, parts: tuple[str, ...]) -> None:
+    def __init__(self, wanted: ShowOptions, parts: tuple[str, ...]) -> None:
         """Choose among `workers`, `queues` and `jobs`."""
         self._wanted = wanted
         self._parts = parts
@@ -93,7 +93,7 @@ class Overview:
 class Listing:
     """Some jobs."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: ShowOptions) -> None:
         self._wanted = wanted
 
     def read(self, client: Client) -> Document:
@@ -121,7 +121,7 @@ class Listing:
             yield job["id"]
 
 
-class Card:
+class JobDetails:
     """One job, with everything there is to know of it."""
 
     def __init__(self, selector: str) -> None:
@@ -134,7 +134,7 @@ class Card:
 
     def text(self, document: Document, screen: Screen) -> str:
         """Write the card."""
-        return job_card.text(document, screen)
+        return job_details.text(document, screen)
 
     def names(self, document: Document) -> list[object]:
         """Give the id."""
@@ -144,7 +144,7 @@ class Card:
 class AsText:
     """For people."""
 
-    def write(self, view: View, document: Document, screen: Screen) -> None:
+    def write(self, view: ShowView, document: Document, screen: Screen) -> None:
         """Write tables."""
         sys.stdout.write(printable(view.text(document, screen)))
 
@@ -152,7 +152,7 @@ class AsText:
 class AsNames:
     """For scripts that want ids or names, a line each."""
 
-    def write(self, view: View, document: Document, _screen: Screen) -> None:
+    def write(self, view: ShowView, document: Document, _screen: Screen) -> None:
         """Write the names."""
         for name in view.names(document):
             sys.stdout.write(printable(f"{name}\n"))
@@ -161,7 +161,7 @@ class AsNames:
 class AsJson:
     """One document on one line."""
 
-    def write(self, _view: View, document: Document, _screen: Screen) -> None:
+    def write(self, _view: ShowView, document: Document, _screen: Screen) -> None:
         """Write the jobs one by one as they come, so that none need be held."""
         rest = dict(document)
         jobs = rest.pop("jobs", None)
@@ -177,7 +177,7 @@ class AsJson:
         sys.stdout.write("]}\n")
 
 
-def job_table(wanted: Wanted, jobs: Iterable[Document], screen: Screen) -> str:
+def job_table(wanted: ShowOptions, jobs: Iterable[Document], screen: Screen) -> str:
     """Write jobs as a table; nothing at all when there are none."""
     columns = wanted.columns
     lines = list(rows(jobs, columns, utc_now()))

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.parsing.options import BROKER, JSON, Option, Values, read
-from grass.cli.parsing.selectors import is_one, names_one
+from grass.cli.parsing.options import (
+    BROKER,
+    JSON,
+    Option,
+    Values,
+    is_one,
+    names_one,
+    read,
+)
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges, runs

@@ -11,8 +11,8 @@ import json
 from collections import Counter
 
 from grass.cli.parsing.hosting_options import employer_of
-from grass.cli.printing.states import UNFINISHED
 from grass.cli.printing.streams import counted, warn
+from grass.cli.printing.wording import UNFINISHED
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.config import LOCAL, home

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from grass.cli.printing.durations import brief, size_text
-from grass.cli.printing.escaping import safe
+from grass.cli.printing.quantities import (
+    age,
+    ago,
+    ahead,
+    brief,
+    local,
+    ran,
+    size_text,
+    utc_now,
+)
+from grass.cli.printing.streams import safe
 from grass.cli.printing.table import render
-from grass.cli.printing.times import age, ago, ahead, local, ran, utc_now
 from grass.cli.printing.wording import TINTS, asked, ending, telling, units
 
 TYPE_CHECKING = False
