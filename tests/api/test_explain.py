@@ -10,7 +10,7 @@ from tests.api.farm import enqueue
 from tests.support.calling import Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
-from grass.queries.estimates import Line, Queued, Running, rehearse
+from grass.queries.estimates import Queued, QueueSnapshot, Running, simulate
 
 SECOND = 1_000_000
 
@@ -206,6 +206,6 @@ TWO_RUN = [Running("a", 0, {"cpu": 1}), Running("b", 0, {"cpu": 1})]
 def test_everybody_ends_as_such_jobs_used_to(
     waiting: list[Queued], history: dict[str, list[float]], at: int | None
 ) -> None:
-    line = Line({"cpu": 0}, TWO_RUN, waiting)
-    estimate = rehearse(line, history, 10 * SECOND)
+    line = QueueSnapshot({"cpu": 0}, TWO_RUN, waiting)
+    estimate = simulate(line, history, 10 * SECOND)
     assert (None if estimate is None else estimate.at // SECOND) == at

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.calling import Answer, Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
-from grass.queries import tail
-from grass.queries.tail import find_end, find_lines
+from grass.queries import output_sources
+from grass.queries.output_sources import find_end, find_lines
 
 
 class Files:
@@ -184,7 +184,7 @@ def test_lines_are_found_from_the_end(
     whole = b"?" * begin + content
 
     async def read(offset: int, length: int) -> bytes:
-        assert length <= tail.PIECE
+        assert length <= output_sources.PIECE
         return whole[offset : offset + length]
 
     async def search() -> None:
@@ -195,7 +195,7 @@ def test_lines_are_found_from_the_end(
         assert whole[place:] == expected
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tail, "PIECE", 8)
+        patch.setattr(output_sources, "PIECE", 8)
         asyncio.run(search())
 
 
@@ -217,9 +217,11 @@ def tail_of(size: int, newlines: set[int], wanted: int) -> tuple[int, int]:
 
 
 def test_a_line_without_end_is_not_read_as_a_whole() -> None:
-    size, most = 5 << 30, tail.LONGEST_LINE + tail.PIECE
+    size, most = 5 << 30, output_sources.LONGEST_LINE + output_sources.PIECE
     place, seen = tail_of(size, set(), 10)
-    assert size - most <= place < size - tail.LONGEST_LINE + tail.PIECE
+    assert (
+        size - most <= place < size - output_sources.LONGEST_LINE + output_sources.PIECE
+    )
     assert seen <= most + 1
 
 
@@ -229,7 +231,9 @@ def test_lines_before_a_long_one_are_found_as_long_as_it_is_not_too_long() -> No
     assert tail_of(size, newlines, 3)[0] == size - 2_200_000 + 1
     assert tail_of(size, newlines, 4)[0] == size - 3_000_000 + 1
     place, seen = tail_of(size, newlines, 9)
-    assert size - 3_000_000 - place <= tail.LONGEST_LINE + tail.PIECE
+    assert (
+        size - 3_000_000 - place <= output_sources.LONGEST_LINE + output_sources.PIECE
+    )
     assert seen < 5_000_000
 
 

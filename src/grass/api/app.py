@@ -36,7 +36,6 @@ from grass.api.routes import (
     capacity,
     cluster,
     events,
-    explain,
     jobs,
     output,
     prune,
@@ -56,7 +55,7 @@ from grass.api.server.request_body import (
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.rights import Right
 from grass.queries import documents
-from grass.queries.forgotten_workers import FormerNames
+from grass.queries.cluster_documents import ForgottenNames
 
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
@@ -86,7 +85,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/wait", READ, jobs.wait, request_bodies.WaitBody, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/wait-all", READ, jobs.wait_all, request_bodies.WaitAllBody, documents.EndsReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}", READ, jobs.one),
-    Endpoint("GET", "/jobs/{id}/explain", READ, explain.explain, None, documents.ExplainReply),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
@@ -156,7 +155,7 @@ def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
     app.state.local_bodies = local_room_for_bodies()
     app.state.wrong_codes = WrongCodes()
     app.state.naming = asyncio.Lock()
-    app.state.former_names = FormerNames()
+    app.state.forgotten_names = ForgottenNames()
     return app
 
 

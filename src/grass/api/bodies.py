@@ -1,4 +1,4 @@
-"""JSON in and out.
+"""What a request says, and what is answered: JSON bodies and query parameters.
 
 Text may hold bytes that are not UTF-8, escaped as lone surrogates, which msgspec's own
 decoder refuses: then the standard library reads the JSON and msgspec only checks it.
@@ -8,10 +8,18 @@ import json
 from typing import NoReturn, TypeVar
 
 import msgspec
+from starlette.datastructures import QueryParams
 
 from grass.errors import UsageError
+from grass.model import selectors
+from grass.model.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.selectors import Selection
+from grass.queries.selection import read_selectors
+from grass.store import JobFilter, Order
 
 T = TypeVar("T")
+
+LARGEST_NUMBER = 2**62
 
 
 def read_body(data: bytes | bytearray, body: type[T]) -> T:
@@ -48,3 +56,54 @@ def json_bytes(value: object) -> bytes:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
         return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def job_filter(query: QueryParams) -> JobFilter:
+    """Read which jobs a page shall hold."""
+    return JobFilter(
+        states=_states(query.getlist("state")),
+        queue=query.get("queue"),
+        project=query.get("project"),
+        name=query.get("name"),
+        owner=query.get("owner"),
+        selections=_selections(query.getlist("select")),
+        before=number(query.get("before"), 0) or None,
+        after=number(query.get("after"), 0) or None,
+        order=_order(query.get("order", Order.NEWEST)),
+    )
+
+
+def number(text: str | None, default: int, largest: int = LARGEST_NUMBER) -> int:
+    """Read a number from 0 on."""
+    if text is None:
+        return default
+    if not text.isdecimal() or len(text) > len(str(largest)) or int(text) > largest:
+        raise UsageError(f"`{text}` is not a number up to {largest}")
+    return int(text)
+
+
+def switch(text: str | None) -> bool:
+    """Read something that is asked for or not."""
+    return text in ("1", "true")
+
+
+def _selections(texts: list[str]) -> tuple[Selection, ...]:
+    return tuple(read_selectors(texts)) if texts else ()
+
+
+def _states(texts: list[str]) -> tuple[JobState, ...]:
+    states: list[JobState] = []
+    for text in texts:
+        if text == "unfinished":
+            states += sorted(UNFINISHED)
+        elif text == "ended":
+            states += sorted(ENDED)
+        else:
+            states += [s for s in [selectors.read(f"state:{text}").state] if s]
+    return tuple(states)
+
+
+def _order(text: str) -> Order:
+    if text not in (Order.NEWEST, Order.OLDEST):
+        raise UsageError(f"`{text}` is not an order", "use newest or oldest")
+    return Order(text)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from starlette.requests import HTTPConnection
 
 from grass.broker.shell.service import Broker
+from grass.queries.cluster_documents import ForgottenNames
 from grass.settings import Settings, default_settings
 
 
@@ -36,3 +37,10 @@ def context_of(request: HTTPConnection) -> Context:
     context = request.app.state.context
     assert isinstance(context, Context)
     return context
+
+
+def forgotten_names(request: HTTPConnection) -> ForgottenNames:
+    """Find the names of forgotten workers that a daemon knows."""
+    known = request.app.state.forgotten_names
+    assert isinstance(known, ForgottenNames)
+    return known

@@ -1,19 +1,34 @@
-"""What there is besides jobs, as people and programs see it: daemon, workers, queues.
+"""Daemon, workers and queues as people and programs see them.
 
-All of it comes from memory.
+All of it comes from memory, but for the names of workers that were forgotten: jobs go
+on naming those, as where they ran or as where alone they may run, and the journal
+knows them.
 """
 
 import os
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from grass.broker.core.state import State
 from grass.broker.core.workers import clock_skew, registry, units
+from grass.broker.shell.service import Broker
 from grass.errors import NotFound
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.documents import Document
+from grass.store import Store
+from grass.store.changes import StoredEvent
+from grass.store.interface import JobDetails
+
+WORKER_FORGOTTEN = "worker-forgotten"
+_PAGE = 1000
+
+WorkerNames = Mapping[str, str]
+"""The names of workers that were forgotten, by id."""
 
 
 def daemon_document(version: str, started_at: int, state: State) -> Document:
@@ -103,3 +118,40 @@ def queue_document(queue: Queue, state: State, running: int) -> Document:
             for worker, view in queue.views.items()
         },
     }
+
+
+class ForgottenNames:
+    """Looks up names of forgotten workers when they are asked for, and keeps them."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._read_to = 0
+
+    async def of_jobs(self, broker: Broker, jobs: Sequence[JobDetails]) -> WorkerNames:
+        """Give the names of those that these jobs speak of."""
+        asked = {job.spec.worker for job in jobs if job.spec.worker is not None}
+        asked |= {one.worker for job in jobs for one in job.attempts}
+        return await self.of(broker, asked)
+
+    async def of(self, broker: Broker, workers: Iterable[str]) -> WorkerNames:
+        """Give the names of those among these workers that were forgotten."""
+        unknown = set(workers) - broker.state.workers.keys() - self._names.keys()
+        if unknown:
+            after = self._read_to
+            last, found = await broker.read(lambda db: _forgotten(db, after))
+            self._read_to = max(self._read_to, last)
+            self._names.update(map(_named, found))
+        return self._names
+
+
+def _forgotten(store: Store, after: int) -> tuple[int, list[StoredEvent]]:
+    last, found = store.last_event(), list[StoredEvent]()
+    while page := store.events(after, _PAGE, None, (WORKER_FORGOTTEN,)):
+        found += page
+        after = page[-1].seq
+    return max(last, after), found
+
+
+def _named(event: StoredEvent) -> tuple[str, str]:
+    told = msgspec.json.decode(event.data)
+    return str(told["worker"]), str(told["name"])

@@ -1,9 +1,9 @@
-"""When a job may start, as far as earlier runs of the same names tell.
+"""When a job may start, estimated from earlier runs of jobs with the same names.
 
-A rehearsal: running jobs end when such jobs used to end, those ahead in the queue start
-in order, each as soon as what it needs is free. Amounts are summed over the units of
-one worker. Where a job has to end of whose name nothing is known, there is no estimate:
-a guess would be worse than none.
+A simulation: running jobs end after the median of earlier runs, those ahead in the
+queue start in order, each as soon as what it needs is free. Amounts are summed over the
+units of one worker. Where a job without earlier runs has to end first, there is no
+estimate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ Amounts = dict[str, int]
 
 
 class Running(NamedTuple):
-    """Somebody who has what others wait for."""
+    """A job that holds what others wait for."""
 
     name: str
     since: int
@@ -39,34 +39,36 @@ class Running(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """Somebody who waits."""
+    """A job that waits."""
 
     name: str
     needs: Amounts
 
 
-class Line(NamedTuple):
-    """What is free, who runs, and who waits in which order, the asker last."""
+class QueueSnapshot(NamedTuple):
+    """What is free, what runs, and what waits in which order, the asked job last."""
 
     free: Amounts
     running: list[Running]
     waiting: list[Queued]
 
     def names(self) -> set[str]:
-        """Give the names whose history matters."""
+        """Return the names whose history is needed."""
         ahead = {one.name for one in self.waiting[:-1]}
         return ahead | {one.name for one in self.running}
 
 
 class Estimate(NamedTuple):
-    """A time, and how many runs it rests on."""
+    """A time, and the number of runs that it is computed from."""
 
     at: int
     runs: int
 
 
-def line_for(state: State, job: Job, told: Explanation, position: int) -> Line | None:
-    """Collect what stands between a queued job and its start; None: too much does."""
+def snapshot_for(
+    state: State, job: Job, told: Explanation, position: int
+) -> QueueSnapshot | None:
+    """Collect what must happen before a queued job starts; None: too much."""
     stuck = told.paused or told.queue_paused or told.worker is None
     pieces = any(need.free >= need.asked for need in (*told.needs, *told.together))
     if stuck or pieces or position > MOST_AHEAD:
@@ -78,22 +80,22 @@ def line_for(state: State, job: Job, told: Explanation, position: int) -> Line |
     }
     free.update({need.kind: need.free for need in told.needs})
     free.update(_places(told))
-    running, handed = _runners(state, job, told.worker, free)
-    ahead = [*handed, *_ahead(state, job, position), job]
+    running, prefetched = _running(state, job, told.worker, free)
+    ahead = [*prefetched, *_ahead(state, job, position), job]
     waiting = [Queued(one.name, _needs(state, one, job, free)) for one in ahead]
-    return Line(free, running, waiting)
+    return QueueSnapshot(free, running, waiting)
 
 
-def rehearse(line: Line, history: History, now: int) -> Estimate | None:
-    """Let everything happen as it used to, until the last in line starts."""
-    free, used = dict(line.free), set[str]()
+def simulate(snapshot: QueueSnapshot, history: History, now: int) -> Estimate | None:
+    """Let jobs run as long as earlier ones did, until the last one starts."""
+    free, used = dict(snapshot.free), set[str]()
     ends = [
         (end_of(one.since, history[one.name], now), number, one.name, one.holds)
-        for number, one in enumerate(line.running)
+        for number, one in enumerate(snapshot.running)
         if history.get(one.name)
     ]
     heapify(ends)
-    for number, one in enumerate(line.waiting, len(line.running)):
+    for number, one in enumerate(snapshot.waiting, len(snapshot.running)):
         while any(free[kind] < needed for kind, needed in one.needs.items()):
             if not ends:
                 return None
@@ -110,15 +112,15 @@ def rehearse(line: Line, history: History, now: int) -> Estimate | None:
 
 
 def end_of(since: int, runs: Sequence[float], now: int) -> int:
-    """Tell when something that runs already may end."""
+    """Estimate when a running job ends."""
     ran_s = (now - since) / _US
-    # Of those that took at least as long as this one has run by now.
+    # Only runs that took longer than this one has run by now.
     longer = [took for took in runs if took > ran_s]
     return max(now, since + int(median(longer) * _US)) if longer else now
 
 
 def _places(told: Explanation) -> Amounts:
-    """Count places where a limit is reached; elsewhere there are enough."""
+    """Count free places of each limit that is reached."""
     places = {}
     if told.queue_full is not None:
         places[_QUEUE] = told.queue_full[1] - told.queue_full[0]
@@ -127,15 +129,15 @@ def _places(told: Explanation) -> Amounts:
     return places
 
 
-def _runners(
+def _running(
     state: State, job: Job, worker: str, free: Amounts
 ) -> tuple[list[Running], list[Job]]:
-    """Give who holds something of this, and who is to follow on such units."""
-    running, handed = list[Running](), list[Job]()
+    """Return jobs that hold such amounts, and prefetched jobs that wait for units."""
+    running, prefetched = list[Running](), list[Job]()
     for attempt in state.attempts.values():
         other = state.jobs[attempt.job]
         if attempt.after is not None:
-            handed.append(other)
+            prefetched.append(other)
             continue
         holds = {
             kind: sum(attempt.allocation[kind].values())
@@ -145,7 +147,7 @@ def _runners(
         holds |= _taken(other, job, free)
         if holds:
             running.append(Running(other.name, attempt.started_at, holds))
-    return running, handed
+    return running, prefetched
 
 
 def _taken(other: Job, job: Job, free: Amounts) -> Amounts:

@@ -16,16 +16,16 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import request_json, units_json
 from grass.model.spec import Spec
 from grass.model.times import rfc3339
-from grass.queries import reachability
+from grass.queries import constraints
+from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import Document
-from grass.queries.forgotten_workers import Former
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 
 
 def job_document(
-    details: JobDetails, state: State, now_s: float, former: Former
+    details: JobDetails, state: State, now_s: float, forgotten: WorkerNames
 ) -> Document:
     """Give everything there is to know of a job."""
     job, spec, attempts = details.job, details.spec, details.attempts
@@ -45,27 +45,27 @@ def job_document(
         "shell": job.shell,
         "request": request_json(spec.request),
         "allocation": units_json(last.allocation) if last and running else {},
-        "worker": last and _name(state, last.worker, former),
+        "worker": last and _name(state, last.worker, forgotten),
         "pid": last.pid if last and running else None,
         "exit_code": job.exit_code,
         "signal": job.signal,
-        "reason": _reason(job, state, now_s, former),
+        "reason": _reason(job, state, now_s, forgotten),
         "priority": job.priority,
         "cwd": spec.cwd or _queue_directory(job, spec, state),
-        **_wishes(job, spec, state, former),
+        **_options(job, spec, state, forgotten),
         "created_at": rfc3339(job.created_at),
         "started_at": rfc3339(job.started_at),
         "finished_at": rfc3339(job.finished_at),
         "ran_s": last.ran_s if last and job.finished_at is not None else None,
         "stopping_since": rfc3339(job.stopping_since),
         "suspended_since": rfc3339(job.suspended_since),
-        "attempts": [_attempt(one, state, former) for one in attempts],
+        "attempts": [_attempt(one, state, forgotten) for one in attempts],
         "output": last.output if last else None,
     }
 
 
-def _wishes(job: Job, spec: Spec, state: State, former: Former) -> Document:
-    """Give what was asked for beyond command and request."""
+def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Document:
+    """Return the options of a job besides command and request."""
     return {
         "index": job.index,
         "array": job.array,
@@ -81,7 +81,7 @@ def _wishes(job: Job, spec: Spec, state: State, former: Former) -> Document:
         "retry_lost": spec.retry_lost,
         "nice": spec.nice,
         "max_fails": spec.max_fails,
-        "wanted_worker": spec.worker and _name(state, spec.worker, former),
+        "wanted_worker": spec.worker and _name(state, spec.worker, forgotten),
         "labels": list(spec.labels),
     }
 
@@ -102,7 +102,7 @@ def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
     """Tell whether a job runs where nobody can look at it."""
     if last is None or job.state is not JobState.RUNNING:
         return False
-    return reachability.is_unreachable(state, last)
+    return constraints.is_unreachable(state, last)
 
 
 def _unreachable_since(job: Job, last: Attempt | None, state: State) -> str | None:
@@ -146,7 +146,9 @@ def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
     return spec.queue_cwd if queue is None or job.attempts else queue.cwd
 
 
-def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | None:
+def why_waiting(
+    job: Job, state: State, now_s: float, forgotten: WorkerNames
+) -> str | None:
     """Say in one line why a job does not start; None where it is past that."""
     known = state.jobs.get(job.id)
     if known is None or known.state not in _WAITING:
@@ -154,33 +156,33 @@ def why_waiting(job: Job, state: State, now_s: float, former: Former) -> str | N
     if known.state is not JobState.QUEUED:
         return eligibility.why(state, known)
     if state.disk_full:
-        return reachability.DISK_FULL
+        return constraints.DISK_FULL
     try:
         told = state.scheduler.explain(job.id, now_s)
     except NotFound:
         return "just arriving"
     if told.worker is None and told.gate() is None:
-        return reachability.nobody(state, state.specs[known.spec], told, former)
+        return constraints.nobody(state, state.specs[known.spec], told, forgotten)
     return told.text(partial(registry.name_of, state))
 
 
-def _reason(job: Job, state: State, now_s: float, former: Former) -> str | None:
+def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:
     if job.state not in _WAITING:
         return job.reason
     # Memory may be ahead of what was read: then the job is on its way.
-    return why_waiting(job, state, now_s, former) or "starts now"
+    return why_waiting(job, state, now_s, forgotten) or "starts now"
 
 
-def _name(state: State, worker: str, former: Former) -> str:
+def _name(state: State, worker: str, forgotten: WorkerNames) -> str:
     known = state.workers.get(worker)
-    return former.get(worker, worker) if known is None else known.name
+    return forgotten.get(worker, worker) if known is None else known.name
 
 
-def _attempt(attempt: Attempt, state: State, former: Former) -> Document:
+def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> Document:
     return {
         "number": attempt.number,
         "state": attempt.state,
-        "worker": _name(state, attempt.worker, former),
+        "worker": _name(state, attempt.worker, forgotten),
         "allocation": units_json(attempt.allocation),
         "pid": attempt.pid,
         "started_at": rfc3339(attempt.started_at),

@@ -10,38 +10,38 @@ from collections.abc import AsyncIterator
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound, Unreachable
 from grass.model.job import Attempt
+from grass.queries.constraints import is_unreachable
 from grass.queries.output_sources import (
-    Source,
+    OutputSource,
     chosen,
     known_attempts,
     out_of_reach,
     read,
     source_of,
 )
-from grass.queries.reachability import is_unreachable
 from grass.queries.selection import details_of
 from grass.store.interface import JobDetails
 
 
 async def started(
-    broker: Broker, job: int, wish: int | None
+    broker: Broker, job: int, wanted: int | None
 ) -> tuple[JobDetails, Attempt]:
     """Wait until there is something to follow; gives the job anew, and the attempt.
 
-    Without a wish that is the one that runs, or the next one of a job that will run.
+    Without a wanted that is the one that runs, or the next one of a job that will run.
     """
-    which, known = wish, broker.state.jobs.get(job)
-    if wish is None and known is not None:
+    which, known = wanted, broker.state.jobs.get(job)
+    if wanted is None and known is not None:
         which = known.attempts - (job in broker.state.attempts) + 1
     if which is not None:
         await _until_started(broker, job, max(0, which - 1))
     details = await _caught_up(broker, job)
-    if wish is None and which not in known_attempts(broker, details):
+    if wanted is None and which not in known_attempts(broker, details):
         which = None
     return details, chosen(broker, details, which)
 
 
-async def first_piece(broker: Broker, source: Source, offset: int) -> bytes:
+async def first_piece(broker: Broker, source: OutputSource, offset: int) -> bytes:
     """Read what following begins with, or raise what keeps it from going on."""
     live = broker.state.attempts.get(source.attempt.job)
     if live is not None and is_unreachable(broker.state, live):
@@ -55,7 +55,7 @@ async def first_piece(broker: Broker, source: Source, offset: int) -> bytes:
 
 
 async def followed(
-    broker: Broker, source: Source, offset: int, data: bytes = b""
+    broker: Broker, source: OutputSource, offset: int, data: bytes = b""
 ) -> AsyncIterator[bytes]:
     """Send what one attempt writes until it has ended, after what has been read."""
     if data:
@@ -74,7 +74,7 @@ async def followed(
 
 
 async def all_followed(
-    broker: Broker, source: Source, offset: int, stream: str, data: bytes
+    broker: Broker, source: OutputSource, offset: int, stream: str, data: bytes
 ) -> AsyncIterator[bytes]:
     """Send what one attempt and all later ones write until the job has ended."""
     job, latest = source.attempt.job, source.attempt.number
@@ -96,7 +96,7 @@ async def all_followed(
 
 
 async def _as_far_as_it_goes(
-    broker: Broker, source: Source, offset: int, data: bytes = b""
+    broker: Broker, source: OutputSource, offset: int, data: bytes = b""
 ) -> AsyncIterator[bytes]:
     """Send what one attempt writes; what is out of reach does not hold up the next."""
     try:
@@ -150,7 +150,7 @@ def _runs(broker: Broker, attempt: Attempt) -> bool:
     return live is not None and live.number == attempt.number
 
 
-async def _more_or_end(broker: Broker, source: Source, offset: int) -> None:
+async def _more_or_end(broker: Broker, source: OutputSource, offset: int) -> None:
     """Sleep until the file has grown or the attempt has changed."""
     attempt = source.attempt
     grown = asyncio.ensure_future(

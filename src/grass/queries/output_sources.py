@@ -1,10 +1,15 @@
 """Where the output of one attempt is, and reading it there.
 
 A file may be shared: nothing is read before an attempt's own beginning, nor beyond its
-end once that is known. What is on a worker that is away is an error that says so.
+end once that is known. Output on a disconnected worker is an error.
+
+A worker answers with a piece of a file, not with its size. Where the size is not known,
+`find_end` probes twice as far each time and then halves, so a file of any length takes
+a few dozen small reads. `find_lines` counts lines backwards, a piece at a time. In a
+file of gigabytes without a newline the search stops after `LONGEST_LINE`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -13,16 +18,20 @@ from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable, UsageError
 from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState
-from grass.queries.parameters import number
-from grass.queries.reachability import absence
-from grass.queries.tail import find_end, find_lines
+from grass.queries.constraints import absence
 from grass.store.interface import JobDetails
 
 LONGEST_END = 64 * 1024
 """Of the last lines of an output no more bytes are read."""
+PIECE = 32 * 1024
+LONGEST_LINE = 1024 * 1024
+"""How far back the beginning of one line is looked for."""
+
+ReadPiece = Callable[[int, int], Awaitable[bytes]]
+"""An offset and a length in, what is there out; nothing beyond the end."""
 
 
-class Source(NamedTuple):
+class OutputSource(NamedTuple):
     """One stream of one attempt."""
 
     attempt: Attempt
@@ -45,10 +54,10 @@ class Source(NamedTuple):
         return self.begin + self.attempt.output_bytes
 
 
-def source_of(attempt: Attempt, stream: str) -> Source | None:
+def source_of(attempt: Attempt, stream: str) -> OutputSource | None:
     """Find a stream of an attempt; None where it has none (yet)."""
     path = attempt.stderr if stream == "stderr" else attempt.output
-    return None if path is None else Source(attempt, path)
+    return None if path is None else OutputSource(attempt, path)
 
 
 def known_attempts(broker: Broker, details: JobDetails) -> dict[int, Attempt]:
@@ -73,11 +82,10 @@ def chosen(broker: Broker, details: JobDetails, which: int | None) -> Attempt:
     return known[which]
 
 
-async def beginning(broker: Broker, source: Source, tail: str | None) -> int:
+async def beginning(broker: Broker, source: OutputSource, lines: int | None) -> int:
     """Tell at which byte to begin, for all of a stream or its last lines."""
-    if tail is None:
+    if lines is None:
         return source.begin
-    lines = number(tail, 0)
     piece = partial(read, broker, source)
     end = await find_end(piece, source.begin) if source.end is None else source.end
     return await find_lines(piece, source.begin, end, lines)
@@ -89,12 +97,12 @@ async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
     source = source_of(attempt, "stderr") or source_of(attempt, "output")
     if source is None:
         return b""
-    offset = await beginning(broker, source, str(lines))
+    offset = await beginning(broker, source, lines)
     return await read(broker, source, offset, LONGEST_END)
 
 
 async def read(
-    broker: Broker, source: Source, offset: int, length: int | None = None
+    broker: Broker, source: OutputSource, offset: int, length: int | None = None
 ) -> bytes:
     """Read a piece, nothing beyond the attempt's own end."""
     attempt = source.attempt
@@ -109,7 +117,7 @@ async def read(
 
 
 async def pieces(
-    broker: Broker, source: Source, offset: int, data: bytes
+    broker: Broker, source: OutputSource, offset: int, data: bytes
 ) -> AsyncIterator[bytes]:
     """Send all there is, the first piece of which has been read."""
     while data:
@@ -134,3 +142,53 @@ def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
             f"`grass explain {job}` says what settles that",
         )
     return Unreachable(absence(worker), f"the output of job {job} is there")
+
+
+async def find_end(read: ReadPiece, begin: int) -> int:
+    """Return where a file ends that has at least `begin` bytes."""
+    within, beyond = begin, begin + PIECE
+    while await read(beyond - 1, 1):
+        within, beyond = beyond, beyond + 2 * (beyond - begin)
+    # Everything below `within` is there, nothing from `beyond` on.
+    while beyond - within > PIECE:
+        middle = (within + beyond) // 2
+        if await read(middle - 1, 1):
+            within = middle
+        else:
+            beyond = middle
+    return within + len(await read(within, beyond - within))
+
+
+async def find_lines(read: ReadPiece, begin: int, end: int, lines: int) -> int:
+    """Return where the last lines before `end` begin, not going below `begin`.
+
+    Of a line that is too long only its end counts.
+    """
+    if lines == 0:
+        return end
+    # The newline that ends the last line begins no further one.
+    place, left = end, lines
+    last = await read(end - 1, 1) if end > begin else b""
+    if last == b"\n":
+        place -= 1
+    newline = place
+    while place > begin:
+        if newline - place >= LONGEST_LINE:
+            return place
+        start = max(begin, place - PIECE)
+        piece = await read(start, place - start)
+        found = piece.count(b"\n")
+        if found >= left:
+            return start + _nth_from_end(piece, left) + 1
+        if found:
+            newline = start + piece.index(b"\n")
+        left -= found
+        place = start
+    return begin
+
+
+def _nth_from_end(piece: bytes, number: int) -> int:
+    place = len(piece)
+    for _ in range(number):
+        place = piece.rindex(b"\n", 0, place)
+    return place

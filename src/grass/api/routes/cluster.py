@@ -30,6 +30,7 @@ from grass.queries.cluster_documents import (
     running_jobs,
     worker_document,
 )
+from grass.queries.constraints import is_unreachable
 from grass.queries.documents import (
     ConfigReply,
     Document,
@@ -37,7 +38,6 @@ from grass.queries.documents import (
     QueueReply,
     SettingReply,
 )
-from grass.queries.reachability import is_unreachable
 from grass.store import JobFilter, Order, Store
 from grass.store.interface import JobDetails
 

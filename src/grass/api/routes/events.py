@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from grass.api.bodies import json_bytes
+from grass.api.bodies import json_bytes, number
 from grass.api.context import context_of
 from grass.broker.shell.service import Broker
 from grass.errors import UsageError
 from grass.model.times import rfc3339
 from grass.queries.documents import EventReply, EventsReply
-from grass.queries.parameters import number
 from grass.store import Store
 from grass.store.changes import StoredEvent
 
@@ -32,7 +31,7 @@ GATHER_S = 0.02
 """How long news may gather: a busy broker commits hundreds of times a second."""
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """Which lines: of a job, of some kinds; without either all."""
 
     job: int | None
@@ -79,14 +78,14 @@ def _event_reply(event: StoredEvent) -> EventReply:
     )
 
 
-def _wanted(request: Request) -> Wanted:
+def _wanted(request: Request) -> EventFilter:
     query = request.query_params
     job = number(query.get("job"), 0) or None
-    return Wanted(job, tuple(query.getlist("kind")))
+    return EventFilter(job, tuple(query.getlist("kind")))
 
 
 async def _stream(
-    broker: Broker, closing: asyncio.Event, after: int, wanted: Wanted
+    broker: Broker, closing: asyncio.Event, after: int, wanted: EventFilter
 ) -> AsyncIterator[bytes]:
     yield b"id: %d\n\n" % after
     while not closing.is_set():
@@ -107,7 +106,9 @@ async def _stream(
                 await news
 
 
-def _after(after: int, wanted: Wanted, store: Store) -> tuple[list[StoredEvent], int]:
+def _after(
+    after: int, wanted: EventFilter, store: Store
+) -> tuple[list[StoredEvent], int]:
     # The number first: what comes in between is then read, not passed over.
     newest = store.last_event()
     return store.events(after, LARGEST_PAGE, *wanted), newest

@@ -8,7 +8,8 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_may_pause
-from grass.api.context import context_of
+from grass.api.bodies import job_filter, number
+from grass.api.context import context_of, forgotten_names
 from grass.api.routes.doing import named_job
 from grass.api.routes.enqueue_body import enqueue_call
 from grass.api.routes.request_bodies import EnqueueBody, WaitAllBody, WaitBody
@@ -20,10 +21,9 @@ from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.keys import is_fresh
 from grass.model.rights import Right
-from grass.queries.documents import Document, EndsReply, EnqueuedReply
-from grass.queries.forgotten_workers import former_names
+from grass.queries.documents import Document, EndsReply, EnqueuedReply, ExplainReply
+from grass.queries.explanations import explanation
 from grass.queries.job_documents import job_document, outcome_document, without_values
-from grass.queries.parameters import job_filter, number
 from grass.queries.selection import check_known, select
 from grass.store.interface import JobDetails
 
@@ -71,6 +71,13 @@ async def one(request: Request) -> Document:
     return shown
 
 
+async def explain(request: Request) -> ExplainReply:
+    """Say why a job waits, with numbers, or how it ended."""
+    broker, details = context_of(request).broker, await named_job(request)
+    forgotten = await forgotten_names(request).of_jobs(broker, [details])
+    return await explanation(broker, details, forgotten)
+
+
 async def wait(request: Request, body: WaitBody) -> Document:
     """Answer when all selected jobs have ended."""
     broker = context_of(request).broker
@@ -116,12 +123,12 @@ async def present(request: Request, found: list[JobDetails]) -> list[Document]:
     """Give jobs as documents, in slices: a long page must not hold up starts."""
     broker = context_of(request).broker
     who, sees_all = actor(request), may(request, Right.OPERATE)
-    former = await former_names(request).of_jobs(broker, found)
+    forgotten = await forgotten_names(request).of_jobs(broker, found)
     shown: list[Document] = []
     for begin in range(0, len(found), SLICE):
         state, now_s = broker.state, time.monotonic()
         for details in found[begin : begin + SLICE]:
-            document = job_document(details, state, now_s, former)
+            document = job_document(details, state, now_s, forgotten)
             if not sees_all and details.job.owner != who:
                 document["command"] = without_values(details.job, document["command"])
             shown.append(document)

@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from grass.api.bodies import number, switch
 from grass.api.context import context_of
 from grass.api.routes.doing import named_job
 from grass.api.server.cancellation import CutOff, unless_interrupted, until_closing
 from grass.errors import GrassError, NotFound
 from grass.queries import output_following, output_sources
-from grass.queries.parameters import number, switch
 from grass.store.interface import JobDetails
 
 BEGIN_HEADER = "Grass-Begin"
@@ -44,7 +44,9 @@ async def output(request: Request) -> Response:
     if source is None:
         raise _no_output(details, stream)
     if offset is None:
-        offset = await output_sources.beginning(broker, source, query.get("tail"))
+        offset = await output_sources.beginning(
+            broker, source, _lines(query.get("tail"))
+        )
     offset = max(offset, source.begin)
     if not follow:
         data = await output_sources.read(broker, source, offset)
@@ -71,6 +73,10 @@ def _where(text: str | None) -> tuple[int | None, int | None]:
 
 def _attempt(text: str | None) -> int | None:
     return number(text, 0) if text else None
+
+
+def _lines(text: str | None) -> int | None:
+    return None if text is None else number(text, 0)
 
 
 def _no_output(details: JobDetails, stream: str) -> NotFound:

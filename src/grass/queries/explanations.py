@@ -1,22 +1,27 @@
-"""The route that says why a job waits, or how it ended."""
+"""Why a job waits, with numbers, or how it ended: the answer of `grass explain`."""
 
 import time
 from collections.abc import Callable
 from shlex import quote
 
-from starlette.requests import Request
-
-from grass.api.context import Context, context_of
-from grass.api.routes.doing import named_job
 from grass.broker.core.state import State
 from grass.broker.core.workers import cloned_homes, leases, registry
+from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.resources import units_json
 from grass.model.spec import Spec
 from grass.model.times import rfc3339
-from grass.queries.constraints import States, queued_constraints, waiting_constraints
+from grass.queries.cluster_documents import WorkerNames
+from grass.queries.constraints import (
+    DISK_FULL,
+    States,
+    absence,
+    prospects,
+    queued_constraints,
+    waiting_constraints,
+)
 from grass.queries.documents import ExplainReply, HolderReply
 from grass.queries.estimates import (
     MOST_NAMES,
@@ -24,13 +29,11 @@ from grass.queries.estimates import (
     Estimate,
     History,
     end_of,
-    line_for,
-    rehearse,
+    simulate,
+    snapshot_for,
 )
-from grass.queries.forgotten_workers import Former, former_names
 from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
-from grass.queries.reachability import DISK_FULL, absence, prospects
 from grass.scheduler.explanation import Explanation
 from grass.scheduler.worker_units import Holder
 from grass.store import Store
@@ -41,31 +44,30 @@ MOST_SHOWN = 100
 """Dependencies and holders; the open ones come first."""
 
 
-async def explain(request: Request) -> ExplainReply:
-    """Say why a job waits, with numbers, or how it ended."""
-    context = context_of(request)
-    details = await named_job(request)
-    job = context.broker.state.jobs.get(details.job.id, details.job)
+async def explanation(
+    broker: Broker, details: JobDetails, forgotten: WorkerNames
+) -> ExplainReply:
+    """Explain why a job waits, or how it ended."""
+    job = broker.state.jobs.get(details.job.id, details.job)
     if job.state in ENDED:
-        return await _ended(context, details)
-    former = await former_names(request).of_jobs(context.broker, [details])
-    why = _why(context.broker.state, job, former)
+        return await _ended(broker, details)
+    why = _why(broker.state, job, forgotten)
     reply = ExplainReply(job.id, job.state, why, attempts=job.attempts)
     if job.state is JobState.QUEUED:
-        await _queued(context, job, reply, former)
+        await _queued(broker, job, reply, forgotten)
     elif job.state is not JobState.RUNNING:
-        await _waiting(context, job, reply)
+        await _waiting(broker, job, reply)
     return reply
 
 
-def _why(state: State, job: Job, former: Former) -> str:
+def _why(state: State, job: Job, forgotten: WorkerNames) -> str:
     if job.state is not JobState.RUNNING:
-        return why_waiting(job, state, time.monotonic(), former) or "starts now"
+        return why_waiting(job, state, time.monotonic(), forgotten) or "starts now"
     attempt = state.attempts.get(job.id)
     if attempt is not None and not state.workers[attempt.worker].connected:
-        return _out_of_sight(state, job, attempt)
+        return _unreachable(state, job, attempt)
     if attempt is not None and cloned_homes.is_apart(state, attempt):
-        return _with_a_copy(state, attempt)
+        return _on_cloned_home(state, attempt)
     if job.stopping_since is not None:
         return f"it is being stopped since {rfc3339(job.stopping_since)}"
     if job.suspended_since is not None:
@@ -76,29 +78,29 @@ def _why(state: State, job: Job, former: Former) -> str:
     return f"it {verb} since {rfc3339(job.started_at)}"
 
 
-def _out_of_sight(state: State, job: Job, attempt: Attempt) -> str:
-    """Say that nobody knows how a job is, and what settles that."""
+def _unreachable(state: State, job: Job, attempt: Attempt) -> str:
+    """Say that a job's worker is disconnected, and what ends that state."""
     worker = state.workers[attempt.worker]
     if worker.id == state.home_worker:
         return _not_reported(state)
-    wish = "it is to be stopped, but " if job.stopping_since is not None else ""
+    stopping = "it is to be stopped, but " if job.stopping_since is not None else ""
     forget = f"`grass workers forget {quote(worker.name)}`"
     settled = [f"when `{worker.name}` is back", f"by {forget}"]
     over_at = leases.over_at(state, attempt)
     if over_at is not None:
         left_s = max(0, round(over_at - time.monotonic()))
         settled.append(f"in {left_s} s, when its lease is over and it is lost")
-    return f"{wish}{absence(worker)}; that is settled {', or '.join(settled)}"
+    return f"{stopping}{absence(worker)}; that is settled {', or '.join(settled)}"
 
 
 def _not_reported(state: State) -> str:
-    """Say that this daemon's own worker is there, and has not been taken in yet."""
+    """Say that this daemon's own worker has not reported yet."""
     full = f"; {DISK_FULL}" if state.disk_full else ""
     return f"it ran when it was last heard of; the worker here reports soon{full}"
 
 
-def _with_a_copy(state: State, attempt: Attempt) -> str:
-    """Say that another machine has a job than the one that answers to the name."""
+def _on_cloned_home(state: State, attempt: Attempt) -> str:
+    """Say that a job runs on a machine with a copy of its worker's home."""
     name = registry.name_of(state, attempt.worker)
     return (
         f"it runs on another machine that calls itself worker `{name}`, whose home was"
@@ -108,48 +110,48 @@ def _with_a_copy(state: State, attempt: Attempt) -> str:
 
 
 async def _queued(
-    context: Context, job: Job, reply: ExplainReply, former: Former
+    broker: Broker, job: Job, reply: ExplainReply, forgotten: WorkerNames
 ) -> None:
-    state = context.broker.state
+    state = broker.state
     try:
         told = state.scheduler.explain(job.id, time.monotonic())
         position = reply.position = state.scheduler.position(job.id)
     except NotFound:
         return
     spec = state.specs[job.spec]
-    reply.constraints = list(queued_constraints(state, spec, told, former))
+    reply.constraints = list(queued_constraints(state, spec, told, forgotten))
     reply.holders = _holders(state, job, told)
-    reply.workers = prospects(state, spec, told, former)
+    reply.workers = prospects(state, spec, told, forgotten)
     reply.overtaken = told.overtaken
-    line = line_for(state, job, told, position)
-    if line is not None:
-        history = await _history(context, line.names())
-        _tell(reply, rehearse(line, history, _now()))
+    snapshot = snapshot_for(state, job, told, position)
+    if snapshot is not None:
+        history = await _history(broker, snapshot.names())
+        _set_estimate(reply, simulate(snapshot, history, _now()))
 
 
-async def _waiting(context: Context, job: Job, reply: ExplainReply) -> None:
-    state, now = context.broker.state, _now()
+async def _waiting(broker: Broker, job: Job, reply: ExplainReply) -> None:
+    state, now = broker.state, _now()
     spec = state.specs[job.spec]
-    states = await _dependencies(context, spec)
+    states = await _dependencies(broker, spec)
     reply.constraints = list(waiting_constraints(job, spec, states, now))
     if job.state is JobState.HELD:
         return
     times = [at for at in (spec.begin_at, job.not_before) if at is not None]
     open_ones = [one for one in states if one in state.jobs and not job.met]
     if not open_ones and times:
-        _tell_time(reply, max(times))
+        _set_start_time(reply, max(times))
     if not 0 < len(open_ones) < MOST_SHOWN:
         return
     running = [state.attempts.get(one) for one in open_ones]
     names = {state.jobs[one].name for one in open_ones}
-    history = await _history(context, names)
-    _tell(reply, _after_all(state, running, history, [now, *times]))
+    history = await _history(broker, names)
+    _set_estimate(reply, _after_all(state, running, history, [now, *times]))
 
 
 def _after_all(
     state: State, running: list[Attempt | None], history: History, times: list[int]
 ) -> Estimate | None:
-    """Tell when the last of those that are waited for may have ended."""
+    """Estimate when the last of several running jobs ends; None: one has no history."""
     ends, runs = list(times), 0
     for attempt in running:
         job = None if attempt is None else state.jobs.get(attempt.job)
@@ -161,33 +163,33 @@ def _after_all(
     return Estimate(max(ends), runs)
 
 
-def _tell(reply: ExplainReply, found: Estimate | None) -> None:
+def _set_estimate(reply: ExplainReply, found: Estimate | None) -> None:
     if found is not None and found.runs:
         reply.estimated_start_at = rfc3339(found.at)
         runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
         reply.estimate_from = f"median of {runs}"
 
 
-def _tell_time(reply: ExplainReply, at: int) -> None:
+def _set_start_time(reply: ExplainReply, at: int) -> None:
     reply.estimated_start_at = rfc3339(at)
     reply.estimate_from = "the time it waits for"
 
 
-async def _dependencies(context: Context, spec: Spec) -> States:
-    """Tell how those stand that a job waits for: open ones first, not all of many."""
-    state = context.broker.state
+async def _dependencies(broker: Broker, spec: Spec) -> States:
+    """Return the states of dependencies: open ones first, at most MOST_SHOWN."""
+    state = broker.state
     named = list(dict.fromkeys(after.job for after in spec.after))
     open_ones = [job for job in named if job in state.jobs][:MOST_SHOWN]
     known = {job: state.jobs[job].state for job in open_ones}
     left = [job for job in named if job not in state.jobs]
     left = left[: MOST_SHOWN - len(open_ones)]
-    ended = await context.broker.read(lambda db: db.outcomes(left))
+    ended = await broker.read(lambda db: db.outcomes(left))
     return known | {job.id: job.state for job in ended}
 
 
-async def _history(context: Context, names: set[str]) -> History:
+async def _history(broker: Broker, names: set[str]) -> History:
     chosen = sorted(names)[:MOST_NAMES]
-    return await context.broker.read(_runs(chosen))
+    return await broker.read(_runs(chosen))
 
 
 def _runs(names: list[str]) -> Callable[[Store], History]:
@@ -195,7 +197,7 @@ def _runs(names: list[str]) -> Callable[[Store], History]:
 
 
 def _holders(state: State, job: Job, told: Explanation) -> list[HolderReply]:
-    """Tell who has what is short: units, or a place among running jobs."""
+    """List the jobs that hold what is short: units, or places among running jobs."""
     names: list[Holder] = list(told.holders)
     if told.queue_full is not None or told.limiter_full is not None:
         same_array = told.limiter_full is not None
@@ -219,7 +221,7 @@ def _holder(state: State, holder: Holder) -> HolderReply:
     return HolderReply(job.id, job.name, units, since)
 
 
-async def _ended(context: Context, details: JobDetails) -> ExplainReply:
+async def _ended(broker: Broker, details: JobDetails) -> ExplainReply:
     job = details.job
     last = details.attempts[-1] if details.attempts else None
     reply = ExplainReply(job.id, job.state, _how_ended(job), attempts=job.attempts)
@@ -229,9 +231,9 @@ async def _ended(context: Context, details: JobDetails) -> ExplainReply:
     reply.max_rss, reply.cpu_s = last.max_rss, last.cpu_s
     reply.took_s = last.ran_s
     try:
-        data = await last_lines(context.broker, details, LAST_LINES)
+        data = await last_lines(broker, details, LAST_LINES)
     except GrassError:
-        # The file or its worker is gone; what else is known still stands.
+        # The file or its worker is gone.
         return reply
     reply.last_lines = data.decode(errors="replace").splitlines()[-LAST_LINES:]
     return reply
