@@ -45,17 +45,6 @@ def grass(surroundings: dict[str, str]) -> Grass:
     return run
 
 
-@pytest.fixture
-def running(grass: Grass) -> Iterator[Grass]:
-    """Run commands beside a daemon, which is stopped with its jobs at the end."""
-    started = grass("start")
-    assert started.returncode == 0, started.stderr
-    yield grass
-    grass("start")
-    stopped = grass("stop", "--jobs")
-    assert stopped.returncode == 0, stopped.stderr
-
-
 class Called(NamedTuple):
     """What a command did that ran within the test."""
 

@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from grass.model.addresses import Invitation
+from tests.support.fixtures import cold, home
+from tests.support.homes import GrassHome
 
-from .conftest import Grass
 from .far_broker import FarBroker
+
+__all__ = ["cold", "home"]
 
 pytestmark = pytest.mark.daemon
 
@@ -29,58 +32,58 @@ def line(broker: FarBroker) -> str:
 
 
 def test_a_stopped_daemon_is_asked_for_unfinished_jobs_too(
-    running: Grass, line: str, surroundings: dict[str, str]
+    home: GrassHome, line: str
 ) -> None:
-    running("enqueue", "--hold", "--", "true")
-    running("stop")
+    home.run("enqueue", "--hold", "--", "true")
+    home.run("stop")
     for _ in range(2):
-        joined = running("join", line)
+        joined = home.run("join", line)
         assert joined.returncode == 0
         assert "this machine has 1 unfinished job of its own" in joined.stderr
-        assert (Path(surroundings["GRASS_HOME"]) / "stopped").exists()
-    assert running("show", "--broker", "local").returncode == 3
-    running("leave")
-    running("start")
-    assert running("show", "--quiet").stdout == "1\n"
+        assert (home.folder / "stopped").exists()
+    assert home.run("show", "--broker", "local").returncode == 3
+    home.run("leave")
+    home.run("start")
+    assert home.run("show", "--quiet").stdout == "1\n"
 
 
 def test_joining_again_leaves_a_daemon_with_jobs_of_its_own_alone(
-    running: Grass, line: str
+    home: GrassHome, line: str
 ) -> None:
-    running("enqueue", "--hold", "--", "true")
+    home.run("enqueue", "--hold", "--", "true")
     for _ in range(2):
-        joined = running("join", line)
+        joined = home.run("join", line)
         assert joined.returncode == 0
         assert "works for it" not in joined.stdout
         assert "this machine has 1 unfinished job of its own" in joined.stderr
-    assert running("show", "--broker", "local", "--quiet").stdout == "1\n"
-    assert running("cancel", "--broker", "local", "1").returncode == 0
-    assert "works for it now" in running("join", line).stdout
+    assert home.run("show", "--broker", "local", "--quiet").stdout == "1\n"
+    assert home.run("cancel", "--broker", "local", "1").returncode == 0
+    assert "works for it now" in home.run("join", line).stdout
 
 
 def test_a_daemon_that_is_to_run_no_jobs_stays_a_broker(
-    running: Grass, line: str, surroundings: dict[str, str]
+    home: GrassHome, line: str
 ) -> None:
-    running("restart", "--no-worker")
-    running("join", "--no-start", line)
-    joined = running("join", line)
+    home.run("restart", "--no-worker")
+    home.run("join", "--no-start", line)
+    joined = home.run("join", line)
     assert "works for it" not in joined.stdout
     assert "`grass restart --no-broker` makes it a worker" in joined.stderr
-    running("leave")
+    home.run("leave")
 
 
 def test_an_idle_daemon_becomes_a_worker_and_a_broker_again(
-    running: Grass, line: str, broker: FarBroker
+    home: GrassHome, line: str, broker: FarBroker
 ) -> None:
-    running("enqueue", "--", "true")
-    running("wait", "1")
-    joined = running("join", line)
+    home.run("enqueue", "--", "true")
+    home.run("wait", "1")
+    joined = home.run("join", line)
     assert joined.returncode == 0, joined.stderr
     assert "this machine works for it now" in joined.stdout
-    own = running("enqueue", "--broker", "local", "--", "true")
+    own = home.run("enqueue", "--broker", "local", "--", "true")
     assert own.returncode == 5
     assert f"works for the broker at {broker.address}" in own.stderr
-    left = running("leave")
+    left = home.run("leave")
     assert "works for it until `grass restart`" in left.stdout
-    running("restart")
-    assert running("show", "--all", "--quiet").stdout == "1\n"
+    home.run("restart")
+    assert home.run("show", "--all", "--quiet").stdout == "1\n"

@@ -1,13 +1,10 @@
 """`grass run`: the job's output and exit code, what it waits for, and Ctrl-C."""
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -365,54 +362,3 @@ def test_a_reader_that_goes_away_leaves_the_job_to_itself(
     assert running.stderr is not None
     assert "job 7 is left to itself" in running.stderr.read()
     running.stdout = None
-
-
-@pytest.mark.daemon
-def test_a_real_job_is_run_and_streamed(running: Grass, tmp_path: Path) -> None:
-    line = "echo $GRASS_ATTEMPT; echo err >&2; exit 3"
-    ran = running("run", "--retries", "1", line)
-    assert (ran.returncode, ran.stdout) == (3, "1\nerr\n2\nerr\n")
-    assert running("run", "true; kill -KILL $$").returncode == 137
-    assert running("run", "--", "no-such-program").returncode == 125
-    assert running("run", "-g", "99", "--", "true").returncode == 124
-    assert running("run", "--cwd", str(tmp_path), "--", "pwd").stdout == f"{tmp_path}\n"
-
-
-@pytest.mark.daemon
-def test_it_survives_a_restart_of_the_daemon(
-    running: Grass, start: Start, tmp_path: Path
-) -> None:
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    following = start(f"echo one; read x < {go}; echo two; exit 5")
-    assert following.stdout is not None
-    assert following.stdout.readline() == "one\n"
-    assert running("restart").returncode == 0
-    go.write_text("now\n")
-    printed, errors = following.communicate(timeout=30)
-    assert (printed, errors, following.returncode) == ("two\n", "", 5)
-
-
-@pytest.mark.daemon
-def test_a_restart_while_it_waits_changes_nothing(running: Grass, start: Start) -> None:
-    running("pause")
-    waiting = start("echo at last")
-    assert waiting.stderr is not None
-    assert waiting.stderr.readline().startswith("grass: job 1 waits: ")
-    assert running("restart").returncode == 0
-    running("resume")
-    printed, errors = waiting.communicate(timeout=30)
-    assert (printed, waiting.returncode) == ("at last\n", 0), errors
-
-
-@pytest.mark.daemon
-def test_a_real_job_is_cancelled_by_ctrl_c(running: Grass, start: Start) -> None:
-    following = start("trap 'echo bye; exit 4' TERM; echo go; sleep 1000 & wait")
-    assert following.stdout is not None
-    assert following.stdout.readline() == "go\n"
-    following.send_signal(signal.SIGINT)
-    printed, errors = following.communicate(timeout=30)
-    assert (printed, following.returncode) == ("bye\n", 125)
-    assert "cancelling job 1" in errors
-    shown = json.loads(running("show", "--all", "--json").stdout)["jobs"]
-    assert [one["state"] for one in shown] == ["cancelled"]

@@ -255,12 +255,15 @@ def test_pause_and_resume_one_queue_or_all(shared: GrassHome) -> None:
 def test_a_queue_is_deleted_once_its_jobs_are_gone(
     shared: GrassHome, gate: Fifo
 ) -> None:
-    shared.ok("create-queue", "q", "--json", "{slot:1}")
+    words = ("create-queue", "q", "--json", "{slot:1}")
+    assert shared.ok(*words) == "created queue q\n"
+    assert shared.ok(*words) == "queue q is there already\n"
     id = shared.enqueue("q", f"read x < {gate}")
     assert shared.run("delete-queue", "q").returncode == 5
     gate.tell()
     shared.wait(id)
-    shared.ok("delete-queue", "q")
+    assert shared.ok("delete-queue", "q") == "deleted queue q\n"
+    assert shared.run("delete-queue", "q").returncode == 4
     assert shared.run("show", "q").returncode == 4
     assert shared.client.job(id)["queue"] == "q"
 

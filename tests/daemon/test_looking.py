@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -66,7 +67,74 @@ def test_columns_can_be_chosen(shared: GrassHome, zoo: list[int]) -> None:
     header, row = shown.splitlines()[:2]
     assert header.split() == ["ID", "NAME", "EXIT", "PROJECT"]
     assert row.split() == [str(zoo[1]), "beta", "exit", "1", "default"]
-    assert shared.run("show", "--columns", "id,nosuch").returncode == 2
+    wrong = shared.run("show", "--columns", "id,nosuch")
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert shared.ok("show", "--queues", "-q") == "default\nq\n"
+
+
+def test_what_does_not_exist_is_not_found(shared: GrassHome) -> None:
+    shared.wait(shared.enqueue("--", "true"))
+    for words in (
+        ("show", "999999"),
+        ("show", "999998-999999"),
+        ("show", "nope"),
+        ("show", "nope", "--state", "failed"),
+        ("logs", "999999"),
+        ("logs", "-f", "state:held"),
+        ("explain", "999999"),
+    ):
+        assert shared.run(*words).returncode == 4
+    assert shared.ok("show", "state:held") == "no such jobs\n"
+
+
+def test_one_job_is_shown_on_a_card(shared: GrassHome) -> None:
+    id = shared.enqueue("--name", "train", "--", "true")
+    shared.wait(id)
+    shown = shared.ok("show", str(id))
+    assert shown.startswith(f"job {id}: train\nstate       succeeded, exit 0\n")
+    assert "\nATTEMPT  STATE" in shown
+    assert json.loads(shared.ok("show", "last", "--json"))["id"] == id
+
+
+def test_json_is_one_document_also_when_it_is_streamed(shared: GrassHome) -> None:
+    shared.client.prune(0)
+    shared.ok("pause")
+    ids = shared.enqueue_array("--from", "-", input="true\n" * 1500)
+
+    def shown(*words: str) -> Any:
+        return json.loads(shared.ok("show", "--json", *words))
+
+    everything = shown("--all")
+    assert {"daemon", "workers", "queues", "jobs"} <= set(everything)
+    assert [job["id"] for job in everything["jobs"]] == ids
+    most = f"{ids[0]}-{ids[1199]}"
+    some = shown("--all", most)
+    assert [job["id"] for job in some["jobs"]] == ids[:1200]
+    usual = shown(most)
+    assert [job["id"] for job in usual["jobs"]] == ids[1100:1200]
+    assert "there may be more" in shared.ok("show", most)
+
+
+def test_a_hundred_thousand_jobs_do_not_slow_a_look(home: GrassHome) -> None:
+    home.ok("pause")
+    empty = quickest(home)
+    home.ok("enqueue", "--array", "1-100000", "--", "true")
+    assert quickest(home) < empty + 0.3
+    assert quickest(home, "name~tr") < empty + 0.3
+    one_page = home.ok("show", "--columns", "id,state,name")
+    assert "1 [1]" in one_page
+    assert len(one_page.splitlines()) < 100
+
+
+def quickest(home: GrassHome, *words: str) -> float:
+    """Return how long the quickest of some looks took."""
+    took = []
+    for _ in range(5):
+        began = time.monotonic()
+        home.ok("show", *words)
+        took.append(time.monotonic() - began)
+    return min(took)
 
 
 def explain(home: GrassHome, id: int) -> dict[str, Any]:
@@ -175,6 +243,12 @@ def test_the_journal_tells_who_did_what(shared: GrassHome) -> None:
     assert by_hand == [True, True, False, False]
     assert [event["seq"] for event in events] == sorted(e["seq"] for e in events)
     assert "released" in shared.ok("events", "--kind", "released", "-n", "1")
+    assert shared.ok("events", "--since", "0s") == ""
+    wrong = shared.run("events", "--kind", "finnished")
+    assert (wrong.returncode, wrong.stdout) == (0, "")
+    assert wrong.stderr == (
+        "grass: no event is of the kind `finnished` (did you mean finished?)\n"
+    )
 
 
 def test_logs_of_several_are_told_apart(shared: GrassHome, gate: Fifo) -> None:
@@ -189,6 +263,8 @@ def test_logs_of_several_are_told_apart(shared: GrassHome, gate: Fifo) -> None:
     assert shared.ok("logs", "--tail", "1", str(ids[0])) == "1 two\n"
     tails = _by_job(shared.ok("logs", "--tail", "1", f"{ids[0]}-{ids[1]}"))
     assert tails == [(ids[0], "1 two"), (ids[1], "2 two")]
+    lines = shared.ok("logs", "--json", *map(str, ids)).splitlines()
+    assert [json.loads(line)["job"] for line in lines] == ids
     more = shared.enqueue_array("--require", "{}", "--array", "1-2",
                                 f"read x < {gate}; echo {{index}} now")  # fmt: skip
     following = shared.popen("logs", "-f", *map(str, more))

@@ -147,6 +147,12 @@ def test_nothing_that_fits_is_not_an_error(shared: GrassHome) -> None:
     assert (
         shared.ok("cancel", "all") == "nothing to cancel: no such job is unfinished\n"
     )
-    assert shared.ok("release", "state:held").startswith("nothing to release")
+    for verb, selector in (
+        ("release", "state:held"),
+        ("rerun", "state:held"),
+        ("suspend", "state:running"),
+    ):
+        said = shared.ok(verb, "--yes", selector)
+        assert said.startswith(f"nothing to {verb}")
     assert shared.run("cancel", "@nosuch").returncode == 4
     assert shared.run("cancel", "queue:nosuch").returncode == 4
