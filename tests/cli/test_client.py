@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.client.autostart import daemon_environment
 from grass.client.client import Client
 from grass.client.connection import open_connection
+from grass.client.daemon_launch import daemon_environment
 from grass.client.json_codec import decoded, encoded, quoted
 from grass.config import Home, user_environment
 from grass.errors import NeverFits, NoDaemon, ProtocolError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.client.autostart import why_it_ended
+from grass.client.daemon_launch import why_it_ended
 from grass.config import Home
 from grass.daemon import ownership
 from grass.errors import Refused

@@ -1,36 +1,34 @@
-"""Finding the daemon, and starting one where there is none.
+"""Starting a daemon where there is none, and the marks that daemons leave.
 
-Of any number of callers at once exactly one starts a daemon: they queue on a lock, and
-all but the first find it running. `grass stop` leaves a mark that keeps daemons from
-being started by the way; `grass start` and `grass daemon` remove it.
+Of any number of callers at once exactly one starts a daemon: they wait for a lock, and
+all but the first find it running. `grass stop` leaves a mark that keeps commands from
+starting a daemon; `grass start` and `grass daemon` remove it. Imported only where no
+daemon answers.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import sys
 
 from grass.client.connection import HttpConnection, open_connection, tell
+from grass.client.daemon_launch import launch
 from grass.client.json_codec import decoded
-from grass.config import MARKER, SECRETS, autostart_allowed, without_job_variables
+from grass.client.patience import Patience
+from grass.config import autostart_allowed
 from grass.errors import Forbidden, GrassError, NoAnswer, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from grass.client.patience import Patience
     from grass.config import Home
 
 HANDOVER_S = 30.0
 """How long a daemon that holds the lock may take to answer, or to be gone."""
 
-LEAVING_S, TURN_S, START_S = 60.0, 90.0, 120.0
-"""How long a daemon may take to be gone, another command, and a daemon to start."""
-
-_LAST_SIGNAL = 31
-_UNCATCHABLE = (9, 19)
+LEAVING_S, TURN_S = 60.0, 90.0
+"""How long a daemon may take to be gone, and another command to start one."""
 
 
 def connect(home: Home) -> HttpConnection:
@@ -54,7 +52,7 @@ def connect_running(home: Home) -> HttpConnection:
 
 
 def refuse_when_stopped(home: Home) -> None:
-    """Honour an earlier `grass stop`."""
+    """Raise if `grass stop` was the last word about daemons here."""
     if os.path.exists(home.stopped):
         raise NoDaemon("grass was stopped", "start it with `grass start`")
 
@@ -73,12 +71,12 @@ def start(
     make(home)
     lock = _opened(home.start_lock, os.O_RDWR)
     try:
-        _queue_on(lock)
+        _lock_start(lock)
         if asked_for:
             forget_stop(home)
         else:
             refuse_when_stopped(home)
-        found = _when_settled(home)
+        found = _wait_for_change(home)
         if found is not None:
             return found, False
         words = [*(remembered(home) if options is None else options)]
@@ -92,10 +90,10 @@ def _started(
     home: Home, options: Sequence[str], *, asked_for: bool
 ) -> tuple[HttpConnection, bool]:
     try:
-        _launch(home, options, asked_for=asked_for)
+        launch(home, options, asked_for=asked_for)
     except GrassError:
-        # Somebody may have run `grass daemon` in the same moment, and was first.
-        found = _when_settled(home)
+        # A `grass daemon` of the same moment may have been first.
+        found = _wait_for_change(home)
         if found is None:
             raise
         return found, False
@@ -130,7 +128,7 @@ def wait_until_gone(home: Home) -> None:
     if not _is_served(home):
         return
     who = _holder(home)
-    patience = _patience(f"{who} is stopping", LEAVING_S)
+    patience = Patience(f"{who} is stopping", LEAVING_S, tell)
     # Another one may have taken its place already.
     while _is_served(home) and _holder(home) == who:
         if not patience.pause():
@@ -138,7 +136,7 @@ def wait_until_gone(home: Home) -> None:
 
 
 def _opened(path: str, flags: int) -> int:
-    """Open a file of the home, making it; the caller's umask must not lock us out."""
+    """Open a file of the home, made if need be; whatever umask the caller has."""
     before = os.umask(0o077)
     try:
         return os.open(path, flags | os.O_CREAT, 0o600)
@@ -162,7 +160,7 @@ def make(home: Home) -> None:
 
 
 def check_owner(home: Home) -> None:
-    """Refuse a folder in which others could put a socket of their own."""
+    """Refuse a folder in which other users could put a socket of their own."""
     state = os.stat(home.folder)
     if state.st_uid != os.geteuid():
         raise Forbidden(
@@ -175,8 +173,8 @@ def check_owner(home: Home) -> None:
         )
 
 
-def _when_settled(home: Home) -> HttpConnection | None:
-    """Wait out a daemon that is coming up or going down; None when there is none."""
+def _wait_for_change(home: Home) -> HttpConnection | None:
+    """Wait until a daemon that starts or stops has done so; None if there is none."""
     patience = None
     while True:
         found = open_connection(home.socket)
@@ -184,20 +182,20 @@ def _when_settled(home: Home) -> HttpConnection | None:
             return found
         if patience is None:
             who = _holder(home)
-            patience = _patience(f"{who} is starting or stopping", HANDOVER_S)
+            patience = Patience(f"{who} is starting or stopping", HANDOVER_S, tell)
         if not patience.pause():
             raise NoDaemon(f"the daemon does not answer, see {home.log}")
 
 
-def _queue_on(lock: int) -> None:
-    """Lock the file that callers who want to start a daemon queue on."""
+def _lock_start(lock: int) -> None:
+    """Wait for the lock that a caller holds while it starts a daemon."""
     patience = None
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            patience = patience or _patience(
-                "another command is starting the daemon", TURN_S
+            patience = patience or Patience(
+                "another command is starting the daemon", TURN_S, tell
             )
             if not patience.pause():
                 raise NoDaemon(
@@ -208,14 +206,8 @@ def _queue_on(lock: int) -> None:
             return
 
 
-def _patience(why: str, limit_s: float) -> Patience:
-    from grass.client.patience import Patience
-
-    return Patience(why, limit_s, tell)
-
-
 def _holder(home: Home) -> str:
-    """Name the daemon that has a home, as far as its lock tells."""
+    """Name the daemon that has locked a home, with its pid where the lock has it."""
     try:
         with open(home.daemon_lock, "rb") as lock:
             pid = lock.read(32).decode("ascii", "replace").strip()
@@ -225,7 +217,7 @@ def _holder(home: Home) -> str:
 
 
 def _is_served(home: Home) -> bool:
-    """Tell whether a process has this home; an earlier version's locks only a file."""
+    """Tell whether a daemon has locked this home; early versions lock only a file."""
     return _is_held(home.folder) or _is_held(home.daemon_lock)
 
 
@@ -241,120 +233,3 @@ def _is_held(path: str) -> bool:
     finally:
         os.close(lock)
     return False
-
-
-def _launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
-    """Start a daemon and wait until it says that it is ready."""
-    logged = _size(home.log)
-    hears, tells = os.pipe()
-    try:
-        os.set_inheritable(tells, True)
-        ready = f"--ready-fd={tells}"
-        child = _spawn(home, ("--detached", ready, *options), asked_for=asked_for)
-    finally:
-        os.close(tells)
-    try:  # noqa: SIM105
-        os.waitpid(child, 0)
-    except ChildProcessError:
-        pass
-    answer = _heard(hears, home)
-    if answer == "ready":
-        return
-    if answer:
-        raise GrassError(
-            f"the daemon could not start: {answer.removeprefix('grass: ')}"
-        )
-    reason = why_it_ended(home.log, logged)
-    # Killed on the way up: a call that is being repeated may try once more.
-    raise NoDaemon(f"the daemon could not start: {reason}", f"see {home.log}")
-
-
-def _heard(hears: int, home: Home) -> str:
-    """Return what a daemon says when it has started, or could not."""
-    import select
-
-    ready = select.poll()
-    ready.register(hears, select.POLLIN)
-    patience, said = _patience("the daemon is starting", START_S), b""
-    try:
-        while True:
-            if ready.poll(100):
-                piece = os.read(hears, 4096)
-                said += piece
-                if not piece:
-                    return said.decode(errors="replace").strip()
-            if not patience.is_left():
-                raise NoAnswer(
-                    f"the daemon has not come up within {START_S:.0f} s",
-                    f"see {home.log}",
-                )
-    finally:
-        os.close(hears)
-
-
-def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:
-    main = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
-    words = [sys.executable, "-I", main, "daemon", *options]
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    return os.posix_spawn(
-        sys.executable,
-        words,
-        daemon_environment(os.environ, home.folder, asked_for=asked_for),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, home.log, append, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-        setsigmask=[],
-        # A caller in the background of a script, or under nohup, ignores signals that
-        # a daemon and its jobs must not.
-        setsigdef=[
-            number
-            for number in range(1, _LAST_SIGNAL + 1)
-            if number not in _UNCATCHABLE
-        ],
-    )
-
-
-def daemon_environment(
-    environment: Mapping[str, str], folder: str, *, asked_for: bool
-) -> dict[str, str]:
-    """Return what a daemon started here shall see.
-
-    A daemon that was asked for keeps the caller's choice of GPUs; one that is started
-    by the way, or from inside a job, does not.
-    """
-    kept = without_job_variables(environment)
-    if not asked_for or MARKER in environment:
-        kept.pop("CUDA_VISIBLE_DEVICES", None)
-    kept |= {name: environment[name] for name in SECRETS if name in environment}
-    kept["GRASS_HOME"] = folder
-    return kept
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
-def why_it_ended(path: str, since: int) -> str:
-    """Return what a log says of an end after its first `since` bytes.
-
-    A daemon that could tells it itself. What is left is an error that Python printed.
-    Lines of events, which begin with a time or a brace, tell of other things.
-    """
-    try:
-        with open(path, "rb") as log:
-            log.seek(since)
-            lines = log.read().decode(errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    printed = [line for line in lines if line.strip("+- ") and not _is_event(line)]
-    return printed[-1].strip() if printed else "it was killed, and left no word"
-
-
-def _is_event(line: str) -> bool:
-    return line[:4].isdigit() or line.startswith("{")

@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 import time
 
-from grass.client import autostart
-from grass.client.connection import Broken, HttpConnection
+from grass.client.connection import Broken, HttpConnection, open_connection
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
 from grass.errors import NoAnswer, NoDaemon, Stopping
 
@@ -220,6 +219,11 @@ class Session:
             connection.next_step = "look at its machine, then try again"
             connection.watch(self._route.open)
             return connection
+        found = open_connection(self.home.socket)
+        if found is not None:
+            return found
+        from grass.client import autostart
+
         if self._may_start:
             return autostart.connect(self.home)
         return autostart.connect_running(self.home)
