@@ -15,7 +15,7 @@ from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import Door
 from grass.api.server.unix_server import ApiServer, listen
 from grass.model.addresses import Address
-from grass.tls.client import client_context
+from grass.tls.pins import client_context
 from grass.tls.server import identity
 
 HOST = "127.0.0.1"

@@ -8,8 +8,8 @@ from tests.support.calling import Answer, Api
 from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Hello, Start, Started, ToBroker, ToWorker, Welcome
-from grass.link.pair import LinkEnd, pair
 
 SINCE = 1_754_343_612_345_678
 """When a worker was last heard of that `runs_out_of_sight` has cut off."""

@@ -10,8 +10,8 @@ from websockets.exceptions import ConnectionClosed
 
 from grass.link.frames import decoder_to_worker, encode
 from grass.link.messages import VERSION, Hello, Message, ToWorker, Welcome
-from grass.link.remote import WORKER_HEADER
-from grass.tls.client import client_context
+from grass.link.remote_end import WORKER_HEADER
+from grass.tls.pins import client_context
 
 REMOTE = "00000000000000f9"
 

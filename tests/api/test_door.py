@@ -21,7 +21,7 @@ from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import LARGEST_HEAD
 from grass.errors import Refused
 from grass.model.addresses import Address
-from grass.tls.client import client_context
+from grass.tls.pins import client_context
 
 FLOOD = 10_000
 KEPT_OPEN = 300

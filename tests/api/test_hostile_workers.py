@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from grass.broker.core.workers.message_checks import MOST_REPORTS
 from grass.link.messages import Exited, Hello, Report, Start, Started, Welcome
-from grass.link.remote import REFUSED
+from grass.link.remote_end import REFUSED
 
 CORE = {"gpu": {"0": 10_000}}
 

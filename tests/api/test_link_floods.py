@@ -38,8 +38,8 @@ from grass.link.messages import (
     Start,
     Welcome,
 )
-from grass.link.remote import REFUSED, WORKER_HEADER
-from grass.tls.client import client_context
+from grass.link.remote_end import REFUSED, WORKER_HEADER
+from grass.tls.pins import client_context
 
 PATIENCE_S = 60
 FLOOD = 60_000

@@ -33,7 +33,7 @@ from grass.link.messages import (
     Start,
     Welcome,
 )
-from grass.link.remote import REFUSED
+from grass.link.remote_end import REFUSED
 
 ANOTHER = "00000000000000fa"
 A_THIRD = "00000000000000fb"

@@ -10,8 +10,8 @@ from tests.support.far_end import FarEnd
 
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import ToBroker, ToWorker, Welcome
-from grass.link.pair import LinkEnd, pair
 from grass.store import Changes
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore

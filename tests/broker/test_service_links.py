@@ -18,6 +18,7 @@ from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell import output_streams
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError, TimedOut, Unreachable
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import (
     CloseOutput,
     Exited,
@@ -34,7 +35,6 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.link.pair import LinkEnd, pair
 
 FARM = "farm"
 

@@ -15,8 +15,8 @@ from grass.model.amounts import WHOLE
 SOURCE = Path(__file__).parents[1] / "support" / "nvml" / "nvml.c"
 PROBE = """
 import msgspec, sys
-from grass.devices import nvml, probe
-nvml.PATIENCE_S = 0.2 if "hang" in sys.argv else 20.0
+from grass.devices import probe
+probe.NVML_TIMEOUT_S = 0.2 if "hang" in sys.argv else 20.0
 sys.stdout.write(msgspec.json.encode(probe.found_units()).decode())
 """
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_library_means_no_gpus(tmp_path: Path) -> None:
 def test_without_a_driver_there_are_only_cores_and_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("grass.devices.nvml._library_present", lambda: False)
+    monkeypatch.setattr("grass.devices.probe._library_present", lambda: False)
     units = found_units()
     assert set(units) == {"cpu", "ram"}
     assert set(units["cpu"]) == {str(core) for core in os.sched_getaffinity(0)}

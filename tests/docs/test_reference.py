@@ -11,7 +11,7 @@ from grass.api.routes import request_bodies
 from grass.daemon import preflight
 from grass.errors import error_classes
 from grass.model.journal import KINDS
-from grass.tls import own_key
+from grass.tls import key_files
 from grass.worker.core import prepare
 
 from .pages import ROOT
@@ -63,7 +63,7 @@ def test_every_error_is_documented_with_its_numbers() -> None:
 def test_every_file_of_the_state_directory_is_documented() -> None:
     home = config.Home("/home")
     files = {path.removeprefix("/home/") for path in vars(home).values()} - {"/home"}
-    files |= {own_key.KEY_FILE, own_key.CERTIFICATE_FILE}
+    files |= {key_files.KEY_FILE, key_files.CERTIFICATE_FILE}
     shown = {name for row in rows("environment.md") for name in _names(row[0])}
     assert files <= shown
 

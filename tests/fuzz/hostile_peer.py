@@ -18,10 +18,10 @@ from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.rounds import loaded
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
+from grass.link.channel import LinkEnd, pair
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import Hello, Start, Started, ToBroker, ToWorker, Welcome
-from grass.link.pair import LinkEnd, pair
-from grass.link.remote import RemoteEnd
+from grass.link.remote_end import RemoteEnd
 from grass.model.resources import request_from
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore

@@ -9,8 +9,8 @@ from grass.api.app import application
 from grass.api.context import Context
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import ToBroker, ToWorker, Welcome
-from grass.link.pair import LinkEnd, pair
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import WORKER

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from grass.link.channel import LinkEnd
 from grass.link.messages import Exited, Hello, ToBroker, ToWorker
-from grass.link.pair import LinkEnd
 from tests.support.building import BOOT, WORKER, units
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import Untrusted
-from grass.tls.client import check_certificate
-from grass.tls.pins import expiry_of, pin_of
+from grass.tls.pins import check_certificate, expiry_of, pin_of
 from tests.tls.certificates import certificate, dated, openssl
 
 LATER = 4102444800  # 2100-01-01

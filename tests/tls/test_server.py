@@ -10,9 +10,8 @@ import pytest
 import uvloop
 
 from grass.errors import GrassError
-from grass.tls import own_key
-from grass.tls.client import client_context
-from grass.tls.pins import expiry_of, pin_of
+from grass.tls import key_files
+from grass.tls.pins import client_context, expiry_of, pin_of
 from grass.tls.server import ServerIdentity, identity
 from tests.tls.certificates import (
     PASSPHRASE,
@@ -44,13 +43,13 @@ def test_a_certificate_that_ends_soon_is_renewed_with_the_same_key(
     tmp_path: Path,
 ) -> None:
     pin = own(tmp_path).pin
-    path = tmp_path / own_key.CERTIFICATE_FILE
-    soon = time.time() + own_key.RENEWED_BEFORE_S
-    dated(tmp_path / own_key.KEY_FILE, path, soon + 3600)
+    path = tmp_path / key_files.CERTIFICATE_FILE
+    soon = time.time() + key_files.RENEWED_BEFORE_S
+    dated(tmp_path / key_files.KEY_FILE, path, soon + 3600)
     kept = path.read_bytes()
     assert own(tmp_path).pin == pin
     assert path.read_bytes() == kept
-    dated(tmp_path / own_key.KEY_FILE, path, soon - 3600)
+    dated(tmp_path / key_files.KEY_FILE, path, soon - 3600)
     renewed = own(tmp_path)
     assert renewed.pin == pin
     assert renewed.expires_at > soon + 3600
@@ -61,14 +60,14 @@ def test_a_certificate_that_is_gone_or_damaged_is_made_anew(
     tmp_path: Path, damage: bytes | None
 ) -> None:
     pin = own(tmp_path).pin
-    path = tmp_path / own_key.CERTIFICATE_FILE
+    path = tmp_path / key_files.CERTIFICATE_FILE
     path.unlink() if damage is None else path.write_bytes(damage)
     assert own(tmp_path).pin == pin
 
 
 def test_a_key_that_is_damaged_or_open_to_others_is_refused(tmp_path: Path) -> None:
     own(tmp_path)
-    path = tmp_path / own_key.KEY_FILE
+    path = tmp_path / key_files.KEY_FILE
     path.chmod(0o644)
     with pytest.raises(GrassError, match="can be read by others"):
         own(tmp_path)
@@ -90,7 +89,7 @@ def test_the_documented_lines_make_a_broker_s_certificate(tmp_path: Path) -> Non
     der = ssl.PEM_cert_to_DER_cert(path.read_text())
     assert found.pin == pin_of(der)
     assert found.expires_at == expiry_of(der)
-    assert not (tmp_path / own_key.KEY_FILE).exists()
+    assert not (tmp_path / key_files.KEY_FILE).exists()
     assert uvloop.run(shaken_hands(found.context)) == (der, "TLSv1.3")
 
 

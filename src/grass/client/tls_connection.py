@@ -24,7 +24,7 @@ from grass.client.connection import HttpConnection
 from grass.client.credentials import Credentials
 from grass.errors import GrassError, NoBroker, Unauthorized, Untrusted, UsageError
 from grass.model.addresses import read_address
-from grass.tls.client import check_certificate, check_pin, client_context
+from grass.tls.pins import check_certificate, check_pin, client_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

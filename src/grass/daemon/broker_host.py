@@ -20,8 +20,8 @@ from grass.daemon.life import Life
 from grass.daemon.lost_files import put_back_files
 from grass.daemon.machine import worker, worker_id
 from grass.daemon.upkeep import forget_old, notifier
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Resync, ToBroker, ToWorker
-from grass.link.pair import LinkEnd, pair
 from grass.logs import EventLog
 from grass.settings import Settings
 

@@ -28,7 +28,7 @@ from grass.config import Home
 from grass.daemon.hosting import Employer
 from grass.daemon.life import Life
 from grass.errors import NoBroker, Refused, UsageError
-from grass.link.dial import Phase, Standing
+from grass.link.dialer import DialerState, Phase
 from grass.model.rights import Right
 from grass.model.times import rfc3339
 from grass.settings import Settings
@@ -48,7 +48,7 @@ class Gateway(NamedTuple):
     settings: Settings
     life: Life
     agent: Worker
-    standing: Callable[[], Standing]
+    standing: Callable[[], DialerState]
     """How it stands with the broker now."""
     version: str = grass.__version__
 
@@ -173,7 +173,7 @@ async def _overview(request: Request) -> object:
                 "address": gateway.broker,
                 "pin": gateway.works_for.known.pin,
                 "link": standing.news,
-                "settled": standing.settled,
+                "settled": standing.has_result,
                 "connected": standing.phase in (Phase.CONNECTED, Phase.WELCOMED),
                 "refused": standing.phase is Phase.REFUSED,
             },

@@ -80,9 +80,9 @@ def ask_ahead(hosting: Hosting) -> None:
     is_told = hosting.cert_pass_file is not None or PASS_VARIABLE in os.environ
     if hosting.cert is None or is_told or not sys.stdin.isatty():
         return
-    from grass.tls.keystore import read
+    from grass.tls.key_files import read_pkcs12
 
-    read(hosting.cert, _asked)
+    read_pkcs12(hosting.cert, _asked)
 
 
 def _asked() -> bytes | None:

@@ -18,7 +18,7 @@ from grass.daemon.life import Life
 from grass.daemon.lost_files import put_back_files
 from grass.daemon.machine import worker, worker_id
 from grass.errors import GrassError
-from grass.link.dial import HEARTBEAT_S, Dialer
+from grass.link.dialer import HEARTBEAT_S, Dialer
 from grass.logs import EventLog
 from grass.settings import Settings
 
@@ -47,7 +47,7 @@ async def host_worker(
         settings,
         life,
         agent,
-        lambda: dialer.standing,
+        lambda: dialer.state,
     )
     server = ApiServer(application(front))
     async with asyncio.TaskGroup() as group:

@@ -1,1 +1,1 @@
-"""What a machine has."""
+"""What a machine has: units found without configuration."""

@@ -1,1 +1,1 @@
-"""What brokers and workers say to each other, and the channel they say it on."""
+"""Messages between brokers and workers, and the channel that carries them."""

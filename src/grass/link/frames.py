@@ -1,11 +1,11 @@
 """The wire format of a link between machines: MessagePack, a batch in each frame.
 
-A frame is an array of messages. A message of a type that this version does not know is
-skipped and a field that it does not know is ignored, so that neighbouring versions
-understand each other; anything else that does not make sense is a `ProtocolError`.
+A frame is an array of messages. A message of an unknown type is skipped and an unknown
+field is ignored, so that neighbouring versions understand each other; any other
+invalid frame is a `ProtocolError`.
 
-MessagePack has no lone surrogates, which is how texts hold bytes that are not UTF-8. A
-message with such a text travels as an extension that holds it as JSON, all escaped.
+MessagePack cannot encode lone surrogates, which is how texts hold bytes that are not
+UTF-8. A message with such a text is sent as an extension that holds it as escaped JSON.
 """
 
 import json
@@ -18,13 +18,13 @@ from grass.errors import ProtocolError
 from grass.link.messages import Message, ToBroker, ToWorker
 
 LARGEST_FRAME = 16 * 1024 * 1024
-"""No frame is larger; a side that gets a larger one ends the link."""
+"""In bytes; a side that gets a larger frame ends the link."""
 MOST_MESSAGES = 16 * 1024
-"""No frame holds more; those of usual size hold a tenth of it."""
+"""In one frame; usual ones hold a tenth of it."""
 ESCAPED = 1
-"""The extension that holds a message as JSON."""
+"""The extension code of a message as JSON."""
 _HEADER = 3
-"""The most bytes that an array's header takes."""
+"""The most bytes that an array's header takes here."""
 
 T = TypeVar("T")
 
@@ -49,16 +49,16 @@ class Decoder(Generic[T]):
         self._union = union
 
     def decode(self, frame: bytes) -> list[T]:
-        """Give the messages of a frame that this version knows."""
+        """Return the messages of a frame whose types are known."""
         if len(frame) > LARGEST_FRAME:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too large")
-        # Looked at before anything is made of it: small messages cost much together.
+        # Checked before decoding: many small messages take much memory.
         if (count := _count(frame)) > MOST_MESSAGES:
             raise ProtocolError(f"a frame of {count} messages is too large")
         try:
             return self._read(frame)
         except (ValueError, RecursionError) as error:
-            # Both of msgspec's errors and those of bad UTF-8 and JSON are ValueErrors.
+            # Errors of msgspec, of bad UTF-8 and of bad JSON are all ValueErrors.
             raise ProtocolError(f"a frame makes no sense: {error}") from None
 
     def _read(self, frame: bytes) -> list[T]:
@@ -69,7 +69,7 @@ class Decoder(Generic[T]):
         return batch
 
     def _read_each(self, frame: bytes) -> list[T]:
-        """Go through a frame that holds what the quick way does not take."""
+        """Read a frame with unknown types or extensions, message by message."""
         batch: list[T] = []
         for raw in self._raw.decode(frame):
             kind = self._kind.decode(raw)
@@ -94,12 +94,12 @@ decoder_to_worker: Decoder[ToWorker] = Decoder(ToWorker)
 
 
 def encode(messages: Sequence[Message]) -> list[bytes]:
-    """Write a batch as frames: one, or more where one would be too large."""
+    """Encode a batch as frames: one, or more where one would be too large."""
     return join([pack(message) for message in messages])
 
 
 def pack(message: Message) -> bytes:
-    """Write one message, for `join`."""
+    """Encode one message, for `join`."""
     try:
         packed = _encoder.encode(message)
     except UnicodeEncodeError:
@@ -113,9 +113,9 @@ def pack(message: Message) -> bytes:
 
 
 def join(packed: Iterable[bytes], most: int = LARGEST_FRAME) -> list[bytes]:
-    """Make frames of packed messages, in order.
+    """Make frames of encoded messages, in order.
 
-    None is larger than `most`, unless a message alone is, or holds too many messages.
+    No frame is larger than `most`, unless one message alone is.
     """
     frames: list[bytes] = []
     batch: list[bytes] = []
@@ -142,7 +142,7 @@ def _array_header(count: int) -> bytes:
 
 
 def _count(frame: bytes) -> int:
-    """Read how many messages a frame holds; what is no array is refused later."""
+    """Return how many messages a frame holds; 0 if it is short or no array."""
     first = frame[:1]
     if first == b"\xdc":
         return int.from_bytes(frame[1:3], "big")

@@ -2,19 +2,19 @@
 
 They are the same within one daemon and between machines. Every connection begins with
 the worker's `Hello`, which reports all attempts it knows; the broker answers `Welcome`
-and both settle the difference. Unknown fields are ignored, so that neighbouring
-versions understand each other; `VERSION` counts changes that this does not cover.
+and both reconcile. Unknown fields are ignored, so that neighbouring versions understand
+each other; `VERSION` counts changes that this does not cover.
 
-An exit is reported again after every `Hello` until the broker has committed it and says
-`Forget`. A `Start` may be sent twice; the attempt's identity makes the second harmless.
+An exit is reported again after every `Hello` until the broker has committed it and
+sends `Forget`. A `Start` may be sent twice; the attempt's id makes the second harmless.
 
-Clocks of different machines are not compared. A worker says how long something took, by
-a clock that cannot jump, and the broker's own clock tells when it was. What a worker's
-wall clock showed is said for people, and for brokers of the version before.
+Clocks of different machines are not compared. A worker reports durations, measured by a
+monotonic clock, and the broker computes times by its own clock. A worker's wall clock
+is reported for people, and for brokers of the version before.
 
-A broker whose database came back from a backup gives out numbers that were used. So a
-start tells when it was placed, and so does all that is said of the attempt: another
-time is another attempt, and 0, which older workers say, is believed.
+A broker whose database was restored from a backup reuses attempt numbers. So `Start`
+and all messages about the attempt carry `placed_at`, when it was placed: another time
+is another attempt, and 0, which older workers send, matches any.
 """
 
 import msgspec
@@ -24,27 +24,27 @@ from grass.model.spec import RunOptions
 from grass.model.worker import Found
 
 VERSION = 1
-"""Of neighbouring versions each understands the other; all else is refused."""
+"""Neighbouring versions understand each other; any other is refused."""
 UNSAID_VERSION = 1
-"""What a peer speaks that does not say it, as 0.1 never did; not to be changed."""
+"""The version of a peer that does not send one, as 0.1 did not; never changed."""
 
 RECALLED = "recalled"
-"""The reason of a `Returned` that was asked for."""
+"""The reason of a `Returned` that answers a `Recall`."""
 CUT_OFF = "cut off from the broker"
 """The reason of an `Exited` whose attempt was ended because a lease ran out."""
 
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
-    """Root of all messages; the wire names the type.
+    """Root of all messages; the field `type` has the tag.
 
     A default that is left out on the wire is filled in by the receiver, from its own
     version. So it is the zero of its type, which no version changes; a message with any
-    other default writes all its fields.
+    other default sends all its fields.
     """
 
 
 class Report(Message, tag="report"):
-    """What a worker knows of one attempt."""
+    """What a worker knows of one attempt that has not exited."""
 
     attempt: str
     allocation: Allocation
@@ -59,7 +59,7 @@ class Report(Message, tag="report"):
     suspended: bool = False
     placed_at: int = 0
     ran_s: float = 0.0
-    """For how long it runs, when this is said."""
+    """How long it has run at the time of sending."""
 
 
 class Exited(Message, tag="exited"):
@@ -75,11 +75,11 @@ class Exited(Message, tag="exited"):
     max_rss: int | None = None
     cpu_s: float | None = None
     output: str | None = None
-    """Where it wrote: the batch with the report of its start may have been dropped."""
+    """The path of its output: the `Started` with it may have been dropped."""
     stderr: str | None = None
     placed_at: int = 0
     ran_s: float | None = None
-    """For how long it ran; None: unknown."""
+    """How long it ran; None: unknown."""
 
 
 class Started(Message, tag="started"):
@@ -94,7 +94,7 @@ class Started(Message, tag="started"):
     stderr_offset: int = 0
     placed_at: int = 0
     ran_s: float = 0.0
-    """For how long it has run, when this is said."""
+    """How long it has run at the time of sending."""
 
 
 class Hello(Message, tag="hello", omit_defaults=False):
@@ -107,17 +107,17 @@ class Hello(Message, tag="hello", omit_defaults=False):
     running: list[Report]
     exited: list[Exited]
     started: list[Started] = []
-    """How those that exited began, should that news have been missed."""
+    """The starts of those that exited, as the broker may have missed them."""
     version: int = UNSAID_VERSION
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
-    """Cut off for so long, the worker's keeper ends its attempts; None: never."""
+    """After so long without the broker the keeper ends attempts; None: never."""
     at: float = 0.0
-    """When this was said, by the worker's own clock; see `Welcome`."""
+    """When this was sent, by the worker's monotonic clock; see `Welcome`."""
     instance: str = ""
-    """Which of the homes this is that have the worker's id: a home may be copied."""
+    """Tells homes apart that have the same worker id: a home may be copied."""
     wall_at: int = 0
-    """What the worker's wall clock shows; 0: it does not say."""
+    """The worker's wall clock; 0: not sent."""
     confirms_removals: bool = False
     """Whether it answers `RemoveOutput`; a worker of version 0.1 does not."""
     unable: str = ""
@@ -125,30 +125,30 @@ class Hello(Message, tag="hello", omit_defaults=False):
 
 
 class Returned(Message, tag="returned"):
-    """The worker never started this attempt and will not; place the job anew."""
+    """The worker never started this attempt and will not: place the job again."""
 
     attempt: str
     reason: str
     placed_at: int = 0
-    """As the start or the recall said that this answers; 0: it did not say."""
+    """As in the `Start` or `Recall` that this answers; 0: it had none."""
 
 
 class Readiness(Message, tag="readiness"):
-    """Whether the worker can start jobs; until it can, it gives back what is not begun.
+    """Whether the worker can start jobs; while it cannot, it returns new attempts.
 
-    Said only to a broker whose `Welcome` tells that it heeds it.
+    Sent only to a broker whose `Welcome` has `heeds_readiness`.
     """
 
     unable: str = ""
-    """Why it cannot, in few words; empty: it can."""
+    """Why it cannot, in a few words; empty: it can."""
 
 
 class Heartbeat(Message, tag="heartbeat"):
-    """The worker is there; answered at once by `Heard` with the same time."""
+    """The worker is alive; answered at once by `Heard` with the same time."""
 
     at: float
     wall_at: int = 0
-    """What the worker's wall clock shows; 0: it does not say."""
+    """The worker's wall clock; 0: not sent."""
 
 
 class OutputData(Message, tag="output-data"):
@@ -160,7 +160,7 @@ class OutputData(Message, tag="output-data"):
 
 
 class Removed(Message, tag="removed"):
-    """The answer to `RemoveOutput`: the files are gone, but for those that are left."""
+    """The answer to `RemoveOutput`: the files are removed, except for `left` files."""
 
     number: int
     left: int = 0
@@ -169,24 +169,24 @@ class Removed(Message, tag="removed"):
 
 
 class Welcome(Message, tag="welcome", omit_defaults=False):
-    """The broker took the `Hello`; what it does not list as unknown, it knows."""
+    """The broker accepted the `Hello`."""
 
     cluster: str
     version: int = UNSAID_VERSION
     at: float = 0.0
-    """The time of the hello, or of a later heartbeat: the lease counts from then."""
+    """The time of the hello, or of a later heartbeat: the lease counts from it."""
     heeds_readiness: bool = False
-    """Whether nothing is placed on a worker that says that it cannot start jobs."""
+    """Whether the broker places nothing on a worker that cannot start jobs."""
 
 
 class Heard(Message, tag="heard"):
-    """The answer to `Heartbeat`: from that time on the lease counts anew."""
+    """The answer to `Heartbeat`: the lease counts from its time."""
 
     at: float
 
 
 class Units(Message, tag="units"):
-    """What the worker has, declared units included; starts are checked against it."""
+    """The worker's units, declared ones included; starts are checked against them."""
 
     capacity: Capacity
 
@@ -215,7 +215,7 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
 
 
 class Stop(Message, tag="stop", omit_defaults=False):
-    """End this attempt: the signal, the grace, then SIGKILL until nothing is left."""
+    """End this attempt: signal, grace, then SIGKILL until its tree is empty."""
 
     attempt: str
     grace_s: float
@@ -224,19 +224,19 @@ class Stop(Message, tag="stop", omit_defaults=False):
 
 
 class Suspend(Message, tag="suspend"):
-    """Stop every process of this attempt where it is."""
+    """Suspend every process of this attempt."""
 
     attempt: str
 
 
 class Continue(Message, tag="continue"):
-    """Let every process of this attempt go on."""
+    """Continue every process of this attempt."""
 
     attempt: str
 
 
 class Recall(Message, tag="recall"):
-    """Give these attempts back if they have not started: answered by `Returned`."""
+    """Return these attempts if they have not started: answered by `Returned`."""
 
     attempts: list[str]
     placed_at: list[int] = []
@@ -246,7 +246,7 @@ class Recall(Message, tag="recall"):
 class Forget(Message, tag="forget"):
     """These exits are committed; the worker need not report them again.
 
-    A broker says so of its own cluster's attempts only, and is not heard otherwise.
+    Sent for attempts of the broker's own cluster; the worker ignores any other.
     """
 
     attempts: list[str]
@@ -257,7 +257,7 @@ class Resync(Message, tag="resync"):
 
 
 class ReadOutput(Message, tag="read-output"):
-    """Send a piece of a file that an attempt wrote; `wait` for more at its end."""
+    """Send a piece of an attempt's output file; `wait` for more at its end."""
 
     stream: int
     path: str
@@ -267,7 +267,7 @@ class ReadOutput(Message, tag="read-output"):
 
 
 class CloseOutput(Message, tag="close-output"):
-    """Nobody waits for this stream any more."""
+    """The stream is no longer read."""
 
     stream: int
 
@@ -309,7 +309,7 @@ ToWorker = (
 
 
 def version_problem(theirs: int, here: str, there: str) -> str | None:
-    """Say in one line why two sides cannot speak, if their versions are apart."""
+    """Return in one line why two versions of the link do not work together."""
     if abs(theirs - VERSION) <= 1:
         return None
     return (

@@ -1,1 +1,1 @@
-"""TLS between machines: who a broker is, by its key, and how that is checked."""
+"""TLS between machines: the broker's key, and how clients check it."""

@@ -1,16 +1,21 @@
-"""Reads of a certificate the two things that count: its key's pin and its end.
+"""Certificates as a client checks them: TLS 1.3 and the pin of the key.
 
-A pin is the SHA-256 of the public key (DER, SubjectPublicKeyInfo) in base64url without
-padding. Certificates are walked by hand, because every command that speaks to a broker
-elsewhere does so, and a library for it would cost more than the rest of the command.
+No certificate authority is asked and no host name is compared: the client knows the
+broker's key by its pin, and checks the certificate right after the handshake, before it
+sends anything. A pin is the SHA-256 of the public key (DER, SubjectPublicKeyInfo) in
+base64url without padding. Certificates are parsed here, because every command that
+speaks to a broker over TCP does so, and a library would cost more than the rest of it.
 """
 
 import base64
 import calendar
 import hashlib
+import ssl
+import time
 from typing import NamedTuple
 
 from grass.errors import Untrusted
+from grass.model.addresses import Address
 
 _INTEGER = 0x02
 _SEQUENCE = 0x30
@@ -20,11 +25,43 @@ _GENERALIZED_TIME = 0x18
 
 
 class _Element(NamedTuple):
-    """One piece of DER."""
+    """One element of DER."""
 
     tag: int
     whole: bytes
     content: bytes
+
+
+def client_context() -> ssl.SSLContext:
+    """Make a context for a client, which must call `check_certificate` itself."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def check_certificate(der: bytes, now_s: float) -> str:
+    """Return the pin that a certificate proves, unless it has expired."""
+    end = expiry_of(der)
+    if end <= now_s:
+        day = time.strftime("%Y-%m-%d", time.gmtime(end))
+        raise Untrusted(
+            f"the broker's certificate expired on {day}",
+            "give the broker a new one with --cert, or set this machine's clock",
+        )
+    return pin_of(der)
+
+
+def check_pin(address: Address, proved: str, pin: str) -> None:
+    """Refuse a server whose key is not the broker's."""
+    if proved != pin:
+        raise Untrusted(
+            f"what answers at {address} proves the key {proved}, not the broker's"
+            f" {pin}",
+            "if the broker has a new key, paste its new line: grass join"
+            " HOST:PORT/PIN/CODE",
+        )
 
 
 def pin_of(certificate_der: bytes) -> str:
@@ -39,13 +76,13 @@ def pin_of_key(key_der: bytes) -> str:
 
 
 def expiry_of(certificate_der: bytes) -> int:
-    """Return when a certificate ends, in seconds since 1970."""
+    """Return when a certificate expires, in seconds since 1970."""
     _, end = _elements(_fields(certificate_der)[3].content, 2)
     return _time(end)
 
 
 def _fields(certificate_der: bytes) -> list[_Element]:
-    """Give serial number, algorithm, issuer, validity, subject and key."""
+    """Return serial number, algorithm, issuer, validity, subject and key."""
     certificate = _element(certificate_der, 0)
     body = _element(certificate.content, 0)
     if certificate.tag != _SEQUENCE or body.tag != _SEQUENCE:
@@ -60,7 +97,7 @@ def _fields(certificate_der: bytes) -> list[_Element]:
 
 
 def _elements(data: bytes, count: int, offset: int = 0) -> list[_Element]:
-    """Give pieces of a sequence, which must have that many."""
+    """Return elements of a sequence, which must have that many."""
     found: list[_Element] = []
     for _ in range(count):
         found.append(_element(data, offset))
@@ -69,7 +106,7 @@ def _elements(data: bytes, count: int, offset: int = 0) -> list[_Element]:
 
 
 def _element(data: bytes, offset: int) -> _Element:
-    """Give the piece that begins at an offset."""
+    """Return the element that begins at an offset."""
     head = data[offset : offset + 2]
     if len(head) < 2:
         raise _unreadable()
@@ -78,8 +115,7 @@ def _element(data: bytes, offset: int) -> _Element:
     if length & 0x80:
         octets = length & 0x7F
         if not octets:
-            # A length that is left open is not DER: where the piece ends would be a
-            # matter of opinion.
+            # DER has no indefinite lengths.
             raise _unreadable()
         length = int.from_bytes(data[begin : begin + octets], "big")
         begin += octets

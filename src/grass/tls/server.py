@@ -1,8 +1,8 @@
-"""The side that listens: which key a broker proves, and the TLS it speaks.
+"""The broker's side of TLS: its key and certificate, and the TLS context.
 
-The key is the broker's own, made at its first start, or comes from a PKCS#12 file. It
-is what others know the broker by, so it is never made anew by itself. A key that was
-decrypted stays in memory: OpenSSL reads it from a file that exists only there.
+The key is the broker's own, made at its first start, or comes from a PKCS#12 file.
+Other machines identify the broker by it, so it is never replaced automatically. A
+decrypted key stays in memory: OpenSSL reads it from a memory file (memfd).
 """
 
 import os
@@ -19,35 +19,34 @@ from cryptography.hazmat.primitives.serialization import (
 
 from grass.errors import GrassError
 from grass.logs import EventLog
-from grass.tls import keystore, own_key
-from grass.tls.keystore import KeyPair
+from grass.tls.key_files import RENEWED_BEFORE_S, KeyPair, own_pair, read_pkcs12
 from grass.tls.pins import expiry_of, pin_of
 
 log = EventLog(__name__)
 
 
 class ServerIdentity(NamedTuple):
-    """What a broker listens with, and what it is known by."""
+    """The TLS context of a broker, and the pin that identifies it."""
 
     context: ssl.SSLContext
     pin: str
     expires_at: int
-    """When its certificate ends, in seconds since 1970."""
+    """When its certificate expires, in seconds since 1970."""
 
 
 def identity(
     home_folder: str, cert: str | None, passphrase: Callable[[], bytes | None]
 ) -> ServerIdentity:
-    """Load the key of a PKCS#12 file, or the broker's own, and make it ready.
+    """Load the key of a PKCS#12 file, or the broker's own.
 
-    `passphrase` is asked only for a file that needs one.
+    `passphrase` is called only for a file that needs one.
     """
     if cert is None:
         where = home_folder
-        pair = own_key.pair_in(home_folder, time.time())
+        pair = own_pair(home_folder, time.time())
     else:
         where = cert
-        pair = keystore.read(cert, passphrase)
+        pair = read_pkcs12(cert, passphrase)
     der = pair.certificate.public_bytes(Encoding.DER)
     end = expiry_of(der)
     _check_end(where, end)
@@ -62,14 +61,14 @@ def _check_end(where: str, end: int) -> None:
             f"the certificate in {where} expired on {day}",
             "make a new one with the same key, and nobody has to join again",
         )
-    if left_s < own_key.RENEWED_BEFORE_S:
+    if left_s < RENEWED_BEFORE_S:
         log.warning("certificate.expires", path=where, day=day)
 
 
 def _context(where: str, pair: KeyPair) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    # Nobody resumes a session here; the tickets would only be sent in vain.
+    # Clients do not resume sessions, so tickets would be of no use.
     context.num_tickets = 0
     descriptor = os.memfd_create("grass-key", os.MFD_CLOEXEC)
     try:

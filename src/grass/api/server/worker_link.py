@@ -18,7 +18,7 @@ from grass.broker.core.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.link.frames import decoder_to_broker
 from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
-from grass.link.remote import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
+from grass.link.remote_end import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
 from grass.logs import EventLog
 from grass.model.rights import Right
 from grass.model.worker import check_worker_id

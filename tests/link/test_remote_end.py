@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from grass.link import remote
+from grass.link import remote_end
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import (
     Exited,
@@ -19,7 +19,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.link.remote import RemoteEnd
+from grass.link.remote_end import RemoteEnd
 
 
 class Wire:
@@ -133,8 +133,8 @@ def test_output_waits_for_everything_else_and_goes_piece_by_piece() -> None:
 def test_a_peer_that_never_reads_loses_the_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
-    monkeypatch.setattr(remote, "SLOW_S", 0.1)
+    monkeypatch.setattr(remote_end, "MOST_UNSENT", 10_000)
+    monkeypatch.setattr(remote_end, "SLOW_S", 0.1)
 
     async def story(wire: Wire) -> None:
         wire.open.clear()
@@ -147,16 +147,16 @@ def test_a_peer_that_never_reads_loses_the_link(
         wire.end.send(Heartbeat(0))
 
     wire = play(story)
-    assert wire.end.reason == remote.TOO_SLOW
+    assert wire.end.reason == remote_end.TOO_SLOW
     assert len(wire.sent) == 1
 
 
 def test_a_peer_that_reads_slowly_may_be_sent_a_lot_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
-    monkeypatch.setattr(remote, "SLOW_S", 0.3)
-    monkeypatch.setattr(remote, "USUAL_FRAME", 5_000)
+    monkeypatch.setattr(remote_end, "MOST_UNSENT", 10_000)
+    monkeypatch.setattr(remote_end, "SLOW_S", 0.3)
+    monkeypatch.setattr(remote_end, "USUAL_FRAME", 5_000)
 
     async def story(wire: Wire) -> None:
         for _ in range(20):
@@ -190,7 +190,7 @@ def test_a_start_too_large_comes_back_as_an_attempt_that_failed() -> None:
 def test_output_that_was_asked_for_does_not_count_as_unsent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote, "MOST_UNSENT", 10_000)
+    monkeypatch.setattr(remote_end, "MOST_UNSENT", 10_000)
 
     async def story(wire: Wire) -> None:
         wire.open.clear()
@@ -224,7 +224,7 @@ def test_frames_are_handed_over_as_they_come_and_none_after_the_end() -> None:
 
     wire = play(story)
     assert wire.got == [[Heard(1), Heard(2)], [Heard(3)]]
-    assert wire.end.reason == remote.THERE
+    assert wire.end.reason == remote_end.THERE
 
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\xc1", bytes((16 << 20) + 1)])
@@ -308,7 +308,7 @@ def test_cancelling_the_task_tells_the_owner() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert wire.ends == 1
-        assert wire.end.reason == remote.HERE
+        assert wire.end.reason == remote_end.HERE
 
     uvloop.run(story())
 

@@ -1,9 +1,9 @@
 """Opens a connection to a broker: resolve, connect, TLS, the pin, the WebSocket.
 
-Names are resolved anew each time, and every address they stand for is tried, IPv4 and
-IPv6. Nothing is sent before the other side has proved the key that the pin stands for.
-What goes wrong is one of two kinds of error: `NoBroker` for what time may heal, and
-`Untrusted` or `Refused` for what somebody has to put right.
+Names are resolved each time, and all their addresses are tried, IPv4 and IPv6. Nothing
+is sent before the other side has proved the pinned key. Errors are of two kinds:
+`NoBroker` where a retry may succeed, and `Untrusted` or `Refused` (also `Unauthorized`
+and `Forbidden`) where a person has to fix something.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ from grass.errors import (
     Untrusted,
 )
 from grass.link.frames import LARGEST_FRAME
-from grass.link.remote import WORKER_HEADER
+from grass.link.remote_end import WORKER_HEADER
 from grass.model.addresses import Address
-from grass.tls.client import check_certificate, check_pin, client_context
+from grass.tls.pins import check_certificate, check_pin, client_context
 
 PATH = "/api/v1/link"
 OPEN_S = 10.0
-"""How long resolving, connecting, and TLS with the upgrade may take, each."""
+"""The time limit of each: resolving, connecting, and TLS with the upgrade."""
 CLOSE_S = 1.0
 UNSENT_IN_KERNEL = 64 * 1024
-"""How much the kernel takes ahead of what it can send: heartbeats wait behind it."""
+"""Bytes that the kernel buffers unsent: heartbeats wait behind them."""
 _NOT_SENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)
 
 _quiet = logging.getLogger("grass.link.websocket")
-# At the level of debugging the library writes headers, and so the token, to the log.
+# At level DEBUG the library logs headers, and so the token.
 _quiet.setLevel(logging.WARNING)
 
 
 class Place(NamedTuple):
-    """One thing to connect to: an address, and what it was resolved to."""
+    """An address, and one socket address that it was resolved to."""
 
     address: Address
     family: int
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """Whom to expect and what to show."""
+    """The pin that the broker must prove, and what the worker presents."""
 
     pin: str
     token: str
@@ -65,7 +65,7 @@ class Credential(NamedTuple):
 
 
 async def resolve(address: Address) -> list[Place]:
-    """Give every place that an address stands for now, none of them twice."""
+    """Return every place that an address resolves to, none of them twice."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(OPEN_S):
@@ -83,7 +83,7 @@ async def resolve(address: Address) -> list[Place]:
 
 
 async def open_websocket(place: Place, credential: Credential) -> ClientConnection:
-    """Connect to one place, check who it is, and upgrade to a WebSocket."""
+    """Connect to one place, check the pin, and upgrade to a WebSocket."""
     try:
         async with asyncio.timeout(OPEN_S):
             stream = await _connected(place)
@@ -99,7 +99,7 @@ async def open_websocket(place: Place, credential: Credential) -> ClientConnecti
     except InvalidStatus as error:
         raise _refusal(place.address, error.response) from None
     except (WebSocketException, ValueError) as error:
-        # A redirect, garbage, or a name that TLS or a URI does not take.
+        # A redirect, an invalid answer, or a name that TLS or a URI does not accept.
         reason = f"it does not answer as a broker does ({error})"
         raise _unreachable(place.address, reason) from None
 
@@ -159,7 +159,7 @@ def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401
     """Make of an answer that is no upgrade an error that says what the broker said."""
     kinds: dict[int, type[GrassError]] = {401: Unauthorized, 403: Forbidden}
     status = response.status_code
-    detail, hint = _said(response.body)
+    detail, hint = _problem(response.body)
     if status == 404:
         return Refused(f"what answers at {address} is no broker that workers can dial")
     if status not in kinds:
@@ -172,8 +172,8 @@ def _refusal(address: Address, response: Any) -> GrassError:  # noqa: ANN401
     )
 
 
-def _said(body: Iterable[int]) -> tuple[str, str]:
-    """Read the problem document that an answer may hold."""
+def _problem(body: Iterable[int]) -> tuple[str, str]:
+    """Read detail and hint of a problem document, if the body is one."""
     try:
         problem = json.loads(bytes(body))
     except (ValueError, RecursionError):
@@ -184,7 +184,7 @@ def _said(body: Iterable[int]) -> tuple[str, str]:
 
 
 def one_line(text: object) -> str:
-    """Make one printable line, not too long, of what another machine said."""
+    """Make one printable line of bounded length from another machine's text."""
     line = " ".join(text.split()) if isinstance(text, str) else ""
     return "".join(filter(str.isprintable, line))[:300]
 

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from grass.link.channel import LinkEnd, pair
 from grass.link.messages import (
     Exited,
     Hello,
@@ -14,7 +15,6 @@ from grass.link.messages import (
     ToWorker,
     Units,
 )
-from grass.link.pair import LinkEnd, pair
 from tests.support.building import units
 
 
@@ -75,7 +75,7 @@ class Clumsy:
 def test_after_a_defect_of_either_owner_the_far_one_is_asked_to_settle(
     clumsy: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("grass.link.pair.SETTLE_S", 0.01)
+    monkeypatch.setattr("grass.link.channel.RESYNC_S", 0.01)
 
     async def story() -> None:
         ends: tuple[LinkEnd[int, int], LinkEnd[int, int]] = pair(-1)

@@ -19,9 +19,9 @@ from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 from grass.errors import NoBroker
-from grass.link import dial, opening, remote
+from grass.link import connect, dialer, remote_end
 from grass.link.channel import Link
-from grass.link.dial import Dialer, Pauses, Phase, Standing
+from grass.link.dialer import Dialer, DialerState, Pauses, Phase
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
     VERSION,
@@ -35,7 +35,7 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.link.remote import RemoteEnd
+from grass.link.remote_end import RemoteEnd
 from grass.model.addresses import Address
 from grass.tls.server import ServerIdentity, identity
 from tests.link.far_broker import an_identity, far_broker
@@ -50,20 +50,20 @@ class Owner:
     """Says hello when asked to, and keeps what comes."""
 
     def __init__(self, addresses: list[Address], pin: str) -> None:
-        self.states: asyncio.Queue[str] = asyncio.Queue()
-        """What is said of the link, each line once until another comes."""
-        self.standings: asyncio.Queue[Standing] = asyncio.Queue()
-        self.last = Standing()
-        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", self.stands)
+        self.lines: asyncio.Queue[str] = asyncio.Queue()
+        """What is reported of the link, each line once until another comes."""
+        self.states: asyncio.Queue[DialerState] = asyncio.Queue()
+        self.last = DialerState()
+        self.dialer = Dialer(addresses, pin, lambda: TOKEN, "w1", self.on_state)
         self.got: asyncio.Queue[ToWorker] = asyncio.Queue()
         self.ends = 0
         self.dialer.listen(self.arrived, self.ended)
 
-    def stands(self, standing: Standing) -> None:
-        self.standings.put_nowait(standing)
-        if standing.news != self.last.news:
-            self.states.put_nowait(standing.news)
-        self.last = standing
+    def on_state(self, state: DialerState) -> None:
+        self.states.put_nowait(state)
+        if state.news != self.last.news:
+            self.lines.put_nowait(state.news)
+        self.last = state
 
     def arrived(self, batch: list[ToWorker]) -> None:
         for message in batch:
@@ -79,15 +79,15 @@ class Owner:
         async with asyncio.timeout(20):
             return await self.got.get()
 
-    async def state(self) -> str:
+    async def line(self) -> str:
         async with asyncio.timeout(20):
-            return await self.states.get()
+            return await self.lines.get()
 
     async def phase(self) -> tuple[Phase, bool]:
-        """Give the next phase, and whether it is known then what came of it."""
+        """Return the next phase, and whether the attempt has a result."""
         async with asyncio.timeout(20):
-            standing = await self.standings.get()
-        return standing.phase, standing.settled
+            state = await self.states.get()
+        return state.phase, state.has_result
 
 
 @contextlib.asynccontextmanager
@@ -102,7 +102,7 @@ async def dialling(*addresses: Address, pin: str) -> AsyncIterator[Owner]:
         async with asyncio.timeout(5):
             await running
         assert owner.ends == 1
-        assert owner.dialer.standing == owner.last
+        assert owner.dialer.state == owner.last
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +113,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> ServerIdentity:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make refusals be tried again as soon as everything else."""
-    monkeypatch.setattr(dial, "LONGEST_PAUSE_S", 0.1)
-    monkeypatch.setattr(dial, "SHORTEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(dialer, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(dialer, "SHORTEST_PAUSE_S", 0.02)
 
 
 def play(story: Coroutine[Any, Any, None]) -> None:
@@ -131,7 +131,7 @@ def test_a_worker_says_hello_first_and_then_speaks_both_ways(
         ):
             assert await owner.next() == Resync()
             assert await owner.next() == Welcome("c" * 16, at=5.0)
-            assert await owner.state() == f"connected to {broker.address}"
+            assert await owner.line() == f"connected to {broker.address}"
             exited = Exited("a", 1, 0)
             owner.dialer.send(exited)
             await broker.until_heard(Exited)
@@ -154,7 +154,7 @@ def test_a_proxy_of_the_environment_is_not_used(
             far_broker(known.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
         ):
-            assert await owner.state() == f"connected to {broker.address}"
+            assert await owner.line() == f"connected to {broker.address}"
 
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         place = f"http://127.0.0.1:{proxy.getsockname()[1]}"
@@ -176,7 +176,7 @@ def test_a_broker_with_another_key_is_sent_nothing(
             far_broker(other.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
         ):
-            said = await owner.state()
+            said = await owner.line()
             assert f"proves the key {other.pin}, not the broker's {known.pin}" in said
             assert "grass join" in said
             owner.dialer.send(HELLO)
@@ -184,23 +184,23 @@ def test_a_broker_with_another_key_is_sent_nothing(
             async with asyncio.timeout(20):
                 for _ in range(4):
                     await tries.get()
-            assert owner.states.empty()
+            assert owner.lines.empty()
             assert not broker.requests
 
     play(story())
 
 
-def noted_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[opening.Place]:
+def noted_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[connect.Place]:
     """Have each place told that is dialled, as it is."""
-    tries: asyncio.Queue[opening.Place] = asyncio.Queue()
+    tries: asyncio.Queue[connect.Place] = asyncio.Queue()
 
     async def noted(
-        place: opening.Place, credential: opening.Credential
+        place: connect.Place, credential: connect.Credential
     ) -> ClientConnection:
         tries.put_nowait(place)
-        return await opening.open_websocket(place, credential)
+        return await connect.open_websocket(place, credential)
 
-    monkeypatch.setattr(dial, "open_websocket", noted)
+    monkeypatch.setattr(dialer, "open_websocket", noted)
     return tries
 
 
@@ -217,7 +217,7 @@ def test_a_place_that_proves_the_key_is_found_among_others(
                 closed_port(), wrong.address, right.address, pin=known.pin
             ) as owner,
         ):
-            assert await owner.state() == f"connected to {right.address}"
+            assert await owner.line() == f"connected to {right.address}"
             assert not wrong.requests
 
     play(story())
@@ -241,7 +241,7 @@ def test_an_expired_certificate_is_not_spoken_to(tmp_path: Path) -> None:
             far_broker(context) as broker,
             dialling(broker.address, pin="x" * 43) as owner,
         ):
-            said = await owner.state()
+            said = await owner.line()
             assert "certificate expired on 2020-09-13" in said
             assert str(broker.address) in said
             assert not broker.requests
@@ -262,12 +262,12 @@ def test_a_refusal_is_told_once_in_the_broker_s_own_words(
             length = Headers({"Content-Length": str(len(body))})
             broker.refusal = Response(status, "No", length, body)
             async with dialling(broker.address, pin=known.pin) as owner:
-                said = await owner.state()
+                said = await owner.line()
                 assert said.endswith("the token desk was revoked (join again)")
                 await broker.until(lambda: len(broker.requests) > 3)
-                assert owner.states.empty()
+                assert owner.lines.empty()
                 broker.refusal = None
-                assert await owner.state() == f"connected to {broker.address}"
+                assert await owner.line() == f"connected to {broker.address}"
 
     play(story())
     assert TOKEN not in caplog.text
@@ -292,7 +292,7 @@ def test_another_answer_is_told_by_its_number(
             )
             broker.refusal = Response(status, "No", location)
             async with dialling(broker.address, pin=known.pin) as owner:
-                assert words in await owner.state()
+                assert words in await owner.line()
 
     play(story())
 
@@ -306,10 +306,10 @@ def test_a_link_closed_with_a_refusal_is_told_by_its_reason(
             dialling(broker.address, pin=known.pin) as owner,
         ):
             await broker.until_heard(Hello)
-            assert await owner.state() == f"connected to {broker.address}"
+            assert await owner.line() == f"connected to {broker.address}"
             reason = "this broker speaks version 9, update this worker"
-            await broker.connections[-1].close(remote.REFUSED, reason)
-            assert await owner.state() == (
+            await broker.connections[-1].close(remote_end.REFUSED, reason)
+            assert await owner.line() == (
                 f"the broker at {broker.address} refuses: {reason}"
             )
 
@@ -326,10 +326,10 @@ def test_a_broker_of_a_version_far_away_is_refused_with_words(
         ):
             broker.answers = False
             await broker.until_heard(Hello)
-            assert await owner.state() == f"connected to {broker.address}"
+            assert await owner.line() == f"connected to {broker.address}"
             document = {"type": "welcome", "cluster": "c" * 16, "version": VERSION + 2}
             await broker.connections[-1].send(msgspec.msgpack.encode([document]))
-            assert await owner.state() == (
+            assert await owner.line() == (
                 f"the broker at {broker.address}: this worker speaks version {VERSION}"
                 f" of the link, the broker version {VERSION + 2}: install the same"
                 " grass on both"
@@ -348,7 +348,7 @@ def test_a_link_counts_once_the_broker_has_welcomed_the_worker(
         ):
             assert await owner.phase() == (Phase.CONNECTED, False)
             assert await owner.phase() == (Phase.WELCOMED, True)
-            await broker.connections[-1].close(remote.REFUSED, "no")
+            await broker.connections[-1].close(remote_end.REFUSED, "no")
             assert await owner.phase() == (Phase.REFUSED, True)
             assert await owner.phase() == (Phase.CONNECTED, False)
             assert await owner.phase() == (Phase.WELCOMED, True)
@@ -361,7 +361,7 @@ def test_a_link_counts_once_the_broker_has_welcomed_the_worker(
 def test_what_cannot_be_reached_does_not_refuse() -> None:
     async def story() -> None:
         async with dialling(closed_port(), pin="x" * 43) as owner:
-            assert not owner.last.settled
+            assert not owner.last.has_result
             assert await owner.phase() == (Phase.AWAY, True)
 
     play(story())
@@ -376,16 +376,16 @@ def test_it_reconnects_when_the_broker_comes_back_and_says_hello_again(
             owner = Owner([address], known.pin)
             running = asyncio.ensure_future(owner.dialer.run())
             await broker.until_heard(Hello)
-        assert await owner.state() == f"connected to {address}"
-        assert (await owner.state()).startswith(f"the link to {address} ended: ")
-        assert await owner.state() == (
+        assert await owner.line() == f"connected to {address}"
+        assert (await owner.line()).startswith(f"the link to {address} ended: ")
+        assert await owner.line() == (
             f"the broker at {address} cannot be reached: connection refused"
         )
         owner.dialer.send(Exited("dropped", 1, 0))
         async with far_broker(known.context, port=address.port) as broker:
             await broker.until_heard(Hello)
             assert broker.heard == [HELLO]
-            assert await owner.state() == f"connected to {address}"
+            assert await owner.line() == f"connected to {address}"
             owner.dialer.close()
             await running
             await broker.connections[-1].wait_closed()
@@ -402,17 +402,17 @@ def test_names_are_resolved_again_at_every_attempt(
     async def story() -> None:
         places = {"my.server": closed_port()}
 
-        async def resolve(address: Address) -> list[opening.Place]:
+        async def resolve(address: Address) -> list[connect.Place]:
             asked.append(address.host)
-            found = await opening.resolve(places[address.host])
+            found = await connect.resolve(places[address.host])
             return [place._replace(address=address) for place in found]
 
-        monkeypatch.setattr(dial, "resolve", resolve)
+        monkeypatch.setattr(dialer, "resolve", resolve)
         async with dialling(Address("my.server", 7500), pin=known.pin) as owner:
-            assert "connection refused" in await owner.state()
+            assert "connection refused" in await owner.line()
             async with far_broker(known.context) as first:
                 places["my.server"] = first.address
-                assert await owner.state() == "connected to my.server:7500"
+                assert await owner.line() == "connected to my.server:7500"
                 assert first.requests[0].headers["Host"] == "my.server:7500"
                 async with far_broker(known.context, "::1") as second:
                     places["my.server"] = Address("::1", second.port)
@@ -426,7 +426,7 @@ def test_names_are_resolved_again_at_every_attempt(
 def test_a_name_that_does_not_resolve_is_told() -> None:
     async def story() -> None:
         async with dialling(Address("nobody.invalid", 7500), pin="x" * 43) as owner:
-            said = await owner.state()
+            said = await owner.line()
             assert "its name is not resolved (" in said
             assert "--advertise HOST:PORT" in said
 
@@ -439,7 +439,7 @@ def test_ipv6_is_dialled_too(known: ServerIdentity) -> None:
             address = Address("::1", broker.port)
             async with dialling(address, pin=known.pin) as owner:
                 await broker.until_heard(Hello)
-                assert await owner.state() == f"connected to [::1]:{broker.port}"
+                assert await owner.line() == f"connected to [::1]:{broker.port}"
                 assert broker.requests[0].headers["Host"] == str(address)
 
     play(story())
@@ -448,27 +448,27 @@ def test_ipv6_is_dialled_too(known: ServerIdentity) -> None:
 def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_anew(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dial, "HEARTBEAT_S", 0.05)
-    monkeypatch.setattr(dial, "SILENCE_S", 0.4)
+    monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(dialer, "SILENCE_S", 0.4)
 
     async def story() -> None:
         async with (
             far_broker(known.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
         ):
-            before = dial.boottime()
+            before = dialer.boottime()
             await broker.until_heard(Heartbeat, 20)
             assert len(broker.connections) == 1
             beats = [one.at for one in broker.heard if isinstance(one, Heartbeat)]
             assert beats == sorted(beats)
-            assert before < beats[0] < beats[-1] < dial.boottime()
+            assert before < beats[0] < beats[-1] < dialer.boottime()
             assert await owner.next() == Resync()
             assert isinstance(await owner.next(), Welcome)
             assert await owner.next() == Heard(beats[0])
             broker.answers = False
             await broker.until(lambda: len(broker.connections) > 1)
-            assert await owner.state() == f"connected to {broker.address}"
-            assert (await owner.state()).endswith("ended: nothing was heard for 0.4 s")
+            assert await owner.line() == f"connected to {broker.address}"
+            assert (await owner.line()).endswith("ended: nothing was heard for 0.4 s")
 
     play(story())
 
@@ -486,8 +486,8 @@ def test_garbage_and_frames_too_large_end_the_connection_not_the_dialling(
             with contextlib.suppress(OSError):
                 await broker.connections[-1].send(frame)
             await broker.until_heard(Hello, 2)
-            assert await owner.state() == f"connected to {broker.address}"
-            assert "ended: " in await owner.state()
+            assert await owner.line() == f"connected to {broker.address}"
+            assert "ended: " in await owner.line()
 
     play(story())
 
@@ -514,7 +514,7 @@ def test_a_place_that_speaks_no_tls_is_told_and_tried_again(garbage: bytes) -> N
         async with await answering(answer, None) as server:
             address = Address(*server.sockets[0].getsockname())
             async with dialling(address, pin="x" * 43) as owner:
-                assert "cannot be reached: " in await owner.state()
+                assert "cannot be reached: " in await owner.line()
                 for _ in range(3):
                     await calls.get()
 
@@ -538,7 +538,7 @@ def test_a_broker_s_key_in_front_of_garbage_is_told_and_tried_again(
         async with await answering(answer, known.context) as server:
             address = Address(*server.sockets[0].getsockname())
             async with dialling(address, pin=known.pin) as owner:
-                assert "cannot be reached: " in await owner.state()
+                assert "cannot be reached: " in await owner.line()
                 for _ in range(3):
                     await calls.get()
 
@@ -549,7 +549,7 @@ def test_a_broker_s_key_in_front_of_garbage_is_told_and_tried_again(
 def test_a_place_that_says_nothing_is_given_up(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch, speaks_tls: bool
 ) -> None:
-    monkeypatch.setattr(opening, "OPEN_S", 0.3)
+    monkeypatch.setattr(connect, "OPEN_S", 0.3)
 
     async def keep_still(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -563,7 +563,7 @@ def test_a_place_that_says_nothing_is_given_up(
         async with await answering(keep_still, context) as server:
             address = Address(*server.sockets[0].getsockname())
             async with dialling(address, pin=known.pin) as owner:
-                assert "does not answer in time" in await owner.state()
+                assert "does not answer in time" in await owner.line()
 
     play(story())
 
@@ -571,7 +571,7 @@ def test_a_place_that_says_nothing_is_given_up(
 def test_heartbeats_pass_output_that_a_slow_broker_does_not_take(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dial, "SILENCE_S", 1e9)
+    monkeypatch.setattr(dialer, "SILENCE_S", 1e9)
 
     async def story() -> None:
         async with (
@@ -601,8 +601,8 @@ def test_heartbeats_pass_output_that_a_slow_broker_does_not_take(
 def test_a_broker_that_never_reads_loses_the_link(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "MOST_UNSENT", 1 << 20)
-    monkeypatch.setattr(remote, "SLOW_S", 0.5)
+    monkeypatch.setattr(remote_end, "MOST_UNSENT", 1 << 20)
+    monkeypatch.setattr(remote_end, "SLOW_S", 0.5)
 
     async def story() -> None:
         async with (
@@ -610,12 +610,12 @@ def test_a_broker_that_never_reads_loses_the_link(
             dialling(broker.address, pin=known.pin) as owner,
         ):
             await broker.until_heard(Hello)
-            assert await owner.state() == f"connected to {broker.address}"
+            assert await owner.line() == f"connected to {broker.address}"
             broker.connections[-1].transport.pause_reading()
             big: ToBroker = Exited("a" * 100_000, 1, 0)
             for _ in range(500):
                 owner.dialer.send(big)
-            assert (await owner.state()).endswith(remote.TOO_SLOW)
+            assert (await owner.line()).endswith(remote_end.TOO_SLOW)
             await broker.until(lambda: len(broker.connections) > 1)
 
     play(story())
@@ -628,7 +628,7 @@ def test_it_can_be_closed_before_it_runs_and_while_it_waits() -> None:
         await owner.dialer.run()
         assert owner.ends == 1
         async with dialling(closed_port(), pin="x" * 43) as owner:
-            await owner.state()
+            await owner.line()
             owner.dialer.close()
 
     play(story())
@@ -665,7 +665,7 @@ def test_a_dialer_and_a_remote_end_are_links_like_any_other() -> None:
 def test_a_strange_host_is_told_and_does_not_end_the_dialling(host: str) -> None:
     async def story() -> None:
         async with dialling(Address(host, 9), pin="x" * 43) as owner:
-            assert "cannot be reached: " in await owner.state()
+            assert "cannot be reached: " in await owner.line()
 
     play(story())
 
@@ -678,16 +678,16 @@ def test_a_dialer_needs_an_address() -> None:
 def test_pauses_grow_with_jitter_and_begin_anew_after_a_connection_that_lasted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dial, "LONGEST_PAUSE_S", 30.0)
-    monkeypatch.setattr(dial, "SHORTEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(dialer, "LONGEST_PAUSE_S", 30.0)
+    monkeypatch.setattr(dialer, "SHORTEST_PAUSE_S", 0.1)
     pauses = Pauses()
     given = [pauses.next() for _ in range(14)]
     expected = [min(30, 0.1 * 2**number) for number in range(14)]
     for pause_s, full_s in zip(given, expected, strict=True):
         assert full_s / 2 <= pause_s <= full_s
-    pauses.connected(dial.LASTED_S / 2)
+    pauses.connected(dialer.LASTED_S / 2)
     assert pauses.next() >= 15
-    pauses.connected(dial.LASTED_S)
+    pauses.connected(dialer.LASTED_S)
     assert pauses.next() <= 0.1
     pauses.refused()
     assert 15 <= pauses.next() <= 30
@@ -731,6 +731,6 @@ def test_the_broker_s_own_key_file_and_a_key_store_both_serve(
                 far_broker(one.context) as broker,
                 dialling(broker.address, pin=one.pin) as owner,
             ):
-                assert await owner.state() == f"connected to {broker.address}"
+                assert await owner.line() == f"connected to {broker.address}"
 
     play(story())

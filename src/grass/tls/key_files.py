@@ -1,25 +1,33 @@
-"""The key that a broker makes for itself, and the certificate around it.
+"""Keys with their certificates in files: the broker's own, or a PKCS#12 file.
 
-The key stays the same for good. The certificate only carries it and is made anew, with
-the same key, well before it ends, so nobody has to join again.
+The key that a broker makes for itself never changes. Its certificate is renewed with
+the same key well before it expires, so no machine has to join again.
 """
 
 import contextlib
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
     load_pem_private_key,
+    pkcs12,
 )
+from cryptography.x509 import Certificate
 
 from grass.errors import GrassError
-from grass.tls.keystore import KeyPair
+from grass.logs import EventLog
+
+log = EventLog(__name__)
 
 KEY_FILE = "broker.key"
 CERTIFICATE_FILE = "broker.pem"
@@ -28,11 +36,22 @@ RENEWED_BEFORE_S = 30 * 86400
 SKEW = timedelta(days=1)
 """How much a machine's clock may be behind the broker's."""
 
+MOST_BYTES = 1024 * 1024
+_MAKE_ONE = "openssl pkcs12 -export -out keyStore.p12 -inkey KEY -in CERT makes one"
+
 Key = ec.EllipticCurvePrivateKey
 
 
-def pair_in(folder: str, now_s: float) -> KeyPair:
-    """Load the key in a folder, or make one; renew its certificate in time."""
+class KeyPair(NamedTuple):
+    """A private key and the certificate of its public half."""
+
+    key: PrivateKeyTypes
+    certificate: Certificate
+    chain: tuple[Certificate, ...] = ()
+
+
+def own_pair(folder: str, now_s: float) -> KeyPair:
+    """Load the key in a folder, or make one; renew its certificate if it is due."""
     key_path = os.path.join(folder, KEY_FILE)
     path = os.path.join(folder, CERTIFICATE_FILE)
     try:
@@ -77,8 +96,8 @@ def _read_private(path: str) -> bytes:
         return file.read()
 
 
-def _certificate_in(path: str, key: Key, now_s: float) -> x509.Certificate | None:
-    """Load the certificate of a key, unless it is about to end or of another key."""
+def _certificate_in(path: str, key: Key, now_s: float) -> Certificate | None:
+    """Load the certificate of a key, unless it is due or of another key."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         with open(path, "rb") as file:
             certificate = x509.load_pem_x509_certificate(file.read())
@@ -89,7 +108,7 @@ def _certificate_in(path: str, key: Key, now_s: float) -> x509.Certificate | Non
     return None
 
 
-def _certificate(key: Key, now_s: float) -> x509.Certificate:
+def _certificate(key: Key, now_s: float) -> Certificate:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "grass broker")])
     now = datetime.fromtimestamp(now_s, UTC)
     builder = x509.CertificateBuilder(
@@ -106,7 +125,7 @@ def _certificate(key: Key, now_s: float) -> x509.Certificate:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Write a file that only its owner reads, whole or not at all."""
+    """Write a file atomically that only its owner can read."""
     draft = path + ".new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(draft)
@@ -125,3 +144,55 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_pkcs12(path: str, passphrase: Callable[[], bytes | None]) -> KeyPair:
+    """Read a PKCS#12 file; asks for the pass phrase only if it needs one."""
+    data = _bytes_of(path)
+    found = _opened(path, data, None)
+    if found is not None:
+        _warn_if_readable(path)
+    else:
+        given = passphrase()
+        if given is None:
+            raise GrassError(
+                f"{path} needs its pass phrase",
+                "give it with --cert-pass-file FILE or in GRASS_CERT_PASS",
+            )
+        found = _opened(path, data, given)
+    if found is None:
+        raise GrassError(f"the pass phrase does not open {path}")
+    key, certificate, chain = found
+    if key is None:
+        raise GrassError(f"there is no private key in {path}", _MAKE_ONE)
+    if certificate is None:
+        raise GrassError(f"there is no certificate of its key in {path}", _MAKE_ONE)
+    return KeyPair(key, certificate, tuple(chain))
+
+
+def _warn_if_readable(path: str) -> None:
+    """Warn if other users can read a key that has no pass phrase."""
+    if os.stat(path).st_mode & 0o044:
+        log.warning("key.readable", path=path, hint=f"chmod go-r {path}")
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MOST_BYTES)
+    except OSError as error:
+        raise GrassError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _opened(
+    path: str, data: bytes, passphrase: bytes | None
+) -> tuple[PrivateKeyTypes | None, Certificate | None, list[Certificate]] | None:
+    """Open a PKCS#12 file; None if the pass phrase is wrong."""
+    try:
+        return pkcs12.load_key_and_certificates(data, passphrase)
+    except ValueError as error:
+        if "password" in str(error).lower():
+            return None
+        raise GrassError(f"{path} is not a PKCS#12 file", _MAKE_ONE) from None
+    except UnsupportedAlgorithm as error:
+        raise GrassError(f"{path} cannot be read: {error}", _MAKE_ONE) from None

@@ -1,13 +1,12 @@
-"""The worker's side of a link to a broker elsewhere: it dials, for as long as it takes.
+"""The worker's side of a link to a broker on another machine: it connects and retries.
 
 A dialer outlives its connections. What is sent while there is none is dropped, and so
-is what is sent before the `Hello` of a connection: that reports everything. To get one
-said, each connection begins with a `Resync` that the dialer makes itself.
+is what is sent before the `Hello` of a connection, which reports everything. To make
+the worker send one, the dialer itself delivers a `Resync` on each new connection.
 
-A heartbeat goes out every few seconds and is answered; a broker that is not heard of is
-dialled anew. The pauses between attempts grow and are jittered, so that a hundred
-workers do not come back in the same instant; a refusal, which only a person can put
-right, is tried again slowly.
+A heartbeat is sent every few seconds and answered; a broker that is silent is dialled
+again. The pauses between attempts grow and are jittered, so that a hundred workers do
+not come back at once; a refusal, which a person has to fix, is retried slowly.
 """
 
 import asyncio
@@ -22,6 +21,14 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 from grass.errors import GrassError, NoBroker, Refused
+from grass.link.connect import (
+    CLOSE_S,
+    Credential,
+    Place,
+    one_line,
+    open_websocket,
+    resolve,
+)
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
     Heartbeat,
@@ -32,15 +39,7 @@ from grass.link.messages import (
     Welcome,
     version_problem,
 )
-from grass.link.opening import (
-    CLOSE_S,
-    Credential,
-    Place,
-    one_line,
-    open_websocket,
-    resolve,
-)
-from grass.link.remote import REFUSED, SILENCE_S, RemoteEnd
+from grass.link.remote_end import REFUSED, SILENCE_S, RemoteEnd
 from grass.logs import EventLog
 from grass.model.addresses import Address
 
@@ -50,35 +49,35 @@ HEARTBEAT_S = 5.0
 SHORTEST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 30.0
 LASTED_S = 10.0
-"""After a connection that lasted so long, the pauses begin anew."""
+"""After a connection that lasted so long, the pauses start over."""
 
 _POLICY_VIOLATION, _TOO_BIG = 1008, 1009
 _NEXT_STEP = "join it again: grass join HOST:PORT/PIN/CODE"
 
 
 class Phase(Enum):
-    """How far a worker has come with its broker."""
+    """Where a worker is in connecting to its broker."""
 
     DIALLING = auto()
-    """The first attempt has not come to anything yet."""
+    """The first attempt has no result yet."""
     CONNECTED = auto()
     """It may still be refused."""
     WELCOMED = auto()
     AWAY = auto()
-    """Not within reach, which time may heal."""
+    """The broker cannot be reached now; it is retried."""
     REFUSED = auto()
-    """Somebody has to put something right."""
+    """A person has to fix something."""
 
 
-class Standing(NamedTuple):
-    """How it stands with the broker, for whoever asks."""
+class DialerState(NamedTuple):
+    """The phase of a dialer, and one line about the last attempt."""
 
     phase: Phase = Phase.DIALLING
     news: str = "not connected yet"
 
     @property
-    def settled(self) -> bool:
-        """Tell whether it is known what came of the last attempt."""
+    def has_result(self) -> bool:
+        """Return whether the last attempt has a result."""
         return self.phase not in (Phase.DIALLING, Phase.CONNECTED)
 
 
@@ -91,13 +90,13 @@ class Dialer:
         pin: str,
         token: Callable[[], str],
         worker: str,
-        on_state: Callable[[Standing], None] = lambda _: None,
+        on_state: Callable[[DialerState], None] = lambda _: None,
         heartbeat_s: float | None = None,
     ) -> None:
-        """Know the broker; `run` dials, once somebody listens.
+        """`run` connects, once `listen` was called.
 
-        `token` gives that of now: it is another one after the machine joined again.
-        `on_state` is told how it stands, whenever that changes.
+        `token` returns the current token: joining again replaces it. `on_state` is
+        called with the state whenever it changes.
         """
         self._heartbeat_s = heartbeat_s or HEARTBEAT_S
         if not addresses:
@@ -105,7 +104,7 @@ class Dialer:
         self._addresses = tuple(addresses)
         self._pin, self._token, self._worker = pin, token, worker
         self._on_state = on_state
-        self._standing = Standing()
+        self._state = DialerState()
         self._arrived: Callable[[list[ToWorker]], None] | None = None
         self._ended: Callable[[], None] | None = None
         self._listening = asyncio.Event()
@@ -114,24 +113,24 @@ class Dialer:
         self._end: RemoteEnd[ToBroker, ToWorker] | None = None
         self._greeted = False
         self._mismatch: str | None = None
-        """Why the broker of this connection cannot be understood, if it cannot."""
+        """Why the broker's version of the link is not supported, if it is not."""
         self._last_good: Place | None = None
         self._pauses = Pauses()
 
     @property
-    def standing(self) -> Standing:
-        """Tell how it stands with the broker now."""
-        return self._standing
+    def state(self) -> DialerState:
+        """The current state."""
+        return self._state
 
     def listen(
         self, arrived: Callable[[list[ToWorker]], None], ended: Callable[[], None]
     ) -> None:
-        """Have messages handed over from now on; the end comes only with `close`."""
+        """Deliver messages from now on; `ended` is called only after `close`."""
         self._arrived, self._ended = arrived, ended
         self._listening.set()
 
     def send(self, message: ToBroker) -> None:
-        """Hand a message to the broker, if there is a connection that knows us."""
+        """Send a message to the broker, if a connection is past its `Hello`."""
         if self._end is None:
             return
         if isinstance(message, Hello):
@@ -140,39 +139,41 @@ class Dialer:
             self._end.send(message)
 
     def close(self, refusal: str = "") -> None:
-        """Hang up and dial no more; may be called twice."""
+        """Disconnect and stop dialling; may be called twice."""
         self._closed = True
         if self._dialling is not None:
             self._dialling.cancel()
 
     async def run(self) -> None:
-        """Dial until closed or cancelled, then tell the owner."""
+        """Dial until closed or cancelled, then notify the owner."""
         try:
             if not self._closed:
-                self._dialling = asyncio.ensure_future(self._dial_for_ever())
+                self._dialling = asyncio.ensure_future(self._dial_until_cancelled())
                 await _finished(self._dialling)
         finally:
             ended, self._ended = self._ended, None
             if ended is not None:
                 ended()
 
-    async def _dial_for_ever(self) -> None:
+    async def _dial_until_cancelled(self) -> None:
         await self._listening.wait()
         while True:
             try:
                 place, websocket = await self._opened()
-                reason = await self._converse(place, websocket)
+                reason = await self._serve(place, websocket)
             except NoBroker as error:
-                self._say(Phase.AWAY, str(error))
+                self._set_state(Phase.AWAY, str(error))
             except GrassError as error:
-                self._say(Phase.REFUSED, str(error))
+                self._set_state(Phase.REFUSED, str(error))
                 self._pauses.refused()
             else:
-                self._say(Phase.AWAY, f"the link to {place.address} ended: {reason}")
+                self._set_state(
+                    Phase.AWAY, f"the link to {place.address} ended: {reason}"
+                )
             await asyncio.sleep(self._pauses.next())
 
     async def _opened(self) -> tuple[Place, ClientConnection]:
-        """Connect to the first place that works; raise what is most worth saying."""
+        """Connect to the first place that works; prefer to raise a refusal."""
         problems: list[GrassError] = []
         for address in sorted(self._addresses, key=self._is_new):
             try:
@@ -196,16 +197,16 @@ class Dialer:
         return Credential(self._pin, self._token(), self._worker)
 
     def _is_new(self, address: Address) -> bool:
-        """Tell whether an address is not the one that worked last; that goes first."""
+        """Return whether an address is not the one that worked last, tried first."""
         return self._last_good is None or self._last_good.address != address
 
-    async def _converse(self, place: Place, websocket: ClientConnection) -> str:
-        """Speak over a connection until it ends; return why it did."""
+    async def _serve(self, place: Place, websocket: ClientConnection) -> str:
+        """Use a connection until it ends; return why it ended."""
         end = _end_of(websocket)
-        end.listen(self._hand_over, lambda: None)
+        end.listen(self._deliver, lambda: None)
         self._end, self._greeted, self._mismatch = end, False, None
-        self._say(Phase.CONNECTED, f"connected to {place.address}")
-        end.hand_over([Resync()])
+        self._set_state(Phase.CONNECTED, f"connected to {place.address}")
+        end.deliver([Resync()])
         beating = asyncio.ensure_future(self._beat(end))
         began = time.monotonic()
         try:
@@ -213,7 +214,7 @@ class Dialer:
         finally:
             self._end = None
             beating.cancel()
-            await _hang_up(websocket)
+            await _close(websocket)
             self._pauses.connected(time.monotonic() - began)
         if websocket.close_code in (REFUSED, _POLICY_VIOLATION, _TOO_BIG):
             said = one_line(websocket.close_reason)
@@ -235,7 +236,7 @@ class Dialer:
                 beat_at = loop.time() + self._heartbeat_s
                 self.send(Heartbeat(boottime(), time.time_ns() // 1000))
 
-    def _hand_over(self, batch: list[ToWorker]) -> None:
+    def _deliver(self, batch: list[ToWorker]) -> None:
         for message in batch:
             if isinstance(message, Welcome) and self._end is not None:
                 problem = version_problem(message.version, "worker", "broker")
@@ -245,48 +246,48 @@ class Dialer:
                     return
         if self._arrived is not None:
             self._arrived(batch)
-        if self._standing.phase is not Phase.CONNECTED:
+        if self._state.phase is not Phase.CONNECTED:
             return
         if any(isinstance(message, Welcome) for message in batch):
-            self._say(Phase.WELCOMED, self._standing.news)
+            self._set_state(Phase.WELCOMED, self._state.news)
 
-    def _say(self, phase: Phase, news: str) -> None:
-        before, self._standing = self._standing, Standing(phase, news)
+    def _set_state(self, phase: Phase, news: str) -> None:
+        before, self._state = self._state, DialerState(phase, news)
         if news != before.news:
             log.info("link.changed", state=phase.name.lower(), message=news)
-        if self._standing != before:
-            self._on_state(self._standing)
+        if self._state != before:
+            self._on_state(self._state)
 
 
 class Pauses:
-    """How long to wait before the next attempt."""
+    """The pauses between attempts: growing and jittered."""
 
     def __init__(self) -> None:
         self._pause_s = SHORTEST_PAUSE_S
 
     def next(self) -> float:
-        """Give the next pause; each is up to twice the one before."""
+        """Return the next pause; each is up to twice the one before."""
         pause_s = self._pause_s
         self._pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return pause_s * random.uniform(0.5, 1.0)  # noqa: S311 -- it only spreads
 
     def refused(self) -> None:
-        """Make the next pause the longest: somebody has to do something first."""
+        """Make the next pause the longest: a person has to act first."""
         self._pause_s = LONGEST_PAUSE_S
 
     def connected(self, lasted_s: float) -> None:
-        """Begin anew after a connection that lasted."""
+        """Start over after a connection that lasted."""
         if lasted_s >= LASTED_S:
             self._pause_s = SHORTEST_PAUSE_S
 
 
 def boottime() -> float:
-    """Tell the time of a clock that cannot jump and counts suspend, in seconds."""
+    """Return seconds of the monotonic clock that counts suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _end_of(websocket: ClientConnection) -> RemoteEnd[ToBroker, ToWorker]:
-    """Make a link's end of a WebSocket."""
+    """Make the end of a link over a WebSocket."""
 
     async def send(frame: bytes) -> None:
         try:
@@ -305,11 +306,11 @@ def _end_of(websocket: ClientConnection) -> RemoteEnd[ToBroker, ToWorker]:
     return RemoteEnd(send, receive, decoder_to_worker)
 
 
-async def _hang_up(websocket: ClientConnection) -> None:
-    """Close a WebSocket, politely if the other side answers."""
+async def _close(websocket: ClientConnection) -> None:
+    """Close a WebSocket, with a handshake if the other side answers in time."""
     try:
         async with asyncio.timeout(CLOSE_S):
-            # Its own time limit does not cover a peer that reads nothing.
+            # The library's own time limit does not cover a peer that reads nothing.
             await websocket.close(1001)
     except TimeoutError:
         pass
@@ -318,7 +319,7 @@ async def _hang_up(websocket: ClientConnection) -> None:
 
 
 async def _finished(task: asyncio.Future[None]) -> None:
-    """Wait for a task that may be cancelled; take it along when cancelled."""
+    """Wait for a task that may be cancelled; cancel it when cancelled."""
     try:
         await asyncio.wait([task])
     finally:
