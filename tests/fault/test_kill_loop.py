@@ -91,7 +91,8 @@ def check_ledger(home: GrassHome, numbers: Counter[int]) -> None:
 
 
 def check_database(home: GrassHome, numbers: dict[int, int]) -> None:
-    rows = home.rows("SELECT id, attempts, exit_code, state FROM jobs")
+    ended = "JSON_EXTRACT(body, '$.exit_code')"
+    rows = home.rows(f"SELECT id, attempts, {ended}, state FROM jobs")
     assert {row[0] for row in rows} == set(numbers)
     for id, attempts, code, state in rows:
         assert attempts == 1

@@ -4,7 +4,6 @@ Every job appends its own start and end to one ledger, a witness that neither da
 keeper can influence. A job's number says how it ends, so that a wrong exit code shows.
 """
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -17,9 +16,10 @@ CODES = 5
 KILLED_EVERY = 7
 """Every so many jobs end by a signal instead of a code."""
 
-_ROWS = """
-    SELECT job.name, job.state, job.attempts, try.exit_code, try.signal, try.state,
-           try.output, try.output_bytes, try.reason, try.started_at, try.finished_at
+_FIELDS = ("exit_code", "signal", "output", "reason", "started_at", "finished_at")
+_ROWS = f"""
+    SELECT job.name, job.state, job.attempts, try.state, try.output_bytes,
+           {", ".join(f"JSON_EXTRACT(try.body, '$.{name}')" for name in _FIELDS)}
     FROM jobs AS job LEFT JOIN attempts AS try ON try.job = job.id
     ORDER BY job.id, try.number
 """
@@ -31,12 +31,11 @@ class Attempt(NamedTuple):
     number: int
     state: str
     attempts: int
+    attempt_state: str | None
+    output_bytes: int
     code: int | None
     signal: int | None
-    attempt_state: str | None
     output: str | None
-    """The path, as JSON."""
-    output_bytes: int
     reason: str | None
     started_at: float
     finished_at: float
@@ -144,7 +143,7 @@ def _is_unlike(one: Attempt, told: Mapping[int, list[Life]]) -> bool:
         # Nobody lived to tell where it wrote.
         return False
     text = f"{one.number}\n"
-    path = Path(json.loads(one.output or '""'))
+    path = Path(one.output or "")
     if one.attempt_state == "lost" and told[one.number][-1].ended_at is None:
         # It was killed on its way, maybe before it came to write.
         return path.is_file() and path.read_text() not in ("", text)

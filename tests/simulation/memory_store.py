@@ -218,13 +218,7 @@ class MemoryStore:
         for job, number in changes.removed_attempts:
             self.disk.attempts.get(job, {}).pop(number, None)
         for (job, number), attempt in changes.attempts.items():
-            known = self.disk.attempts.setdefault(job, {})
-            before, new = known.get(number), copy(attempt)
-            if before is not None:
-                # What an attempt was given is written once.
-                new.worker, new.boot = before.worker, before.boot
-                new.allocation = before.allocation
-            known[number] = new
+            self.disk.attempts.setdefault(job, {})[number] = copy(attempt)
 
     def _write_removals(self, changes: Changes) -> None:
         self.disk.removals.update((one.id, one) for one in changes.removals)
@@ -359,6 +353,6 @@ def _check_text(*texts: str | None) -> None:
 
 
 def _check_job(job: Job) -> None:
-    _check_text(job.name, job.project, job.owner, job.queue, job.reason)
+    _check_text(job.name, job.project, job.owner, job.queue)
     if abs(job.priority) >= 2**63:
         raise StorageError("the disk takes only numbers of 64 bits")

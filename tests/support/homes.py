@@ -201,8 +201,9 @@ class GrassHome:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         earlier = "0" * len(boot)
         with contextlib.closing(sqlite3.connect(self.folder / "grass.db")) as db:
-            db.execute("UPDATE attempts SET boot = ?", (earlier,))
-            db.execute("UPDATE workers SET boot = ?", (earlier,))
+            for table in ("attempts", "workers"):
+                change = f"UPDATE {table} SET body = json_set(body, '$.boot', ?)"
+                db.execute(change, (earlier,))
             db.commit()
         records = self.folder / "keeper" / "records"
         records.write_text(records.read_text().replace(boot, earlier))

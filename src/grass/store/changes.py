@@ -5,7 +5,6 @@ them as one transaction or not at all. Jobs, attempts, queues and workers are wr
 whole: the last version in a batch is the one that counts.
 """
 
-import json
 from typing import NamedTuple
 
 import msgspec
@@ -15,19 +14,6 @@ from grass.model.queue import Queue, View
 from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.model.worker import Worker
-
-_encode = msgspec.json.Encoder().encode
-
-
-def json_text(value: object) -> str:
-    """Write JSON that any database accepts.
-
-    Surrogates, which stand for bytes that are not UTF-8, are escaped.
-    """
-    try:
-        return _encode(value).decode()
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
 class Event(NamedTuple):

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from grass.model.spec import Spec
-from grass.store.changes import Env, json_text
+from grass.store.bodies import json_text
+from grass.store.changes import Env
 
 
 class SpecTable:

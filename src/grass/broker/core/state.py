@@ -32,7 +32,8 @@ from grass.model.journal import Kind
 from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
 from grass.scheduler import Scheduler
-from grass.store.changes import Event, json_text
+from grass.store.bodies import json_text
+from grass.store.changes import Event
 from grass.store.interface import Snapshot
 
 SCHEDULER = "scheduler"

@@ -14,17 +14,8 @@ INSERT INTO envs (id, owner, body) VALUES (?, ?, ?);
 INSERT INTO specs (id, base_env, body) VALUES (?, ?, ?);
 
 -- name: save_queue
-INSERT INTO queues (
-    name, created_at, paused, default_request, max_running, max_fails, fails,
-    paused_reason
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET
-    paused = excluded.paused,
-    default_request = excluded.default_request,
-    max_running = excluded.max_running,
-    max_fails = excluded.max_fails,
-    fails = excluded.fails,
-    paused_reason = excluded.paused_reason;
+INSERT INTO queues (name, body) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 
 -- name: remove_queue
 DELETE FROM queues WHERE name = ?;
@@ -37,24 +28,8 @@ ON CONFLICT (queue, worker) DO UPDATE SET body = excluded.body;
 DELETE FROM views WHERE queue = ? AND worker = ?;
 
 -- name: save_worker
-INSERT INTO workers (
-    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
-    instance, apart, resting_reason
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET
-    name = excluded.name,
-    boot = excluded.boot,
-    found = excluded.found,
-    added = excluded.added,
-    drained = excluded.drained,
-    labels = excluded.labels,
-    lease_s = excluded.lease_s,
-    resting = excluded.resting,
-    address = excluded.address,
-    heard_at = excluded.heard_at,
-    instance = excluded.instance,
-    apart = excluded.apart,
-    resting_reason = excluded.resting_reason;
+INSERT INTO workers (id, body) VALUES (?, ?)
+ON CONFLICT (id) DO UPDATE SET body = excluded.body;
 
 -- name: remove_worker
 DELETE FROM workers WHERE id = ?;
@@ -62,11 +37,8 @@ DELETE FROM workers WHERE id = ?;
 -- name: save_job
 INSERT INTO jobs (
     id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
-    state, array_index, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since, not_before, failures, losses, suspended_since, met
-) VALUES (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-)
+    state, array_index, finished_at, attempts, body
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
     spec = excluded.spec,
     words = excluded.words,
@@ -75,42 +47,18 @@ ON CONFLICT (id) DO UPDATE SET
     queue = excluded.queue,
     priority = excluded.priority,
     state = excluded.state,
-    started_at = excluded.started_at,
     finished_at = excluded.finished_at,
-    exit_code = excluded.exit_code,
-    signal = excluded.signal,
-    reason = excluded.reason,
     attempts = excluded.attempts,
-    stopping_since = excluded.stopping_since,
-    not_before = excluded.not_before,
-    failures = excluded.failures,
-    losses = excluded.losses,
-    suspended_since = excluded.suspended_since,
-    met = excluded.met;
+    body = excluded.body;
 
 -- name: save_attempt
-INSERT INTO attempts (
-    job, number, worker, boot, state, allocation, started_at, finished_at, pid,
-    exit_code, signal, reason, output, output_offset, output_bytes, stderr,
-    stderr_offset, max_rss, cpu_s, after_job, ran_s
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO attempts (job, number, state, output_bytes, ran_s, body)
+VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (job, number) DO UPDATE SET
     state = excluded.state,
-    started_at = excluded.started_at,
-    finished_at = excluded.finished_at,
-    pid = excluded.pid,
-    exit_code = excluded.exit_code,
-    signal = excluded.signal,
-    reason = excluded.reason,
-    output = excluded.output,
-    output_offset = excluded.output_offset,
     output_bytes = excluded.output_bytes,
-    stderr = excluded.stderr,
-    stderr_offset = excluded.stderr_offset,
-    max_rss = excluded.max_rss,
-    cpu_s = excluded.cpu_s,
-    after_job = excluded.after_job,
-    ran_s = excluded.ran_s;
+    ran_s = excluded.ran_s,
+    body = excluded.body;
 
 -- name: remove_attempt
 DELETE FROM attempts WHERE job = ? AND number = ?;
@@ -151,31 +99,22 @@ SELECT key, actor, first_job, last_job, at FROM calls WHERE key = ?;
 SELECT key, actor, first_job, last_job, at FROM calls WHERE at >= ? ORDER BY at;
 
 -- name: load_queues
-SELECT
-    name, created_at, paused, default_request, max_running, max_fails, fails,
-    paused_reason
-FROM queues ORDER BY created_at, name;
+SELECT body FROM queues ORDER BY name;
 
 -- name: load_views
 SELECT queue, worker, body FROM views;
 
 -- name: load_workers
-SELECT
-    id, name, boot, found, added, drained, labels, lease_s, resting, address, heard_at,
-    instance, apart, resting_reason
-FROM workers;
+SELECT body FROM workers ORDER BY id;
 
--- Most of a long queue has only ever waited: of those the other columns say nothing.
+-- Most of a long queue has only ever waited: such jobs have no body.
 
 -- name: load_untouched_jobs
 SELECT
     id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
-    state, array_index
+    state, array_index, finished_at, attempts, body
 FROM jobs AS j WHERE state = ? AND id > ?
-AND attempts = 0 AND failures = 0 AND losses = 0 AND met = 0 AND COALESCE(
-    started_at, finished_at, exit_code, signal, reason, stopping_since, not_before,
-    suspended_since
-) IS NULL AND NOT EXISTS (
+AND body IS NULL AND attempts = 0 AND finished_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY id;
 
@@ -184,10 +123,7 @@ SELECT MIN(id) FROM (
     SELECT id FROM jobs WHERE state = ? AND id > ? AND NOT (
         spec = ? AND words = ? AND shell = ? AND name = ? AND project = ?
         AND owner = ? AND queue = ? AND priority = ? AND created_at = ? AND array IS ?
-        AND attempts = 0 AND failures = 0 AND losses = 0 AND met = 0 AND COALESCE(
-            started_at, finished_at, exit_code, signal, reason, stopping_since,
-            not_before, suspended_since
-        ) IS NULL
+        AND body IS NULL AND attempts = 0 AND finished_at IS NULL
     ) ORDER BY id LIMIT 1
 );
 
@@ -200,24 +136,14 @@ WHERE state = ? AND id > ? AND id < ? AND NOT EXISTS (
 -- name: load_touched_jobs
 SELECT
     id, spec, words, shell, name, project, owner, queue, priority, created_at, array,
-    state, array_index, started_at, finished_at, exit_code, signal, reason, attempts,
-    stopping_since, not_before, failures, losses, suspended_since, met
+    state, array_index, finished_at, attempts, body
 FROM jobs AS j WHERE state = ?
-AND (
-    attempts > 0 OR failures > 0 OR losses > 0 OR met > 0 OR COALESCE(
-        started_at, finished_at, exit_code, signal, reason, stopping_since, not_before,
-        suspended_since
-    ) IS NOT NULL
-) AND NOT EXISTS (
+AND (body IS NOT NULL OR attempts > 0 OR finished_at IS NOT NULL) AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY id;
 
 -- name: load_live_attempts
-SELECT
-    a.job, a.number, a.worker, a.boot, a.state, a.allocation, a.started_at,
-    a.finished_at, a.pid, a.exit_code, a.signal, a.reason, a.output,
-    a.output_offset, a.output_bytes, a.stderr, a.stderr_offset, a.max_rss, a.cpu_s,
-    a.after_job, a.ran_s
+SELECT a.job, a.number, a.state, a.output_bytes, a.ran_s, a.body
 FROM attempts AS a
 INNER JOIN jobs AS j ON a.job = j.id AND a.number = j.attempts
 WHERE j.state = 'running' AND a.state IN ('starting', 'running');
@@ -233,29 +159,14 @@ DELETE FROM arrays WHERE first_job = ?;
 SELECT first_job, fails FROM arrays;
 
 -- name: save_token
-INSERT INTO tokens (
-    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at,
-    made
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET
-    role = excluded.role,
-    hash = excluded.hash,
-    created_at = excluded.created_at,
-    created_by = excluded.created_by,
-    expires_at = excluded.expires_at,
-    is_code = excluded.is_code,
-    worker = excluded.worker,
-    used_at = excluded.used_at,
-    made = excluded.made;
+INSERT INTO tokens (name, body) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 
 -- name: remove_token
 DELETE FROM tokens WHERE name = ?;
 
 -- name: load_tokens
-SELECT
-    name, role, hash, created_at, created_by, expires_at, is_code, worker, used_at,
-    made
-FROM tokens ORDER BY created_at, name;
+SELECT body FROM tokens ORDER BY name;
 
 -- name: states_of
 SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));
@@ -304,18 +215,13 @@ SELECT CAST(
 -- name: read_jobs
 SELECT
     j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
-    j.created_at, j.array, j.state, j.array_index, j.started_at, j.finished_at,
-    j.exit_code, j.signal, j.reason, j.attempts, j.stopping_since, j.not_before,
-    j.failures, j.losses, j.suspended_since, j.met
+    j.created_at, j.array, j.state, j.array_index, j.finished_at, j.attempts, j.body
 FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
 
 -- name: read_attempts
-SELECT
-    job, number, worker, boot, state, allocation, started_at, finished_at, pid,
-    exit_code, signal, reason, output, output_offset, output_bytes, stderr,
-    stderr_offset, max_rss, cpu_s, after_job, ran_s
+SELECT job, number, state, output_bytes, ran_s, body
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;
 
 -- name: read_specs

@@ -1,6 +1,7 @@
 """The database file: opening it, its schema, and what its failures mean."""
 
 import sqlite3
+from base64 import b64encode
 from pathlib import Path
 from secrets import token_hex
 
@@ -10,7 +11,7 @@ from grass.store.sqlite import job_queries, vacuum
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import copy_log, fill_log
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 CACHE_KIB = 1024
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """The second is what opening a database says, for want of room for its index."""
@@ -114,6 +115,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
             f" {SCHEMA_VERSION})",
             "install that version again",
         )
+    db.create_function("base64", 1, lambda blob: b64encode(blob).decode())
     for number, script in migrations():
         if number > version:
             _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")

@@ -6,7 +6,6 @@ nothing. Each thread that reads has a connection of its own that cannot write, s
 listing delays neither a commit nor what the broker looks up.
 """
 
-import json
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable
@@ -17,10 +16,12 @@ from typing import Any, TypeVar
 from grass.errors import StorageError
 from grass.model.job import Job, alike
 from grass.model.lifecycle import ENDED, JobState
-from grass.model.queue import View
+from grass.model.queue import Queue
 from grass.model.selectors import Selection
 from grass.model.spec import Spec
-from grass.store.changes import Call, Changes, Env, Removal, StoredEvent, json_text
+from grass.model.token import Token
+from grass.store.bodies import CorruptBody, from_json, json_text
+from grass.store.changes import Call, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum
 from grass.store.sqlite.database_file import (
@@ -41,8 +42,8 @@ from grass.store.sqlite.write_ahead_log import LOG_BYTES, Log, copy_log, limit_l
 
 T = TypeVar("T")
 
-_FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError)
-"""The last two are what binding a value raises that SQLite cannot hold."""
+_FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptBody)
+"""Binding a value that SQLite cannot hold raises the third or the fourth."""
 
 
 class SqliteStore:
@@ -131,7 +132,7 @@ class SqliteStore:
                     raise told from told.__cause__
             try:
                 return self._loaded(calls_since)
-            except sqlite3.Error as error:
+            except _FAILURES as error:
                 raise storage_error(error, self.path) from error
 
     def shortage(self) -> StorageError | None:
@@ -213,7 +214,7 @@ class SqliteStore:
         """Give the files of a removal; none if it is not known."""
         statement = self._sql["read_removal"]
         row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
-        return [] if row is None else list(json.loads(row[0]))
+        return [] if row is None else from_json(row[0], list[str])
 
     def write_anew(self) -> None:
         """Put the database back where it was deleted; only `close` may follow."""
@@ -294,9 +295,8 @@ class SqliteStore:
         db, sql = self._writer, self._sql
         meta = dict(db.execute(sql["load_meta"]))
         last_spec, last_env = db.execute(sql["largest_ids"]).fetchone()
-        queues = {
-            row[0]: rows.queue_from(row) for row in db.execute(sql["load_queues"])
-        }
+        found = self._bodies("load_queues", rows.queue_from)
+        queues = {queue.name: queue for queue in sorted(found, key=_by_age)}
         for queue, worker, body in db.execute(sql["load_views"]):
             queues[queue].views[worker] = rows.view_from(body)
         jobs = loading.unfinished(db, sql)
@@ -308,7 +308,7 @@ class SqliteStore:
             last_env=last_env,
             paused=meta["paused"] == "1",
             queues=list(queues.values()),
-            workers=[rows.worker_from(row) for row in db.execute(sql["load_workers"])],
+            workers=self._bodies("load_workers", rows.worker_from),
             jobs=jobs,
             attempts=[
                 rows.attempt_from(row) for row in db.execute(sql["load_live_attempts"])
@@ -321,9 +321,12 @@ class SqliteStore:
             last_removal=int(meta.get("last_removal", "0")),
             removals=db.execute(sql["load_removals"]).fetchall(),
             arrays=dict(db.execute(sql["load_arrays"])),
-            tokens=[rows.token_from(row) for row in db.execute(sql["load_tokens"])],
+            tokens=sorted(self._bodies("load_tokens", rows.token_from), key=_by_age),
             settled=self._ends_of({one.job for s in specs.values() for one in s.after}),
         )
+
+    def _bodies(self, name: str, read: Callable[[str], T]) -> list[T]:
+        return [read(body) for (body,) in self._writer.execute(self._sql[name])]
 
     def _specs(self, ids: set[int]) -> dict[int, Spec]:
         found = self._writer.execute(self._sql["read_specs"], (json_text(sorted(ids)),))
@@ -342,23 +345,12 @@ class SqliteStore:
         return {job: state for job, state in states.items() if state in ENDED}
 
 
+def _by_age(one: Queue | Token) -> tuple[int, str]:
+    return one.created_at, one.name
+
+
 def _pair(row: rows.Row) -> tuple[int, int]:
     return int(row[0]), int(row[1])
-
-
-def _spec_row(item: tuple[int, Spec]) -> rows.Row:
-    number, spec = item
-    return (number, spec.base_env, json_text(spec))
-
-
-def _view_row(item: tuple[tuple[str, str], View]) -> rows.Row:
-    (queue, worker), view = item
-    return (queue, worker, json_text(view))
-
-
-def _removal_row(removal: Removal) -> rows.Row:
-    number, worker, paths, size = removal
-    return (number, worker, json_text(paths), size)
 
 
 def _alone(value: object) -> rows.Row:
@@ -373,14 +365,14 @@ _WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., row
 _WRITES = [
     ("save_meta", lambda changes: changes.meta.items(), _as_it_is),
     ("add_env", lambda changes: changes.envs, _as_it_is),
-    ("add_spec", lambda changes: changes.specs.items(), _spec_row),
+    ("add_spec", lambda changes: changes.specs.items(), rows.spec_row),
     ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
     # Removals first: a queue may be made anew in the batch that deleted it.
     ("remove_view", lambda changes: changes.removed_views, _as_it_is),
     ("remove_worker", lambda changes: changes.removed_workers, _alone),
     ("remove_queue", lambda changes: changes.removed_queues, _alone),
     ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
-    ("save_view", lambda changes: changes.views.items(), _view_row),
+    ("save_view", lambda changes: changes.views.items(), rows.view_row),
     ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
     ("remove_attempt", lambda changes: changes.removed_attempts, _as_it_is),
     ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
@@ -391,7 +383,7 @@ _WRITES = [
     # Removals first: a machine that joins again gets its name anew.
     ("remove_token", lambda changes: changes.removed_tokens, _alone),
     ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
-    ("add_removal", lambda changes: changes.removals, _removal_row),
+    ("add_removal", lambda changes: changes.removals, rows.removal_row),
     ("remove_removal", lambda changes: changes.removed_removals, _alone),
     ("add_event", lambda changes: changes.events, _as_it_is),
     ("add_call", lambda changes: changes.calls, _as_it_is),

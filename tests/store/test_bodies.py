@@ -1,0 +1,150 @@
+"""Bodies of rows: fields by name, which keep their names, and may be broken."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.building import a_job, a_spec, an_attempt
+
+from grass.errors import StorageError
+from grass.model.job import Attempt, Common, Job
+from grass.model.lifecycle import JobState
+from grass.model.queue import Queue, View
+from grass.model.spec import Spec
+from grass.model.token import Token
+from grass.model.worker import Unit, Worker
+from grass.store import Changes
+from grass.store.bodies import CorruptBody, Rest, from_json, json_text
+from grass.store.sqlite import rows
+from grass.store.sqlite.database_file import is_fatal
+from grass.store.sqlite.sqlite_store import SqliteStore
+
+NOT_UTF8 = "caf\udce9"
+STORED = {
+    Attempt: "worker boot allocation started_at finished_at pid exit_code signal reason"
+    " output output_offset stderr stderr_offset max_rss cpu_s after",
+    Job: "started_at exit_code signal reason stopping_since not_before failures losses"
+    " suspended_since met",
+    Queue: "name created_at paused default_request max_running max_fails fails"
+    " paused_reason",
+    View: "capacity prefix cwd env",
+    Worker: "id name boot found added drained labels lease_s resting resting_reason"
+    " address heard_at instance apart",
+    Unit: "amount details",
+    Token: "name role hash created_at created_by expires_at is_code worker used_at"
+    " made",
+    Spec: "env umask output stderr raw pin begin_at time_limit_s retries backoff_s"
+    " retry_on retry_lost nice at_most max_fails request prefix cwd queue_cwd base_env"
+    " max_output grace_s after worker labels",
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_fields_that_were_ever_stored_keep_their_names(
+    kind: type[msgspec.Struct],
+) -> None:
+    names = {field.encode_name for field in msgspec.structs.fields(kind)}
+    gone = set(STORED[kind].split()) - names
+    assert not gone, "databases have these names: a migration has to change them"
+
+
+def test_a_column_is_there_for_all_that_jobs_have_in_common() -> None:
+    common = a_job(1, words=("a", "b"), array=7).common
+    row = rows.common_row(common)
+    assert len(row) == len(Common.__struct_fields__)
+    [job] = rows.jobs_from([(1, *row, "queued", None, None, 0, None)])
+    assert job.common == common
+
+
+class Earlier(msgspec.Struct):
+    """A struct as it was."""
+
+    key: int
+    name: str = "none"
+    size: int = 0
+
+
+class Later(msgspec.Struct):
+    """The same with more to it, and without its name."""
+
+    key: int
+    count: int = 3
+    labels: list[str] = []
+
+
+def test_fields_come_and_go() -> None:
+    assert from_json(json_text(Earlier(1, "x")), Later) == Later(1)
+    rest = Rest(Earlier, ("key",)).text(Earlier(1, "x"))
+    assert rest == '{"name":"x"}'
+    assert Rest(Later, ("key",)).fields(rest) == {"count": 3, "labels": []}
+
+
+def test_fields_with_their_defaults_need_no_body() -> None:
+    assert Rest(Earlier, ("key",)).text(Earlier(1)) is None
+
+
+def test_bytes_that_are_not_utf8_are_kept() -> None:
+    assert from_json(json_text(Earlier(1, NOT_UTF8)), Earlier).name == NOT_UTF8
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"key":"x"}', '{"name":"\\ud800"}'])
+def test_what_is_no_such_body_is_refused(text: str) -> None:
+    with pytest.raises(CorruptBody, match="a Earlier cannot be read"):
+        from_json(text, Earlier)
+
+
+def load(store: SqliteStore) -> object:
+    return store.load(0)
+
+
+def details(store: SqliteStore) -> object:
+    return store.details([1])
+
+
+@pytest.mark.parametrize(
+    ("table", "read"),
+    [
+        ("queues", load),
+        ("workers", load),
+        ("views", load),
+        ("tokens", load),
+        ("jobs", load),
+        ("attempts", load),
+        ("specs", load),
+        ("jobs", details),
+        ("attempts", details),
+        ("specs", details),
+    ],
+)
+def test_a_broken_body_is_one_clear_line(
+    tmp_path: Path, table: str, read: Callable[[SqliteStore], object]
+) -> None:
+    path = tmp_path / "grass.db"
+    with closing(SqliteStore(path)) as store:
+        store.commit(something())
+        read(store)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute(f"UPDATE {table} SET body = '{{\"a'").rowcount == 1
+        db.commit()
+    with closing(SqliteStore(path)) as store:
+        with pytest.raises(StorageError, match=r"grass.db failed: a \w+ cannot") as why:
+            read(store)
+        assert "\n" not in str(why.value)
+        assert not is_fatal(why.value)
+
+
+def something() -> Changes:
+    view: Any = View({"cpu": {"0": 1}})
+    return Changes(
+        specs={1: a_spec()},
+        queues={"q": Queue("q", 1)},
+        workers={"w": Worker("w", "w")},
+        views={("q", "w"): view},
+        tokens={"t": Token("t", "read", b"h", 1, "uid:1")},
+        jobs={1: a_job(1, state=JobState.RUNNING, attempts=1, started_at=5)},
+        attempts={(1, 1): an_attempt(1)},
+    )
