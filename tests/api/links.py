@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 
-from tests.api.doorway import HOST, Doorway
+from tests.api.tcp_api import HOST, TcpApi
 from tests.support.building import BOOT, units
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -22,7 +22,7 @@ def hello(worker: str = REMOTE, version: int = VERSION) -> Hello:
 
 @contextlib.asynccontextmanager
 async def linked(
-    door: Doorway, token: str | None, worker: str | None = REMOTE
+    door: TcpApi, token: str | None, worker: str | None = REMOTE
 ) -> AsyncIterator[ClientConnection]:
     """Open a WebSocket to the link as a worker does."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -55,7 +55,7 @@ async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
 
 
 async def machine_token(
-    door: Doorway, role: str = "machine", former: str | None = None
+    door: TcpApi, role: str = "machine", former: str | None = None
 ) -> str:
     """Join as the worker on another machine."""
     code = (await door.api.post("/tokens", {"role": role})).document["code"]
@@ -74,7 +74,7 @@ async def closed(channel: ClientConnection) -> tuple[int, str]:
 
 @contextlib.asynccontextmanager
 async def welcomed(
-    door: Doorway, token: str, greeting: Hello | None = None
+    door: TcpApi, token: str, greeting: Hello | None = None
 ) -> AsyncIterator[ClientConnection]:
     """Open a link on which the worker was taken in."""
     said = greeting or hello()
@@ -84,7 +84,7 @@ async def welcomed(
         yield channel
 
 
-async def until_gone(door: Doorway) -> None:
+async def until_gone(door: TcpApi) -> None:
     """Wait until the broker knows that the worker's link has ended."""
     while door.api.broker.state.workers[REMOTE].connected:
         await door.api.broker.next_commit()

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.api.doorway import Doorway, at_the_door
 from tests.api.links import REMOTE, hears, hello, machine_token, say, welcomed
+from tests.api.tcp_api import TcpApi, over_tcp
 
 from grass.link.messages import Exited, Forget, Heard, Heartbeat, Start, Started
 
@@ -20,7 +20,7 @@ def wall_us(skew_s: float = 0) -> int:
     return time.time_ns() // 1000 + int(skew_s * 1e6)
 
 
-async def skew_s(door: Doorway) -> float | None:
+async def skew_s(door: TcpApi) -> float | None:
     listed = (await door.api.get("/workers")).document["workers"]
     (found,) = [one for one in listed if one["id"] == REMOTE]
     known: float | None = found["clock_skew_s"]
@@ -31,7 +31,7 @@ async def skew_s(door: Doorway) -> float | None:
 def test_when_a_job_ended_is_told_by_the_brokers_clock(
     tmp_path: Path, run: Callable[..., None], wrong_s: float
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with welcomed(door, await machine_token(door)) as channel:
             job = {"command": "x", "require": "{gpu:1}"}
             await door.api.post("/jobs", {"jobs": [job]})
@@ -48,11 +48,11 @@ def test_when_a_job_ended_is_told_by_the_brokers_clock(
         dry = {"older_s": 0.0, "dry_run": True}
         assert (await door.api.post("/jobs/prune", dry)).document["jobs"] == 1
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_a_wrong_clock_is_told_of(tmp_path: Path, run: Callable[..., None]) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         greeting = replace(hello(), wall_at=wall_us(-7200))
         async with welcomed(door, await machine_token(door), greeting) as channel:
             assert round(await skew_s(door) or 0, -1) == -7200
@@ -61,16 +61,16 @@ def test_a_wrong_clock_is_told_of(tmp_path: Path, run: Callable[..., None]) -> N
                 await hears(channel, Heard)
                 assert (await skew_s(door) is None) == (wrong_s < 60)
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_a_worker_that_tells_no_time_has_no_wrong_clock(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with welcomed(door, await machine_token(door)) as channel:
             await say(channel, Heartbeat(1.0))
             await hears(channel, Heard)
             assert await skew_s(door) is None
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)

@@ -4,7 +4,6 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from tests.api.doorway import Doorway, at_the_door
 from tests.api.links import (
     REMOTE,
     closed,
@@ -15,6 +14,7 @@ from tests.api.links import (
     say,
     welcomed,
 )
+from tests.api.tcp_api import TcpApi, over_tcp
 from websockets.exceptions import ConnectionClosed
 
 from grass.broker.core.workers.message_checks import MOST_REPORTS
@@ -24,7 +24,7 @@ from grass.link.remote_end import REFUSED
 CORE = {"gpu": {"0": 10_000}}
 
 
-def lying(door: Doorway, *attempts: str) -> Hello:
+def lying(door: TcpApi, *attempts: str) -> Hello:
     """Give a hello with made-up attempts of this broker."""
     said = hello()
     cluster = door.api.broker.state.cluster
@@ -32,13 +32,13 @@ def lying(door: Doorway, *attempts: str) -> Hello:
     return said
 
 
-async def add_job(door: Doorway, **more: object) -> None:
+async def add_job(door: TcpApi, **more: object) -> None:
     job = {"command": "x", "require": "{gpu:1}", **more}
     assert (await door.api.post("/jobs", {"jobs": [job]})).status == 200
 
 
 def test_made_up_reports_move_no_number(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         state = door.api.broker.state
         token = await machine_token(door)
         async with welcomed(door, token) as channel:
@@ -56,12 +56,12 @@ def test_made_up_reports_move_no_number(tmp_path: Path) -> None:
             assert isinstance(start, Start)
             assert start.number == 1
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("field", ["running", "exited", "started"])
 def test_a_hello_with_too_many_reports_is_refused(tmp_path: Path, field: str) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         cluster = door.api.broker.state.cluster
         said = hello()
         name = f"{cluster}.1.1"
@@ -78,4 +78,4 @@ def test_a_hello_with_too_many_reports_is_refused(tmp_path: Path, field: str) ->
         assert (code, "too many" in reason) == (REFUSED, True)
         assert REMOTE not in door.api.broker.state.workers
 
-    at_the_door(tmp_path, story, patience_s=30)
+    over_tcp(tmp_path, story, patience_s=30)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tests.api.doorway import Doorway, at_the_door
 from tests.api.links import (
     REMOTE,
     closed,
@@ -14,6 +13,7 @@ from tests.api.links import (
     until_gone,
     welcomed,
 )
+from tests.api.tcp_api import TcpApi, over_tcp
 from tests.support.calling import Api, play
 from websockets.exceptions import InvalidStatus
 
@@ -79,7 +79,7 @@ def test_the_role_of_the_new_code_counts_at_once(tmp_path: Path) -> None:
 def test_a_worker_that_joins_as_a_client_is_cut_off_until_it_works_again(
     tmp_path: Path,
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         first = await machine_token(door)
         async with welcomed(door, first) as channel, linked(door, first) as silent:
             client = await machine_token(door, "submit", first)
@@ -101,11 +101,11 @@ def test_a_worker_that_joins_as_a_client_is_cut_off_until_it_works_again(
         async with welcomed(door, again):
             assert door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_client_becomes_a_worker_under_its_name(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         client = await machine_token(door, "submit")
         await door.api.remote("POST", "/jobs", HELD, client)
         worker = await machine_token(door, "machine", client)
@@ -117,4 +117,4 @@ def test_a_client_becomes_a_worker_under_its_name(tmp_path: Path) -> None:
         done = await door.api.remote("POST", "/jobs/cancel", {"select": ["1"]}, worker)
         assert done.status == 200
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.api.doorway import HOST, Doorway, at_the_door
 from tests.api.links import (
     REMOTE,
     closed,
@@ -22,6 +21,7 @@ from tests.api.links import (
     until_gone,
     welcomed,
 )
+from tests.api.tcp_api import HOST, TcpApi, over_tcp
 from tests.support.building import BOOT, units
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
@@ -45,13 +45,13 @@ PATIENCE_S = 60
 FLOOD = 60_000
 
 
-async def rows(door: Doorway, kind: str) -> int:
+async def rows(door: TcpApi, kind: str) -> int:
     """Count the rows of a kind that the journal has of the worker."""
     page = (await door.api.get(f"/events?kind={kind}&limit=1000")).document
     return sum(one["data"].get("worker") == REMOTE for one in page["events"])
 
 
-async def slowest_enqueue_s(door: Doorway, done: asyncio.Future[None]) -> float:
+async def slowest_enqueue_s(door: TcpApi, done: asyncio.Future[None]) -> float:
     """Enqueue one job after the other until something is done; all are taken."""
     slowest_s = 0.0
     while not done.done():
@@ -65,7 +65,7 @@ async def slowest_enqueue_s(door: Doorway, done: asyncio.Future[None]) -> float:
 def test_a_frame_of_too_many_hellos_ends_the_link_and_nothing_else(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with welcomed(door, await machine_token(door)) as channel:
             frame = msgspec.msgpack.encode([hello()] * FLOOD)
             with contextlib.suppress(ConnectionClosed):
@@ -75,11 +75,11 @@ def test_a_frame_of_too_many_hellos_ends_the_link_and_nothing_else(
             assert ended.result()[0] == REFUSED
         assert await rows(door, "worker-connected") == 1
 
-    at_the_door(tmp_path, story, run, PATIENCE_S)
+    over_tcp(tmp_path, story, run, PATIENCE_S)
 
 
 def test_of_many_hellos_one_is_taken_in_and_noted_once(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         many = [hello() for _ in range(MOST_MESSAGES)]
         for number, one in enumerate(many):
             one.at = float(number)
@@ -92,11 +92,11 @@ def test_of_many_hellos_one_is_taken_in_and_noted_once(tmp_path: Path) -> None:
                 pass
         assert await rows(door, "worker-connected") == 1
 
-    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+    over_tcp(tmp_path, story, patience_s=PATIENCE_S)
 
 
 def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(5):
@@ -106,13 +106,13 @@ def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
         async with welcomed(door, token):
             assert await rows(door, "worker-connected") == 2
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         nonsense = encode([Exited("nonsense", 5)] * MOST_MESSAGES)
         broker = door.api.broker
         most = 0
@@ -125,11 +125,11 @@ def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
             assert enqueued.result() < 5
         assert service.MOST_UNHEARD < most <= service.MOST_UNHEARD + MOST_MESSAGES
 
-    at_the_door(tmp_path, story, run, PATIENCE_S)
+    over_tcp(tmp_path, story, run, PATIENCE_S)
 
 
 def test_a_worker_with_many_attempts_is_taken_in_soon(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         await door.api.post("/pause", {})
         async with linked(door, await machine_token(door)) as channel:
             began = time.monotonic()
@@ -137,11 +137,11 @@ def test_a_worker_with_many_attempts_is_taken_in_soon(tmp_path: Path) -> None:
             await hears(channel, Welcome)
             assert time.monotonic() - began < 5
 
-    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+    over_tcp(tmp_path, story, patience_s=PATIENCE_S)
 
 
 def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         number = 1000
         wide = Hello(REMOTE, "lab", BOOT, units(f"{{gpu:{number}}}"), [], [])
         jobs = [{"command": "x", "require": "{gpu:1}"}] * number
@@ -153,7 +153,7 @@ def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
             await door.api.broker.ended(range(1, number + 1))
             assert time.monotonic() - began < 2
 
-    at_the_door(tmp_path, story, patience_s=PATIENCE_S)
+    over_tcp(tmp_path, story, patience_s=PATIENCE_S)
 
 
 def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
@@ -161,7 +161,7 @@ def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
 ) -> None:
     monkeypatch.setattr(worker_link, "CLOSE_S", 0.2)
 
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         much = _much(60_000, door.api.broker.state.cluster)
         before = set(door.connections)
@@ -175,9 +175,9 @@ def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
                     while len(set(door.connections) - before) > 1:
                         await say(channel, Heartbeat(1.0))
                         await hears(channel, Heard)
-            assert not door.guests.strangers
+            assert not door.tcp_connections.unidentified
 
-    at_the_door(tmp_path, story, run, PATIENCE_S)
+    over_tcp(tmp_path, story, run, PATIENCE_S)
 
 
 def _done(task: asyncio.Future[tuple[int, str]]) -> asyncio.Future[None]:
@@ -212,7 +212,7 @@ async def _started(channel: ClientConnection, number: int) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def _deaf(door: Doorway, token: str) -> AsyncIterator[ClientConnection]:
+async def _deaf(door: TcpApi, token: str) -> AsyncIterator[ClientConnection]:
     """Open a link, and read next to nothing from it."""
     channel = socket.create_connection((HOST, door.port))
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.api.doorway import HOST, Doorway, at_the_door
 from tests.api.links import (
     REMOTE,
     closed,
@@ -20,6 +19,7 @@ from tests.api.links import (
     until_gone,
     welcomed,
 )
+from tests.api.tcp_api import HOST, TcpApi, over_tcp
 from tests.support.building import WORKER
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -39,7 +39,7 @@ ANOTHER = "00000000000000fa"
 A_THIRD = "00000000000000fb"
 
 
-async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
+async def refusal(door: TcpApi, token: str | None, worker: str | None) -> int:
     """Try to open a link; give the status with which that is refused."""
     with pytest.raises(InvalidStatus) as refused:
         async with linked(door, token, worker):
@@ -50,7 +50,7 @@ async def refusal(door: Doorway, token: str | None, worker: str | None) -> int:
 def test_a_worker_on_another_machine_gets_jobs(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with welcomed(door, await machine_token(door)) as channel:
             (worker,) = [
                 one
@@ -70,35 +70,35 @@ def test_a_worker_on_another_machine_gets_jobs(
             assert heard == Heard(7.5)
         await until_gone(door)
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.parametrize("role", ["read", "submit", "operate"])
 def test_a_link_needs_the_right_to_work(tmp_path: Path, role: str) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token(role)
         assert await refusal(door, token, REMOTE) == 403
         assert REMOTE not in door.api.broker.state.workers
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_link_without_a_good_token_is_refused_without_a_word_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         await machine_token(door)
         for token in (None, "lab.nonsense", "nobody.nonsense", "."):
             assert await refusal(door, token, REMOTE) == 401
-        assert not door.guests.known
+        assert not door.tcp_connections.identified
 
     with caplog.at_level(logging.WARNING):
-        at_the_door(tmp_path, story)
+        over_tcp(tmp_path, story)
     assert not caplog.records
 
 
 def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         assert await refusal(door, token, ANOTHER) == 403
         assert await refusal(door, token, WORKER) == 403
@@ -109,15 +109,15 @@ def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
             assert door.api.broker.state.workers[ANOTHER].connected
         assert await refusal(door, loose, A_THIRD) == 403
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         loose = await door.api.new_token("worker")
         assert await refusal(door, loose, WORKER) == 403
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
 def test_a_worker_that_begins_wrongly_is_told_why(
     tmp_path: Path, first: Message, told: str
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         before = set(door.api.broker.state.workers)
         async with linked(door, await machine_token(door)) as channel:
             await say(channel, first)
@@ -139,12 +139,12 @@ def test_a_worker_that_begins_wrongly_is_told_why(
         assert (code, told in reason) == (REFUSED, True)
         assert set(door.api.broker.state.workers) == before
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
 def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with linked(door, await machine_token(door)) as channel:
             await say(channel, hello(version=version))
             assert await hears(channel, Welcome) == Welcome(
@@ -152,23 +152,23 @@ def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None
             )
             assert door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("apart", [-2, 2, 1000])
 def test_a_version_far_away_is_refused_by_its_bytes(tmp_path: Path, apart: int) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         said = msgspec.to_builtins(hello()) | {"version": VERSION + apart}
         async with linked(door, await machine_token(door)) as channel:
             await channel.send(msgspec.msgpack.encode([said]))
             code, reason = await closed(channel)
         assert (code, f"version {VERSION + apart}" in reason) == (REFUSED, True)
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_welcome_says_its_version(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with linked(door, await machine_token(door)) as channel:
             await say(channel, hello())
             frame = await channel.recv()
@@ -176,7 +176,7 @@ def test_a_welcome_says_its_version(tmp_path: Path) -> None:
             welcome, *_ = msgspec.msgpack.decode(frame)
             assert (welcome["type"], welcome["version"]) == ("welcome", VERSION)
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_welcome_says_its_version(tmp_path: Path) -> None:
 def test_a_frame_that_makes_no_sense_ends_the_link(
     tmp_path: Path, frame: bytes | str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         async with welcomed(door, token) as channel:
             with contextlib.suppress(ConnectionClosed):
@@ -195,7 +195,7 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
         async with welcomed(door, token):
             assert door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
     assert len([one for one in caplog.messages if "worker.refused" in one]) == 1
 
@@ -203,7 +203,7 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
 def test_a_hello_that_cannot_be_taken_in_ends_the_link_with_the_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         for _ in range(2):
             async with linked(door, token) as channel:
@@ -214,12 +214,12 @@ def test_a_hello_that_cannot_be_taken_in_ends_the_link_with_the_reason(
             assert (code, "label `not a label`" in reason) == (REFUSED, True)
         assert REMOTE not in door.api.broker.state.workers
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
     assert len([one for one in caplog.messages if "worker.refused" in one]) == 1
 
 
 def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         first, second = hello(), hello()
         first.instance, second.instance = "one", "two"
@@ -232,7 +232,7 @@ def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> Non
             await say(here, Heartbeat(5.0))
             assert await hears(here, Heard) == Heard(5.0)
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_worker_that_falls_silent_is_gone(
@@ -240,18 +240,18 @@ def test_a_worker_that_falls_silent_is_gone(
 ) -> None:
     monkeypatch.setattr(worker_link, "SILENCE_S", 0.2)
 
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         async with welcomed(door, await machine_token(door)) as channel:
             await closed(channel)
         assert not door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_revoking_a_token_closes_the_link_at_once(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         async with welcomed(door, token) as channel:
             await door.api.send("DELETE", "/tokens/lab", b"")
@@ -259,25 +259,25 @@ def test_revoking_a_token_closes_the_link_at_once(
         assert await refusal(door, token, REMOTE) == 401
         assert not door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.parametrize("named", ["desk", "worker-9", "A" * 16, "f" * 17])
 def test_a_worker_has_an_id_that_is_no_name(tmp_path: Path, named: str) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         before = set(door.api.broker.state.workers)
         loose = await door.api.new_token("worker")
         assert await refusal(door, loose, named) == 400
         assert door.api.broker.state.tokens["worker"].worker is None
         assert set(door.api.broker.state.workers) == before
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
     tmp_path: Path,
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         first = await machine_token(door)
         async with welcomed(door, first) as channel:
             second = await machine_token(door, former=first)
@@ -291,7 +291,7 @@ def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
         async with welcomed(door, second):
             assert door.api.broker.state.workers[REMOTE].connected
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_links_end_when_the_daemon_stops(
@@ -299,7 +299,7 @@ def test_links_end_when_the_daemon_stops(
 ) -> None:
     ends: list[tuple[int, str]] = []
 
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await machine_token(door)
         opened = asyncio.Event()
 
@@ -313,5 +313,5 @@ def test_links_end_when_the_daemon_stops(
         door.api.app.state.closing.set()
         await staying
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
     assert len(ends) == 1

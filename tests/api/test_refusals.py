@@ -1,4 +1,4 @@
-"""Bad input and strangers: one clear problem document, and nothing happens."""
+"""Bad input and unknown callers: one clear problem document, and nothing happens."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def test_a_body_beyond_the_limit_of_its_route_is_refused(
         answer = await api.send("POST", path, b" " * (largest + 1))
         assert (answer.status, answer.document["code"]) == (413, "too-large")
         assert f"larger than {largest} bytes" in answer.document["detail"]
-        assert api.app.state.bodies.kept == 0
+        assert api.app.state.bodies.reserved == 0
 
     play(tmp_path, story)
 

@@ -165,7 +165,7 @@ def test_the_overview_tells_where_the_door_is(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         told = (await api.get("/overview")).document["daemon"]["door"]
         assert told == {"address": DOOR.address, "pin": DOOR.pin}
-        api.app.state.context = api.app.state.context._replace(door=None)
+        api.app.state.context = api.app.state.context._replace(tcp=None)
         assert (await api.get("/overview")).document["daemon"]["door"] is None
 
     play(tmp_path, story)
@@ -173,7 +173,7 @@ def test_the_overview_tells_where_the_door_is(tmp_path: Path) -> None:
 
 def test_without_a_door_there_is_nothing_to_join(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
-        api.app.state.context = api.app.state.context._replace(door=None)
+        api.app.state.context = api.app.state.context._replace(tcp=None)
         answer = await api.post("/tokens", {})
         assert answer.status == 409
         assert "listens to no other machine" in answer.document["detail"]

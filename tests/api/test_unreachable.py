@@ -5,7 +5,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.api.doorway import Doorway, at_the_door
 from tests.api.farm import (
     SINCE,
     cut_off,
@@ -16,10 +15,11 @@ from tests.api.farm import (
     started,
     told,
 )
+from tests.api.tcp_api import TcpApi, over_tcp
 from tests.support.calling import Api, play
 from tests.support.far_end import FarEnd
 
-from grass.api.server.cancellation import CutOff
+from grass.api.server.cancellation import StreamAborted
 from grass.link.messages import Exited, OutputData, ReadOutput, Start
 from grass.model.times import rfc3339
 
@@ -72,7 +72,7 @@ def test_following_is_cut_off_with_its_worker(tmp_path: Path) -> None:
         await answers(worker, b"")
         await worker.hears(ReadOutput)
         await cut_off(api, worker)
-        with pytest.raises(CutOff):
+        with pytest.raises(StreamAborted):
             await following
 
     play(tmp_path, story)
@@ -81,7 +81,7 @@ def test_following_is_cut_off_with_its_worker(tmp_path: Path) -> None:
 def test_nothing_is_in_the_log_of_output_that_is_cut_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         worker = await joined(door.api)
         await enqueue(door.api, worker="farm")
         await started(worker)
@@ -99,7 +99,7 @@ def test_nothing_is_in_the_log_of_output_that_is_cut_off(
         assert b"\r\n0\r\n" not in await visit.reader.read()
 
     with caplog.at_level(logging.WARNING):
-        at_the_door(tmp_path, story)
+        over_tcp(tmp_path, story)
     assert not caplog.records
 
 

@@ -228,7 +228,7 @@ def test_what_a_job_leaves_behind_ends_before_its_units_are_free(
     await_end(int(news.hear()))
 
 
-def test_a_queued_job_is_cancelled_without_running(home: GrassHome) -> None:
+def test_a_queued_job_is_while_connectedout_running(home: GrassHome) -> None:
     home.ok("pause")
     home.client.enqueue_many(["true"] * 3)
     home.ok("cancel", "--yes", "2-3")

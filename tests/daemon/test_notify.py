@@ -58,8 +58,8 @@ def test_a_command_that_fails_harms_nothing(cold: GrassHome) -> None:
     log = Path(cold.folder / "daemon.log").read_text()
     for id in ids:
         assert f"notify.failed setting=notify.on_finish job={id} " in log
-        assert f"notify.on_fail for job {id}: oops" in log
-        assert f"notify.on_fail for job {id}: exit code 9" in log
+        assert f"notify.output setting=notify.on_fail job={id} message=oops" in log
+        assert f'setting=notify.on_fail job={id} error="exit code 9"' in log
     assert "Traceback" not in log
 
 

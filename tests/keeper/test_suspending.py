@@ -95,7 +95,7 @@ def test_other_jobs_run_on(daemon: Daemon) -> None:
     assert all(state_of(pid) == "S" for pid in others)
 
 
-def test_a_suspended_job_can_be_cancelled_with_its_tree(daemon: Daemon) -> None:
+def test_a_suspended_job_can_be_while_connected_its_tree(daemon: Daemon) -> None:
     pids = tree(daemon)
     daemon.send(v="suspend", id="a")
     wait_for_states(pids, "T")

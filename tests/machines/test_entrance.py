@@ -64,5 +64,5 @@ def test_a_daemon_on_a_terminal_shows_the_line(cold: GrassHome) -> None:
     words = [*cold.grass, "daemon", *LOOPBACK]
     screen = Screen(words, cold.environment)
     screen.until("grass join 127.0.0.1:")
-    screen.until("ready: ")
+    screen.until("daemon.ready ")
     assert screen.interrupt() == 0

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from grass.api.app import PREFIX, application
-from grass.api.context import Context, DoorInfo
+from grass.api.context import Context, TcpEndpoint
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError
 from grass.link.channel import LinkEnd, pair
@@ -22,7 +22,7 @@ from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import BOOT, WORKER, units
 from tests.support.far_end import FarEnd
 
-DOOR = DoorInfo("broker.example:7500", "P" * 43)
+DOOR = TcpEndpoint("broker.example:7500", "P" * 43)
 
 
 class Answer(NamedTuple):
@@ -65,14 +65,16 @@ class Api:
         self, method: str, path: str, body: object, token: str | None
     ) -> Answer:
         """Call as somebody on another machine, on a connection of its own."""
-        guest = self.app.state.guests.arrive("192.0.2.1", lambda: None)
+        connection = self.app.state.connections.accept("192.0.2.1", lambda: None)
         shown = [] if token is None else [(b"authorization", f"Bearer {token}")]
         headers = [(name, value.encode("latin-1")) for name, value in shown]
         data = json.dumps(body).encode()
         try:
-            return await self._send(method, path, data, headers, {"guest": guest})
+            return await self._send(
+                method, path, data, headers, {"connection": connection}
+            )
         finally:
-            guest.left()
+            connection.closed()
 
     async def new_token(self, role: str) -> str:
         """Make a token of a role."""
@@ -144,7 +146,7 @@ async def _play(folder: Path, story: Story, patience_s: float) -> None:
     broker.serve(ends[0])
     worker = FarEnd(ends[1])
     stopped = asyncio.Event()
-    app = application(Context(broker, WORKER, "1.2.3", 0, stopped.set, door=DOOR))
+    app = application(Context(broker, WORKER, "1.2.3", 0, stopped.set, tcp=DOOR))
     api = Api(app, broker, worker)
     api.stopped = stopped
     running = asyncio.create_task(broker.run())

@@ -1,10 +1,10 @@
 """The application: every route in one table.
 
-The command line and the web page use nothing else. A handler takes the request, and
-where the table names a body the body as a struct; it returns a struct, a document or a
-ready response. Every route names the right that its caller needs, which is looked at
-before the body is read; every reply to a caller who is known carries the daemon's
-version, so that a client of another one can say so.
+The command line and the web page use nothing else. A handler takes the request and,
+where the table names one, the body as a struct; it returns a struct, a document or a
+response. Every route names the right that its caller needs, which is checked before the
+body is read. Every reply to an authenticated caller has the daemon's version in a
+header, so that a client of another version can warn.
 """
 
 import asyncio
@@ -20,20 +20,19 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from grass.api.access.auth import (
-    admit,
-    hang_up_after,
+    authorize,
+    close_after,
     identify,
     is_identified,
     refused,
-    turned_away,
+    refused_unread,
 )
-from grass.api.access.tcp_connections import Guests
+from grass.api.access.tcp_connections import TcpConnections
 from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
 from grass.api.openapi import Endpoint, openapi
 from grass.api.problem import problem_response
 from grass.api.routes import (
-    capacity,
     cluster,
     events,
     jobs,
@@ -46,10 +45,10 @@ from grass.api.routes import (
 )
 from grass.api.routes.tokens import WrongCodes
 from grass.api.server import worker_link
-from grass.api.server.budget import local_room_for_bodies, room_for_bodies
+from grass.api.server.budget import body_budget, local_body_budget
 from grass.api.server.request_body import (
     LARGEST_BODY,
-    kept_body,
+    counted_body,
     small_body,
 )
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
@@ -91,11 +90,11 @@ ENDPOINTS = [
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, request_bodies.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("DELETE", "/queues/{name}", OPERATE, cluster.delete_queue, None, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/capacity/add", OPERATE, capacity.add, request_bodies.AddCapacityBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/capacity/remove", OPERATE, capacity.remove, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
-    Endpoint("POST", "/drain", OPERATE, capacity.drain, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/capacity/add", OPERATE, workers.add_units, request_bodies.AddCapacityBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/capacity/remove", OPERATE, workers.remove_unit, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/drain", OPERATE, workers.drain_unit, request_bodies.UnitBody, DONE, own=WORK),  # noqa: E501
     Endpoint("POST", "/pause", OPERATE, cluster.pause, request_bodies.PauseBody, DONE),
-    Endpoint("POST", "/resume", OPERATE, capacity.resume, request_bodies.ResumeBody, DONE, own=WORK),  # noqa: E501
+    Endpoint("POST", "/resume", OPERATE, workers.resume, request_bodies.ResumeBody, DONE, own=WORK),  # noqa: E501
     Endpoint("GET", "/workers", READ, workers.page, None, documents.WorkersReply, own=WORK),  # noqa: E501
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
     Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
@@ -115,7 +114,7 @@ class Application(Starlette):
     """Routes around a daemon; `state.closing` is set when it is about to stop."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, and tell a caller who is known which version did."""
+        """Answer a request, with the daemon's version for an authenticated caller."""
         version = self.state.context.version
 
         async def send_with_version(message: Message) -> None:
@@ -133,26 +132,26 @@ def application(context: Context) -> Application:
     ]
     routes.append(Route(PREFIX + "/openapi.json", _openapi, methods=["GET"]))
     routes.append(WebSocketRoute(PREFIX + "/link", worker_link.link))
-    return built(routes, context)
+    return build(routes, context)
 
 
-def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: ANN401
-    """Put routes together, with what every daemon's API has."""
+def build(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: ANN401
+    """Build an application of routes, with error handlers and state."""
     app = Application(
         routes=routes,
         exception_handlers={
             GrassError: _on_grass_error,
             HTTPException: _on_http_error,
-            Exception: _on_defect,
+            Exception: _on_exception,
         },
     )
-    # A path that is nearly right is not found; it is not sent elsewhere.
+    # A path with a slash too many is not found, and not redirected.
     app.router.redirect_slashes = False
     app.state.context = context
     app.state.closing = asyncio.Event()
-    app.state.guests = Guests()
-    app.state.bodies = room_for_bodies()
-    app.state.local_bodies = local_room_for_bodies()
+    app.state.connections = TcpConnections()
+    app.state.bodies = body_budget()
+    app.state.local_bodies = local_body_budget()
     app.state.wrong_codes = WrongCodes()
     app.state.naming = asyncio.Lock()
     app.state.forgotten_names = ForgottenNames()
@@ -162,16 +161,16 @@ def built(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
 def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         try:
-            await admit(request, endpoint.right, endpoint.own)
+            await authorize(request, endpoint.right, endpoint.own)
         except GrassError as refusal:
-            return turned_away(request, refusal)
+            return refused_unread(request, refusal)
         if endpoint.body is None:
             result = await endpoint.handler(request)
         elif endpoint.right is None:
             body = read_body(await small_body(request), endpoint.body)
             result = await endpoint.handler(request, body)
         else:
-            async with kept_body(request, endpoint.largest) as data:
+            async with counted_body(request, endpoint.largest) as data:
                 body = read_body(data, endpoint.body)
                 data.clear()
                 result = await endpoint.handler(request, body)
@@ -184,9 +183,9 @@ def _route(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
 
 async def _openapi(request: Request) -> Response:
     try:
-        await admit(request, READ, None)
+        await authorize(request, READ, None)
     except GrassError as refusal:
-        return turned_away(request, refusal)
+        return refused_unread(request, refusal)
     document = openapi(ENDPOINTS, PREFIX, request.app.state.context.version)
     return Response(json_bytes(document), media_type="application/json")
 
@@ -195,7 +194,7 @@ async def _on_grass_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GrassError)
     response = refused(request, error)
     if isinstance(error, TooLarge):
-        hang_up_after(response)
+        close_after(response)
     return response
 
 
@@ -203,15 +202,15 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     try:
         identify(request)
     except GrassError as refusal:
-        # A stranger is not told what there is and what not.
-        return turned_away(request, refusal)
+        # A caller without a token does not learn which paths exist.
+        return refused_unread(request, refusal)
     status = getattr(error, "status_code", 500)
     if status == 404:
         return problem_response(NotFound(f"there is no {request.url.path} here"))
     return problem_response(UsageError(f"{request.method} does not work here"))
 
 
-async def _on_defect(_request: Request, _error: Exception) -> Response:
-    """Answer a defect of ours; Starlette logs it with its traceback."""
+async def _on_exception(_request: Request, _error: Exception) -> Response:
+    """Answer an unexpected exception, which Starlette logs with its traceback."""
     hint = "see the daemon's log, and please report it"
     return problem_response(GrassError("something went wrong inside grass", hint))

@@ -1,4 +1,4 @@
-"""What a request says, and what is answered: JSON bodies and query parameters.
+"""JSON bodies of requests and replies, and query parameters.
 
 Text may hold bytes that are not UTF-8, escaped as lone surrogates, which msgspec's own
 decoder refuses: then the standard library reads the JSON and msgspec only checks it.
@@ -23,7 +23,7 @@ LARGEST_NUMBER = 2**62
 
 
 def read_body(data: bytes | bytearray, body: type[T]) -> T:
-    """Read a request's body, or say which field is wrong."""
+    """Read a request's body; the error names the wrong field."""
     try:
         return msgspec.json.decode(data or b"{}", type=body)
     except msgspec.ValidationError as error:
@@ -51,7 +51,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def json_bytes(value: object) -> bytes:
-    """Write a reply, surrogates escaped."""
+    """Encode a reply, with surrogates escaped."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def job_filter(query: QueryParams) -> JobFilter:
-    """Read which jobs a page shall hold."""
+    """Read the filter of a page of jobs."""
     return JobFilter(
         states=_states(query.getlist("state")),
         queue=query.get("queue"),
@@ -83,7 +83,7 @@ def number(text: str | None, default: int, largest: int = LARGEST_NUMBER) -> int
 
 
 def switch(text: str | None) -> bool:
-    """Read something that is asked for or not."""
+    """Read a boolean."""
     return text in ("1", "true")
 
 

@@ -1,4 +1,4 @@
-"""What routes need of the daemon."""
+"""What routes use of the daemon."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,8 +10,8 @@ from grass.queries.cluster_documents import ForgottenNames
 from grass.settings import Settings, default_settings
 
 
-class DoorInfo(NamedTuple):
-    """How other machines reach this broker."""
+class TcpEndpoint(NamedTuple):
+    """The address and key of a broker for other machines."""
 
     address: str
     pin: str
@@ -27,20 +27,20 @@ class Context(NamedTuple):
     started_at: int
     stop: Callable[[], None]
     settings: Settings = default_settings()
-    """What the daemon was told; `settings.listed()` is for people to look at."""
-    door: DoorInfo | None = None
-    """None: only this machine is listened to."""
+    """The daemon's settings."""
+    tcp: TcpEndpoint | None = None
+    """None: the daemon serves only its own machine."""
 
 
 def context_of(request: HTTPConnection) -> Context:
-    """Find the daemon that a request is for."""
+    """Return the daemon behind a request."""
     context = request.app.state.context
     assert isinstance(context, Context)
     return context
 
 
 def forgotten_names(request: HTTPConnection) -> ForgottenNames:
-    """Find the names of forgotten workers that a daemon knows."""
+    """Return the names of forgotten workers of a daemon."""
     known = request.app.state.forgotten_names
     assert isinstance(known, ForgottenNames)
     return known

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes."""
+"""The OpenAPI document of a table of routes."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,15 +16,15 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     right: Right | None
-    """What a caller needs; None: no token, because the body holds something else."""
+    """What a caller needs; None: no token, as the body has a code instead."""
     handler: Callable[..., Awaitable[object]]
     body: type[Any] | None = None
     reply: type[Any] | None = None
     media_type: str = JSON
     own: Right | None = None
-    """Enough for a caller who touches only its own: jobs, or its worker's units."""
+    """Enough for a caller's own jobs, or its own worker's units."""
     largest: int = 2**20
-    """How many bytes its body may have."""
+    """The largest body, in bytes."""
 
 
 def openapi(endpoints: Sequence[Endpoint], prefix: str, version: str) -> dict[str, Any]:

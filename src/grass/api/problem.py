@@ -1,4 +1,4 @@
-"""Errors on the wire: problem documents with a stable code and the next step."""
+"""Errors as problem documents (RFC 9457), with a stable code and a hint."""
 
 import json
 
@@ -10,7 +10,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 def problem_response(error: GrassError) -> Response:
-    """Write an error the way every route answers it."""
+    """Return the response for an error."""
     body = {
         "type": f"urn:grass:{error.code}",
         "title": error.code,

@@ -26,7 +26,7 @@ from grass.logs import EventLog
 from grass.settings import Settings
 
 if TYPE_CHECKING:
-    from grass.daemon.tcp_access import Doorway
+    from grass.daemon.tcp_access import TcpAccess
 
 log = EventLog("grass.daemon")
 
@@ -51,7 +51,7 @@ async def host_broker(
         life.started_at,
         life.stop,
         settings,
-        door=None if doorway is None else doorway.info,
+        tcp=None if doorway is None else doorway.endpoint,
     )
     server = ApiServer(application(context))
     async with notifier(settings, broker) as telling, asyncio.TaskGroup() as group:
@@ -66,7 +66,9 @@ async def host_broker(
             if life.has_reader:
                 life.invite(await doorway.invitation(broker))
             else:
-                log.info("tcp.listening", address=doorway.info.address, hint=JOIN_HINT)
+                log.info(
+                    "tcp.listening", address=doorway.endpoint.address, hint=JOIN_HINT
+                )
         remember(home, hosting.words)
         life.is_up(home)
         if settings.keep_s is not None:
@@ -111,9 +113,9 @@ async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
     await worker(home, hosting, own, far).run()
 
 
-def _doorway(home: Home, hosting: Hosting) -> "Doorway | None":
+def _doorway(home: Home, hosting: Hosting) -> "TcpAccess | None":
     if hosting.bind is None:
         return None
-    from grass.daemon.tcp_access import Doorway
+    from grass.daemon.tcp_access import TcpAccess
 
-    return Doorway(home, hosting)
+    return TcpAccess(home, hosting)

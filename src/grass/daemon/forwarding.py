@@ -17,10 +17,10 @@ from starlette.routing import Route
 
 import grass
 from grass.api.access.auth import identify
-from grass.api.app import ENDPOINTS, PREFIX, Application, built
+from grass.api.app import ENDPOINTS, PREFIX, Application, build
 from grass.api.bodies import json_bytes
-from grass.api.server.cancellation import unless_interrupted
-from grass.api.server.request_body import LARGEST_BODY, kept_body
+from grass.api.server.cancellation import while_connected
+from grass.api.server.request_body import LARGEST_BODY, counted_body
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.credentials import Credentials
@@ -39,7 +39,7 @@ PATIENCE_S = 10.0
 Handler = Callable[[Request], Awaitable[object]]
 
 
-class Gateway(NamedTuple):
+class WorkerDaemon(NamedTuple):
     """The worker's daemon behind its socket."""
 
     home: Home
@@ -58,7 +58,7 @@ class Gateway(NamedTuple):
         return ",".join(map(str, self.works_for.addresses))
 
 
-def application(gateway: Gateway) -> Application:
+def application(daemon: WorkerDaemon) -> Application:
     """Build the application of a worker's daemon."""
     own = {
         ("GET", "/overview"): _overview,
@@ -72,7 +72,7 @@ def application(gateway: Gateway) -> Application:
         usual = _forward if one.own is Right.WORK else _elsewhere
         handler = own.get((one.method, one.path), usual)
         routes.append(Route(PREFIX + one.path, _guarded(handler), methods=[one.method]))
-    return built(routes, gateway)
+    return build(routes, daemon)
 
 
 def _guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -85,93 +85,93 @@ def _guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _forward(request: Request) -> object:
-    gateway: Gateway = request.app.state.context
+    daemon: WorkerDaemon = request.app.state.context
     path = request.scope["raw_path"].decode("ascii").removeprefix(PREFIX)
     if request.url.query:
         path += f"?{request.url.query}"
     document = await _document(request)
-    passing = _passed_on(gateway, request.method, path, document)
-    return await unless_interrupted(request, passing)
+    passing = _passed_on(daemon, request.method, path, document)
+    return await while_connected(request, passing)
 
 
 async def _passed_on(
-    gateway: Gateway, method: str, path: str, document: object
+    daemon: WorkerDaemon, method: str, path: str, document: object
 ) -> object:
-    await _taken_in(gateway)
+    await _taken_in(daemon)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, _asked, gateway, method, path, document)
+    return await loop.run_in_executor(None, _asked, daemon, method, path, document)
 
 
 async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
-    async with kept_body(request, LARGEST_BODY) as body:
+    async with counted_body(request, LARGEST_BODY) as body:
         try:
             return json.loads(body) if body else None
         except ValueError:
             raise UsageError("the request is not JSON") from None
 
 
-async def _taken_in(gateway: Gateway) -> None:
+async def _taken_in(daemon: WorkerDaemon) -> None:
     """Wait until the broker knows this worker, which it does a moment after the start.
 
     Where it is out of reach, the caller is told why.
     """
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await gateway.agent.welcomed.wait()
+            await daemon.agent.welcomed.wait()
     except TimeoutError:
-        raise NoBroker(gateway.standing().news, "see `grass workers` there") from None
+        raise NoBroker(daemon.standing().news, "see `grass workers` there") from None
 
 
-def _asked(gateway: Gateway, method: str, path: str, document: object) -> object:
-    with Client(gateway.home, broker=gateway.broker) as client:
+def _asked(daemon: WorkerDaemon, method: str, path: str, document: object) -> object:
+    with Client(daemon.home, broker=daemon.broker) as client:
         try:
             return client.once(method, path, document)
         except Broken:
             raise NoBroker(
-                f"the broker at {gateway.broker} went away before it answered",
+                f"the broker at {daemon.broker} went away before it answered",
                 "see `grass show`, then try again",
             ) from None
 
 
 async def _workers(request: Request) -> object:
     """List this machine's worker, as the broker knows it."""
-    gateway: Gateway = request.app.state.context
+    daemon: WorkerDaemon = request.app.state.context
     told = await _forward(request)
     assert isinstance(told, dict)
-    return {"workers": [one for one in told["workers"] if one["id"] == gateway.worker]}
+    return {"workers": [one for one in told["workers"] if one["id"] == daemon.worker]}
 
 
 async def _elsewhere(request: Request) -> object:
-    gateway: Gateway = request.app.state.context
+    daemon: WorkerDaemon = request.app.state.context
     raise Refused(
-        f"this daemon works for the broker at {gateway.broker} and has no queue itself",
-        _way_out(gateway),
+        f"this daemon works for the broker at {daemon.broker} and has no queue itself",
+        _way_out(daemon),
     )
 
 
-def _way_out(gateway: Gateway) -> str:
+def _way_out(daemon: WorkerDaemon) -> str:
     """Say where to ask instead; a broker that was left does not answer."""
-    if Credentials.load(gateway.home).by_pin(gateway.works_for.known.pin) is None:
+    if Credentials.load(daemon.home).by_pin(daemon.works_for.known.pin) is None:
         return "this machine has left it: `grass restart` gives it a queue of its own"
-    return f"ask there: --broker {gateway.broker}"
+    return f"ask there: --broker {daemon.broker}"
 
 
 async def _overview(request: Request) -> object:
-    gateway: Gateway = request.app.state.context
-    standing = gateway.standing()
+    daemon: WorkerDaemon = request.app.state.context
+    standing = daemon.standing()
     return {
         "daemon": {
             "pid": os.getpid(),
-            "version": gateway.version,
-            "started_at": rfc3339(gateway.life.started_at),
+            "version": daemon.version,
+            "started_at": rfc3339(daemon.life.started_at),
             "paused": False,
-            "jobs": {"running": gateway.agent.running},
+            "jobs": {"running": daemon.agent.running},
             "output_bytes": 0,
             "last_event": 0,
             "door": None,
             "broker": {
-                "address": gateway.broker,
-                "pin": gateway.works_for.known.pin,
+                "address": daemon.broker,
+                "pin": daemon.works_for.known.pin,
                 "link": standing.news,
                 "settled": standing.has_result,
                 "connected": standing.phase in (Phase.CONNECTED, Phase.WELCOMED),
@@ -185,17 +185,17 @@ async def _overview(request: Request) -> object:
 
 
 async def _config(request: Request) -> object:
-    gateway: Gateway = request.app.state.context
-    return {"settings": gateway.settings.listed()}
+    daemon: WorkerDaemon = request.app.state.context
+    return {"settings": daemon.settings.listed()}
 
 
 async def _stop(request: Request) -> object:
-    gateway: Gateway = request.app.state.context
+    daemon: WorkerDaemon = request.app.state.context
     wish = await _document(request)
-    if isinstance(wish, dict) and wish.get("jobs") and gateway.agent.running:
+    if isinstance(wish, dict) and wish.get("jobs") and daemon.agent.running:
         raise Refused(
             "this daemon has no queue: it cannot cancel jobs of the broker",
             "`grass cancel` them there, then `grass stop`",
         )
-    asyncio.get_running_loop().call_soon(gateway.life.stop)
+    asyncio.get_running_loop().call_soon(daemon.life.stop)
     return {"jobs": [], "warnings": [], "changed": True}

@@ -7,10 +7,10 @@ is for this machine alone does without.
 import os
 import socket
 
-from grass.api.context import DoorInfo
+from grass.api.context import TcpEndpoint
 from grass.api.routes.tokens import new_code
 from grass.api.server.listen_sockets import bound
-from grass.api.server.tcp_server import Door
+from grass.api.server.tcp_server import TcpServer
 from grass.api.server.unix_server import ApiServer
 from grass.broker.shell.service import Broker
 from grass.config import Home
@@ -24,7 +24,7 @@ STARTED = "daemon"
 """The actor of what a daemon does because it was started."""
 
 
-class Doorway:
+class TcpAccess:
     """Where other machines come in, and how they know that it is this broker."""
 
     def __init__(self, home: Home, hosting: Hosting) -> None:
@@ -36,11 +36,11 @@ class Doorway:
         os.environ.pop(PASS_VARIABLE, None)
         self._sockets = bound(hosting.bind)
         self._address = _advertised(hosting, self._sockets[0].getsockname()[1])
-        self.info = DoorInfo(str(self._address), self._identity.pin)
+        self.endpoint = TcpEndpoint(str(self._address), self._identity.pin)
 
     async def serve(self, server: ApiServer) -> None:
         """Let others in until cancelled."""
-        await Door(server, self._identity.context).serve(self._sockets)
+        await TcpServer(server, self._identity.context).serve(self._sockets)
 
     async def invitation(self, broker: Broker) -> str:
         """Make a line to paste on other machines; good for an hour."""

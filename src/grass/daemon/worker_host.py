@@ -2,7 +2,7 @@
 
 Everything here goes on without the broker: jobs run, exits are kept, and the link is
 made anew for as long as it takes. Its own socket answers only what concerns this
-machine (`gateway`).
+machine (`daemon`).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import os
 from grass.api.server.unix_server import ApiServer, listen
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
-from grass.daemon.forwarding import Gateway, application
+from grass.daemon.forwarding import WorkerDaemon, application
 from grass.daemon.hosting import Employer, Hosting, named, remember
 from grass.daemon.life import Life
 from grass.daemon.lost_files import put_back_files
@@ -40,7 +40,7 @@ async def host_worker(
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     agent = worker(home, named(hosting, works_for), identity, dialer)
-    front = Gateway(
+    front = WorkerDaemon(
         home,
         identity,
         works_for,

@@ -1,7 +1,7 @@
-"""What is a caller's own, for those who may touch nothing else.
+"""Checks for callers that may change only what belongs to them.
 
-A caller who may submit acts on the jobs that it enqueued; a worker's machine changes
-its own views and units. Whoever may operate acts on all.
+With the right `submit` a caller changes the jobs that it enqueued, with `work` the
+views and units of its own worker, with `operate` everything.
 """
 
 from starlette.requests import Request
@@ -17,7 +17,7 @@ from grass.model.rights import Right
 
 
 async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[str]]:
-    """Leave out jobs of others, and say so; if none is left, refuse."""
+    """Leave out jobs of other owners, with a warning; raise if none is left."""
     if not ids or may(request, Right.OPERATE):
         return ids, []
     who = actor(request)
@@ -37,7 +37,7 @@ async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[st
 
 
 def check_may_pause(request: Request, body: EnqueueBody) -> None:
-    """Refuse an array that would pause its queue, of one who may not pause queues."""
+    """Refuse `max_fails` of a caller without the right to pause queues."""
     asked = any(job.max_fails is not None for job in (body.defaults, *body.jobs))
     if asked and not may(request, Right.OPERATE):
         raise Forbidden(
@@ -48,30 +48,30 @@ def check_may_pause(request: Request, body: EnqueueBody) -> None:
 
 
 def worker_for(request: Request, named: str | None = None) -> str:
-    """Find the worker that a call is about; without a name it is the caller's own."""
-    context, identity = context_of(request), identify(request)
+    """Return the worker that a call is about; without a name it is the caller's own."""
+    context, caller = context_of(request), identify(request)
     state = context.broker.state
-    if Right.OPERATE in identity.rights:
+    if Right.OPERATE in caller.rights:
         wanted = None if named is None else registry.find(state, named).id
-        return wanted or identity.worker or context.worker
+        return wanted or caller.worker or context.worker
     require(request, Right.OPERATE, own=Right.WORK)
-    if identity.worker is None:
+    if caller.worker is None:
         raise Forbidden(
             "this token belongs to no worker yet", "start the daemon of that machine"
         )
-    # Refused in the same words whether or not there is such a worker.
-    if named not in (None, identity.worker, registry.name_of(state, identity.worker)):
+    # The same message whether or not such a worker exists.
+    if named not in (None, caller.worker, registry.name_of(state, caller.worker)):
         raise Forbidden(
-            f"worker `{named}` is not yours: the role `{identity.role}` does not have"
+            f"worker `{named}` is not yours: the role `{caller.role}` does not have"
             " the right `operate`"
         )
-    return identity.worker
+    return caller.worker
 
 
 def check_queue_is_own(
     request: Request, queue: Queue | None, changes: dict[str, object]
 ) -> None:
-    """Refuse what would change a queue for the workers of others."""
+    """Refuse a change of a queue that workers of other owners use."""
     if queue is None or may(request, Right.OPERATE):
         return
     others = queue.name == DEFAULT_QUEUE or set(queue.views) - {worker_for(request)}

@@ -62,7 +62,7 @@ async def overview(request: Request) -> Document:
             "full": context.broker.shortage() is not None,
             "last_event": last_event,
             "last_job": state.last_job,
-            "door": None if context.door is None else context.door._asdict(),
+            "door": None if context.tcp is None else context.tcp._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [queue_document(one, state, running[one.name]) for one in shown],

@@ -13,7 +13,7 @@ from grass.api.context import context_of, forgotten_names
 from grass.api.routes.doing import named_job
 from grass.api.routes.enqueue_body import enqueue_call
 from grass.api.routes.request_bodies import EnqueueBody, WaitAllBody, WaitBody
-from grass.api.server.cancellation import unless_interrupted
+from grass.api.server.cancellation import while_connected
 from grass.broker.core.calls import Enqueue
 from grass.broker.core.jobs.enqueue import answered
 from grass.broker.core.replies import Enqueued
@@ -85,7 +85,7 @@ async def wait(request: Request, body: WaitBody) -> Document:
     if any(broker.unfinished(job) for job in ids):
         waiting = asyncio.wait_for(broker.ended(ids), body.timeout_s)
         try:
-            await unless_interrupted(request, waiting)
+            await while_connected(request, waiting)
         except TimeoutError:
             left = sum(job in broker.state.jobs for job in ids)
             raise TimedOut(f"{left} of {len(ids)} jobs are unfinished") from None
@@ -101,7 +101,7 @@ async def wait_all(request: Request, body: WaitAllBody) -> EndsReply:
     broker = context_of(request).broker
     waiting = asyncio.wait_for(broker.all_ended(body.up_to), body.timeout_s)
     try:
-        await unless_interrupted(request, waiting)
+        await while_connected(request, waiting)
     except TimeoutError:
         ends = await broker.read(lambda db: db.ends_after(body.after, body.up_to))
         left = _unfinished(broker, body.up_to)

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from grass.api.bodies import number, switch
 from grass.api.context import context_of
 from grass.api.routes.doing import named_job
-from grass.api.server.cancellation import CutOff, unless_interrupted, until_closing
+from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
 from grass.errors import GrassError, NotFound
 from grass.queries import output_following, output_sources
 from grass.store.interface import JobDetails
@@ -36,7 +36,7 @@ async def output(request: Request) -> Response:
     wanted = begun if only is None else only
     if follow:
         starting = output_following.started(broker, details.job.id, wanted)
-        details, first = await unless_interrupted(request, starting)
+        details, first = await while_connected(request, starting)
     else:
         first = output_sources.chosen(broker, details, wanted)
     stream = "stderr" if query.get("stream") == "stderr" else "output"
@@ -59,7 +59,7 @@ async def output(request: Request) -> Response:
         pieces = output_following.all_followed(broker, source, offset, stream, data)
     pieces = _until_trouble(pieces)
     if follow:
-        pieces = until_closing(request.app.state.closing, pieces)
+        pieces = until_stop(request.app.state.closing, pieces)
     headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
@@ -95,4 +95,4 @@ async def _until_trouble(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for piece in pieces:
             yield piece
     except GrassError:
-        raise CutOff from None
+        raise StreamAborted from None

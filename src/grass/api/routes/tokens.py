@@ -1,9 +1,9 @@
-"""Routes about tokens, and the one by which a machine without any gets its own.
+"""Routes for tokens, and the one that exchanges a code for a machine's own token.
 
-Secrets are made here and told once; the broker learns their hashes. A code that is
-wrong and one that has expired get the same answer, and whoever tries many is made to
-wait. A name under which jobs were enqueued is given to nobody else as long as one of
-them is there: one call at a time looks and takes a name.
+Secrets are made here and returned once; the broker gets their hashes. A wrong code and
+an expired one get the same answer, and the number of wrong codes from a network is
+limited. A name that owns jobs is not given to another token while one of those jobs
+exists: a lock keeps two calls from choosing the same name.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ import time
 
 from starlette.requests import Request
 
-from grass.api.access.auth import actor, bearer, guest_of
-from grass.api.access.tcp_connections import Guests
+from grass.api.access.auth import actor, bearer, connection_of
+from grass.api.access.tcp_connections import TcpConnections
 from grass.api.context import context_of
 from grass.api.routes.doing import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
@@ -50,37 +50,37 @@ CODE_BYTES = 16
 SECRET_BYTES = 32
 CODE_HOURS = 1.0
 MOST_WRONG = 20
-"""Wrong codes that one address may try within a minute."""
-MOST_ADDRESSES = 10_000
+"""Wrong codes of one network within a minute."""
+MOST_NETWORKS = 10_000
 _MINUTE_S = 60.0
 _HOUR_US = 3_600 * 1_000_000
 
 
 class WrongCodes:
-    """How many wrong codes came from where, within this minute."""
+    """Counts wrong codes by network, within a minute."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._until = 0.0
 
-    def check(self, place: str, now_s: float) -> None:
-        """Refuse an address that has tried too many."""
-        if now_s >= self._until or len(self._counts) > MOST_ADDRESSES:
+    def check(self, network: str, now_s: float) -> None:
+        """Raise if a network has tried too many."""
+        if now_s >= self._until or len(self._counts) > MOST_NETWORKS:
             self._counts.clear()
             self._until = now_s + _MINUTE_S
-        if self._counts.get(place, 0) >= MOST_WRONG:
+        if self._counts.get(network, 0) >= MOST_WRONG:
             raise Refused(
                 "too many wrong codes came from this address",
                 "wait a minute, then paste the line as it was printed",
             )
 
-    def note(self, place: str) -> None:
+    def note(self, network: str) -> None:
         """Count a wrong code."""
-        self._counts[place] = self._counts.get(place, 0) + 1
+        self._counts[network] = self._counts.get(network, 0) + 1
 
 
 async def page(request: Request) -> TokensReply:
-    """List tokens and codes that count; nobody can tell their secrets."""
+    """List valid tokens and codes, without their secrets."""
     state, now = context_of(request).broker.state, _now()
     shown = [
         TokenReply(
@@ -100,9 +100,9 @@ async def page(request: Request) -> TokensReply:
 
 
 async def new(request: Request, body: NewTokenBody) -> IssuedReply:
-    """Make a token, or a code that machines join with; told once."""
+    """Make a token, or a code that machines join with; it is returned once."""
     broker, who = context_of(request).broker, actor(request)
-    if body.code and context_of(request).door is None:
+    if body.code and context_of(request).tcp is None:
         raise Refused(
             "this daemon listens to no other machine",
             "`grass daemon --bind 0.0.0.0:7500` does",
@@ -137,21 +137,21 @@ async def new_code(
 
 
 async def revoke(request: Request) -> DoneReply:
-    """Have a token or code count no more; who uses it is cut off at once."""
+    """Revoke a token or code; its connections are closed at once."""
     broker, name = context_of(request).broker, str(request.path_params["name"])
     known = broker.state.tokens.get(name)
     reply = await do(request, RevokeToken(actor(request), name))
     if known is not None and known.worker is not None:
         broker.hang_up(known.worker)
-    sweep(request)
+    drop_revoked(request)
     return reply
 
 
 async def join(request: Request, body: JoinBody) -> JoinedReply:
     """Exchange a code for a token of the machine's own."""
-    context, guest = context_of(request), guest_of(request)
-    place = "" if guest is None else guest.place
-    code = _code(request, body.code, place)
+    context, connection = context_of(request), connection_of(request)
+    network = "" if connection is None else connection.network
+    code = _code(request, body.code, network)
     if body.worker is not None and body.worker == context.worker:
         raise Refused("this machine is the broker itself", "it need not join")
     secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -165,24 +165,24 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
         wanted = token_name(body.name)
         call.used_names = await _used_names(context.broker, wanted)
         done: Issued = await context.broker.call(call)
-    _cut_former_worker(context.broker, done.name)
-    sweep(request)
+    _disconnect_worker(context.broker, done.name)
+    drop_revoked(request)
     token = token_text(done.name, secret)
     return JoinedReply(done.name, done.role, token, context.broker.state.cluster)
 
 
-def _cut_former_worker(broker: Broker, name: str) -> None:
-    """Cut the link of a worker that has joined again without the right to work."""
+def _disconnect_worker(broker: Broker, name: str) -> None:
+    """Close the link of a worker that has joined again without the right to work."""
     token = broker.state.tokens.get(name)
     if token is not None and token.worker is not None and not may_work(token.role):
         broker.hang_up(token.worker)
 
 
-def sweep(request: Request) -> None:
-    """Cut off whoever holds a token that counts no more."""
-    guests = request.app.state.guests
-    assert isinstance(guests, Guests)
-    guests.sweep(context_of(request).broker.state.tokens)
+def drop_revoked(request: Request) -> None:
+    """Close connections whose token is not valid any more."""
+    connections = request.app.state.connections
+    assert isinstance(connections, TcpConnections)
+    connections.drop_revoked(context_of(request).broker.state.tokens)
 
 
 def _naming(request: Request) -> asyncio.Lock:
@@ -192,7 +192,7 @@ def _naming(request: Request) -> asyncio.Lock:
 
 
 async def _used_names(broker: Broker, wanted: str) -> frozenset[str]:
-    """Give the names like this one that are nobody's now, and that jobs have."""
+    """Return the names like this one that have jobs, but no token."""
     used: set[str] = set()
     for name in numbered(wanted):
         if name in broker.state.tokens:
@@ -208,22 +208,22 @@ async def _has_jobs(broker: Broker, owner: str) -> bool:
     return bool(await broker.read(lambda db: db.jobs(wanted, 1)))
 
 
-def _code(request: Request, text: str, place: str) -> Token:
-    """Find the code that was shown; all are compared, so that time tells nothing."""
+def _code(request: Request, text: str, network: str) -> Token:
+    """Find a code; all are compared, so that the time reveals nothing."""
     wrong = request.app.state.wrong_codes
     assert isinstance(wrong, WrongCodes)
-    wrong.check(place, time.monotonic())
+    wrong.check(network, time.monotonic())
     tokens, hashed = context_of(request).broker.state.tokens, hash_of(text)
     known = [one for one in tokens.values() if one.is_code]
     found = [one for one in known if one.fits(hashed)]
     if not found or not found[0].holds(_now()):
-        wrong.note(place)
+        wrong.note(network)
         raise Unauthorized(*WRONG_CODE)
     return found[0]
 
 
 def _check_code_name(name: str, body: NewTokenBody) -> None:
-    """Leave the name of a start's code to it: such a code has nothing of its own."""
+    """Refuse the name of a start's code, unless role and age are a start's too."""
     is_of_start = (name, body.role, body.hours) == (START_CODE, DEFAULT_ROLE, None)
     if is_start_name(name) and not is_of_start:
         raise no_start_name(name)

@@ -1,16 +1,31 @@
-"""Routes about workers as a whole."""
+"""Routes for workers and their units: which there are, and which take new jobs."""
 
 from starlette.requests import Request
 
-from grass.api.access.auth import actor, identify
+from grass.api.access.auth import actor, identify, require
+from grass.api.access.own_jobs import worker_for
 from grass.api.context import context_of
 from grass.api.routes.doing import do
-from grass.api.routes.request_bodies import DrainWorkerBody
-from grass.api.routes.tokens import sweep
-from grass.broker.core.calls import ForgetWorker, SetResting
+from grass.api.routes.request_bodies import (
+    AddCapacityBody,
+    DrainWorkerBody,
+    ResumeBody,
+    UnitBody,
+)
+from grass.api.routes.tokens import drop_revoked
+from grass.broker.core.calls import (
+    AddUnits,
+    ForgetWorker,
+    RemoveUnit,
+    SetDrained,
+    SetPaused,
+    SetResting,
+)
 from grass.broker.core.workers import registry
+from grass.errors import UsageError
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
+from grass.model.resources import capacity_from
 from grass.model.rights import Right
 from grass.queries.cluster_documents import worker_document
 from grass.queries.documents import DoneReply, ForgottenReply, WorkersReply
@@ -39,9 +54,56 @@ async def forget(request: Request) -> ForgottenReply:
     worker = registry.find(state, str(request.path_params["name"]))
     queues = [one.name for one in state.queues.values() if worker.id in one.views]
     reply = await do(request, ForgetWorker(actor(request), worker.id))
-    sweep(request)
+    drop_revoked(request)
     held = [id for id in reply.jobs if (job := state.jobs.get(id)) and _is_held(job)]
     return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues, held)
+
+
+async def add_units(request: Request, body: AddCapacityBody) -> DoneReply:
+    """Give a worker units besides those that were found."""
+    capacity = capacity_from(body.capacity)
+    if not any(capacity.values()):
+        raise UsageError("no units were given", "write {gpu:{'4':1}}")
+    worker = worker_for(request, body.worker)
+    return await do(request, AddUnits(actor(request), worker, capacity))
+
+
+async def remove_unit(request: Request, body: UnitBody) -> DoneReply:
+    """Take a unit away that was added, once nobody holds it."""
+    kind, unit = _unit(body.unit)
+    worker = worker_for(request, body.worker)
+    return await do(request, RemoveUnit(actor(request), worker, kind, unit))
+
+
+async def drain_unit(request: Request, body: UnitBody) -> DoneReply:
+    """Start nothing new on a unit; running jobs finish."""
+    return await _set_drained(request, body, drained=True)
+
+
+async def resume(request: Request, body: ResumeBody) -> DoneReply:
+    """Start jobs again: of a queue, on a unit, or everywhere."""
+    if body.unit is not None:
+        if body.queue is not None:
+            raise UsageError("a queue and a unit were given", "resume one of them")
+        unit = UnitBody(body.unit, body.worker)
+        return await _set_drained(request, unit, drained=False)
+    require(request, Right.OPERATE)
+    if body.worker is not None:
+        raise UsageError("a worker without a unit was given", "name one, as in gpu:2")
+    return await do(request, SetPaused(actor(request), False, body.queue))
+
+
+async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> DoneReply:
+    kind, unit = _unit(body.unit)
+    worker = worker_for(request, body.worker)
+    return await do(request, SetDrained(actor(request), worker, kind, unit, drained))
+
+
+def _unit(text: str) -> tuple[str, str]:
+    kind, _, unit = text.partition(":")
+    if not kind or not unit:
+        raise UsageError(f"`{text}` names no unit", "write gpu:2")
+    return kind, unit
 
 
 def _is_held(job: Job) -> bool:

@@ -1,8 +1,7 @@
-"""How much is kept of what peers send, in all and of each.
+"""Limits on the memory that requests and links of peers may use.
 
-The body of a request and the frame of a link are memory that somebody else decides
-about. One budget for all peers bounds it, and a share for each keeps one of them from
-using up what the others need.
+A peer decides how large the body of a request or the frame of a link is. One budget
+limits the sum over all peers, and a share limits each of them.
 """
 
 from collections import Counter
@@ -11,39 +10,42 @@ MIB = 2**20
 
 
 class Budget:
-    """Bytes that are kept of what peers send."""
+    """Bytes that are reserved for peers."""
 
     def __init__(self, most: int, share: int) -> None:
         self._most, self._share = most, share
-        self._of: Counter[str] = Counter()
-        self.kept = 0
+        self._by_peer: Counter[str] = Counter()
+        self.reserved = 0
 
-    def take(self, peer: str, size: int) -> bool:
-        """Keep so many more bytes of a peer, unless there is no room for them."""
-        if self._of[peer] + size > self._share or self.kept + size > self._most:
+    def reserve(self, peer: str, size: int) -> bool:
+        """Reserve bytes for a peer; False: that would exceed a limit."""
+        if (
+            self._by_peer[peer] + size > self._share
+            or self.reserved + size > self._most
+        ):
             return False
-        self._of[peer] += size
-        self.kept += size
+        self._by_peer[peer] += size
+        self.reserved += size
         return True
 
-    def give(self, peer: str, size: int) -> None:
-        """Keep so many bytes of a peer no more."""
-        self.kept -= size
-        self._of[peer] -= size
-        if not self._of[peer]:
-            del self._of[peer]
+    def release(self, peer: str, size: int) -> None:
+        """Release bytes of a peer."""
+        self.reserved -= size
+        self._by_peer[peer] -= size
+        if not self._by_peer[peer]:
+            del self._by_peer[peer]
 
 
-def room_for_bodies() -> Budget:
-    """Make the budget for the bodies of all requests to a server."""
+def body_budget() -> Budget:
+    """Return the budget for request bodies of other machines."""
     return Budget(256 * MIB, 64 * MIB)
 
 
-def local_room_for_bodies() -> Budget:
-    """Make the budget for bodies over the own socket: the owner has no share."""
+def local_body_budget() -> Budget:
+    """Return the budget for request bodies on the Unix socket, without shares."""
     return Budget(256 * MIB, 256 * MIB)
 
 
-def room_for_frames() -> Budget:
-    """Make the budget for all frames of links to a server."""
+def frame_budget() -> Budget:
+    """Return the budget for unread frames of links."""
     return Budget(256 * MIB, 64 * MIB)

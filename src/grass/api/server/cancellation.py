@@ -1,4 +1,4 @@
-"""Work that may take for ever, and what ends it early: the caller, or the daemon."""
+"""Cancels long requests and streams when the client disconnects or the daemon stops."""
 
 import asyncio
 import logging
@@ -12,15 +12,15 @@ from grass.errors import GrassError, Stopping
 T = TypeVar("T")
 
 
-class Gone(GrassError):
-    """The caller hung up; nobody reads the answer."""
+class ClientGone(GrassError):
+    """The client has disconnected, so the answer is not read."""
 
     code = "gone"
     status = 499
 
 
-async def unless_interrupted(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work; drop it when the caller hangs up or the daemon is to stop."""
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work; cancel it when the client disconnects or the daemon stops."""
     doing = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_disconnect(request))
     closing = asyncio.ensure_future(request.app.state.closing.wait())
@@ -29,27 +29,27 @@ async def unless_interrupted(request: Request, work: Coroutine[Any, Any, T]) -> 
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if doing.done():
             return doing.result()
-        raise Gone("hung up") if leaving.done() else Stopping("the daemon stops")
+        raise ClientGone("hung up") if leaving.done() else Stopping("the daemon stops")
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class CutOff(Exception):
-    """Ends a stream in its middle, so that its reader knows that more would come."""
+class StreamAborted(Exception):
+    """Aborts a stream, so that its reader knows that it is incomplete."""
 
 
-def is_news(record: logging.LogRecord) -> bool:
-    """Keep streams that were cut off on purpose out of a server's log."""
+def is_unexpected(record: logging.LogRecord) -> bool:
+    """Filter streams that were aborted on purpose out of a server's log."""
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, CutOff)
+    return not isinstance(error, StreamAborted)
 
 
-async def until_closing(
+async def until_stop(
     closing: asyncio.Event, pieces: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
-    """Pass a stream on; cut it off when the daemon is to stop."""
+    """Pass a stream on; abort it when the daemon stops."""
     stopping = asyncio.ensure_future(closing.wait())
     try:
         while True:
@@ -59,7 +59,7 @@ async def until_closing(
             if not following.done():
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
-                raise CutOff
+                raise StreamAborted
             piece = following.result()
             if piece is None:
                 return

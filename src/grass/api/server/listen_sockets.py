@@ -1,7 +1,7 @@
-"""The sockets on which other machines find a broker: bound here, used by the door.
+"""Binds the sockets on which a broker listens for other machines.
 
-Whoever is to start a broker binds them too, and lets go again, to learn whether the
-address will do.
+The check before a start binds them too, and closes them again, to find out whether the
+address can be used.
 """
 
 import errno
@@ -14,7 +14,7 @@ BACKLOG = 1024
 
 
 def bound(address: Address) -> list[socket.socket]:
-    """Listen on every address that a name stands for, over IPv4 and IPv6."""
+    """Listen on every IPv4 and IPv6 address of a host."""
     host, port = address
     try:
         found = socket.getaddrinfo(
@@ -60,7 +60,7 @@ def _cannot_listen(address: Address, error: OSError) -> Refused:
 
 
 def _other(address: Address, error: OSError) -> Address:
-    """Give an address that may do where this one does not."""
+    """Return another address to suggest."""
     if error.errno == errno.EADDRINUSE and address.port < HIGHEST_PORT:
         return address._replace(port=address.port + 1)
     return Address("0.0.0.0", DEFAULT_PORT)  # noqa: S104 -- what a user may want

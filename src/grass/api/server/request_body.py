@@ -1,4 +1,4 @@
-"""Bodies of requests as they come in, of a limited size and on a budget for all.
+"""Reads request bodies of a limited size, within a budget for all requests.
 
 A body counts until its request is answered.
 """
@@ -8,21 +8,21 @@ from contextlib import asynccontextmanager
 
 from starlette.requests import ClientDisconnect, Request
 
-from grass.api.access.auth import LARGEST_OF_STRANGERS, actor, identify, is_large
+from grass.api.access.auth import LARGEST_UNIDENTIFIED_BODY, actor, identify, is_large
 from grass.api.server.budget import MIB, Budget
-from grass.api.server.cancellation import Gone
+from grass.api.server.cancellation import ClientGone
 from grass.errors import Busy, GrassError, TooLarge
 
 LARGEST_BODY = 64 * MIB
 MOST_READ = 16 * LARGEST_BODY
-"""A body that is refused is read up to here, to tell its sender."""
+"""A refused body is read up to here, so that its sender gets the answer."""
 
 
 @asynccontextmanager
-async def kept_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
+async def counted_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
     """Read a body of a limited size, and count it until the block is left."""
     budget = _budget(request)
-    caller, data, kept, size = actor(request), bytearray(), 0, 0
+    caller, data, reserved, size = actor(request), bytearray(), 0, 0
     refusal: GrassError | None = None
     try:
         async for piece in _streamed(request):
@@ -31,9 +31,9 @@ async def kept_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
                 break
             if refusal is None:
                 refusal = _refusal(budget, caller, size, len(piece), largest)
-            # Who is cut off while sending never hears why: read on, and keep nothing.
+            # A client gets the answer only if its body is read: read on, store nothing.
             if refusal is None:
-                kept += len(piece)
+                reserved += len(piece)
                 data += piece
             else:
                 data.clear()
@@ -41,11 +41,11 @@ async def kept_body(request: Request, largest: int) -> AsyncIterator[bytearray]:
             raise refusal
         yield data
     finally:
-        budget.give(caller, kept)
+        budget.release(caller, reserved)
 
 
 def _budget(request: Request) -> Budget:
-    """Choose the room for a body: other machines take none of the owner's."""
+    """Return the budget of a request: other machines have one of their own."""
     state, is_local = request.app.state, identify(request).role is None
     budget: Budget = state.local_bodies if is_local else state.bodies
     return budget
@@ -54,26 +54,26 @@ def _budget(request: Request) -> Budget:
 def _refusal(
     budget: Budget, caller: str, size: int, more: int, largest: int
 ) -> GrassError | None:
-    """Say why no more of a body is kept, if it is not."""
+    """Return why a body is refused; None: it is not."""
     if size > largest:
         return TooLarge(f"the request is larger than {largest} bytes")
-    if not budget.take(caller, more):
+    if not budget.reserve(caller, more):
         what = "other requests that are being sent take all room there is for them"
         return Busy(what, "try again in a moment")
     return None
 
 
 async def small_body(request: Request) -> bytes:
-    """Read the body of somebody who has shown no token; no more than is small."""
+    """Read a small body of a caller without a token."""
     data = bytearray()
     if not is_large(request):
         async for piece in _streamed(request):
             data += piece
-            if len(data) > LARGEST_OF_STRANGERS:
+            if len(data) > LARGEST_UNIDENTIFIED_BODY:
                 break
         else:
             return bytes(data)
-    raise TooLarge(f"the request is larger than {LARGEST_OF_STRANGERS} bytes")
+    raise TooLarge(f"the request is larger than {LARGEST_UNIDENTIFIED_BODY} bytes")
 
 
 async def _streamed(request: Request) -> AsyncIterator[bytes]:
@@ -81,4 +81,4 @@ async def _streamed(request: Request) -> AsyncIterator[bytes]:
         async for piece in request.stream():
             yield piece
     except ClientDisconnect:
-        raise Gone("hung up") from None
+        raise ClientGone("hung up") from None

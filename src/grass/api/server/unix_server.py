@@ -1,8 +1,9 @@
-"""Serving the API on a Unix socket inside the daemon's own event loop.
+"""Serves the API on a Unix socket inside the daemon's own event loop.
 
-uvicorn's own main loop wakes ten times a second to refresh a date header and count
-requests; Grass needs neither, and a daemon with nothing to do must do nothing, so that
-loop is replaced by waiting for the order to stop.
+uvicorn's main loop wakes ten times a second to refresh a date header and count
+requests. Grass needs neither, and an idle daemon must not wake, so that loop is
+replaced by waiting for the order to stop. uvicorn does not tell a route about its
+socket, so a subclass of its protocol puts the caller's uid into the request's scope.
 """
 
 import asyncio
@@ -10,15 +11,51 @@ import contextlib
 import logging
 import os
 import socket
+import struct
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from grass.api.access.peer_uid import PeerProtocol
-from grass.api.server.cancellation import is_news
+from grass.api.server.cancellation import is_unexpected
 
 SHUTDOWN_S = 1
+LARGEST_HEAD = 2**20
+"""In bytes, path and headers together; uvicorn itself has no limit."""
+_CREDENTIALS = struct.Struct("3i")
+
+
+class PeerProtocol(HttpToolsProtocol):
+    """HTTP on a Unix socket, with the caller's uid in `scope["state"]`."""
+
+    largest_head = LARGEST_HEAD
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Get the uid of the client from the kernel."""
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "uid": _peer_uid(transport)}
+        self._in_head = True
+        self._head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Take data; close the connection if the head of a request is too large."""
+        self._head_bytes += len(data) if self._in_head else 0
+        super().data_received(data)
+        if self._in_head and self._head_bytes > self.largest_head:
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Count the bytes of the head."""
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        """Stop counting: a body has a limit of its own."""
+        super().on_headers_complete()
+        self._in_head = False
+        self._head_bytes = 0
 
 
 class ApiServer(uvicorn.Server):
@@ -41,7 +78,7 @@ class ApiServer(uvicorn.Server):
             )
         )
         self._closing: asyncio.Event = app.state.closing
-        logging.getLogger("uvicorn.error").addFilter(is_news)
+        logging.getLogger("uvicorn.error").addFilter(is_unexpected)
 
     async def serve_on(self, listener: socket.socket) -> None:
         """Answer requests until `stop` is called."""
@@ -62,12 +99,12 @@ class ApiServer(uvicorn.Server):
         return protocol
 
     def stop(self) -> None:
-        """Have `serve_on` finish what it is answering, end streams, and return."""
+        """Make `serve_on` finish its requests, end streams, and return."""
         self.should_exit = True
         self._closing.set()
 
     async def main_loop(self) -> None:
-        """Sleep until it is time to stop."""
+        """Wait for the order to stop."""
         await self._closing.wait()
 
     @contextlib.contextmanager
@@ -77,13 +114,13 @@ class ApiServer(uvicorn.Server):
 
 
 def listen(path: str) -> socket.socket:
-    """Listen on a Unix socket that only its owner may use, however long its path."""
+    """Listen on a Unix socket of mode 0600; its path may have any length."""
     folder, name = os.path.split(path)
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        # The caller holds the daemon's lock, so a socket that is there is a dead one's.
+        # The caller holds the daemon's lock, so an existing socket is a leftover.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         listener.bind(f"/proc/self/fd/{descriptor}/{name}")
@@ -95,3 +132,12 @@ def listen(path: str) -> socket.socket:
         os.umask(before)
         os.close(descriptor)
     return listener
+
+
+def _peer_uid(transport: asyncio.Transport) -> int | None:
+    channel: Any = transport.get_extra_info("socket")
+    if channel is None or channel.family != socket.AF_UNIX:
+        return None
+    raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _, uid, _ = _CREDENTIALS.unpack(raw)
+    return int(uid)

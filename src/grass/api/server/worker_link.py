@@ -1,8 +1,8 @@
 """The link of a worker on another machine: a WebSocket beside the routes.
 
-A worker shows its token before anything is upgraded, and names itself. The first thing
-it says is `Hello`, as that worker and in a version that is understood here; else it is
-told why not, and the link is closed. A worker that says nothing for a while is gone.
+A worker sends its token and its id with the upgrade. Its first message is a `Hello` of
+that worker in a supported version; otherwise the link is closed with the reason. A
+worker that sends nothing for a while is disconnected.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from grass.api.access.auth import guest_of, identify, note_use, require
-from grass.api.access.tcp_connections import Guest
+from grass.api.access.auth import connection_of, identify, record_use, require
+from grass.api.access.tcp_connections import TcpConnection
 from grass.api.context import context_of
 from grass.api.problem import problem_response
 from grass.broker.core.calls import BindToken
@@ -27,28 +27,28 @@ log = EventLog(__name__)
 
 LONGEST_ID = 255
 LONGEST_REASON = 120
-"""In bytes; a WebSocket's close frame has little room."""
+"""In bytes: the size of a WebSocket's close frame is limited."""
 CLOSE_S = 2.0
-"""How long a goodbye may wait behind what the worker has not read."""
+"""How long the close frame may wait behind unread data."""
 NORMAL = 1000
 TOO_BIG = 1009
 
 
 async def link(websocket: WebSocket) -> None:
-    """Speak with a worker until its link ends."""
+    """Serve a worker's link until it ends."""
     try:
-        worker = await _admitted(websocket)
+        worker = await _authorized_worker(websocket)
     except GrassError as error:
         await websocket.send_denial_response(problem_response(error))
         return
-    guest = guest_of(websocket)
+    connection = connection_of(websocket)
     await websocket.accept()
     end: RemoteEnd[ToWorker, ToBroker] = RemoteEnd(
         _sender(websocket), _receiver(websocket, worker), decoder_to_broker
     )
     checked = CheckedLink(end, worker)
-    # A link without an address would be the broker's own worker.
-    address = "unknown" if guest is None else guest.host
+    # A link without an address is that of the broker's own worker.
+    address = "unknown" if connection is None else connection.host
     context_of(websocket).broker.serve(checked, worker=worker, address=address)
     closing = asyncio.ensure_future(_end_with(websocket.app.state.closing, end))
     try:
@@ -59,27 +59,27 @@ async def link(websocket: WebSocket) -> None:
         closing.cancel()
     if end.refusal:
         context_of(websocket).broker.log_refusal(worker, end.refusal)
-    await _closed(websocket, end.refusal, guest)
+    await _close(websocket, end.refusal, connection)
 
 
 class CheckedLink:
-    """A link whose far side must say who it is, and be who it says."""
+    """A link that checks the worker's id and version in each `Hello`."""
 
     def __init__(self, end: RemoteEnd[ToWorker, ToBroker], worker: str) -> None:
         self._end = end
         self._worker = worker
-        self._greeted = False
+        self._handshake_done = False
         self._arrived: Callable[[list[ToBroker]], None] | None = None
 
     def listen(
         self, arrived: Callable[[list[ToBroker]], None], ended: Callable[[], None]
     ) -> None:
-        """Have messages handed over, once the first was looked at."""
+        """Hand over messages once the first one was checked."""
         self._arrived = arrived
         self._end.listen(self._check, ended)
 
     def send(self, message: ToWorker) -> None:
-        """Hand a message to the worker; never waits."""
+        """Send a message to the worker without waiting."""
         self._end.send(message)
 
     def close(self, refusal: str = "") -> None:
@@ -96,9 +96,9 @@ class CheckedLink:
 
     def _problem(self, messages: list[ToBroker]) -> str | None:
         hellos = [one for one in messages if isinstance(one, Hello)]
-        if not self._greeted and not isinstance(messages[0], Hello):
+        if not self._handshake_done and not isinstance(messages[0], Hello):
             return "a worker begins with hello"
-        self._greeted = True
+        self._handshake_done = True
         for hello in hellos:
             if hello.worker != self._worker:
                 return "this token belongs to another worker"
@@ -108,25 +108,25 @@ class CheckedLink:
         return None
 
 
-async def _admitted(websocket: WebSocket) -> str:
-    """Tell which worker calls, or refuse."""
-    identity = identify(websocket)
+async def _authorized_worker(websocket: WebSocket) -> str:
+    """Return the worker of a link, or raise."""
+    principal = identify(websocket)
     require(websocket, Right.WORK)
     context = context_of(websocket)
-    named = websocket.headers.get(WORKER_HEADER) or identity.worker
+    named = websocket.headers.get(WORKER_HEADER) or principal.worker
     if named is None or len(named) > LONGEST_ID:
         raise ProtocolError(f"the header {WORKER_HEADER} is missing or too long")
     if named == context.worker:
         raise Forbidden("this worker is the broker's own")
     check_worker_id(named)
-    if identity.worker is None:
-        await context.broker.call(BindToken(identity.token, named))
-    elif named != identity.worker:
+    if principal.worker is None:
+        await context.broker.call(BindToken(principal.token, named))
+    elif named != principal.worker:
         raise Forbidden(
             "this token belongs to another worker",
             "paste a line of `grass token new` on this machine",
         )
-    await note_use(websocket)
+    await record_use(websocket)
     return named
 
 
@@ -135,7 +135,7 @@ def _sender(websocket: WebSocket) -> Callable[[bytes], asyncio.Future[None]]:
         try:
             await websocket.send_bytes(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
-            raise ConnectionResetError("the worker hung up") from error
+            raise ConnectionResetError("the worker has disconnected") from error
 
     return send  # type: ignore[return-value]
 
@@ -166,17 +166,19 @@ async def _end_with(closing: asyncio.Event, end: RemoteEnd[ToWorker, ToBroker]) 
     end.close()
 
 
-async def _closed(websocket: WebSocket, refusal: str, guest: Guest | None) -> None:
-    """Say goodbye, with the reason where there is one."""
+async def _close(
+    websocket: WebSocket, refusal: str, connection: TcpConnection | None
+) -> None:
+    """Close the WebSocket, with the reason of a refusal."""
     said = refusal.encode(errors="replace")[:LONGEST_REASON]
     code, reason = REFUSED if refusal else NORMAL, said.decode(errors="ignore")
     try:
         async with asyncio.timeout(CLOSE_S):
             await websocket.close(code, reason)
     except (WebSocketDisconnect, RuntimeError):
-        # It hung up first.
+        # The worker has closed it already.
         return
     except TimeoutError:
-        # It reads nothing, and would keep all that it was sent here for ever.
-        if guest is not None:
-            guest.drop()
+        # The worker does not read, and unsent data would be kept forever.
+        if connection is not None:
+            connection.drop()

@@ -6,8 +6,8 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tests.api.doorway import Doorway, Visit, at_the_door
 from tests.api.links import closed, hears, linked, machine_token, say, welcomed
+from tests.api.tcp_api import TcpApi, Visit, over_tcp
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
@@ -22,13 +22,13 @@ BODY = json.dumps({"select": ["9" * (MIB - 100)]}).encode()
 
 def test_a_peer_has_its_share_and_all_together_the_whole() -> None:
     budget = Budget(10, 6)
-    assert budget.take("a", 6)
-    assert not budget.take("a", 1)
-    assert budget.take("b", 4)
-    assert not budget.take("c", 1)
-    budget.give("a", 6)
-    assert budget.take("c", 5)
-    assert budget.kept == 9
+    assert budget.reserve("a", 6)
+    assert not budget.reserve("a", 1)
+    assert budget.reserve("b", 4)
+    assert not budget.reserve("c", 1)
+    budget.release("a", 6)
+    assert budget.reserve("c", 5)
+    assert budget.reserved == 9
 
 
 async def begin(visit: Visit, token: str, body: bytes) -> None:
@@ -41,12 +41,12 @@ async def begin(visit: Visit, token: str, body: bytes) -> None:
 
 async def until(budget: Budget, least: int, most: int) -> None:
     """Wait until so many bytes are kept."""
-    while not least <= budget.kept <= most:  # noqa: ASYNC110 -- nobody is told of it
+    while not least <= budget.reserved <= most:  # noqa: ASYNC110 -- nobody is told of it
         await asyncio.sleep(0)
 
 
 def test_bodies_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         budget = door.api.app.state.bodies = Budget(4 * MIB, 2 * MIB)
         token, other = [await door.api.new_token("read") for _ in range(2)]
         open_ones = [await door.visit() for _ in range(2)]
@@ -66,9 +66,9 @@ def test_bodies_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> 
             visit.close()
         await until(budget, 0, 0)
         assert await asked(token) != 503
-        assert budget.kept == 0
+        assert budget.reserved == 0
 
-    at_the_door(tmp_path, story, patience_s=30)
+    over_tcp(tmp_path, story, patience_s=30)
 
 
 async def begin_frame(channel: ClientConnection, size: int) -> None:
@@ -83,8 +83,8 @@ async def begin_frame(channel: ClientConnection, size: int) -> None:
 
 
 def test_frames_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
-        budget = door.guests.frames = Budget(4 * MIB, 2 * MIB)
+    async def story(door: TcpApi) -> None:
+        budget = door.tcp_connections.frames = Budget(4 * MIB, 2 * MIB)
         token = await machine_token(door)
         async with welcomed(door, token) as good, linked(door, token) as bad:
             sending = asyncio.ensure_future(begin_frame(bad, MIB))
@@ -98,7 +98,7 @@ def test_frames_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> 
             sending.cancel()
         await until(budget, 0, 0)
 
-    at_the_door(tmp_path, story, patience_s=30)
+    over_tcp(tmp_path, story, patience_s=30)
 
 
 def test_of_hellos_that_wait_only_the_last_is_kept() -> None:

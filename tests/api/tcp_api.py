@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from tests.support.calling import Api, play
 
-from grass.api.access.tcp_connections import Guests
+from grass.api.access.tcp_connections import TcpConnections
 from grass.api.app import PREFIX
 from grass.api.server.listen_sockets import bound
-from grass.api.server.tcp_server import Door
+from grass.api.server.tcp_server import TcpServer
 from grass.api.server.unix_server import ApiServer, listen
 from grass.model.addresses import Address
 from grass.tls.pins import client_context
@@ -73,7 +73,7 @@ class Visit:
         self.writer.transport.abort()
 
 
-class Doorway:
+class TcpApi:
     """A door that is open."""
 
     def __init__(self, api: Api, port: int, server: ApiServer) -> None:
@@ -84,10 +84,10 @@ class Doorway:
         self.visits: list[Visit] = []
 
     @property
-    def guests(self) -> Guests:
-        guests = self.api.app.state.guests
-        assert isinstance(guests, Guests)
-        return guests
+    def tcp_connections(self) -> TcpConnections:
+        connections = self.api.app.state.connections
+        assert isinstance(connections, TcpConnections)
+        return connections
 
     async def plain(self, host: str = HOST) -> Visit:
         """Connect without TLS, from an address of the loopback network."""
@@ -112,10 +112,10 @@ class Doorway:
         return reply.status
 
 
-Story = Callable[[Doorway], Awaitable[None]]
+Story = Callable[[TcpApi], Awaitable[None]]
 
 
-def at_the_door(
+def over_tcp(
     folder: Path,
     story: Story,
     run: Callable[..., None] = asyncio.run,
@@ -130,9 +130,9 @@ def at_the_door(
         port = listeners[0].getsockname()[1]
         tasks = [
             asyncio.create_task(server.serve_on(listen(str(folder / "s")))),
-            asyncio.create_task(Door(server, tls).serve(listeners)),
+            asyncio.create_task(TcpServer(server, tls).serve(listeners)),
         ]
-        doorway = Doorway(api, port, server)
+        doorway = TcpApi(api, port, server)
         try:
             await story(doorway)
         finally:

@@ -1,4 +1,4 @@
-"""The door on loopback, with real TLS: friends get in, whatever strangers do."""
+"""The TCP server on loopback, with real TLS: valid tokens work, floods do not harm."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from tests.api.doorway import HOST, Doorway, Visit, at_the_door
+from tests.api.tcp_api import HOST, TcpApi, Visit, over_tcp
 
 from grass.api.access import tcp_connections
 from grass.api.server.listen_sockets import bound
@@ -35,7 +35,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("submit")
         visit = await door.visit()
         reply = await visit.ask("GET", "/overview", token=token)
@@ -46,24 +46,24 @@ def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> Non
         (job,) = (await visit.ask("GET", "/jobs", token=token)).document["jobs"]
         assert job["owner"] == "token:submit"
         assert (await visit.ask("GET", "/overview")).status == 401
-        assert len(door.guests.known) == 1
+        assert len(door.tcp_connections.identified) == 1
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_only_tls_1_3_is_spoken(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         old = client_context()
         old.minimum_version = ssl.TLSVersion.TLSv1_2
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(OSError):
             await asyncio.open_connection(HOST, door.port, ssl=old)
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         issued = (await door.api.post("/tokens", {})).document
         visit = await door.visit()
         body = {"code": issued["code"], "name": "lab.example", "worker": "f" * 16}
@@ -72,27 +72,27 @@ def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
         assert reply.document["name"] == "lab-example"
         assert await door.overview(reply.document["token"]) == 200
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_says_nothing_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         silent = [await door.plain(), await door.visit()]
         for visit in silent:
             assert await visit.is_hung_up()
-        assert not door.guests.strangers
+        assert not door.tcp_connections.unidentified
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_dribbles_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         leaving = asyncio.create_task(visit.is_hung_up())
         began = time.monotonic()
@@ -102,23 +102,23 @@ def test_whoever_dribbles_is_sent_away(
             await asyncio.wait([leaving], timeout=0.02)
         assert time.monotonic() - began < 5
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_a_body_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
         visit.writer.write(head + b'{"code":')
         assert await visit.is_hung_up()
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("read")
         visit = await door.visit()
         await visit.ask("GET", "/overview", token=token)
@@ -126,11 +126,11 @@ def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
         assert await silent.is_hung_up()
         assert (await visit.ask("GET", "/overview", token=token)).status == 200
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         for _ in range(tcp_connections.MOST_REFUSALS - 1):
             reply = await visit.ask("GET", "/overview", token="admin.nonsense")
@@ -140,23 +140,23 @@ def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
         assert last.headers["connection"] == "close"
         assert await visit.is_hung_up()
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("size", [LARGEST_HEAD + 1, 20 * LARGEST_HEAD])
 def test_a_head_that_is_too_large_is_cut_off(
     tmp_path: Path, size: int, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * size)
         assert await visit.is_hung_up()
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_the_body_of_a_stranger_is_not_read(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         head = (
             b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
@@ -165,7 +165,7 @@ def test_the_body_of_a_stranger_is_not_read(tmp_path: Path) -> None:
         reply = await visit.reply()
         assert reply.status == 401
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 A_LOT = 256 * 2**20
@@ -194,27 +194,27 @@ async def pour(visit: Visit, path: bytes, header: bytes, token: str = "") -> int
 def test_a_flood_from_a_stranger_is_not_swallowed(
     tmp_path: Path, path: bytes, header: bytes, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         sent = await pour(await door.visit(), path, header)
         assert sent < A_LOT / 4
         assert await door.overview(await door.api.new_token("read")) == 200
 
-    at_the_door(tmp_path, story, run, patience_s=60)
+    over_tcp(tmp_path, story, run, patience_s=60)
 
 
 def test_a_flood_from_somebody_without_the_right_is_not_swallowed(
     tmp_path: Path,
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("read")
         sent = await pour(await door.visit(), b"/jobs", LENGTH, token)
         assert sent < A_LOT / 4
 
-    at_the_door(tmp_path, story, patience_s=60)
+    over_tcp(tmp_path, story, patience_s=60)
 
 
 def test_a_join_that_is_too_large_is_told_so(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         for code in ("x" * 2**16, "x" * 2**20):
             visit = await door.visit()
             reply = await visit.ask("POST", "/join", {"code": code, "name": "rack"})
@@ -222,11 +222,11 @@ def test_a_join_that_is_too_large_is_told_so(tmp_path: Path) -> None:
             assert "larger than 65536 bytes" in reply.document["detail"]
             assert await visit.is_hung_up()
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_small_body_is_read_in_chunks_too(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         body = b'{"code": "nonsense", "name": "rack"}'
         visit = await door.visit()
         head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n\r\n"
@@ -235,7 +235,7 @@ def test_a_small_body_is_read_in_chunks_too(tmp_path: Path) -> None:
         # The connection goes on: what is small is read to its end.
         assert (await visit.ask("GET", "/overview")).status == 401
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 GARBAGE = [b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01" + b"\xff" * 500]
@@ -248,13 +248,13 @@ def test_garbage_instead_of_a_handshake_ends_the_connection(
     run: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.plain()
         visit.writer.write(data)
         assert await visit.is_hung_up()
 
     with caplog.at_level(logging.WARNING):
-        at_the_door(tmp_path, story, run)
+        over_tcp(tmp_path, story, run)
     assert not caplog.records
 
 
@@ -264,20 +264,20 @@ def test_garbage_instead_of_a_handshake_ends_the_connection(
 def test_garbage_instead_of_a_request_ends_the_connection(
     tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         visit = await door.visit()
         visit.writer.write(data)
         assert await visit.is_hung_up()
 
     with caplog.at_level(logging.WARNING):
-        at_the_door(tmp_path, story)
+        over_tcp(tmp_path, story)
     assert not caplog.records
 
 
 def test_a_revoked_token_is_cut_off_in_the_middle_of_a_stream(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("read")
         other = await door.api.new_token("operate")
         streaming, staying = await door.visit(), await door.visit()
@@ -292,11 +292,11 @@ def test_a_revoked_token_is_cut_off_in_the_middle_of_a_stream(
         assert await door.overview(token) == 401
         assert (await staying.ask("GET", "/overview", token=other)).status == 200
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         body = {"role": "read", "code": False, "hours": 0.5 / 3600}
         token = (await door.api.post("/tokens", body)).document["token"]
         visit = await door.visit()
@@ -304,15 +304,15 @@ def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
         assert await visit.is_hung_up()
         assert await door.overview(token) == 401
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_among_strangers_the_oldest_makes_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 3)
+    monkeypatch.setattr(tcp_connections, "MOST_UNIDENTIFIED", 3)
 
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         first = await door.plain(ELSEWHERE)
         later = [await door.plain(ELSEWHERE) for _ in range(2)]
         alone = await door.visit()
@@ -321,30 +321,30 @@ def test_among_strangers_the_oldest_makes_room(
         assert await later[0].is_hung_up()
         # Who is alone at an address does not give way to a crowd from another.
         assert (await alone.ask("GET", "/overview")).status == 401
-        assert len(door.guests.strangers) == 3
+        assert len(door.tcp_connections.unidentified) == 3
         more.close()
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
 def test_a_full_house_takes_no_more_strangers_than_leave(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("read")
-        door.guests.most_connections = 2
+        door.tcp_connections.most_connections = 2
         inside = [await door.visit() for _ in range(2)]
         for visit in inside:
             await visit.ask("GET", "/overview", token=token)
-        turned_away = await door.plain()
-        assert await turned_away.is_hung_up()
+        refused_unread = await door.plain()
+        assert await refused_unread.is_hung_up()
         assert (await inside[0].ask("GET", "/overview", token=token)).status == 200
         inside[1].close()
-        await until(lambda: len(door.guests.known) == 1)
+        await until(lambda: len(door.tcp_connections.identified) == 1)
         assert await door.overview(token) == 200
 
-    at_the_door(tmp_path, story)
+    over_tcp(tmp_path, story)
 
 
-async def dribbles(door: Doorway) -> None:
+async def dribbles(door: TcpApi) -> None:
     visit = await door.visit(ELSEWHERE)
     visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
     while not visit.reader.at_eof():
@@ -352,32 +352,32 @@ async def dribbles(door: Doorway) -> None:
         await asyncio.sleep(0.01)
 
 
-async def shows_nonsense(door: Doorway) -> None:
+async def shows_nonsense(door: TcpApi) -> None:
     visit = await door.visit(ELSEWHERE)
     while True:
         await visit.ask("GET", "/overview", token="admin.nonsense")
 
 
-async def has_a_large_head(door: Doorway) -> None:
+async def has_a_large_head(door: TcpApi) -> None:
     visit = await door.visit(ELSEWHERE)
     visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * 2**20)
     await visit.is_hung_up()
 
 
-async def speaks_no_tls(door: Doorway) -> None:
+async def speaks_no_tls(door: TcpApi) -> None:
     visit = await door.plain(ELSEWHERE)
     visit.writer.write(b"\xff" * 5000)
     await visit.is_hung_up()
 
 
-async def guesses_codes(door: Doorway) -> None:
+async def guesses_codes(door: TcpApi) -> None:
     visit = await door.visit(ELSEWHERE)
     while True:
         body = {"code": "guess", "name": "x", "worker": "w"}
         await visit.ask("POST", "/join", body)
 
 
-async def for_ever(door: Doorway, act: Callable[[Doorway], Awaitable[None]]) -> None:
+async def for_ever(door: TcpApi, act: Callable[[TcpApi], Awaitable[None]]) -> None:
     """Do it again and again, whatever comes of it."""
     while True:
         with contextlib.suppress(OSError, EOFError):
@@ -390,7 +390,7 @@ def test_a_friend_gets_in_while_strangers_do_their_worst(
 ) -> None:
     acts = [dribbles, shows_nonsense, has_a_large_head, speaks_no_tls, guesses_codes]
 
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("submit")
         code = (await door.api.post("/tokens", {})).document["code"]
         crowd = [asyncio.create_task(for_ever(door, act)) for act in acts * 4]
@@ -408,7 +408,7 @@ def test_a_friend_gets_in_while_strangers_do_their_worst(
         assert sorted(door.api.broker.state.tokens) == ["code", "friend", "submit"]
 
     with caplog.at_level(logging.WARNING, logger="grass"):
-        at_the_door(tmp_path, story, run, patience_s=40)
+        over_tcp(tmp_path, story, run, patience_s=40)
     assert not caplog.records
 
 
@@ -426,7 +426,7 @@ for _ in range(count):
 
 
 def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("submit")
         before = descriptors()
         words = [str(door.port), str(FLOOD), str(KEPT_OPEN), ELSEWHERE]
@@ -439,12 +439,14 @@ def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
             await asyncio.wait([flood], timeout=0.01)
         assert await flood == 0
         assert asked > 5
-        assert len(door.guests.strangers) <= tcp_connections.MOST_STRANGERS
-        for stranger in list(door.guests.strangers):
+        assert (
+            len(door.tcp_connections.unidentified) <= tcp_connections.MOST_UNIDENTIFIED
+        )
+        for stranger in list(door.tcp_connections.unidentified):
             stranger.drop()
         await until(lambda: descriptors() < before + 20)
 
-    at_the_door(tmp_path, story, uvloop.run, patience_s=50)
+    over_tcp(tmp_path, story, uvloop.run, patience_s=50)
 
 
 async def poured(*words: str) -> int:
@@ -471,7 +473,7 @@ def descriptors() -> int:
 def test_when_descriptors_run_out_the_door_goes_on(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: Doorway) -> None:
+    async def story(door: TcpApi) -> None:
         token = await door.api.new_token("read")
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         spare = descriptors() + 20
@@ -490,7 +492,7 @@ def test_when_descriptors_run_out_the_door_goes_on(
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
-    at_the_door(tmp_path, story, run)
+    over_tcp(tmp_path, story, run)
 
 
 def test_a_port_that_is_taken_is_one_clear_line() -> None:

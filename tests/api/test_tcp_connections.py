@@ -1,4 +1,4 @@
-"""Connections as they are counted: strangers, friends, and how each leaves."""
+"""Connections from other machines: counted, limited, and closed."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,45 +7,47 @@ from typing import Any
 import pytest
 
 from grass.api.access import tcp_connections
-from grass.api.access.tcp_connections import Guest, Guests
+from grass.api.access.tcp_connections import TcpConnection, TcpConnections
 from grass.model.token import Token, hash_of
 
 Told = list[str]
 
 
-def within(story: Callable[[Guests, Told], Coroutine[Any, Any, None]]) -> None:
+def within(story: Callable[[TcpConnections, Told], Coroutine[Any, Any, None]]) -> None:
     """Tell a story with an event loop, and note who was hung up on."""
 
     async def told() -> None:
-        await story(Guests(), [])
+        await story(TcpConnections(), [])
 
     asyncio.run(told())
 
 
-def come(house: Guests, dropped: Told, host: str, name: str = "") -> Guest:
-    guest = house.arrive(host, lambda: dropped.append(name or host))
-    assert guest is not None
-    return guest
+def come(
+    house: TcpConnections, dropped: Told, host: str, name: str = ""
+) -> TcpConnection:
+    connection = house.accept(host, lambda: dropped.append(name or host))
+    assert connection is not None
+    return connection
 
 
 def a_token(name: str = "t", secret: str = "s") -> Token:
     return Token(name, "read", hash_of(secret), 0, "uid:1")
 
 
-def show(guest: Guest, name: str = "t") -> bool:
+def show(connection: TcpConnection, name: str = "t") -> bool:
     token = a_token(name)
-    return guest.identified(token, token.hash)
+    return connection.identify(token, token.hash)
 
 
 def test_a_crowd_makes_room_among_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 4)
+    monkeypatch.setattr(tcp_connections, "MOST_UNIDENTIFIED", 4)
 
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         come(house, dropped, "192.0.2.9", "alone")
         for number in range(6):
             come(house, dropped, "192.0.2.1", f"crowd {number}")
         assert dropped == ["crowd 0", "crowd 1", "crowd 2"]
-        assert len(house.strangers) == 4
+        assert len(house.unidentified) == 4
         house.close()
 
     within(story)
@@ -54,9 +56,9 @@ def test_a_crowd_makes_room_among_itself(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_many_addresses_of_one_network_are_one_crowd(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tcp_connections, "MOST_STRANGERS", 3)
+    monkeypatch.setattr(tcp_connections, "MOST_UNIDENTIFIED", 3)
 
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         come(house, dropped, "2001:db8:2::1", "alone")
         for number in range(4):
             come(house, dropped, f"2001:db8:1:1::{number}", f"crowd {number}")
@@ -77,10 +79,10 @@ def test_many_addresses_of_one_network_are_one_crowd(
     ],
 )
 def test_an_address_has_a_place(host: str, shown: str, place: str) -> None:
-    async def story(house: Guests, dropped: Told) -> None:
-        guest = come(house, dropped, host)
-        assert (guest.host, guest.place) == (shown, place)
-        guest.left()
+    async def story(house: TcpConnections, dropped: Told) -> None:
+        connection = come(house, dropped, host)
+        assert (connection.host, connection.network) == (shown, place)
+        connection.closed()
 
     within(story)
 
@@ -89,67 +91,67 @@ def test_one_token_has_so_many_connections_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tcp_connections, "FEW", 1)
-    monkeypatch.setattr(tcp_connections, "LAST_PLACES", 0)
+    monkeypatch.setattr(tcp_connections, "RESERVED_PLACES", 0)
 
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         house.most_connections = 2 * tcp_connections.SHARE_OF_ONE
         token = a_token()
         first, second, third = (come(house, dropped, "192.0.2.1") for _ in range(3))
-        assert first.identified(token, token.hash)
-        assert second.identified(token, token.hash)
-        assert not third.identified(token, token.hash)
+        assert first.identify(token, token.hash)
+        assert second.identify(token, token.hash)
+        assert not third.identify(token, token.hash)
         assert show(third, "other")
-        assert first.identified(token, token.hash)
-        assert list(house.known) == [first, second, third]
-        for guest in (first, second, third):
-            guest.left()
+        assert first.identify(token, token.hash)
+        assert list(house.identified) == [first, second, third]
+        for connection in (first, second, third):
+            connection.closed()
 
     within(story)
 
 
 def test_a_sweep_drops_whose_token_is_gone_or_replaced() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         tokens = {name: a_token(name) for name in ("kept", "gone", "replaced")}
         for name, token in tokens.items():
-            come(house, dropped, "192.0.2.1", name).identified(token, token.hash)
+            come(house, dropped, "192.0.2.1", name).identify(token, token.hash)
         stranger = come(house, dropped, "192.0.2.1", "stranger")
         now = {"kept": tokens["kept"], "replaced": a_token("replaced", "another")}
-        house.sweep(now)
+        house.drop_revoked(now)
         assert dropped == ["gone", "replaced"]
-        stranger.left()
-        assert not house.strangers
+        stranger.closed()
+        assert not house.unidentified
 
     within(story)
 
 
 def test_who_has_left_is_neither_dropped_nor_trusted() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
-        guest = come(house, dropped, "192.0.2.1")
-        guest.left()
-        guest.left()
-        guest.drop()
-        show(guest)
+    async def story(house: TcpConnections, dropped: Told) -> None:
+        connection = come(house, dropped, "192.0.2.1")
+        connection.closed()
+        connection.closed()
+        connection.drop()
+        show(connection)
         assert not dropped
-        assert not house.known
-        assert not house.strangers
+        assert not house.identified
+        assert not house.unidentified
 
     within(story)
 
 
 def test_nothing_counts_of_a_frame_whose_connection_is_over() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
-        guest = come(house, dropped, "192.0.2.1")
-        assert guest.keeps(100)
-        guest.left()
+    async def story(house: TcpConnections, dropped: Told) -> None:
+        connection = come(house, dropped, "192.0.2.1")
+        assert connection.reserve(100)
+        connection.closed()
         # The server still hands over that it was closed, with a piece in its buffer.
-        assert guest.keeps(100)
-        assert house.frames.kept == 0
+        assert connection.reserve(100)
+        assert house.frames.reserved == 0
 
     within(story)
 
 
 def test_a_full_house_turns_away_whom_no_stranger_makes_room_for() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         house.most_connections = 2
         friend = come(house, dropped, "192.0.2.1", "friend")
         show(friend)
@@ -157,42 +159,42 @@ def test_a_full_house_turns_away_whom_no_stranger_makes_room_for() -> None:
         later = come(house, dropped, "192.0.2.1", "later")
         assert dropped == ["stranger"]
         show(later)
-        assert house.arrive("192.0.2.1", lambda: None) is None
+        assert house.accept("192.0.2.1", lambda: None) is None
         assert dropped == ["stranger"]
 
     within(story)
 
 
 def test_several_tokens_together_leave_room_for_the_others() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         house.most_connections = 1024
         taken = [
             show(come(house, dropped, f"192.0.2.{number % 8}"), f"t{number % 8}")
             for number in range(1024)
         ]
-        assert sum(taken) == 1024 - tcp_connections.LAST_PLACES
+        assert sum(taken) == 1024 - tcp_connections.RESERVED_PLACES
         for _ in range(tcp_connections.FEW):
             assert show(come(house, dropped, "192.0.2.9"), "admin")
         assert not show(come(house, dropped, "192.0.2.9"), "admin")
         assert show(come(house, dropped, "192.0.2.9"), "reader")
-        for guest in (*house.known, *house.strangers):
-            guest.left()
+        for connection in (*house.identified, *house.unidentified):
+            connection.closed()
 
     within(story)
 
 
 def test_a_sweep_leaves_the_former_secret_until_the_new_one_is_used() -> None:
-    async def story(house: Guests, dropped: Told) -> None:
+    async def story(house: TcpConnections, dropped: Told) -> None:
         token = a_token()
         assert show(come(house, dropped, "192.0.2.1", "former"))
         token.hash = hash_of("new") + hash_of("s")
         newer = come(house, dropped, "192.0.2.1", "new")
-        assert newer.identified(token, hash_of("new"))
-        house.sweep({"t": token})
+        assert newer.identify(token, hash_of("new"))
+        house.drop_revoked({"t": token})
         assert not dropped
         token.hash = hash_of("new")
-        house.sweep({"t": token})
+        house.drop_revoked({"t": token})
         assert dropped == ["former"]
-        newer.left()
+        newer.closed()
 
     within(story)

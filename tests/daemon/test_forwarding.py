@@ -11,14 +11,14 @@ from starlette.types import Message
 
 from grass.api.app import PREFIX, Application
 from grass.config import Home
-from grass.daemon.forwarding import Gateway, application
+from grass.daemon.forwarding import WorkerDaemon, application
 
 
-def gateway(folder: Path) -> Gateway:
+def daemon(folder: Path) -> WorkerDaemon:
     """Give a worker's daemon whose broker has not answered yet."""
     agent = SimpleNamespace(welcomed=asyncio.Event(), running=0)
     unused = cast("Any", None)
-    return Gateway(
+    return WorkerDaemon(
         Home(str(folder)),
         "00000000000000f9",
         unused,
@@ -60,7 +60,7 @@ async def asked(app: Application, asking: asyncio.Event) -> list[Message]:
 
 def test_who_waits_for_the_broker_is_told_that_the_daemon_stops(tmp_path: Path) -> None:
     async def story() -> None:
-        app, asking = application(gateway(tmp_path)), asyncio.Event()
+        app, asking = application(daemon(tmp_path)), asyncio.Event()
         answer = asyncio.ensure_future(asked(app, asking))
         await asking.wait()
         app.state.closing.set()
