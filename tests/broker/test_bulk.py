@@ -13,8 +13,8 @@ from grass.broker.core.calls import (
     Cancel,
     DeleteQueue,
     Edit,
-    Hold,
-    Release,
+    HoldJobs,
+    ReleaseJobs,
     Rerun,
     SetPaused,
 )
@@ -58,7 +58,7 @@ def stored(broker: Brokerage, jobs: list[int]) -> list[str]:
 
 def test_a_slice_is_committed_before_the_next_is_begun(broker: Brokerage) -> None:
     jobs = waiting_jobs(broker, 5)
-    reply = broker.step(Hold(ME, jobs))
+    reply = broker.step(HoldJobs(ME, jobs))
     seen = []
     while not reply.complete:
         broker.flush()
@@ -73,7 +73,7 @@ def test_a_small_call_goes_between_the_slices_of_a_large_one(broker: Brokerage) 
     jobs = waiting_jobs(broker, 6)
     reply = broker.step(Cancel(ME, jobs))
     broker.flush()
-    extra = broker.step(Hold(ME, [jobs[-1]]))
+    extra = broker.step(HoldJobs(ME, [jobs[-1]]))
     assert extra.jobs == [jobs[-1]]
     new = broker.step(broker.new_job("more"))
     broker.flush()
@@ -83,17 +83,17 @@ def test_a_small_call_goes_between_the_slices_of_a_large_one(broker: Brokerage) 
 
 def test_of_two_large_calls_the_first_is_finished_first(broker: Brokerage) -> None:
     jobs = waiting_jobs(broker, 6)
-    held = broker.step(Hold(ME, jobs))
+    held = broker.step(HoldJobs(ME, jobs))
     broker.flush()
-    released = broker.call(Release(ME, list(reversed(jobs))))
+    released = broker.call(ReleaseJobs(ME, list(reversed(jobs))))
     assert held.complete
     assert sorted(released.jobs) == jobs
     assert stored(broker, jobs) == ["queued"] * 6
 
 
-@pytest.mark.parametrize("verb", [Hold, Cancel])
+@pytest.mark.parametrize("verb", [HoldJobs, Cancel])
 def test_a_job_does_not_start_before_its_slice(
-    broker: Brokerage, verb: type[Hold] | type[Cancel]
+    broker: Brokerage, verb: type[HoldJobs] | type[Cancel]
 ) -> None:
     jobs = waiting_jobs(broker, 3)
     last = broker.enqueue("work", priority=9)
@@ -111,8 +111,8 @@ def test_a_job_does_not_start_before_its_slice(
 
 def test_what_is_not_done_is_told_once(broker: Brokerage) -> None:
     jobs = waiting_jobs(broker, 30)
-    broker.call(Hold(ME, jobs))
-    done = broker.call(Hold(ME, jobs))
+    broker.call(HoldJobs(ME, jobs))
+    done = broker.call(HoldJobs(ME, jobs))
     assert not done.changed
     assert len(done.warnings) == 11
     assert done.warnings[-1] == "and 20 more were left alone"

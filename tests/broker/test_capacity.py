@@ -6,7 +6,13 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import AddUnits, Call, RemoveUnit, SetDrained, WorkerGone
+from grass.broker.core.calls import (
+    AddUnits,
+    AnyCall,
+    RemoveUnit,
+    SetUnitDrained,
+    WorkerGone,
+)
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Units
 from grass.model.amounts import WHOLE
@@ -28,7 +34,7 @@ def unit_of(broker: Brokerage, job: int, kind: str = "gpu") -> list[str]:
     return sorted(broker.state.attempts[job].allocation[kind])
 
 
-def refused(broker: Brokerage, error: type[GrassError], call: Call) -> str:
+def refused(broker: Brokerage, error: type[GrassError], call: AnyCall) -> str:
     return broker.refused(error, lambda: broker.call(call))
 
 
@@ -179,9 +185,9 @@ def test_draining_twice_is_fine_and_says_that_nothing_changed(
 
 
 def test_units_nobody_has_are_not_drained(gpus: Brokerage) -> None:
-    refused(gpus, NotFound, SetDrained(ME, WORKER, "gpu", "9", True))
-    refused(gpus, NotFound, SetDrained(ME, WORKER, "fax", "0", True))
-    refused(gpus, NotFound, SetDrained(ME, "nobody", "gpu", "0", True))
+    refused(gpus, NotFound, SetUnitDrained(ME, WORKER, "gpu", "9", True))
+    refused(gpus, NotFound, SetUnitDrained(ME, WORKER, "fax", "0", True))
+    refused(gpus, NotFound, SetUnitDrained(ME, "nobody", "gpu", "0", True))
 
 
 def test_a_job_that_needs_drained_units_waits_for_them(

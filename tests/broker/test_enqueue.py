@@ -6,9 +6,8 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import Enqueue, ForgetWorker, Prune, WorkerGone
+from grass.broker.core.calls import Enqueue, Enqueued, ForgetWorker, Prune, WorkerGone
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.replies import Enqueued
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState

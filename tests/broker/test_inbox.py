@@ -4,7 +4,7 @@ import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.core import inbox as module
-from grass.broker.core.calls import Call, FromWorker, Tick
+from grass.broker.core.calls import AnyCall, FromWorker, TimerFired
 from grass.broker.core.inbox import Inbox
 from grass.errors import Busy
 from grass.link.messages import Exited, Hello
@@ -18,7 +18,7 @@ def said_end(worker: str = "farm") -> FromWorker:
     return FromWorker(worker, Exited("a", 5, 0))
 
 
-def drained(inbox: Inbox) -> list[Call]:
+def drained(inbox: Inbox) -> list[AnyCall]:
     taken = []
     while inbox:
         first = inbox.first()
@@ -29,7 +29,7 @@ def drained(inbox: Inbox) -> list[Call]:
 
 def test_what_came_first_is_taken_first() -> None:
     inbox = Inbox()
-    calls: list[Call] = [said_hello(), said_end(), Tick(), said_end("lab")]
+    calls: list[AnyCall] = [said_hello(), said_end(), TimerFired(), said_end("lab")]
     for call in calls:
         inbox.put(call, None)
     assert list(inbox) == calls
@@ -56,21 +56,21 @@ def test_the_words_of_workers_are_counted_and_take_no_room_from_callers(
     for _ in range(9):
         inbox.put(said_end(), None)
     assert (inbox.said_by("farm"), inbox.said_by("lab")) == (9, 0)
-    inbox.put(Tick(), "first")
-    inbox.put(Tick(), "second")
+    inbox.put(TimerFired(), "first")
+    inbox.put(TimerFired(), "second")
     with pytest.raises(Busy):
-        inbox.put(Tick(), "third")
+        inbox.put(TimerFired(), "third")
     inbox.put(said_end(), None)
     for _ in range(10):
         inbox.take()
-    inbox.put(Tick(), "third")
+    inbox.put(TimerFired(), "third")
     assert inbox.said_by("farm") == 1
 
 
 def test_calls_that_are_given_up_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WAITING_CALLS", 1)
-    inbox, lost = Inbox(), Tick()
+    inbox, lost = Inbox(), TimerFired()
     inbox.put(lost, "reply")
     assert inbox.give_up({id(lost)}) == ["reply"]
-    inbox.put(Tick(), "another")
+    inbox.put(TimerFired(), "another")
     assert len(drained(inbox)) == 1

@@ -18,25 +18,27 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import (
     Cancel,
-    Continue,
+    ContinueJobs,
+    Done,
     Edit,
     FromWorker,
-    Hold,
+    HoldJobs,
     Prune,
-    Release,
+    ReleaseJobs,
     Rerun,
     SetPaused,
-    Suspend,
-    Tick,
+    SuspendJobs,
+    TimerFired,
     WorkerGone,
 )
-from grass.broker.core.replies import Done
 from grass.link.messages import Returned, Started
 from grass.model.lifecycle import AttemptState, JobState
 
 failures = st.sampled_from(["1", "2", "signal", "time-limit", "not-started"])
 # One number for all choices of a step: hypothesis gives up on long runs of large steps.
 lucks = st.builds(Random, st.integers(0, 2**32 - 1))
+
+SIMPLE_VERBS = [HoldJobs, ReleaseJobs, SuspendJobs, ContinueJobs]
 
 
 class Verbs(Twins):
@@ -73,18 +75,18 @@ class Verbs(Twins):
         assert self.ask(Cancel(ME, jobs), set()).jobs == expected
 
     @precondition(lambda self: self.model.jobs)
-    @rule(luck=lucks, verb=st.sampled_from([Hold, Release, Suspend, Continue]))
+    @rule(luck=lucks, verb=st.sampled_from(SIMPLE_VERBS))
     def simple_verb(self, luck: Random, verb: Any) -> None:
-        fitting = {Hold: UNSTARTED, Release: ["held"]}.get(verb, ["running"])
+        fitting = {HoldJobs: UNSTARTED, ReleaseJobs: ["held"]}.get(verb, ["running"])
         jobs = self.some_jobs(luck)
         ready = [job.id for job in self.model.in_state(*fitting)]
         if ready:
             jobs = list(dict.fromkeys([*jobs[:1], luck.choice(ready)]))
         wanted = {
-            Hold: self.model.hold,
-            Release: self.model.release,
-            Suspend: self.model.suspend,
-            Continue: self.model.go_on,
+            HoldJobs: self.model.hold,
+            ReleaseJobs: self.model.release,
+            SuspendJobs: self.model.suspend,
+            ContinueJobs: self.model.go_on,
         }[verb]
         expected = wanted(jobs)
         done: Done = self.ask(verb(ME, jobs), set())
@@ -136,7 +138,7 @@ class Verbs(Twins):
         jobs = list(dict.fromkeys(jobs))
         expected = self.model.prune(jobs)
         reply = self.ask(Prune(ME, jobs, wanted=jobs), set())
-        assert [one.job.id for one in reply.jobs] == expected
+        assert [one.job.id for one in reply] == expected
 
     @precondition(lambda self: self.model.in_state("running") and not self.paused())
     @rule(queue=st.sampled_from([None, "default", "strict"]))
@@ -155,7 +157,7 @@ class Verbs(Twins):
     @rule(seconds=st.integers(1, 30))
     def time_passes(self, seconds: int) -> None:
         self.broker.now_us += seconds * SECOND
-        self.ask(Tick(), set())
+        self.ask(TimerFired(), set())
 
     @precondition(lambda self: self.model.here and self.model.in_state("running"))
     @rule(luck=lucks)

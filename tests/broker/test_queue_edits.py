@@ -6,8 +6,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import CreateQueue, EditQueue
-from grass.broker.core.replies import Done
+from grass.broker.core.calls import CreateQueue, Done, EditQueue
 from grass.errors import NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Units
 from grass.model.amounts import WHOLE

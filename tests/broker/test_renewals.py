@@ -15,11 +15,10 @@ from grass.broker.core.calls import (
     TouchToken,
 )
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.replies import Issued
 from grass.errors import Forbidden, Refused
 from grass.link.messages import Hello
 from grass.model import rights
-from grass.model.token import hash_of
+from grass.model.token import Token, hash_of
 
 W1, W2 = (f"{number:016x}" for number in (1, 2))
 Meanwhile = Callable[[Brokerage], None]
@@ -30,7 +29,7 @@ ROLES = [*CLIENTS, "admin", "worker", "machine"]
 def code(broker: Brokerage, role: str) -> str:
     ends = broker.now_us + 3600 * SECOND
     call = NewToken(ME, role, hash_of("code"), is_code=True, expires_at=ends)
-    made: Issued = broker.call(call)
+    made: Token = broker.call(call)
     return made.name
 
 
@@ -48,7 +47,7 @@ def join(
     if shown is not None:
         call.shown_name, _, its_secret = shown.partition(".")
         call.shown = hash_of(its_secret)
-    made: Issued = broker.call(call)
+    made: Token = broker.call(call)
     assert made.role == role
     return made.name
 

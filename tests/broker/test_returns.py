@@ -41,23 +41,23 @@ def test_a_worker_that_begins_nothing_is_drained_with_the_reason(
     broker: Brokerage, job: int, reason: str
 ) -> None:
     for _ in range(MOST_RETURNS):
-        assert not broker.state.workers[FARM].resting
+        assert not broker.state.workers[FARM].draining
         give_back(broker, job, reason)
     worker = broker.state.workers[FARM]
-    assert (worker.resting, broker.job_state(job)) == (True, JobState.QUEUED)
+    assert (worker.draining, broker.job_state(job)) == (True, JobState.QUEUED)
     why = f"it gave back {MOST_RETURNS} starts in a row: {reason}"
-    assert worker.resting_reason == why
+    assert worker.draining_reason == why
     broker.join(FARM, "{cpu:4}")
     assert not broker.said(Start)
     broker.restart()
     broker.join(FARM, "{cpu:4}")
     assert not broker.said(Start)
-    assert broker.state.workers[FARM].resting_reason == why
+    assert broker.state.workers[FARM].draining_reason == why
     broker.rest(FARM, False)
     assert broker.started_jobs() == [job]
-    assert broker.state.workers[FARM].resting_reason == ""
+    assert broker.state.workers[FARM].draining_reason == ""
     give_back(broker, job, reason)
-    assert not broker.state.workers[FARM].resting
+    assert not broker.state.workers[FARM].draining
 
 
 def test_a_worker_that_begins_something_is_not(broker: Brokerage, job: int) -> None:
@@ -66,7 +66,7 @@ def test_a_worker_that_begins_something_is_not(broker: Brokerage, job: int) -> N
         other = broker.enqueue(worker=FARM)
         at = broker.state.attempts[other].started_at
         broker.hear(_exited(broker, other, at), FARM)
-    assert not broker.state.workers[FARM].resting
+    assert not broker.state.workers[FARM].draining
 
 
 def _exited(broker: Brokerage, job: int, at: int) -> Exited:
@@ -80,7 +80,7 @@ def test_starts_that_were_placed_together_count_once(broker: Brokerage) -> None:
     for name in names:
         broker.step(FromWorker(FARM, Returned(name, "no")))
     broker.flush()
-    assert not broker.state.workers[FARM].resting
+    assert not broker.state.workers[FARM].draining
 
 
 def test_what_was_asked_back_or_cannot_start_does_not_count(
@@ -95,7 +95,7 @@ def test_what_was_asked_back_or_cannot_start_does_not_count(
         broker.step(FromWorker(FARM, Readiness("the disk is full")))
         give_back(broker, job, RECALLED)
         broker.hear(Readiness(""), FARM)
-    assert not broker.state.workers[FARM].resting
+    assert not broker.state.workers[FARM].draining
 
 
 def test_a_reason_is_cut_short(broker: Brokerage, job: int) -> None:
@@ -116,4 +116,4 @@ def test_a_worker_that_has_a_job_running_is_drained_all_the_same(
         broker.hear(Returned(broker.name(job), "no", placed_at), FARM)
         broker.join(FARM, "{cpu:4}", running=[held])
         broker.hear(Started(broker.name(running), 7, 5, placed_at=at), FARM)
-    assert broker.state.workers[FARM].resting
+    assert broker.state.workers[FARM].draining

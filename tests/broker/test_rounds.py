@@ -8,10 +8,9 @@ import pytest
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.core import rounds as module
-from grass.broker.core.calls import Call, Cancel, Enqueue, FromWorker, Rerun
+from grass.broker.core.calls import AnyCall, Cancel, Done, Enqueue, FromWorker, Rerun
 from grass.broker.core.jobs.new_job import NewJob
 from grass.broker.core.jobs.new_job import Settings as Wishes
-from grass.broker.core.replies import Done
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
@@ -31,7 +30,7 @@ class Slow:
         self.reads = 0
         self.rounds = Rounds(loaded(1)(store), self)
 
-    def play(self, *calls: Call) -> list[Any]:
+    def play(self, *calls: AnyCall) -> list[Any]:
         """Post calls together, and go on until all is done."""
         self.answers = [None] * len(calls)
         for number, call in enumerate(calls):

@@ -10,9 +10,16 @@ from tests.support.building import WORKER
 from tests.support.far_end import FarEnd
 from tests.support.patience import PATIENCE_S
 
-from grass.broker.core.calls import Cancel, Edit, Enqueue, Hold, Rerun
+from grass.broker.core.calls import (
+    AnyCall,
+    Cancel,
+    Edit,
+    Enqueue,
+    Enqueued,
+    HoldJobs,
+    Rerun,
+)
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.replies import Enqueued
 from grass.broker.shell.service import Broker
 from grass.errors import DiskFull, GrassError, NotFound, StorageError
 from grass.link.messages import (
@@ -109,7 +116,7 @@ def test_a_large_verb_is_answered_when_its_last_slice_is_durable(
         broker.start_no_more()
         await broker.call(Enqueue("me", ONE * 2000))
         jobs = list(range(1, 2001))
-        large = asyncio.ensure_future(broker.call(Hold("me", jobs)))
+        large = asyncio.ensure_future(broker.call(HoldJobs("me", jobs)))
         await asyncio.sleep(0)
         small = await broker.call(Enqueue("me", ONE))
         assert not large.done()
@@ -231,6 +238,7 @@ def test_on_a_full_disk_all_goes_on_but_what_adds_and_starts(tmp_path: Path) -> 
         running = sorted(broker.state.attempts)
         full = DiskFull("the disk is full")
         broker._store.shortage = lambda: full  # type: ignore[method-assign]
+        adding: AnyCall
         for adding in (Enqueue("me", ONE), Rerun("me", [1], wanted=[1])):
             with pytest.raises(DiskFull):
                 await broker.call(adding)

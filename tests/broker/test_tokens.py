@@ -19,20 +19,19 @@ from grass.broker.core.calls import (
     TouchToken,
 )
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.replies import Issued
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
 from grass.model.rights import ROLES
-from grass.model.token import START_CODE, hash_of
+from grass.model.token import START_CODE, Token, hash_of
 
 HOUR = 3600 * SECOND
 W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))
 Meanwhile = Callable[[Brokerage], None]
 
 
-def issue(broker: Brokerage, role: str = "machine", **fields: Any) -> Issued:
+def issue(broker: Brokerage, role: str = "machine", **fields: Any) -> Token:
     made = broker.call(NewToken(ME, role, hash_of("secret"), **fields))
-    assert isinstance(made, Issued)
+    assert isinstance(made, Token)
     return made
 
 
@@ -41,9 +40,9 @@ def code(broker: Brokerage, role: str = "machine", seconds: int = 3600) -> str:
     return issue(broker, role, is_code=True, expires_at=ends).name
 
 
-def enrol(broker: Brokerage, by: str, name: str, worker: str | None) -> Issued:
+def enrol(broker: Brokerage, by: str, name: str, worker: str | None) -> Token:
     made = broker.call(Enrol(by, name, worker, hash_of(f"{name} {worker}")))
-    assert isinstance(made, Issued)
+    assert isinstance(made, Token)
     return made
 
 
@@ -59,7 +58,8 @@ def names(broker: Brokerage) -> list[str]:
 def test_a_token_is_there_after_a_restart(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:
-    assert issue(broker, "read", name="page") == Issued("page", "read", None)
+    made = issue(broker, "read", name="page")
+    assert (made.name, made.role, made.expires_at) == ("page", "read", None)
     meanwhile(broker)
     token = broker.state.tokens["page"]
     assert (token.role, token.created_by, token.is_code) == ("read", ME, False)
@@ -135,10 +135,10 @@ def test_a_code_enrols_many_machines(broker: Brokerage, meanwhile: Meanwhile) ->
     }
 
 
-def renew(broker: Brokerage, by: str, secret: str, shown: str | None) -> Issued:
+def renew(broker: Brokerage, by: str, secret: str, shown: str | None) -> Token:
     hashed = None if shown is None else hash_of(shown)
     made = broker.call(Enrol(by, "renamed", W1, hash_of(secret), hashed))
-    assert isinstance(made, Issued)
+    assert isinstance(made, Token)
     return made
 
 
@@ -212,7 +212,7 @@ def claim(
     """Enrol as the worker, with a new code; give the name of its token."""
     hashed = None if shown is None else hash_of(shown)
     call = Enrol(code(broker), "rack", W1, hash_of(secret), hashed, instance=instance)
-    made: Issued = broker.call(call)
+    made: Token = broker.call(call)
     return made.name
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import Cancel, Hold, WorkerGone
+from grass.broker.core.calls import Cancel, HoldJobs, WorkerGone
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
 from grass.link.messages import Continue, Returned, Start, Started, Stop, Suspend
 from grass.model.lifecycle import ENDED, JobState
@@ -184,7 +184,7 @@ def test_a_verb_does_what_it_can(broker: Brokerage) -> None:
 def test_every_verb_is_written_down_with_who_asked(broker: Brokerage) -> None:
     broker.pause()
     job = broker.enqueue()
-    broker.call(Hold("token:ci", [job]))
+    broker.call(HoldJobs("token:ci", [job]))
     broker.release(job)
     broker.call(Cancel("token:ci", [job]))
     events = broker.store.events(0, 100, job, ())

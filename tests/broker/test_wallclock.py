@@ -10,7 +10,7 @@ import pytest
 from tests.broker.serving import play
 from tests.support.far_end import FarEnd
 
-from grass.broker.core.calls import Enqueue, Hold
+from grass.broker.core.calls import Enqueue, HoldJobs
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.shell.service import Broker
 from grass.broker.shell.wall_clock import WallClock
@@ -157,7 +157,7 @@ def test_a_time_that_starts_nothing_does_not_keep_the_next_from_coming(
         soon = now_us() + 100_000
         held = await broker.call(new_job(begin_at=soon))
         late = await broker.call(new_job(begin_at=soon + 100_000))
-        await broker.call(Hold("uid:1", [held.first]))
+        await broker.call(HoldJobs("uid:1", [held.first]))
         start = await worker.hears(Start)
         assert isinstance(start, Start)
         assert start.job == late.first

@@ -18,7 +18,7 @@ from tests.broker.job_model import (
 from tests.support.brokerage import SECOND, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker.core.calls import Call, FromWorker
+from grass.broker.core.calls import AnyCall, FromWorker
 from grass.link.messages import Exited, Hello, Start
 
 UNITS = 2
@@ -53,7 +53,7 @@ class Twins(RuleBasedStateMachine):
         self.broker.store.close()
         self.folder.cleanup()
 
-    def ask(self, call: Call, errors: Errors) -> Any:
+    def ask(self, call: AnyCall, errors: Errors) -> Any:
         """Make a call that the model says is answered, or refused in one of ways."""
         reply: Any = None
         if errors:

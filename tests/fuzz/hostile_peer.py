@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from grass.api.server.worker_link import CheckedLink
-from grass.broker.core.calls import Enqueue, Hold, Release, Tick
+from grass.broker.core.calls import Enqueue, HoldJobs, ReleaseJobs, TimerFired
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.rounds import loaded
 from grass.broker.core.state import State
@@ -133,7 +133,7 @@ class Besieged:
             start = await self.own.hears(Start)
             assert isinstance(start, Start)
             self.own.link.send(Started(start.attempt, 7, 5))
-        await self.broker.call(Hold("me", [OWN]))
+        await self.broker.call(HoldJobs("me", [OWN]))
         await self._hold_again()
         while any(one.pid is None for one in self.state.attempts.values()):
             await self.broker.next_commit()
@@ -143,8 +143,8 @@ class Besieged:
 
     async def _hold_again(self) -> None:
         """Make two calls like any other, of which the second takes the first back."""
-        await self.broker.call(Release("me", [OWN]))
-        await self.broker.call(Hold("me", [OWN]))
+        await self.broker.call(ReleaseJobs("me", [OWN]))
+        await self.broker.call(HoldJobs("me", [OWN]))
 
     async def _refill(self) -> None:
         """Have jobs that the hostile worker is to run, whatever became of others."""
@@ -195,7 +195,7 @@ class Besieged:
     async def _say(self, peer: Peer, frame: bytes) -> None:
         """Send a frame, and have it looked at: of several hellos only the last is."""
         await peer.say(frame)
-        await self.broker.call(Tick())
+        await self.broker.call(TimerFired())
 
     def greeting(self) -> Hello:
         """Give a good hello."""

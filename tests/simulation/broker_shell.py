@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from grass.broker.core.attempts import prefetch
-from grass.broker.core.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.core.calls import AnyCall, FromWorker, TimerFired, WorkerGone
 from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
@@ -70,7 +70,7 @@ class SimBroker:
         self._alarm_us: int | None = None
         self._lag_s = self._last_s = 0.0
         # The clocks of those who are away begin to run.
-        self._post(Tick(), None)
+        self._post(TimerFired(), None)
 
     @property
     def state(self) -> State:
@@ -98,7 +98,7 @@ class SimBroker:
 
     # Who speaks to it.
 
-    def call(self, call: Call, reply: Reply) -> None:
+    def call(self, call: AnyCall, reply: Reply) -> None:
         """Take a caller's wish."""
         self._post(call, reply)
 
@@ -143,7 +143,7 @@ class SimBroker:
             else:
                 self._post(FromWorker(worker, message, caller.address), None)
 
-    def _post(self, call: Call, reply: Reply | None) -> None:
+    def _post(self, call: AnyCall, reply: Reply | None) -> None:
         self.rounds.post(call, reply)
         self._turn()
 
@@ -245,7 +245,7 @@ class SimBroker:
         self._observer.told_ended(ended)
 
     def wake_within(self, delay_s: float) -> None:
-        """Have a `Tick` posted, at the latest after this time."""
+        """Have a `TimerFired` posted, at the latest after this time."""
         delay = int(delay_s * SECOND)
         planned, at = self._ticking, self._host.now + delay
         if planned is None or at < planned.at:
@@ -254,10 +254,10 @@ class SimBroker:
 
     def _tick(self) -> None:
         self._ticking = None
-        self._post(Tick(), None)
+        self._post(TimerFired(), None)
 
     def wake_at(self, at_us: int | None) -> None:
-        """Have a `Tick` posted at this time of the wall clock."""
+        """Have a `TimerFired` posted at this time of the wall clock."""
         if at_us != self._alarm_us:
             self._alarm_us = at_us
             self._arm()

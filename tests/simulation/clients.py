@@ -8,19 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 from grass.broker.core.calls import (
-    Call,
+    AnyCall,
     Cancel,
-    Continue,
+    ContinueJobs,
     Edit,
     Enqueue,
     ForgetWorker,
-    Hold,
+    HoldJobs,
     Prune,
-    Release,
+    ReleaseJobs,
     Rerun,
     SetPaused,
-    SetResting,
-    Suspend,
+    SetWorkerDrained,
+    SuspendJobs,
 )
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.model import dependencies
@@ -32,10 +32,10 @@ from tests.simulation.world import SECOND
 
 _FITTING: dict[type, tuple[str, ...]] = {
     Cancel: ("held", "waiting", "queued", "running", "running"),
-    Hold: ("waiting", "queued"),
-    Release: ("held",),
-    Suspend: ("running",),
-    Continue: ("running",),
+    HoldJobs: ("waiting", "queued"),
+    ReleaseJobs: ("held",),
+    SuspendJobs: ("running",),
+    ContinueJobs: ("running",),
     Edit: ("held", "waiting", "queued"),
     Rerun: ("succeeded", "failed", "cancelled", "lost"),
     Prune: ("succeeded", "failed", "cancelled", "lost"),
@@ -58,10 +58,10 @@ class Clients:
         self._one_shape = self._short and rng.random() < 0.8
         self._retry_lost = rng.random() < 0.5
         self._pins = rng.random() < 0.5 and len(cluster.machines) > 1
-        self._verbs = [Cancel, Hold, Release, Suspend, Continue, Edit, Rerun, SetPaused]
-        self._verbs += [Prune]
+        self._verbs = [Cancel, HoldJobs, ReleaseJobs, SuspendJobs, ContinueJobs]
+        self._verbs += [Edit, Rerun, SetPaused, Prune]
         if cluster.others:
-            self._verbs += [SetResting, ForgetWorker, ForgetWorker]
+            self._verbs += [SetWorkerDrained, ForgetWorker, ForgetWorker]
         rng.shuffle(self._verbs)
         del self._verbs[rng.randint(2, len(self._verbs)) :]
 
@@ -76,7 +76,7 @@ class Clients:
         """Tell for how many jobs a request asked."""
         return self._sizes[name]
 
-    def ask(self, make: Callable[[str], Call], size: int = 0) -> None:
+    def ask(self, make: Callable[[str], AnyCall], size: int = 0) -> None:
         """Make a wish, maybe for so many jobs."""
         name = f"r{len(self.requests) + 1}"
         self._sizes[name] = size
@@ -96,7 +96,7 @@ class Clients:
             one.job for one in dependencies.read(settings.after, self._last_job())
         ]
 
-        def make(name: str) -> Call:
+        def make(name: str) -> AnyCall:
             jobs = [
                 NewJob(("work",), settings, name=name, index=n) for n in range(size)
             ]
@@ -169,7 +169,7 @@ class Clients:
             resume = lambda: self.ask(lambda name: SetPaused(name, False, queue))  # noqa: E731
             self._host.after(self._world.between(0, 3 * SECOND), "", resume)
             return
-        if verb in (SetResting, ForgetWorker):
+        if verb in (SetWorkerDrained, ForgetWorker):
             self._some_worker(verb)
             return
         jobs = self._some_jobs(verb)
@@ -195,9 +195,12 @@ class Clients:
         """Drain a machine for a while, or say that one is gone for good."""
         world, machine = self._world, self._world.rng.choice(self._cluster.others)
         who = self._name(machine)
-        if verb is SetResting:
-            self.ask(lambda name: SetResting(name, who, True))
-            again = lambda: self.ask(lambda name: SetResting(name, machine.id, False))  # noqa: E731
+        if verb is SetWorkerDrained:
+            self.ask(lambda name: SetWorkerDrained(name, who, True))
+
+            def again() -> None:
+                self.ask(lambda name: SetWorkerDrained(name, machine.id, False))
+
             self._host.after(world.between(0, 5 * SECOND), "", again)
         elif machine.away:
             self.ask(lambda name: ForgetWorker(name, who))

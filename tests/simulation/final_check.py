@@ -5,7 +5,12 @@ nothing lives, nothing is kept that was acknowledged; and the journal alone tell
 every job ended.
 """
 
-from grass.broker.core.calls import Continue, Release, SetPaused, SetResting
+from grass.broker.core.calls import (
+    ContinueJobs,
+    ReleaseJobs,
+    SetPaused,
+    SetWorkerDrained,
+)
 from grass.broker.core.jobs import dependency_graph, eligibility
 from grass.broker.core.rounds import LONGEST_PAUSE_S
 from grass.keeper.core.attempt import attempts_of
@@ -36,7 +41,7 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     clients.ask(lambda name: SetPaused(name, False, None))
     clients.ask(lambda name: SetPaused(name, False, "default"))
     for machine in cluster.others:
-        clients.ask(lambda name, who=machine.id: SetResting(name, who, False))  # type: ignore[misc]
+        clients.ask(lambda name, who=machine.id: SetWorkerDrained(name, who, False))  # type: ignore[misc]
     world.run(world.now + A_WHILE)
     # All are connected; what is left may take long, and a year of heartbeats tells
     # nothing more.
@@ -50,12 +55,12 @@ def drain(cluster: Cluster, clients: Clients) -> None:
     if world.chance(0.5):
         held = [job.id for job in unfinished(cluster) if job.state is JobState.HELD]
         if held:
-            clients.ask(lambda name: Release(name, list(held)))
+            clients.ask(lambda name: ReleaseJobs(name, list(held)))
             world.run()
 
 
 def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
-    """Continue whoever stands still; late wishes may still suspend others."""
+    """ContinueJobs whoever stands still; late wishes may still suspend others."""
     world = cluster.world
     while True:
         world.run(world.now + A_WHILE)
@@ -63,7 +68,7 @@ def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
         still = [job.id for job in jobs if job.suspended_since is not None]
         if not still:
             break
-        clients.ask(lambda name, jobs=still: Continue(name, list(jobs)))  # type: ignore[misc]
+        clients.ask(lambda name, jobs=still: ContinueJobs(name, list(jobs)))  # type: ignore[misc]
     world.run()
 
 
@@ -99,16 +104,16 @@ def _check_ends(cluster: Cluster) -> None:
     broker = cluster.broker
     assert broker is not None
     left = {job.id: job for job in unfinished(cluster)}
-    resting = {job.id for job in left.values() if job.state is JobState.HELD}
+    held = {job.id for job in left.values() if job.state is JobState.HELD}
     for _ in left:
         for job in left.values():
             needs = cluster.disk.specs[job.spec].after
             waits = dependency_graph.open_dependencies(broker.state, job) > 0
             if job.state is JobState.WAITING and waits:
-                resting |= {job.id} if any(n.job in resting for n in needs) else set()
+                held |= {job.id} if any(n.job in held for n in needs) else set()
     for job in left.values():
         reason = eligibility.why(broker.state, broker.state.jobs[job.id])
-        if job.id not in resting or not reason:
+        if job.id not in held or not reason:
             raise Violation(f"job {job.id} is {job.state} at rest: {reason}")
 
 

@@ -20,7 +20,7 @@ from grass.model.selectors import Selection
 from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.model.worker import Worker
-from grass.store.changes import Call, Changes, Env, Removal, StoredEvent
+from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from tests.simulation import memory_filters
 
@@ -46,7 +46,7 @@ class MemoryDisk(msgspec.Struct):
     jobs: dict[int, Job] = {}
     attempts: dict[int, dict[int, Attempt]] = {}
     events: list[StoredEvent] = []
-    calls: dict[str, Call] = {}
+    calls: dict[str, AnsweredCall] = {}
     arrivals: dict[int, int] = {}
     arrays: dict[int, int] = {}
     tokens: dict[str, Token] = {}
@@ -132,7 +132,7 @@ class MemoryStore:
         with self._lock:
             return [job.id for job in self._these(ids) if job.owner == owner]
 
-    def call(self, key: str) -> Call | None:
+    def call(self, key: str) -> AnsweredCall | None:
         """Tell what an idempotency key was answered with, if it is known."""
         return self.disk.calls.get(key)
 

@@ -65,7 +65,7 @@ def _start_first(patch: pytest.MonkeyPatch) -> None:
         real(self, applied)
         for worker, message in self.core.state.batch.outbox:
             if isinstance(message, Start):
-                self._outside.send(worker, message)
+                self._shell.send(worker, message)
 
     patch.setattr(Rounds, "_apply", apply)
 

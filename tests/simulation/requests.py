@@ -8,20 +8,21 @@ looked up in the store the moment it is given.
 from collections.abc import Callable
 
 from grass.broker.core.calls import (
-    Call,
+    AnyCall,
     Cancel,
-    Continue,
+    ContinueJobs,
+    Done,
     Edit,
     Enqueue,
+    Enqueued,
     ForgetWorker,
-    Hold,
-    Release,
+    HoldJobs,
+    ReleaseJobs,
     Rerun,
     SetPaused,
-    SetResting,
-    Suspend,
+    SetWorkerDrained,
+    SuspendJobs,
 )
-from grass.broker.core.replies import Done, Enqueued, Pruned
 from grass.errors import (
     Busy,
     GrassError,
@@ -37,13 +38,13 @@ from tests.simulation.world import MILLISECOND, SECOND, Violation
 HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
 """What a caller may be told; anything else is a defect."""
 LONGEST_PATIENCE_S = 5.0
-ABOUT_NO_JOB = (SetPaused, SetResting, ForgetWorker)
+ABOUT_NO_JOB = (SetPaused, SetWorkerDrained, ForgetWorker)
 KINDS = {
     Cancel: "cancelled",
-    Hold: "held",
-    Release: "released",
-    Suspend: "suspended",
-    Continue: "continued",
+    HoldJobs: "held",
+    ReleaseJobs: "released",
+    SuspendJobs: "suspended",
+    ContinueJobs: "continued",
     Edit: "edited",
     Rerun: "rerun",
     ForgetWorker: "worker-forgotten",
@@ -54,7 +55,11 @@ class Request:
     """One wish of one caller, until it is answered or given up."""
 
     def __init__(
-        self, cluster: Cluster, name: str, make: Callable[[str], Call], patience: float
+        self,
+        cluster: Cluster,
+        name: str,
+        make: Callable[[str], AnyCall],
+        patience: float,
     ) -> None:
         """`make` builds the call anew for every try."""
         self.alive = True
@@ -64,7 +69,7 @@ class Request:
         self._name = name
         self._make = make
         self._patience = patience
-        self.call: Call | None = None
+        self.call: AnyCall | None = None
 
     def ask(self) -> None:
         """Send the call, and come back if no answer came."""
@@ -100,8 +105,8 @@ class Request:
             self._check_enqueued(outcome)
         elif isinstance(outcome, Done):
             self._check_done(outcome)
-        elif isinstance(outcome, Pruned):
-            for details in outcome.jobs:
+        elif isinstance(outcome, list):
+            for details in outcome:
                 if details.job.id in self._cluster.disk.jobs:
                     raise Violation(f"job {details.job.id} was pruned and is there")
 
@@ -147,11 +152,11 @@ class Request:
         ]
 
 
-def _kind(call: Call | None) -> str:
+def _kind(call: AnyCall | None) -> str:
     if isinstance(call, SetPaused):
         return "paused" if call.paused else "resumed"
-    if isinstance(call, SetResting):
-        return "drained" if call.resting else "undrained"
+    if isinstance(call, SetWorkerDrained):
+        return "drained" if call.drained else "undrained"
     return KINDS[type(call)]  # type: ignore[index]
 
 
@@ -160,6 +165,6 @@ def _short(outcome: object) -> str:
         return type(outcome).__name__
     if isinstance(outcome, Enqueued):
         return f"{outcome.first}-{outcome.last}"
-    if isinstance(outcome, Pruned):
-        return f"{[details.job.id for details in outcome.jobs]}"
+    if isinstance(outcome, list):
+        return f"{[details.job.id for details in outcome]}"
     return f"{getattr(outcome, 'jobs', '')}"

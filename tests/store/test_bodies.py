@@ -32,7 +32,7 @@ STORED = {
     Queue: "name created_at paused default_request max_running max_fails fails"
     " paused_reason",
     View: "capacity prefix cwd env",
-    Worker: "id name boot found added drained labels lease_s resting resting_reason"
+    Worker: "id name boot found added drained labels lease_s draining draining_reason"
     " address heard_at instance apart",
     Unit: "amount details",
     Token: "name role hash created_at created_by expires_at is_code worker used_at"

@@ -13,7 +13,7 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
 from grass.store import Changes, Event, JobFilter, Order, Store
-from grass.store.changes import Call, Env, Removal
+from grass.store.changes import AnsweredCall, Env, Removal
 
 Reopen = Callable[[], Store]
 NOT_UTF8 = "caf\udce9"
@@ -58,7 +58,7 @@ def test_everything_reads_back_as_it_was_committed(reopen: Reopen) -> None:
         "w1", "desk", "boot", {"gpu": {"0": Unit(10_000, {"name": "H200"})}}
     )
     worker.added = {"printer": {"0": 10_000}}
-    worker.labels, worker.lease_s, worker.resting = ("a100", "big"), 30.5, True
+    worker.labels, worker.lease_s, worker.draining = ("a100", "big"), 30.5, True
     worker.address, worker.heard_at = "10.0.0.7", 77
     worker.instance, worker.apart = "home", {"copy": ["a.1.1"]}
     spec = a_spec(
@@ -81,7 +81,7 @@ def test_everything_reads_back_as_it_was_committed(reopen: Reopen) -> None:
         output_offset=4,
         stderr="/e",
     )
-    call = Call("key", "uid:1", 5, 5, 100)
+    call = AnsweredCall("key", "uid:1", 5, 5, 100)
     changes = Changes(
         meta={"last_job": "5", "paused": "1"},
         envs=[Env(1, "uid:1", '{"PATH":"/bin"}')],
@@ -405,12 +405,12 @@ def test_jobs_to_prune_come_oldest_first_and_only_ended_ones(with_spec: Store) -
 def test_keys_are_kept_until_they_expire_and_may_then_be_used_again(
     store: Store,
 ) -> None:
-    old, new = Call("old", "u", 1, 2, 10), Call("new", "u", 3, 3, 20)
+    old, new = AnsweredCall("old", "u", 1, 2, 10), AnsweredCall("new", "u", 3, 3, 20)
     store.commit(Changes(calls=[old, new]))
     assert store.load(0).calls == [old, new]
     assert store.call(old.key) == old
     assert store.call("nobody's") is None
-    again = Call("old", "u", 8, 9, 30)
+    again = AnsweredCall("old", "u", 8, 9, 30)
     store.commit(Changes(calls=[again]))
     assert store.load(0).calls == [new, again]
     assert store.load(25).calls == [again]

@@ -23,8 +23,12 @@ from grass.store.sqlite.statements import migrations
 KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
 WITH_BODY = ("queues", "workers", "tokens", "attempts", "jobs")
 EVERY = "SELECT * FROM "
-RENAMED = {"after_job": "after"}
-MODEL_NAMES = {"after_job": "after", "array_index": "index"}
+RENAMED = {
+    "after_job": "after",
+    "resting": "draining",
+    "resting_reason": "draining_reason",
+}
+MODEL_NAMES = RENAMED | {"array_index": "index"}
 Rows = dict[str, list[dict[str, Any]]]
 
 

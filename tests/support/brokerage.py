@@ -13,33 +13,34 @@ import pytest
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import (
     AddUnits,
-    Call,
+    AnyCall,
     Cancel,
-    Continue,
+    ContinueJobs,
     CreateQueue,
     DeleteQueue,
+    Done,
     Edit,
     Enqueue,
+    Enqueued,
     ForgetWorker,
     FromWorker,
-    Hold,
+    HoldJobs,
     Prune,
     Reading,
-    Release,
+    ReleaseJobs,
     RemoveUnit,
     Rerun,
-    SetDrained,
     SetPaused,
-    SetResting,
-    Suspend,
-    Tick,
+    SetUnitDrained,
+    SetWorkerDrained,
+    SuspendJobs,
+    TimerFired,
     WorkerGone,
 )
 from grass.broker.core.jobs import eligibility, removals
 from grass.broker.core.jobs.bulk_verbs import Bulk
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.lookups import found, unread
-from grass.broker.core.replies import Done, Enqueued, Pruned
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.link.messages import (
@@ -82,7 +83,7 @@ class Brokerage:
     def state(self) -> State:
         return self.core.state
 
-    def call(self, call: Call) -> Any:
+    def call(self, call: AnyCall) -> Any:
         """Apply one call and finish its batch; return the reply."""
         reply = self.step(call)
         self.flush()
@@ -104,7 +105,7 @@ class Brokerage:
             first = self.state.bulk.verbs[0]
             first.found = found(first.wanted)(self.store)
 
-    def call_at_once(self, call: Call) -> Any:
+    def call_at_once(self, call: AnyCall) -> Any:
         """Apply one call, and all that follows from it, in a single batch."""
         reply = self.step(call)
         while self.state.dependencies.unchecked:
@@ -121,7 +122,7 @@ class Brokerage:
         assert memory(self.state) == before
         return str(caught.value)
 
-    def step(self, call: Call) -> Any:
+    def step(self, call: AnyCall) -> Any:
         """Apply one call, leaving the batch open."""
         self.now_us += SECOND
         if isinstance(call, Reading) and unread(call):
@@ -131,7 +132,7 @@ class Brokerage:
     def pass_time(self, seconds: float = 0.0) -> None:
         """Let time go by, and have the broker look at the clock."""
         self.now_us += int(seconds * SECOND)
-        self.call(Tick())
+        self.call(TimerFired())
 
     def flush(self) -> None:
         """Decide, commit, and check everything there is to check."""
@@ -206,9 +207,9 @@ class Brokerage:
         done: Done = self.call(ForgetWorker(ME, name))
         return done
 
-    def rest(self, name: str, resting: bool = True) -> Done:
+    def rest(self, name: str, draining: bool = True) -> Done:
         """Start nothing new on a worker, or again."""
-        done: Done = self.call(SetResting(ME, name, resting))
+        done: Done = self.call(SetWorkerDrained(ME, name, draining))
         return done
 
     def where(self, job: int) -> str:
@@ -264,19 +265,19 @@ class Brokerage:
         return list(range(reply.first, reply.last + 1))
 
     def hold(self, *jobs: int) -> Done:
-        done: Done = self.call(Hold(ME, list(jobs)))
+        done: Done = self.call(HoldJobs(ME, list(jobs)))
         return done
 
     def release(self, *jobs: int) -> Done:
-        done: Done = self.call(Release(ME, list(jobs)))
+        done: Done = self.call(ReleaseJobs(ME, list(jobs)))
         return done
 
     def suspend(self, *jobs: int) -> Done:
-        done: Done = self.call(Suspend(ME, list(jobs)))
+        done: Done = self.call(SuspendJobs(ME, list(jobs)))
         return done
 
     def go_on(self, *jobs: int) -> Done:
-        done: Done = self.call(Continue(ME, list(jobs)))
+        done: Done = self.call(ContinueJobs(ME, list(jobs)))
         return done
 
     def edit(self, *jobs: int, **changes: Any) -> Done:
@@ -296,8 +297,8 @@ class Brokerage:
 
     def prune(self, *jobs: int) -> list[int]:
         """Forget ended jobs, and return those that are gone."""
-        pruned: Pruned = self.call(Prune(ME, list(jobs), wanted=list(jobs)))
-        return [details.job.id for details in pruned.jobs]
+        pruned: list[JobDetails] = self.call(Prune(ME, list(jobs), wanted=list(jobs)))
+        return [details.job.id for details in pruned]
 
     def add_units(self, capacity: str) -> Done:
         done: Done = self.call(AddUnits(ME, WORKER, capacity_from(capacity)))
@@ -308,7 +309,7 @@ class Brokerage:
         return done
 
     def drain(self, kind: str, unit: str, drained: bool = True) -> Done:
-        done: Done = self.call(SetDrained(ME, WORKER, kind, unit, drained))
+        done: Done = self.call(SetUnitDrained(ME, WORKER, kind, unit, drained))
         return done
 
     def why(self, job: int) -> str:

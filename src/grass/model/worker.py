@@ -39,9 +39,9 @@ class Worker(msgspec.Struct):
     """What it says of itself, for jobs that ask for it."""
     lease_s: float | None = None
     """Cut off for so long, its keeper ends its attempts; None: it never does."""
-    resting: bool = False
+    draining: bool = False
     """Drained as a whole: nothing new starts there."""
-    resting_reason: str = ""
+    draining_reason: str = ""
     """Why, where no person drained it."""
     address: str | None = None
     """Where it called from; None: it lives in the broker's own daemon."""

@@ -79,8 +79,8 @@ def _whereabouts(worker: Worker, state: State) -> Document:
     return {
         "connected": worker.connected,
         "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),
-        "draining": worker.resting,
-        "draining_reason": worker.resting_reason or None,
+        "draining": worker.draining,
+        "draining_reason": worker.draining_reason or None,
         "unable": worker.unable or None,
         "address": worker.address,
         "labels": list(worker.labels),

@@ -193,12 +193,12 @@ def _away(state: State, worker: str) -> tuple[str, str]:
     known = state.workers.get(worker)
     if known is not None and known.connected and known.unable:
         return "unable", _unable(known)
-    if known is None or (known.connected and not known.resting):
+    if known is None or (known.connected and not known.draining):
         return "not-ready", "is not ready yet"
     if known.connected:
         return "drained", "is drained"
     word = "off" if _is_off(known) else "unreachable"
-    drained = "drained and " if known.resting else ""
+    drained = "drained and " if known.draining else ""
     return word, f"is {drained}{_gone(known)}{_since(known)}"
 
 
@@ -224,7 +224,7 @@ def _how(state: State, worker: str) -> str:
     known = state.workers[worker]
     if known.connected and known.unable:
         return _unable(known)
-    how = ["draining"] if known.resting else []
+    how = ["draining"] if known.draining else []
     how += [] if known.connected else [_gone(known)]
     return f"is {' and '.join(how) or 'not ready yet'}"
 

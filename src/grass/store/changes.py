@@ -39,7 +39,7 @@ class StoredEvent(NamedTuple):
     data: str
 
 
-class Call(NamedTuple):
+class AnsweredCall(NamedTuple):
     """What an idempotency key was answered with."""
 
     key: str
@@ -84,7 +84,7 @@ class Changes(msgspec.Struct):
     removed_attempts: list[tuple[int, int]] = []
     """Attempts that were decided and taken back before anything was run."""
     events: list[Event] = []
-    calls: list[Call] = []
+    calls: list[AnsweredCall] = []
     arrivals: list[tuple[int, int]] = []
     """Ranges of ids that are written in slices; their jobs do not exist yet."""
     removed_arrivals: list[int] = []

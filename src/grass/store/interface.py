@@ -19,7 +19,7 @@ from grass.model.selectors import Selection
 from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.model.worker import Worker
-from grass.store.changes import Call, Changes, Env, StoredEvent
+from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 
 
 class Snapshot(msgspec.Struct):
@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct):
     """Those that may still run: the last one of each running job."""
     specs: dict[int, Spec]
     envs: list[Env]
-    calls: list[Call]
+    calls: list[AnsweredCall]
     counts: dict[str, int]
     output_bytes: int
     arrays: dict[int, int] = {}
@@ -129,7 +129,7 @@ class Store(Protocol):
     def owned_by(self, owner: str, ids: list[int]) -> list[int]:
         """Give those of these jobs that are somebody's, in order of id."""
 
-    def call(self, key: str) -> Call | None:
+    def call(self, key: str) -> AnsweredCall | None:
         """Tell what an idempotency key was answered with, if it is known."""
 
     def environments(self, ids: list[int]) -> list[Env]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 
 from grass.api.context import context_of
-from grass.broker.core.calls import Call
-from grass.broker.core.replies import Done
+from grass.broker.core.calls import Call, Done
 from grass.errors import Stopping
 from grass.queries.documents import DoneReply
 from grass.queries.selection import job_of
@@ -19,10 +18,10 @@ async def named_job(request: Request) -> JobDetails:
     return await job_of(context_of(request).broker, str(request.path_params["id"]))
 
 
-async def do(request: Request, call: Call, said: Sequence[str] = ()) -> DoneReply:
+async def do(request: Request, call: Call[Done], said: Sequence[str] = ()) -> DoneReply:
     """Make a call; `said` goes before what the broker has to say."""
     try:
-        done: Done = await context_of(request).broker.call(call)
+        done = await context_of(request).broker.call(call)
     except asyncio.CancelledError:
         if not request.app.state.closing.is_set():
             raise

@@ -14,9 +14,8 @@ from grass.api.routes.doing import named_job
 from grass.api.routes.enqueue_body import enqueue_call
 from grass.api.routes.request_bodies import EnqueueBody, WaitAllBody, WaitBody
 from grass.api.server.cancellation import while_connected
-from grass.broker.core.calls import Enqueue
+from grass.broker.core.calls import Enqueue, Enqueued
 from grass.broker.core.jobs.enqueue import answered
-from grass.broker.core.replies import Enqueued
 from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.keys import is_fresh
@@ -37,7 +36,9 @@ async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
     broker = context_of(request).broker
     settings = context_of(request).settings
     call = enqueue_call(body, actor(request), broker.state, settings)
-    done = await _answered_before(broker, call) or await broker.call(call)
+    done = await _answered_before(broker, call)
+    if done is None:
+        done = await broker.call(call)
     return EnqueuedReply(done.first, done.last, done.hint)
 
 

@@ -10,7 +10,6 @@ from grass.api.access.own_jobs import own_jobs
 from grass.api.context import context_of
 from grass.api.routes.request_bodies import PruneBody, SelectBody
 from grass.broker.core.calls import Prune
-from grass.broker.core.replies import Pruned
 from grass.broker.shell.service import Broker
 from grass.errors import Refused
 from grass.queries.documents import PrunedReply
@@ -69,11 +68,11 @@ def _page(store: Store, before: int, skip: int) -> list[int]:
 
 
 async def _forget(broker: Broker, who: str, ids: list[int], total: PrunedReply) -> None:
-    done: Pruned = await broker.call(Prune(who, ids, wanted=ids))
-    total.jobs += len(done.jobs)
+    pruned = await broker.call(Prune(who, ids, wanted=ids))
+    total.jobs += len(pruned)
     total.output_bytes += sum(
         attempt.output_bytes
-        for details in done.jobs
+        for details in pruned
         if details.spec.output is None
         for attempt in details.attempts
     )

@@ -19,7 +19,6 @@ from grass.api.routes.doing import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
 from grass.broker.core.calls import Enrol, NewToken, RevokeToken
-from grass.broker.core.replies import Issued
 from grass.broker.core.workers import registry
 from grass.broker.shell.service import Broker
 from grass.errors import Refused, Unauthorized
@@ -115,7 +114,7 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
     async with _naming(request):
         if not body.code:
             call.used_names = await _used_names(broker, body.name or body.role)
-        done: Issued = await broker.call(call)
+        done = await broker.call(call)
     reply = IssuedReply(done.name, done.role, rfc3339(done.expires_at))
     if body.code:
         reply.code = secret
@@ -164,7 +163,7 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     async with _naming(request):
         wanted = token_name(body.name)
         call.used_names = await _used_names(context.broker, wanted)
-        done: Issued = await context.broker.call(call)
+        done = await context.broker.call(call)
     _disconnect_worker(context.broker, done.name)
     drop_revoked(request)
     token = token_text(done.name, secret)

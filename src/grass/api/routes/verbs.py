@@ -10,7 +10,15 @@ from grass.api.context import context_of
 from grass.api.routes.doing import do
 from grass.api.routes.edit_body import edit_call, rerun_call
 from grass.api.routes.request_bodies import CancelBody, EditBody, RerunBody, SelectBody
-from grass.broker.core.calls import Call, Cancel, Continue, Hold, Release, Suspend
+from grass.broker.core.calls import (
+    Call,
+    Cancel,
+    ContinueJobs,
+    Done,
+    HoldJobs,
+    ReleaseJobs,
+    SuspendJobs,
+)
 from grass.errors import UsageError
 from grass.queries.documents import DoneReply, SelectedReply
 from grass.queries.selection import select
@@ -39,25 +47,25 @@ async def cancel(request: Request, body: CancelBody) -> DoneReply:
 async def hold(request: Request, body: SelectBody) -> DoneReply:
     """Keep jobs from starting until they are released."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: Hold(who, ids))
+    return await _do_to(request, body.select, lambda ids: HoldJobs(who, ids))
 
 
 async def release(request: Request, body: SelectBody) -> DoneReply:
     """Let held jobs start when their turn comes."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: Release(who, ids))
+    return await _do_to(request, body.select, lambda ids: ReleaseJobs(who, ids))
 
 
 async def suspend(request: Request, body: SelectBody) -> DoneReply:
     """Stop running jobs where they are; their units stay held."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: Suspend(who, ids))
+    return await _do_to(request, body.select, lambda ids: SuspendJobs(who, ids))
 
 
 async def go_on(request: Request, body: SelectBody) -> DoneReply:
     """Let suspended jobs go on."""
     who = actor(request)
-    return await _do_to(request, body.select, lambda ids: Continue(who, ids))
+    return await _do_to(request, body.select, lambda ids: ContinueJobs(who, ids))
 
 
 async def rerun(request: Request, body: RerunBody) -> DoneReply:
@@ -75,7 +83,7 @@ async def edit(request: Request, body: EditBody) -> DoneReply:
 
 
 async def _do_to(
-    request: Request, texts: list[str], call_for: Callable[[list[int]], Call]
+    request: Request, texts: list[str], call_for: Callable[[list[int]], Call[Done]]
 ) -> DoneReply:
     """Do something to the selected jobs, as far as they are the caller's to touch."""
     ids, left = await own_jobs(request, await select(context_of(request).broker, texts))

@@ -17,9 +17,9 @@ from grass.broker.core.calls import (
     AddUnits,
     ForgetWorker,
     RemoveUnit,
-    SetDrained,
     SetPaused,
-    SetResting,
+    SetUnitDrained,
+    SetWorkerDrained,
 )
 from grass.broker.core.workers import registry
 from grass.errors import UsageError
@@ -45,7 +45,7 @@ async def page(request: Request) -> WorkersReply:
 async def drain(request: Request, body: DrainWorkerBody) -> DoneReply:
     """Start nothing new on a worker, or do so again; running jobs finish."""
     name = str(request.path_params["name"])
-    return await do(request, SetResting(actor(request), name, body.on))
+    return await do(request, SetWorkerDrained(actor(request), name, body.on))
 
 
 async def forget(request: Request) -> ForgottenReply:
@@ -96,7 +96,8 @@ async def resume(request: Request, body: ResumeBody) -> DoneReply:
 async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> DoneReply:
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
-    return await do(request, SetDrained(actor(request), worker, kind, unit, drained))
+    call = SetUnitDrained(actor(request), worker, kind, unit, drained)
+    return await do(request, call)
 
 
 def _unit(text: str) -> tuple[str, str]:

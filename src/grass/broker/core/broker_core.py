@@ -12,7 +12,7 @@ from grass.broker.core import calls
 from grass.broker.core.access import tokens
 from grass.broker.core.attempts import placing, prefetch, reconcile, tracking
 from grass.broker.core.batch import Batch
-from grass.broker.core.calls import Call, FromWorker, Prune, Tick, WorkerGone
+from grass.broker.core.calls import AnyCall, FromWorker, Prune, TimerFired, WorkerGone
 from grass.broker.core.jobs import (
     array_limits,
     bulk_enqueue,
@@ -25,7 +25,6 @@ from grass.broker.core.jobs import (
     reruns,
     verbs,
 )
-from grass.broker.core.replies import Pruned
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
     capacity,
@@ -57,16 +56,16 @@ class BrokerCore:
             calls.DeleteQueue: queues.delete,
             calls.SetPaused: queues.set_paused,
             calls.Cancel: verbs.cancel,
-            calls.Hold: verbs.hold,
-            calls.Release: verbs.release,
-            calls.Suspend: verbs.suspend,
-            calls.Continue: verbs.go_on,
+            calls.HoldJobs: verbs.hold,
+            calls.ReleaseJobs: verbs.release,
+            calls.SuspendJobs: verbs.suspend,
+            calls.ContinueJobs: verbs.go_on,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: capacity.add,
             calls.RemoveUnit: capacity.remove,
-            calls.SetDrained: capacity.set_drained,
-            calls.SetResting: capacity.set_resting,
+            calls.SetUnitDrained: capacity.set_drained,
+            calls.SetWorkerDrained: capacity.set_worker_drained,
             calls.ForgetWorker: forget.forget,
             calls.NewToken: tokens.new,
             calls.RevokeToken: tokens.revoke,
@@ -76,10 +75,10 @@ class BrokerCore:
             calls.Prune: _prune,
             calls.FromWorker: _from_worker,
             calls.WorkerGone: _worker_gone,
-            calls.Tick: _nothing,
+            calls.TimerFired: _nothing,
         }
 
-    def step(self, call: Call, now_us: int) -> object:
+    def step(self, call: AnyCall, now_us: int) -> object:
         """Apply one call and return its reply."""
         self.state.now_us = now_us
         return self._handlers[type(call)](self.state, call)
@@ -223,7 +222,7 @@ def _worker_gone(state: State, call: WorkerGone) -> None:
     reconcile.gone(state, call.worker)
 
 
-def _prune(state: State, call: Prune) -> Pruned:
+def _prune(state: State, call: Prune) -> list[JobDetails]:
     """Forget ended jobs, except those that unfinished ones still name."""
     found = call.found.jobs if call.found is not None else {}
     known = [found[job] for job in dict.fromkeys(call.jobs) if job in found]
@@ -234,7 +233,7 @@ def _prune(state: State, call: Prune) -> Pruned:
     state.batch.changes.removed_jobs.extend(details.job.id for details in gone)
     _forget_unused(state, gone)
     state.note_by(call.actor, "pruned", jobs=len(gone))
-    return Pruned(gone)
+    return gone
 
 
 def _forget_unused(state: State, gone: list[JobDetails]) -> None:
@@ -253,5 +252,5 @@ def _may_go(state: State, job: int) -> bool:
     return not changed and job not in state.dependencies.dependents
 
 
-def _nothing(_state: State, _call: Tick) -> None:
+def _nothing(_state: State, _call: TimerFired) -> None:
     """Time alone changes no state; `advance` and `decide` follow every batch."""

@@ -1,8 +1,8 @@
-"""What can be asked of the broker.
+"""What can be asked of the broker, and what it replies.
 
-Each call is a value with its actor; the API makes them from requests, tests and the
-simulation make them directly. Reading them never needs the broker's state. What comes
-back is in `replies`.
+Each call is a value with its actor, typed by its reply; the API makes them from
+requests, tests and the simulation make them directly. Reading them never needs the
+broker's state.
 
 Some calls are about jobs that may have ended, which memory does not know any more. Such
 a call names them in `wanted`, and the broker's shell reads them from the store into
@@ -10,15 +10,41 @@ a call names them in `wanted`, and the broker's shell reads them from the store 
 applied.
 """
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from grass.broker.core.jobs.new_job import NewJob
 from grass.link.messages import ToBroker
 from grass.model.resources import Capacity, Request
+from grass.model.token import Token
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Done(msgspec.Struct):
+    """The reply to most calls: the jobs that were changed, and warnings."""
+
+    jobs: list[int] = []
+    warnings: list[str] = []
+    changed: bool = True
+
+
+class Enqueued(msgspec.Struct):
+    """The reply to `Enqueue`: the ids, which are consecutive."""
+
+    first: int
+    last: int
+    hint: str = ""
+
+
+class Call(msgspec.Struct, Generic[R_co]):
+    """A request to the broker, typed by its reply, which comes once it is durable."""
+
+
+AnyCall = Call[Any]
 
 
 class Found(msgspec.Struct):
@@ -28,7 +54,7 @@ class Found(msgspec.Struct):
     envs: dict[int, Env] = {}
 
 
-class Reading(msgspec.Struct, kw_only=True):
+class Reading(Call[R_co], Generic[R_co], kw_only=True):
     """A call about jobs that may have ended."""
 
     wanted: list[int] = []
@@ -36,7 +62,7 @@ class Reading(msgspec.Struct, kw_only=True):
     found: Found | None = None
 
 
-class Enqueue(Reading):
+class Enqueue(Reading[Enqueued]):
     """Add jobs: all of them, or none."""
 
     actor: str
@@ -46,7 +72,7 @@ class Enqueue(Reading):
     """The caller's environment; None: none travelled."""
 
 
-class CreateQueue(msgspec.Struct):
+class CreateQueue(Call[Done]):
     """Add this daemon's view of a queue, making the queue where it is new."""
 
     actor: str
@@ -61,7 +87,7 @@ class CreateQueue(msgspec.Struct):
     max_fails: int | None = None
 
 
-class EditQueue(msgspec.Struct):
+class EditQueue(Call[Done]):
     """Change a queue, and this daemon's view of it.
 
     `changes` may hold capacity, prefix, cwd, env (of the view), default_request,
@@ -74,7 +100,7 @@ class EditQueue(msgspec.Struct):
     changes: dict[str, Any]
 
 
-class DeleteQueue(msgspec.Struct):
+class DeleteQueue(Call[Done]):
     """Remove this daemon's view, and the queue with its last view."""
 
     actor: str
@@ -82,7 +108,7 @@ class DeleteQueue(msgspec.Struct):
     worker: str
 
 
-class Cancel(msgspec.Struct):
+class Cancel(Call[Done]):
     """End these jobs; those that ended already are left alone."""
 
     actor: str
@@ -91,35 +117,35 @@ class Cancel(msgspec.Struct):
     signal: int = 15
 
 
-class Hold(msgspec.Struct):
+class HoldJobs(Call[Done]):
     """Keep these jobs from starting until they are released."""
 
     actor: str
     jobs: list[int]
 
 
-class Release(msgspec.Struct):
+class ReleaseJobs(Call[Done]):
     """Let held jobs start when their turn comes."""
 
     actor: str
     jobs: list[int]
 
 
-class Suspend(msgspec.Struct):
+class SuspendJobs(Call[Done]):
     """Stop the processes of running jobs where they are; their units stay held."""
 
     actor: str
     jobs: list[int]
 
 
-class Continue(msgspec.Struct):
+class ContinueJobs(Call[Done]):
     """Let suspended jobs go on."""
 
     actor: str
     jobs: list[int]
 
 
-class Edit(Reading):
+class Edit(Reading[Done]):
     """Change jobs that have not started.
 
     `changes` may hold words, shell, name, queue, priority, request, after (as asked),
@@ -132,7 +158,7 @@ class Edit(Reading):
     changes: dict[str, Any]
 
 
-class Rerun(Reading):
+class Rerun(Reading[Done]):
     """Give ended jobs a new attempt, changed where `changes` says so."""
 
     actor: str
@@ -141,7 +167,7 @@ class Rerun(Reading):
     hold: bool = False
 
 
-class AddUnits(msgspec.Struct):
+class AddUnits(Call[Done]):
     """Give a worker more units than were found."""
 
     actor: str
@@ -149,7 +175,7 @@ class AddUnits(msgspec.Struct):
     capacity: Capacity
 
 
-class RemoveUnit(msgspec.Struct):
+class RemoveUnit(Call[Done]):
     """Take a unit away that was added, as soon as nobody holds it."""
 
     actor: str
@@ -158,7 +184,7 @@ class RemoveUnit(msgspec.Struct):
     unit: str
 
 
-class SetDrained(msgspec.Struct):
+class SetUnitDrained(Call[Done]):
     """Start nothing new on a unit, or again; running jobs finish."""
 
     actor: str
@@ -168,16 +194,16 @@ class SetDrained(msgspec.Struct):
     drained: bool
 
 
-class SetResting(msgspec.Struct):
+class SetWorkerDrained(Call[Done]):
     """Start nothing new on a worker, or again; running jobs finish."""
 
     actor: str
     worker: str
     """By name or id."""
-    resting: bool
+    drained: bool
 
 
-class ForgetWorker(msgspec.Struct):
+class ForgetWorker(Call[Done]):
     """Take a worker out that will not come back; what it ran is lost."""
 
     actor: str
@@ -185,7 +211,7 @@ class ForgetWorker(msgspec.Struct):
     """Or its id."""
 
 
-class SetPaused(msgspec.Struct):
+class SetPaused(Call[Done]):
     """Stop or resume starting jobs, of one queue or of all."""
 
     actor: str
@@ -193,7 +219,7 @@ class SetPaused(msgspec.Struct):
     queue: str | None = None
 
 
-class NewToken(msgspec.Struct):
+class NewToken(Call[Token]):
     """Make a token, or a code that machines get theirs with."""
 
     actor: str
@@ -207,14 +233,14 @@ class NewToken(msgspec.Struct):
     """Names of tokens that are gone and whose jobs are there still."""
 
 
-class RevokeToken(msgspec.Struct):
+class RevokeToken(Call[Done]):
     """Have a token or a code count no more."""
 
     actor: str
     name: str
 
 
-class Enrol(msgspec.Struct):
+class Enrol(Call[Token]):
     """Exchange a code for a token of the machine's own."""
 
     code: str
@@ -232,14 +258,14 @@ class Enrol(msgspec.Struct):
     """The name that was shown with that secret."""
 
 
-class BindToken(msgspec.Struct):
+class BindToken(Call[Done]):
     """Tie a token to the worker that uses it first."""
 
     name: str
     worker: str
 
 
-class TouchToken(msgspec.Struct):
+class TouchToken(Call[None]):
     """Note that a token is in use."""
 
     name: str
@@ -247,14 +273,14 @@ class TouchToken(msgspec.Struct):
     """Of the secret that was shown; the first use of a new one ends the former."""
 
 
-class Prune(Reading):
+class Prune(Reading[list[JobDetails]]):
     """Forget these ended jobs; their output is the worker's to remove."""
 
     actor: str
     jobs: list[int]
 
 
-class FromWorker(msgspec.Struct):
+class FromWorker(Call[None]):
     """Something a worker said."""
 
     worker: str
@@ -263,41 +289,11 @@ class FromWorker(msgspec.Struct):
     """Where it called from; None: from within this daemon."""
 
 
-class WorkerGone(msgspec.Struct):
+class WorkerGone(Call[None]):
     """A worker's link ended."""
 
     worker: str
 
 
-class Tick(msgspec.Struct):
+class TimerFired(Call[None]):
     """Time has passed that a decision waited for."""
-
-
-Call = (
-    Enqueue
-    | CreateQueue
-    | EditQueue
-    | DeleteQueue
-    | Cancel
-    | Hold
-    | Release
-    | Suspend
-    | Continue
-    | Edit
-    | Rerun
-    | AddUnits
-    | RemoveUnit
-    | SetDrained
-    | SetResting
-    | ForgetWorker
-    | SetPaused
-    | NewToken
-    | RevokeToken
-    | Enrol
-    | BindToken
-    | TouchToken
-    | Prune
-    | FromWorker
-    | WorkerGone
-    | Tick
-)

@@ -9,7 +9,7 @@ reports everything; those before it are not looked at.
 from collections import Counter, deque
 from collections.abc import Container, Iterator
 
-from grass.broker.core.calls import Call, FromWorker
+from grass.broker.core.calls import AnyCall, FromWorker
 from grass.broker.core.shell_interface import Reply
 from grass.errors import Busy
 from grass.link.messages import Hello
@@ -22,7 +22,7 @@ class Inbox:
     """Calls and those who wait for their replies, the oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Call, Reply]] = deque()
+        self._waiting: deque[tuple[AnyCall, Reply]] = deque()
         self._asked = 0
         """How many of them somebody waits for."""
         self._said: Counter[str] = Counter()
@@ -34,7 +34,7 @@ class Inbox:
         """Tell whether anything waits."""
         return bool(self._waiting)
 
-    def __iter__(self) -> Iterator[Call]:
+    def __iter__(self) -> Iterator[AnyCall]:
         """Go through the calls that wait."""
         return (call for call, _ in self._waiting)
 
@@ -42,7 +42,7 @@ class Inbox:
         """Tell how much waits of what a worker said."""
         return self._said[worker]
 
-    def put(self, call: Call, reply: Reply) -> None:
+    def put(self, call: AnyCall, reply: Reply) -> None:
         """Let a call wait; refuse those who wait for a reply if they are too many."""
         if reply is not None:
             if self._asked >= MOST_WAITING_CALLS:
@@ -58,16 +58,16 @@ class Inbox:
         self._waiting.append((call, reply))
         self._leave_out()
 
-    def put_back(self, call: Call, reply: Reply) -> None:
+    def put_back(self, call: AnyCall, reply: Reply) -> None:
         """Have a call that somebody waits for be the next one again."""
         self._asked += 1
         self._waiting.appendleft((call, reply))
 
-    def first(self) -> Call:
+    def first(self) -> AnyCall:
         """Return the call that has waited longest."""
         return self._waiting[0][0]
 
-    def take(self) -> tuple[Call, Reply]:
+    def take(self) -> tuple[AnyCall, Reply]:
         """Take that call out."""
         call, reply = self._taken()
         if isinstance(call, FromWorker) and self._hellos.get(call.worker) is call:
@@ -82,7 +82,7 @@ class Inbox:
         self._asked -= sum(reply is not None for reply in replies)
         return replies
 
-    def _taken(self) -> tuple[Call, Reply]:
+    def _taken(self) -> tuple[AnyCall, Reply]:
         call, reply = self._waiting.popleft()
         if reply is not None:
             self._asked -= 1
@@ -97,7 +97,7 @@ class Inbox:
         while self._waiting and self._is_replaced(*self._waiting[0]):
             self._taken()
 
-    def _is_replaced(self, call: Call, reply: Reply) -> bool:
+    def _is_replaced(self, call: AnyCall, reply: Reply) -> bool:
         if reply is not None or not isinstance(call, FromWorker):
             return False
         is_hello = isinstance(call.message, Hello)

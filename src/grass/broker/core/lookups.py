@@ -1,12 +1,13 @@
 """Reading ended jobs from the store for calls that are about them."""
 
 from collections.abc import Callable
+from typing import Any
 
 from grass.broker.core.calls import Found, Reading
 from grass.store import Store
 
 
-def unread(call: Reading) -> bool:
+def unread(call: Reading[Any]) -> bool:
     """Tell whether a call still misses what it is about."""
     return bool(call.wanted) and call.found is None
 

@@ -27,13 +27,13 @@ from grass.broker.core.attempts import placing
 from grass.broker.core.batch import Batch
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import (
-    Call,
+    AnyCall,
     Edit,
     Enqueue,
     FromWorker,
     Reading,
     Rerun,
-    Tick,
+    TimerFired,
     WorkerGone,
 )
 from grass.broker.core.inbox import Inbox
@@ -42,7 +42,7 @@ from grass.broker.core.jobs.bulk_enqueue import Arrival
 from grass.broker.core.jobs.bulk_verbs import Bulk
 from grass.broker.core.jobs.job_memory import CALLS_KEPT_US
 from grass.broker.core.lookups import found, paths_of, unread
-from grass.broker.core.shell_interface import Commit, Outside, Pause, Read, Reply, Step
+from grass.broker.core.shell_interface import Commit, Pause, Read, Reply, Shell, Step
 from grass.broker.core.state import State
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash_points import crash_point
@@ -70,7 +70,7 @@ UNDECIDED: Any = object()
 class Applied(NamedTuple):
     """A call, who waits for it, and what came of it."""
 
-    call: Call
+    call: AnyCall
     reply: Reply
     outcome: Any
 
@@ -98,14 +98,14 @@ class ThisLife:
 class Rounds:
     """The broker's inbox, and what is done with it round by round."""
 
-    def __init__(self, core: BrokerCore, outside: Outside) -> None:
+    def __init__(self, core: BrokerCore, shell: Shell) -> None:
         self.core = core
         self._life = ThisLife()
         self.committing: set[int] = set()
         """Jobs that memory knows more of than the disk does yet."""
-        self._outside = outside
+        self._shell = shell
         self._inbox = Inbox()
-        self._unread: deque[Reading] = deque()
+        self._unread: deque[Reading[Any]] = deque()
         self._under_way: list[tuple[Arrival | Bulk, Reply]] = []
         """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
@@ -137,7 +137,7 @@ class Rounds:
         self._life.starts_jobs = True
         self._life.tell(self.core.state)
 
-    def post(self, call: Call, reply: Reply = None) -> None:
+    def post(self, call: AnyCall, reply: Reply = None) -> None:
         """Let a call wait; somebody may wait for its reply."""
         self._inbox.put(call, reply)
         if isinstance(call, Reading) and unread(call):
@@ -157,7 +157,7 @@ class Rounds:
             self._apply(applied)
             if self.core.state.batch.quiet and not self._overdue(applied):
                 self._answer(applied)
-                self._outside.wake(self.core.state.batch.moved)
+                self._shell.wake(self.core.state.batch.moved)
                 self.core.state.batch.moved = set()
                 self._plan()
                 return
@@ -168,7 +168,7 @@ class Rounds:
         except GrassError as error:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
-            self._outside.defect(error)
+            self._shell.defect(error)
             self._blame(applied)
             told, again = _by_blame(applied)
             yield from self._drop(told, _defect())
@@ -191,14 +191,14 @@ class Rounds:
         for worker, number in removals.due(self.core.state):
             paths = yield Read(paths_of(number))
             removals.sent(self.core.state, worker, number)
-            self._outside.send(worker, RemoveOutput(paths, number))
+            self._shell.send(worker, RemoveOutput(paths, number))
 
     def _apply(self, applied: list[Applied]) -> None:
         """Apply what waits, and let the scheduler decide once for all of it."""
         self._look_for_room()
-        deadline = self._outside.now_s() + BATCH_S
-        now_us = self._outside.now_us()
-        while self._inbox and self._outside.now_s() < deadline:
+        deadline = self._shell.now_s() + BATCH_S
+        now_us = self._shell.now_us()
+        while self._inbox and self._shell.now_s() < deadline:
             if self._suspects and applied:
                 break
             first = self._inbox.first()
@@ -219,7 +219,7 @@ class Rounds:
         self.core.advance()
         # A resume among the calls is for the daemon after this one.
         self._life.tell(self.core.state)
-        self.core.decide(self._outside.now_s())
+        self.core.decide(self._shell.now_s())
 
     def _look_for_room(self) -> None:
         """Learn whether the disk is full, and look again soon if it is.
@@ -227,9 +227,9 @@ class Rounds:
         What is kept back there is for what makes room, and for what has happened: jobs
         end, and workers report. Jobs that are arriving are given up, all of them.
         """
-        self._life.shortage = self._outside.shortage()
+        self._life.shortage = self._shell.shortage()
         if self._life.shortage is not None:
-            self._outside.wake_within(FULL_PAUSE_S)
+            self._shell.wake_within(FULL_PAUSE_S)
             if self.core.state.bulk.arriving:
                 raise self._life.shortage
 
@@ -251,9 +251,9 @@ class Rounds:
         """Tell whether small news waited long enough; else set a timer for them."""
         if not self.core.state.batch.changes:
             return False
-        if any(isinstance(one.call, Tick) for one in applied):
+        if any(isinstance(one.call, TimerFired) for one in applied):
             return True
-        self._outside.wake_within(SETTLE_S)
+        self._shell.wake_within(SETTLE_S)
         return False
 
     def _finish(self, applied: list[Applied], batch: Batch) -> None:
@@ -267,37 +267,37 @@ class Rounds:
         crash_point("broker.before-dispatch")
         for worker, message in batch.outbox:
             said = placing.unless_cancelled(self.core.state, message)
-            self._outside.send(worker, said)
+            self._shell.send(worker, said)
         for event in batch.log_events:
-            self._outside.log(event)
-        self._outside.wake(batch.moved)
-        self._outside.committed(batch.ended)
+            self._shell.log(event)
+        self._shell.wake(batch.moved)
+        self._shell.committed(batch.ended)
         self._plan()
 
     def _plan(self) -> None:
         """Have the core look again when it wants to though nothing happens."""
-        self._outside.wake_at(self.core.next_time())
+        self._shell.wake_at(self.core.next_time())
         wake_at = self.core.wake_at()
         if wake_at is not None:
-            self._outside.wake_within(max(0.0, wake_at - self._outside.now_s()))
+            self._shell.wake_within(max(0.0, wake_at - self._shell.now_s()))
 
     def _answer(self, applied: list[Applied]) -> None:
         for call, reply, outcome in applied:
             if reply is None:
                 if isinstance(outcome, GrassError) and isinstance(call, FromWorker):
-                    self._outside.refuse(call, str(outcome))
+                    self._shell.refuse(call, str(outcome))
                 elif isinstance(outcome, GrassError):
                     name = type(call).__name__
                     event = log_event("call.refused", call=name, error=outcome)
-                    self._outside.log(event)
+                    self._shell.log(event)
             elif isinstance(outcome, Arrival | Bulk):
                 self._under_way.append((outcome, reply))
             else:
-                self._outside.answer(reply, outcome)
+                self._shell.answer(reply, outcome)
         # Large calls are answered when their last slice has been committed.
         for large, reply in self._under_way:
             if large.complete:
-                self._outside.answer(reply, large.result())
+                self._shell.answer(reply, large.result())
         self._under_way = [one for one in self._under_way if not one[0].complete]
 
     def _blame(self, applied: list[Applied]) -> None:
@@ -305,19 +305,19 @@ class Rounds:
         if applied and applied[-1].outcome is UNDECIDED:
             applied = applied[-1:]
         self._suspects = _workers(applied)
-        alone = all(isinstance(one.call, FromWorker | Tick) for one in applied)
+        alone = all(isinstance(one.call, FromWorker | TimerFired) for one in applied)
         if alone and len(self._suspects) == 1:
-            self._outside.expel(self._suspects.pop())
+            self._shell.expel(self._suspects.pop())
 
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
         """Forget all that was not committed; workers will report again."""
-        self._outside.log(log_event("batch.dropped", error=error))
+        self._shell.log(log_event("batch.dropped", error=error))
         waiting = [one.reply for one in applied] + self._given_up()
         for reply in waiting:
             if reply is not None:
-                self._outside.answer(reply, error)
+                self._shell.answer(reply, error)
         for large, reply in self._under_way:
-            self._outside.answer(reply, large.cut_off(error))
+            self._shell.answer(reply, large.cut_off(error))
         self._under_way = []
         self._unheard.update(
             (one.call.worker, None)
@@ -331,21 +331,21 @@ class Rounds:
             # Once for all that is dropped until then: each answer may be dropped, too,
             # and with several workers the questions would multiply.
             self._will_ask = True
-            self._outside.later(self._pause_s, self._ask_for_reports)
+            self._shell.later(self._pause_s, self._ask_for_reports)
         # The clocks of those who are away begin to run, and times are looked at.
         self._waits = True
-        self._outside.wake_within(self._pause_s)
+        self._shell.wake_within(self._pause_s)
         longest_s = FULL_PAUSE_S if isinstance(error, DiskFull) else LONGEST_PAUSE_S
         self._pause_s = min(2 * self._pause_s, longest_s)
 
     def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
         """Read the store anew, however long it takes until that works."""
         while True:
-            now_us = self._outside.now_us()
+            now_us = self._shell.now_us()
             try:
                 core: BrokerCore = yield Read(loaded(now_us))
             except StorageError as error:
-                self._outside.log(log_event("store.unreadable", error=error))
+                self._shell.log(log_event("store.unreadable", error=error))
                 yield Pause(self._pause_s)
                 self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             else:
@@ -354,7 +354,7 @@ class Rounds:
     def _ask_for_reports(self) -> None:
         self._will_ask = False
         for worker in {**self._unheard, **self.core.state.workers}:
-            self._outside.send(worker, Resync())
+            self._shell.send(worker, Resync())
         self._unheard.clear()
 
     def _put_back(self, calls: list[Applied]) -> None:

@@ -1,7 +1,6 @@
-"""The world as a round of the broker sees it: what it asks for, and whom it tells.
+"""The interface between a round of the broker and the shell that carries it out.
 
-The daemon's shell has a disk, clocks and connections behind this; the simulation has
-none.
+The daemon's shell has a disk, clocks and connections; the simulation's has none.
 """
 
 from collections.abc import Callable
@@ -40,8 +39,8 @@ Reply = Any
 """Whatever the shell answers a caller with: a future, or a simulated client."""
 
 
-class Outside(Protocol):
-    """All that a round needs of the world."""
+class Shell(Protocol):
+    """The clocks, connections and callers that a round uses."""
 
     def now_us(self) -> int:
         """Tell the time, in microseconds UTC."""
@@ -65,10 +64,10 @@ class Outside(Protocol):
         """Tell that something was committed, and which jobs ended with it."""
 
     def wake_within(self, delay_s: float) -> None:
-        """Have a `Tick` posted, at the latest after this time."""
+        """Have a `TimerFired` posted, at the latest after this time."""
 
     def wake_at(self, at_us: int | None) -> None:
-        """Have a `Tick` posted at this time of the wall clock; None: at none."""
+        """Have a `TimerFired` posted at this time of the wall clock; None: at none."""
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
         """Do something after a time."""

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from grass.broker.core.attempts import prefetch
-from grass.broker.core.calls import Call, FromWorker, Tick, WorkerGone
+from grass.broker.core.calls import AnyCall, Call, FromWorker, TimerFired, WorkerGone
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
@@ -39,6 +39,7 @@ from grass.store import Store
 log = EventLog(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 CURIOUS_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
@@ -82,9 +83,9 @@ class Broker:
         """What is in memory now; for reading only."""
         return self._rounds.core.state
 
-    async def call(self, call: Call) -> Any:  # noqa: ANN401 -- each call has its reply
+    async def call(self, call: Call[R]) -> R:
         """Ask for something, and return its reply once it is durable."""
-        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._post(call, reply)
         return await reply
 
@@ -115,7 +116,7 @@ class Broker:
             await self.ended([job])
             job = next(iter(self.state.jobs), None)
         while self._rounds.committing:
-            await self._waiters.round.next()
+            await self._waiters.round.wait()
 
     async def written(self, job: int) -> None:
         """Return when the store knows what memory knows of this job."""
@@ -194,7 +195,7 @@ class Broker:
         nobody else is, when it says more than can be looked at.
         """
         while self._rounds.said_by(worker) > MOST_UNHEARD:
-            await self._waiters.round.next()
+            await self._waiters.round.wait()
 
     def connected(self, caller: Caller) -> None:
         """Note that a worker speaks on another link than before."""
@@ -214,7 +215,7 @@ class Broker:
     def _may_wait(self, message: Exited) -> bool:
         return prefetch.may_wait(self.state, message.attempt)
 
-    def _post(self, call: Call, reply: asyncio.Future[Any] | None) -> None:
+    def _post(self, call: AnyCall, reply: asyncio.Future[Any] | None) -> None:
         self._rounds.post(call, reply)
         self._arrived.set()
 
@@ -224,12 +225,12 @@ class Broker:
         """Own the core until cancelled; raise if the store cannot go on."""
         writer = Writer(self._store)
         # The clocks of those who are away begin to run.
-        self._post(Tick(), None)
+        self._post(TimerFired(), None)
         try:
             while True:
                 await self._arrived.wait()
                 await self._round(writer)
-                self._waiters.round.came()
+                self._waiters.round.notify()
                 if self._rounds.idle:
                     self._arrived.clear()
                 elif self.state.bulk.verbs:
@@ -343,7 +344,7 @@ class Broker:
 
     def _tick(self) -> None:
         self._timer = None
-        self._post(Tick(), None)
+        self._post(TimerFired(), None)
 
 
 def _now_us() -> int:

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Iterable
 
 
-class Turn:
-    """Something that comes again and again, and that many may wait for."""
+class Broadcast:
+    """A recurring event that many tasks wait for."""
 
     def __init__(self) -> None:
         self._next: asyncio.Future[None] | None = None
 
-    async def next(self) -> None:
-        """Return when it has come once more."""
+    async def wait(self) -> None:
+        """Return when it has happened once more."""
         if self._next is None or self._next.done():
             self._next = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._next)
 
-    def came(self) -> None:
-        """Let all who wait go on."""
+    def notify(self) -> None:
+        """Resume all that wait."""
         if self._next is not None and not self._next.done():
             self._next.set_result(None)
 
@@ -27,8 +27,8 @@ class Waiters:
 
     def __init__(self) -> None:
         self._of_jobs: dict[int, set[asyncio.Future[None]]] = {}
-        self._commit = Turn()
-        self.round = Turn()
+        self._commit = Broadcast()
+        self.round = Broadcast()
         """A round of the broker that is done, also one that committed nothing."""
 
     async def moved(self, job: int) -> None:
@@ -45,7 +45,7 @@ class Waiters:
 
     async def next_commit(self) -> None:
         """Return when something more has been committed."""
-        await self._commit.next()
+        await self._commit.wait()
 
     def wake(self, jobs: Iterable[int]) -> None:
         """Let those look again who wait for one of these jobs."""
@@ -56,4 +56,4 @@ class Waiters:
 
     def committed(self) -> None:
         """Let those look again who wait for anything at all."""
-        self._commit.came()
+        self._commit.notify()

@@ -21,7 +21,7 @@ from grass.model.selectors import Selection
 from grass.model.spec import Spec
 from grass.model.token import Token
 from grass.store.bodies import CorruptBody, from_json, json_text
-from grass.store.changes import Call, Changes, Env, StoredEvent
+from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum
 from grass.store.sqlite.database_file import (
@@ -177,11 +177,11 @@ class SqliteStore:
         statement, wanted = self._sql["owned_by"], (json_text(ids), owner)
         return self._read(lambda db: [row[0] for row in db.execute(statement, wanted)])
 
-    def call(self, key: str) -> Call | None:
+    def call(self, key: str) -> AnsweredCall | None:
         """Tell what an idempotency key was answered with, if it is known."""
         statement = self._sql["find_call"]
         row = self._read(lambda db: db.execute(statement, (key,)).fetchone())
-        return None if row is None else Call(*row)
+        return None if row is None else AnsweredCall(*row)
 
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
@@ -315,7 +315,10 @@ class SqliteStore:
             ],
             specs=specs,
             envs=self._envs({spec.base_env for spec in specs.values()}),
-            calls=[Call(*row) for row in db.execute(sql["load_calls"], (calls_since,))],
+            calls=[
+                AnsweredCall(*row)
+                for row in db.execute(sql["load_calls"], (calls_since,))
+            ],
             counts=dict(db.execute(sql["count_by_state"])),
             output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
             last_removal=int(meta.get("last_removal", "0")),

@@ -12,8 +12,14 @@ a start takes the place of the one before, unless that is in use.
 from typing import Any
 
 from grass.broker.core.access import worker_identity
-from grass.broker.core.calls import BindToken, Enrol, NewToken, RevokeToken, TouchToken
-from grass.broker.core.replies import Done, Issued
+from grass.broker.core.calls import (
+    BindToken,
+    Done,
+    Enrol,
+    NewToken,
+    RevokeToken,
+    TouchToken,
+)
 from grass.broker.core.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
 from grass.model.rights import ROLES, may_work, rights_of
@@ -34,7 +40,7 @@ MOST_OF_CODE = 100
 """So many tokens come of one code, lest who finds it fills the room for all."""
 
 
-def new(state: State, call: NewToken) -> Issued:
+def new(state: State, call: NewToken) -> Token:
     """Make a token, or a code that machines get theirs with."""
     if call.role not in ROLES:
         known = ", ".join(ROLES)
@@ -58,7 +64,7 @@ def new(state: State, call: NewToken) -> Issued:
     state.note_by(
         call.actor, "token-created", name=name, role=call.role, code=call.is_code
     )
-    return Issued(name, call.role, made.expires_at)
+    return made
 
 
 def revoke(state: State, call: RevokeToken) -> Done:
@@ -73,7 +79,7 @@ def revoke(state: State, call: RevokeToken) -> Done:
     return Done()
 
 
-def enrol(state: State, call: Enrol) -> Issued:
+def enrol(state: State, call: Enrol) -> Token:
     """Exchange a code for a token of the machine's own."""
     code = state.tokens.get(call.code)
     if code is None or not code.is_code or not code.holds(state.now_us):
@@ -97,7 +103,7 @@ def enrol(state: State, call: Enrol) -> Issued:
     works = worker if may_work(code.role) else None
     facts: dict[str, Any] = {"worker": works, "role": code.role, "code": code.name}
     state.note_by(actor_of(name), "machine-joined", name=name, **facts)
-    return Issued(name, code.role, None)
+    return made
 
 
 def _shown(state: State, call: Enrol) -> Token | None:

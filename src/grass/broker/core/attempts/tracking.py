@@ -150,12 +150,12 @@ def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -
     if worker.unable or attempt.started_at in placed[-1:]:
         return
     placed.append(attempt.started_at)
-    if len(placed) >= MOST_RETURNS and not worker.resting:
-        worker.resting = True
-        worker.resting_reason = f"it gave back {len(placed)} starts in a row: {reason}"
+    if len(placed) >= MOST_RETURNS and not worker.draining:
+        worker.draining = True
+        worker.draining_reason = f"it gave back {len(placed)} starts in a row: {reason}"
         state.batch.changes.workers[worker.id] = worker
         state.scheduler.remove_worker(worker.id)
-        why = worker.resting_reason
+        why = worker.draining_reason
         state.note("drained", worker=worker.id, name=worker.name, reason=why)
 
 

@@ -13,17 +13,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from grass.broker.core.calls import Enqueue
+from grass.broker.core.calls import Enqueue, Enqueued
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.jobs.new_job import NewJob
-from grass.broker.core.replies import Enqueued
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
 from grass.model.job import Common, Job, alike
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
-from grass.store.changes import Call
+from grass.store.changes import AnsweredCall
 
 SLICE = 1000
 """Some 10 ms of work."""
@@ -128,7 +127,7 @@ def _arrive(state: State, arrival: Arrival) -> None:
         array_limits.join(state, common, count)
     state.note_by(call.actor, "enqueued", first, last=last)
     if call.key is not None:
-        answered = Call(call.key, call.actor, first, last, state.now_us)
+        answered = AnsweredCall(call.key, call.actor, first, last, state.now_us)
         state.answered.add(answered, state.batch.changes)
     _hand_over(state, arrival)
 

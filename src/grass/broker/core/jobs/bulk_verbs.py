@@ -13,9 +13,8 @@ the same call again does the rest.
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 
-from grass.broker.core.calls import Found
+from grass.broker.core.calls import Done, Found
 from grass.broker.core.jobs import eligibility
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.errors import GrassError
 

@@ -4,7 +4,7 @@ Very many jobs are first all checked and then changed, both in slices. One that 
 between its check and its change is left alone.
 """
 
-from grass.broker.core.calls import Edit
+from grass.broker.core.calls import Done, Edit
 from grass.broker.core.jobs import (
     bulk_verbs,
     dependency_edits,
@@ -14,7 +14,6 @@ from grass.broker.core.jobs import (
 from grass.broker.core.jobs.bulk_verbs import Bulk, Work
 from grass.broker.core.jobs.changes import Change
 from grass.broker.core.jobs.enqueue import ends_of
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.model.dependencies import After

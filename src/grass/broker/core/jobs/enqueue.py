@@ -6,11 +6,10 @@ thousand adds none. Jobs that share settings share one checked spec.
 
 from msgspec.structs import replace
 
-from grass.broker.core.calls import Enqueue, Found
+from grass.broker.core.calls import Enqueue, Enqueued, Found
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
 from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared
 from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.broker.core.replies import Enqueued
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
@@ -21,7 +20,7 @@ from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU, Request, check_name
 from grass.model.spec import Spec
-from grass.store.changes import Call
+from grass.store.changes import AnsweredCall
 
 
 def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
@@ -68,7 +67,7 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
     return None if earlier is None else answered(earlier, call.actor)
 
 
-def answered(earlier: Call, actor: str) -> Enqueued:
+def answered(earlier: AnsweredCall, actor: str) -> Enqueued:
     """Give the answer of a call that is repeated, to whoever made it."""
     if earlier.actor != actor:
         raise Refused("this idempotency key belongs to somebody else")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from grass.model.lifecycle import JobState
-from grass.store.changes import Call, Changes
+from grass.store.changes import AnsweredCall, Changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,11 +99,11 @@ class BulkWork:
 class AnsweredCalls:
     """Replies to calls with an idempotency key, for as long as a repeat is likely."""
 
-    def __init__(self, known: Iterable[Call], now_us: int) -> None:
+    def __init__(self, known: Iterable[AnsweredCall], now_us: int) -> None:
         since = now_us - CALLS_AT_HAND_US
         self.by_key = {one.key: one for one in known if one.at >= since}
 
-    def add(self, answered: Call, changes: Changes) -> None:
+    def add(self, answered: AnsweredCall, changes: Changes) -> None:
         """Keep a call; the oldest one goes if its time is over."""
         self.by_key[answered.key] = answered
         changes.calls.append(answered)

@@ -5,9 +5,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from grass.broker.core.attempts import prefetch
-from grass.broker.core.calls import CreateQueue, DeleteQueue, EditQueue, SetPaused
+from grass.broker.core.calls import CreateQueue, DeleteQueue, Done, EditQueue, SetPaused
 from grass.broker.core.jobs import array_limits
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.broker.core.workers import queue_views, registry, units
 from grass.errors import NotFound, Refused, UsageError

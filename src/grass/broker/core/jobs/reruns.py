@@ -7,7 +7,7 @@ started; its attempts go on being counted.
 from collections.abc import Sequence
 from copy import copy
 
-from grass.broker.core.calls import Found, Rerun
+from grass.broker.core.calls import Done, Found, Rerun
 from grass.broker.core.jobs import (
     array_limits,
     bulk_verbs,
@@ -19,7 +19,6 @@ from grass.broker.core.jobs.bulk_verbs import Bulk, Work
 from grass.broker.core.jobs.changes import Change, Edited
 from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.errors import Busy, NotFound, Refused
 from grass.model.dependencies import After

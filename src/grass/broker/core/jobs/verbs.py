@@ -8,10 +8,16 @@ Very many jobs are done in slices, see `bulk`.
 from collections.abc import Callable
 
 from grass.broker.core.attempts import tracking
-from grass.broker.core.calls import Cancel, Continue, Hold, Release, Suspend
+from grass.broker.core.calls import (
+    Cancel,
+    ContinueJobs,
+    Done,
+    HoldJobs,
+    ReleaseJobs,
+    SuspendJobs,
+)
 from grass.broker.core.jobs import bulk_verbs, eligibility
 from grass.broker.core.jobs.bulk_verbs import Bulk, Slices, Work
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.link import messages
 from grass.model.job import Job
@@ -26,28 +32,28 @@ def cancel(state: State, call: Cancel) -> Done | Bulk:
     return bulk_verbs.begin_each(state, call.jobs, _cancel_all(state, call))
 
 
-def hold(state: State, call: Hold) -> Done | Bulk:
+def hold(state: State, call: HoldJobs) -> Done | Bulk:
     """Keep jobs from starting."""
     told = _Told(state, lambda job: _hold(state, call.actor, job))
     slices = bulk_verbs.work_off_before_start(state, call.jobs, told.act)
     return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
 
 
-def release(state: State, call: Release) -> Done | Bulk:
+def release(state: State, call: ReleaseJobs) -> Done | Bulk:
     """Let held jobs start when their turn comes."""
     told = _Told(state, lambda job: _release(state, call.actor, job))
     slices = bulk_verbs.work_off(call.jobs, told.act)
     return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
 
 
-def suspend(state: State, call: Suspend) -> Done | Bulk:
+def suspend(state: State, call: SuspendJobs) -> Done | Bulk:
     """Stop running jobs where they are; their units stay held."""
     told = _Told(state, lambda job: _suspend(state, call.actor, job))
     slices = bulk_verbs.work_off(call.jobs, told.act)
     return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
 
 
-def go_on(state: State, call: Continue) -> Done | Bulk:
+def go_on(state: State, call: ContinueJobs) -> Done | Bulk:
     """Let suspended jobs go on."""
     told = _Told(state, lambda job: _continue(state, call.actor, job))
     slices = bulk_verbs.work_off(call.jobs, told.act)

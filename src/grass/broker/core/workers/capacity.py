@@ -7,8 +7,13 @@ A unit that is removed or drained takes nothing new; who holds it finishes. `gpu
 from contextlib import suppress
 
 from grass.broker.core.attempts import prefetch
-from grass.broker.core.calls import AddUnits, RemoveUnit, SetDrained, SetResting
-from grass.broker.core.replies import Done
+from grass.broker.core.calls import (
+    AddUnits,
+    Done,
+    RemoveUnit,
+    SetUnitDrained,
+    SetWorkerDrained,
+)
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.errors import NotFound, Refused
@@ -50,7 +55,7 @@ def remove(state: State, call: RemoveUnit) -> Done:
     return done
 
 
-def set_drained(state: State, call: SetDrained) -> Done:
+def set_drained(state: State, call: SetUnitDrained) -> Done:
     """Start nothing new on a unit, or again."""
     worker = _worker(state, call.worker)
     known = units.known_capacity(state, worker)
@@ -66,18 +71,18 @@ def set_drained(state: State, call: SetDrained) -> Done:
     return done
 
 
-def set_resting(state: State, call: SetResting) -> Done:
+def set_worker_drained(state: State, call: SetWorkerDrained) -> Done:
     """Start nothing new on a whole worker, or again."""
     worker = registry.find(state, call.worker)
-    before, worker.resting = worker.resting, call.resting
-    worker.resting_reason = ""
+    before, worker.draining = worker.draining, call.drained
+    worker.draining_reason = ""
     state.returns.in_a_row.pop(worker.id, None)
-    if call.resting:
+    if call.drained:
         held = (one.job for one in state.attempts_on(worker.id))
         prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
-    event: Kind = "drained" if call.resting else "undrained"
+    event: Kind = "drained" if call.drained else "undrained"
     done = _changed(state, worker, call.actor, event, {"name": worker.name})
-    done.changed = before != call.resting
+    done.changed = before != call.drained
     return done
 
 

@@ -8,9 +8,8 @@ is no proof: what is to run again is held, until somebody says that it may.
 from grass.broker.core.access import tokens
 from grass.broker.core.attempts import tracking
 from grass.broker.core.attempts.outcomes import FORGOTTEN
-from grass.broker.core.calls import ForgetWorker
+from grass.broker.core.calls import Done, ForgetWorker
 from grass.broker.core.jobs import queues, removals
-from grass.broker.core.replies import Done
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry
 from grass.errors import Refused

@@ -84,7 +84,7 @@ def publish(state: State, worker: Worker) -> None:
     """Tell the scheduler what a worker has, and while it is here the worker too."""
     capacity, labels = known_capacity(state, worker), frozenset(worker.labels)
     state.scheduler.remember_worker(worker.id, capacity, labels)
-    if worker.connected and not worker.resting and not worker.unable:
+    if worker.connected and not worker.draining and not worker.unable:
         state.scheduler.add_worker(worker.id, capacity, labels)
     else:
         state.scheduler.remove_worker(worker.id)
