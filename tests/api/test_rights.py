@@ -11,7 +11,7 @@ from tests.support.calling import Answer, Api, play
 
 from grass.api.app import ENDPOINTS
 from grass.api.openapi import Endpoint
-from grass.model.rights import ROLES, Right
+from grass.model.access import ROLES, Right
 
 ROUTES = [f"{one.method} {one.path}" for one in ENDPOINTS]
 

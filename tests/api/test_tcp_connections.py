@@ -8,7 +8,7 @@ import pytest
 
 from grass.api.access import tcp_connections
 from grass.api.access.tcp_connections import TcpConnection, TcpConnections
-from grass.model.token import Token, hash_of
+from grass.model.access import Token, hash_of
 
 Told = list[str]
 

@@ -17,8 +17,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import Forbidden, Refused
 from grass.link.messages import Hello
-from grass.model import rights
-from grass.model.token import Token, hash_of
+from grass.model.access import Token, hash_of, rights_of
 
 W1, W2 = (f"{number:016x}" for number in (1, 2))
 Meanwhile = Callable[[Brokerage], None]
@@ -87,7 +86,7 @@ def test_a_client_that_shows_its_token_keeps_its_name(
     assert machines(broker) == ["lab"]
     assert broker.state.tokens["lab"].role == after
     # A former secret is good for no more than it was.
-    gains = rights.ROLES[after] - rights.ROLES[before]
+    gains = rights_of(after) - rights_of(before)
     assert counts(broker, "first", "second") == [not gains, True]
     use(broker, "second")
     meanwhile(broker)

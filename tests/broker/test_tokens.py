@@ -21,8 +21,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
-from grass.model.rights import ROLES
-from grass.model.token import START_CODE, Token, hash_of
+from grass.model.access import ROLES, START_CODE, Token, hash_of
 
 HOUR = 3600 * SECOND
 W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))

@@ -1,7 +1,7 @@
 """The table on the page about tokens says what the table of routes says."""
 
 from grass.api.app import ENDPOINTS
-from grass.model.rights import ROLES, Right
+from grass.model.access import ROLES, Right
 
 from .pages import ROOT
 

@@ -1,14 +1,15 @@
-"""Attempt names and points in time."""
+"""Attempt ids, idempotency keys and their age, times."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import ProtocolError, error_classes
-from grass.model.ids import AttemptId, attempt_id
+from grass.model.ids import AttemptId, attempt_id, is_fresh
 from grass.model.times import rfc3339
 
 CLUSTER = "0123456789abcdef"
+NOW_S = 0x68000000
 
 
 @given(st.integers(0, 10**18 - 1), st.integers(0, 10**18 - 1))
@@ -55,3 +56,25 @@ def test_every_error_has_a_code_of_its_own() -> None:
     classes = error_classes()
     assert {"usage", "not-found", "refused", "never-fits", "storage"} <= set(classes)
     assert all(classes[code].code == code for code in classes)
+
+
+@pytest.mark.parametrize("age_s", [0, 1, 200, -4])
+def test_a_key_of_the_last_minutes_is_fresh(age_s: int) -> None:
+    assert is_fresh(f"{NOW_S - age_s:x}-abc", NOW_S)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"{NOW_S - 300:x}-abc",
+        f"{NOW_S + 60:x}-abc",
+        "once",
+        "",
+        "-",
+        "xyz-abc",
+        "68000000",
+        "-5-6",
+    ],
+)
+def test_any_other_key_is_looked_up(key: str) -> None:
+    assert not is_fresh(key, NOW_S)

@@ -6,7 +6,7 @@ two machines. The others reach the broker over a network that is cut now and the
 
 from copy import copy
 
-from grass.model.token import Token
+from grass.model.access import Token
 from tests.simulation.auditor import Auditor
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.channels import Link

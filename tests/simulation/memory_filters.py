@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from grass.model import patterns
+from grass.model import selectors
 from grass.model.job import Job
 from grass.model.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
@@ -56,7 +56,7 @@ def _means(one: Selection, job: Job, last: int) -> bool:
     if one.unfinished:
         return job.state in UNFINISHED
     if one.name is not None:
-        return bool(patterns.matches(one.name, job.name))
+        return bool(selectors.matches(one.name, job.name))
     for field in ("project", "state", "queue"):
         value = getattr(one, field)
         if value is not None:

@@ -13,12 +13,12 @@ from threading import Lock
 import msgspec
 
 from grass.errors import StorageError
+from grass.model.access import Token
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
 from grass.model.spec import Spec
-from grass.model.token import Token
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot

@@ -16,8 +16,8 @@ from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker.core.calls import Enqueue, Enrol, NewToken
 from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.model.access import hash_of
 from grass.model.resources import request_from
-from grass.model.token import hash_of
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 

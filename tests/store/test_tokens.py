@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from grass.model.token import Token, hash_of
+from grass.model.access import Token, hash_of
 from grass.store import Changes, Store
 
 Reopen = Callable[[], Store]

@@ -1,7 +1,7 @@
 """Workers of other machines, as if each had joined."""
 
 from grass.broker.core.state import State
-from grass.model.token import Token, hash_of
+from grass.model.access import Token, hash_of
 
 
 def bind_token(state: State, worker: str) -> Token:

@@ -52,7 +52,7 @@ from grass.api.server.request_body import (
     small_body,
 )
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
-from grass.model.rights import Right
+from grass.model.access import Right
 from grass.queries import documents
 from grass.queries.cluster_documents import ForgottenNames
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from grass.model.rights import Right
+from grass.model.access import Right
 
 JSON = "application/json"
 

@@ -48,7 +48,7 @@ class Client(Session):
         body: Document = {
             "jobs": jobs,
             "defaults": defaults,
-            # See `grass.model.keys`, which would cost every enqueue an import.
+            # See `grass.model.ids`, which would cost every enqueue an import.
             "key": f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}",
         }
         if not self.remote:

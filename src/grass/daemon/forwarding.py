@@ -29,7 +29,7 @@ from grass.daemon.hosting import Employer
 from grass.daemon.life import Life
 from grass.errors import NoBroker, Refused, UsageError
 from grass.link.dialer import DialerState, Phase
-from grass.model.rights import Right
+from grass.model.access import Right
 from grass.model.times import rfc3339
 from grass.settings import Settings
 from grass.worker.shell.agent import Worker

@@ -15,8 +15,8 @@ from grass.client.credentials import Credentials, Known
 from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, NoBroker, UsageError
+from grass.model.access import may_work
 from grass.model.addresses import Address, read_address
-from grass.model.rights import may_work
 
 DEFAULT_LEASE_S = 60.0
 SHORTEST_LEASE_S = 4.0

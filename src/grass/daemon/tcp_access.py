@@ -16,8 +16,8 @@ from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.hosting import Hosting
 from grass.daemon.preflight import PASS_VARIABLE, pass_phrase
+from grass.model.access import START_CODE
 from grass.model.addresses import Address, Invitation, read_address
-from grass.model.token import START_CODE
 from grass.tls.server import identity
 
 STARTED = "daemon"

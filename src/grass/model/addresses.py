@@ -1,8 +1,8 @@
-"""Where a broker listens, and the line that lets a machine join it.
+"""Addresses of brokers, and the invitation with which a machine joins one.
 
-An address is `HOST:PORT`; an IPv6 host with a port stands in brackets, and the port may
-be left out. An invitation is `HOST:PORT/PIN/CODE`: the pin names the broker by its key,
-the code enrols whoever shows it in time.
+An address is `HOST:PORT`; an IPv6 host with a port is in brackets, and the port may be
+left out. An invitation is `HOST:PORT/PIN/CODE`: the pin identifies the broker by its
+key, the code is exchanged for a token before it expires.
 """
 
 import re
@@ -32,7 +32,7 @@ class Address(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """Write it the way it is read."""
+        """Return what `read_address` reads."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -45,12 +45,12 @@ class Invitation(NamedTuple):
     code: str
 
     def __str__(self) -> str:
-        """Write it the way it is pasted."""
+        """Return what `read_invitation` reads."""
         return f"{self.address}/{self.pin}/{self.code}"
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is the one that asks, whoever asks."""
+    """Return whether a host means the local machine."""
     return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
 
 
@@ -67,7 +67,7 @@ def read_address(text: str, default_port: int = DEFAULT_PORT) -> Address:
             raise UsageError(f"{text!r} is not an address", _HINT)
         return Address(text, default_port)
     host, colon, port = text.partition(":")
-    # A lone number would be taken for a host, and is meant for a port.
+    # A lone number is probably meant as a port.
     if not _NAME.fullmatch(host) or host.isdigit():
         raise UsageError(f"{text!r} is not an address", _HINT)
     return Address(host, _port(text, port) if colon else default_port)

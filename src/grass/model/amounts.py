@@ -1,9 +1,9 @@
 """Amounts: integers in ten-thousandths of a unit.
 
-Ten times 0.1 is exactly 1, because nothing inside Grass ever adds decimals. Decimals
-exist at the edges only: this module turns what people write (`0.5`, `"8G"`) into an
-amount and an amount back into the shortest decimal. Requests are rounded up and
-capacities down, so that rounding never sells what is not there.
+Ten times 0.1 is exactly 1, because Grass never adds decimals. They exist at the edges
+only: this module turns what people write (`0.5`, `"8G"`) into an amount and an amount
+back into the shortest decimal. Requests are rounded up and capacities down, so that
+rounding never oversubscribes a unit.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
@@ -14,14 +14,14 @@ WHOLE = 10_000
 """One unit."""
 
 LARGEST = 10**15 * WHOLE
-"""Anything above is a slip of the keyboard, and would not fit an int64 when summed."""
+"""Anything above is a typing error, and would not fit an int64 when summed."""
 
 BYTE_KINDS = frozenset({"ram", "vram"})
 """Kinds measured in GiB: a bare number is GiB, a size such as `8G` is understood."""
 
 GIB = 2**30
 LARGEST_SIZE = 2**63 - 1
-"""In bytes; larger ones mean the same: no limit."""
+"""In bytes; larger ones are cut to it and mean no limit."""
 
 _SUFFIXES = {
     "": Decimal(1),
@@ -44,18 +44,18 @@ def capacity_amount(value: object, kind: str) -> int:
 
 
 def amount_of_bytes(size: int) -> int:
-    """Give a number of bytes found on a machine as an amount of GiB, rounded down."""
+    """Return a number of bytes as an amount of GiB, rounded down."""
     return size * WHOLE // GIB
 
 
 def decimal_text(amount: int) -> str:
-    """Write an amount the way people do: `1`, `0.5`, `23.4375`."""
+    """Return an amount as a decimal: `1`, `0.5`, `23.4375`."""
     whole, rest = divmod(amount, WHOLE)
     return str(whole) if rest == 0 else f"{whole}.{rest:04d}".rstrip("0")
 
 
 def decimal_number(amount: int) -> int | float:
-    """Give an amount as a JSON number; exact, since four decimals survive a float."""
+    """Return an amount as a JSON number; exact, since four decimals fit a float."""
     return amount // WHOLE if amount % WHOLE == 0 else amount / WHOLE
 
 
@@ -131,6 +131,6 @@ def _shown(value: object) -> str:
     try:
         text = repr(value) if isinstance(value, str) else str(value)
     except (ValueError, RecursionError):
-        # Python writes no integer of many thousand digits, which hex can spell.
+        # Python refuses to format an integer of many thousand digits.
         return f"this {type(value).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."

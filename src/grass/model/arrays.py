@@ -1,7 +1,7 @@
 """Arrays: one command, many indices.
 
 `1-100`, `0-90:10` (every tenth), `1,4,7-9`, and with `%8` at the end at most 8 of them
-at a time. Members are jobs like any other, with ids that follow on each other.
+at a time. Members are jobs like any other, with consecutive ids.
 """
 
 import re
@@ -22,7 +22,7 @@ class Array(NamedTuple):
 
 
 def read_array(text: str) -> Array:
-    """Read an array as people write it."""
+    """Parse an array."""
     members, percent, cap = text.partition("%")
     if percent and (not _CAP.match(cap) or int(cap) < 1):
         raise UsageError(f"--array `{text}`: after % comes a number", "write 1-100%8")
@@ -30,7 +30,7 @@ def read_array(text: str) -> Array:
     listed = 0
     for part in members.split(","):
         found = _range(part.strip(), text)
-        # One named twice counts twice: a short text must not cost a long time.
+        # Repeated indices count each time, which bounds the work for a short text.
         listed += len(found)
         if listed > MOST:
             raise _too_large(text)
@@ -39,7 +39,7 @@ def read_array(text: str) -> Array:
 
 
 def limiter(array: int) -> str:
-    """Name the limiter that keeps an array to its cap."""
+    """Return the name of the limiter of an array's cap."""
     return f"array:{array}"
 
 

@@ -1,8 +1,8 @@
 """Dependencies: a job that waits for others to end.
 
 `7` or `7:succeeded` waits until job 7 has succeeded, `7:failed` until it has failed,
-`7:any` until it has ended in any way; `3-9` names each of a range. A dependency that
-can no longer be met is not waited for: the job is cancelled with that reason.
+`7:any` until it has ended in any way; `3-9` names each of a range. When a dependency
+can no longer be met, the job is cancelled with that reason.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ MOST = 100_000
 
 
 class After(NamedTuple):
-    """One job that is waited for, and how it must end."""
+    """One job that another waits for, and how it must end."""
 
     job: int
     need: str
 
     def __str__(self) -> str:
-        """Write it as it is asked for."""
+        """Return the text of the dependency."""
         return f"{self.job}:{self.need}"
 
 
@@ -34,7 +34,7 @@ def read(texts: Iterable[str], last_job: int) -> tuple[After, ...]:
     for text in texts:
         for part in text.split(","):
             need, jobs = _read_one(part.strip(), last_job)
-            # One named twice counts twice: a short text must not cost a long time.
+            # Repeated ids count each time, which bounds the work for a short text.
             named += len(jobs)
             if named > MOST:
                 raise UsageError(f"a job waits for at most {MOST} others")
@@ -43,7 +43,7 @@ def read(texts: Iterable[str], last_job: int) -> tuple[After, ...]:
 
 
 def met(need: str, state: JobState) -> bool | None:
-    """Tell whether a dependency is met; None: that is still open."""
+    """Return whether a dependency is met; None: the job has not ended."""
     if state not in ENDED:
         return None
     return need == "any" or state.value == need

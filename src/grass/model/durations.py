@@ -8,7 +8,7 @@ _SIXTY = 60
 
 
 def seconds(text: str) -> float:
-    """Read `90`, `90s`, `10m`, `1.5h`, `2h30m`, `30d` or `1:30:00`."""
+    """Parse `90`, `90s`, `10m`, `1.5h`, `2h30m`, `30d` or `1:30:00`."""
     try:
         value = _clock(text) if ":" in text else _sum(text)
     except ValueError:
@@ -19,7 +19,7 @@ def seconds(text: str) -> float:
 
 
 def _clock(text: str) -> float:
-    """Read hours, minutes and seconds; two parts could be either, and are refused."""
+    """Parse hours, minutes and seconds; two parts are ambiguous and refused."""
     hours, minutes, rest = (_number(part) for part in text.split(":"))
     if not (hours.is_integer() and minutes < _SIXTY and rest < _SIXTY):
         raise ValueError(text)

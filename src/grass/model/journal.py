@@ -1,4 +1,4 @@
-"""The kinds of lines in the journal: everything that can have happened."""
+"""The kinds of events in the journal."""
 
 from typing import Literal, get_args
 

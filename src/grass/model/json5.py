@@ -1,8 +1,8 @@
-"""Reading JSON5 that people type, with errors that point at the place.
+"""Parses JSON5 that people type, with errors that point at the place.
 
-pyjson5 does the parsing. It accepts a key given twice (the last one wins) and tells an
+pyjson5 does the parsing. It accepts a repeated key (the last one wins) and gives an
 error's place as a character offset; here a repeated key is an error, and every error
-names line and column and draws a caret. Size and depth are limited.
+has line, column and a caret. Size and depth are limited.
 """
 
 import re
@@ -34,11 +34,11 @@ _WORDS = {
     "JSON5Value": "expected a value",
     "No JSON data": "it is empty",
 }
-"""What pyjson5 says, in the order it is looked for, and what people understand."""
+"""Parts of pyjson5's messages, in the order they are tried, and our words for them."""
 
 
 def _pyjson5() -> ModuleType:
-    """Load the parser when the first text comes: an idle daemon need not hold it."""
+    """Import the parser on use: an idle daemon does not need its memory."""
     import pyjson5
 
     return pyjson5
@@ -76,7 +76,7 @@ def _offset(reason: str, text: str) -> int:
 
 
 def _in_plain_words(reason: str) -> str:
-    """Say what pyjson5 found wrong without its names for the parts of a grammar."""
+    """Return what pyjson5 found wrong without its grammar names."""
     if reason.startswith("Extra data"):
         return "something follows the closing brace"
     if "nesting" in reason:
@@ -88,7 +88,7 @@ def _in_plain_words(reason: str) -> str:
 
 
 def _refuse_repeated_keys(text: str, what: str) -> None:
-    """Walk the tokens of a text that is known to parse; remember keys per object."""
+    """Refuse a repeated key in a text that was parsed before."""
     scopes: list[set[str] | None] = []
     pending: tuple[str, int] | None = None
     for token in _TOKEN.finditer(text):
@@ -129,6 +129,6 @@ def _at(text: str, offset: int, reason: str, what: str) -> UsageError:
 
 
 def _window(line: str, column: int) -> tuple[str, int]:
-    """Cut a long line around the caret, so that it stays readable at 80 columns."""
+    """Cut a long line around the caret, to fit 80 columns."""
     start = max(0, column - 60)
     return line[start : start + 74], column - start

@@ -1,11 +1,11 @@
-"""The states of jobs and attempts, and the only ways between them.
+"""The states of jobs and attempts, and the allowed transitions.
 
-Two rules hold here. Every change of a state anywhere in Grass goes through `moved_job`
-or `moved_attempt`; an arrow that the tables do not know is a defect and raises. And the
-tables are data: the documentation's diagrams and the tests are made from them.
+Every change of a state in Grass goes through `moved_job` or `moved_attempt`; a
+transition that is not in the tables is a defect and raises. The tables are data: the
+documentation's diagrams and the tests are made from them.
 
 A job waits (`held`, `waiting`, `queued`), runs, or has ended. Placing it makes it
-`running` together with a new attempt in `starting`; the attempt tells how far that got.
+`running` together with a new attempt in `starting`, whose own state then changes.
 Stopping, suspended and unreachable are flags of a running job, not states.
 """
 
@@ -15,7 +15,7 @@ from grass.errors import InvalidTransition
 
 
 class JobState(StrEnum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
     HELD = "held"
     WAITING = "waiting"
@@ -28,7 +28,7 @@ class JobState(StrEnum):
 
 
 class AttemptState(StrEnum):
-    """How far one try to run a job has come."""
+    """The state of an attempt."""
 
     STARTING = "starting"
     RUNNING = "running"

@@ -1,9 +1,9 @@
 """`{gpu}` in a command, environment, directory or output path.
 
 A placeholder is a kind of the job's own request or one of a few fixed words. A brace
-after `$` and every brace that is not a placeholder are left alone, so that shell and
-Python code pass through. `{gpu}` in a job that asks for no gpu is an error: it would
-reach the program as text, and the program would take every GPU.
+after `$` and every brace that is not a placeholder are left alone, as shell and Python
+code use them. `{gpu}` in a job that asks for no gpu is an error: it would reach the
+program as text, and the program would use every GPU.
 """
 
 import re
@@ -28,14 +28,14 @@ def check(texts: Iterable[str], request: Request, known_kinds: Iterable[str]) ->
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Replace every placeholder that `values` knows."""
+    """Replace every placeholder that is in `values`."""
     if "{" not in text:
         return text
     return _BRACES.sub(lambda found: values.get(found.group(1), found.group()), text)
 
 
 def unit_names(allocation: Allocation) -> dict[str, str]:
-    """Give each kind's units as a job reads them: `0` or `0,1,2`."""
+    """Return each kind's units as a job gets them: `0` or `0,1,2`."""
     return {
         kind: ",".join(sorted(units, key=unit_order))
         for kind, units in allocation.items()

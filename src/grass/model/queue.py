@@ -1,8 +1,8 @@
 """Queues: a name, and for each worker one view on its resources.
 
-A view limits the kinds it names to its units and amounts, and may bring a command
-prefix with the directory and environment it was created in. Limits and defaults that
-belong to the whole queue stand on the queue itself.
+A view limits the kinds it names to its units and amounts, and may have a command
+prefix with the directory and environment it was created in. Limits and defaults of the
+whole queue are on the queue itself.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ from grass.model.resources import Capacity, Request
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a queue sees of one worker, and how its jobs run there."""
+    """A queue's share of one worker, and how its jobs run there."""
 
     capacity: Capacity
     prefix: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class View(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Queue(msgspec.Struct):
-    """A named line of jobs."""
+    """A named queue of jobs, with its views."""
 
     name: str
     created_at: int
@@ -31,7 +31,7 @@ class Queue(msgspec.Struct):
     max_fails: int | None = None
     """After so many failures in a row the queue pauses."""
     fails: int = 0
-    """Failures in a row, as far as they count towards `max_fails`."""
+    """Failures in a row that count towards `max_fails`."""
     paused_reason: str | None = None
     """Why the queue paused by itself; None where somebody paused it."""
 

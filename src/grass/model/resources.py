@@ -1,9 +1,8 @@
 """Kinds, units, capacities, requests and allocations, as values.
 
-A capacity says what a worker or a queue's view has, a request what a job asks for, an
-allocation which units it was given. All three hold amounts; nothing here knows what is
-free: that is the scheduler's. `capacity_from` and `request_from` read what people
-write.
+A capacity is what a worker or a queue's view has, a request what a job asks for, an
+allocation which units it was given. All three hold amounts; the scheduler knows what is
+free. `capacity_from` and `request_from` parse what people write.
 """
 
 import re
@@ -57,18 +56,18 @@ def request_from(value: str | Mapping[str, object], what: str = "request") -> Re
 
 
 def request_json(request: Request) -> dict[str, int | float]:
-    """Give a request with decimals, for people and programs."""
+    """Return a request with decimals, for JSON."""
     return {kind: decimal_number(asked) for kind, asked in request}
 
 
 def request_text(request: Request) -> str:
-    """Write a request the way it is typed: `{gpu:0.5,ram:8}`."""
+    """Return a request as it is typed: `{gpu:0.5,ram:8}`."""
     parts = [f"{kind}:{decimal_text(asked)}" for kind, asked in request]
     return "{" + ",".join(parts) + "}"
 
 
 def units_json(capacity: Capacity) -> dict[str, dict[str, int | float]]:
-    """Give a capacity or allocation with decimals, for people and programs."""
+    """Return a capacity or allocation with decimals, for JSON."""
     return {
         kind: {unit: decimal_number(has) for unit, has in units.items()}
         for kind, units in capacity.items()
@@ -76,12 +75,12 @@ def units_json(capacity: Capacity) -> dict[str, dict[str, int | float]]:
 
 
 def unit_order(name: str) -> tuple[int, int, str]:
-    """Sort units as people count: 0, 1, 2, 10, then names."""
+    """Return the sort key of natural order: 0, 1, 2, 10, then names."""
     return (0, int(name), name) if name.isdecimal() else (1, 0, name)
 
 
 def check_name(name: str, what: str) -> str:
-    """Return a queue's or project's name if it is fit to be one."""
+    """Return a queue's or project's name if it is valid."""
     if not _KIND.match(name) or len(name) > 128:
         raise UsageError(
             f"{what} name `{name}` is not allowed",
@@ -91,7 +90,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def check_units(capacity: Capacity) -> None:
-    """Raise if these are not kinds, units and amounts that a machine can have."""
+    """Raise if kinds, units or amounts are invalid."""
     for kind, units in capacity.items():
         _kind(kind)
         if len(units) > MOST_UNITS:

@@ -1,23 +1,27 @@
 """Selectors: how verbs name jobs.
 
 `7`, `3-9`, `last`, `all` (unfinished), `@project`, `name~re`, `state:failed`,
-`queue:q1`. Several selectors select the union. Reading them is pure; which jobs exist
-is the broker's to say.
+`queue:q1`. Several selectors select the union. This module only parses them.
+
+Regular expressions that people type are matched by RE2, in linear time: Python's own
+engine may take years for a short pattern and would block the daemon. RE2 has no back
+references and no lookaround. It is loaded with the first pattern.
 """
 
 import re
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from grass.errors import UsageError
-from grass.model import patterns
 from grass.model.lifecycle import JobState
 
 LARGEST_ID = 2**53
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """One selector, read. Exactly one field is set."""
+    """One parsed selector. Exactly one field is set."""
 
     ids: tuple[int, int] | None = None
     last: bool = False
@@ -66,7 +70,7 @@ def _ids(text: str, first: int, last: str | None) -> Selection:
 
 def _pattern(text: str) -> str:
     try:
-        patterns.compile_pattern(text)
+        compile_pattern(text)
     except ValueError as error:
         raise UsageError(
             f"`name~{text}`: {error}", "write a regular expression"
@@ -80,3 +84,23 @@ def _state(text: str) -> JobState:
     except ValueError:
         known = ", ".join(JobState)
         raise UsageError(f"there is no state `{text}`", f"states: {known}") from None
+
+
+@lru_cache(maxsize=16)
+def compile_pattern(text: str) -> Any:  # noqa: ANN401 -- re2 has no types of its own
+    """Return the compiled pattern; raise ValueError if it is invalid."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(text, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "not understood"
+        text = reason.decode() if isinstance(reason, bytes) else str(reason)
+        raise ValueError(text) from None
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether the pattern is found anywhere in the text."""
+    return compile_pattern(pattern).search(text) is not None

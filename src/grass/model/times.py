@@ -1,18 +1,18 @@
-"""Points in time: int64 microseconds UTC inside, RFC 3339 outside."""
+"""Times: int64 microseconds UTC in the store, RFC 3339 in the API."""
 
 from datetime import UTC, datetime, timedelta
 
 LATEST = 253_402_214_399_999_999
-"""A day before the year 9999 ends: no calendar here goes further, in any time zone."""
+"""A day before the end of year 9999: `datetime` goes no further, in any time zone."""
 _EARLIEST = -62_135_510_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rfc3339(microseconds: int | None) -> str | None:
-    """Write a stored time for people and programs."""
+    """Return a stored time as RFC 3339 in UTC."""
     if microseconds is None:
         return None
-    # A number that was stored wrongly must not keep the rest from being shown.
+    # A wrong number in the store must not break the whole reply.
     within = min(max(microseconds, _EARLIEST), LATEST)
     moment = _EPOCH + timedelta(microseconds=within)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

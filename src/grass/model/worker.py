@@ -13,7 +13,7 @@ _LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 
 class Unit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One piece of a kind, with what the device itself says about it."""
+    """One unit of a kind, with details of the device."""
 
     amount: int
     details: dict[str, str | int] = {}
@@ -24,10 +24,10 @@ Found = dict[str, dict[str, Unit]]
 
 
 class Worker(msgspec.Struct):
-    """The agent of one machine, as the broker knows it."""
+    """The broker's record of a worker."""
 
     id: str
-    """Random, kept in the worker's home, apart from its name."""
+    """Random, stored in the worker's home; independent of its name."""
     name: str
     boot: str = ""
     found: Found = {}
@@ -36,23 +36,23 @@ class Worker(msgspec.Struct):
     drained: dict[str, list[str]] = {}
     """Units on which nothing new starts, by kind."""
     labels: tuple[str, ...] = ()
-    """What it says of itself, for jobs that ask for it."""
+    """Its labels, for jobs that ask for them."""
     lease_s: float | None = None
-    """Cut off for so long, its keeper ends its attempts; None: it never does."""
+    """After so long without the broker its keeper ends attempts; None: never."""
     draining: bool = False
     """Drained as a whole: nothing new starts there."""
     draining_reason: str = ""
     """Why, where no person drained it."""
     address: str | None = None
-    """Where it called from; None: it lives in the broker's own daemon."""
+    """Its address; None: it is part of the broker's own daemon."""
     heard_at: int | None = None
-    """When it was last heard of."""
+    """When its last message arrived."""
     instance: str = ""
     """Which home it called from: several have its id where one was copied."""
     skew_s: float = 0.0
-    """How far its wall clock is ahead of the broker's; not kept."""
+    """How far its wall clock is ahead of the broker's; not stored."""
     unable: str = ""
-    """Why it cannot start jobs, as it last said; empty: it can, or is not here."""
+    """Why it cannot start jobs, as last reported; empty: it can, or is away."""
     apart: dict[str, list[str]] = {}
     """Attempts that another such home has, by its instance."""
 
@@ -61,17 +61,17 @@ class Worker(msgspec.Struct):
         return bool(self.apart) and any(attempt in one for one in self.apart.values())
 
     def found_capacity(self) -> Capacity:
-        """Give the found units as plain amounts."""
+        """Return the found units as plain amounts."""
         return capacity_of(self.found)
 
 
 def is_worker_id(text: str) -> bool:
-    """Tell whether this is a worker's id; no worker's name looks like one."""
+    """Return whether this is a worker's id; no worker's name looks like one."""
     return _ID.fullmatch(text) is not None
 
 
 def check_worker_id(text: str) -> str:
-    """Refuse what cannot be the id of a worker on another machine."""
+    """Return the id of a worker on another machine if it is valid."""
     if not is_worker_id(text):
         raise UsageError(
             "a worker's id is 16 hexadecimal digits",
@@ -81,7 +81,7 @@ def check_worker_id(text: str) -> str:
 
 
 def check_worker_name(text: str) -> str:
-    """Refuse a name for a worker that nobody could type, or that is another thing."""
+    """Return a worker's name if it is valid and not an id."""
     if not _LABEL.match(text) or len(text) > LONGEST_LABEL or is_worker_id(text):
         raise UsageError(
             f"`{text}` cannot be the name of a worker",
@@ -91,7 +91,7 @@ def check_worker_name(text: str) -> str:
 
 
 def capacity_of(found: Found) -> Capacity:
-    """Give found units as plain amounts."""
+    """Return found units as plain amounts."""
     return {
         kind: {name: unit.amount for name, unit in units.items()}
         for kind, units in found.items()
@@ -99,7 +99,7 @@ def capacity_of(found: Found) -> Capacity:
 
 
 def check_label(label: str) -> str:
-    """Return a worker's label if it is fit to be one."""
+    """Return a worker's label if it is valid."""
     if not _LABEL.match(label) or len(label) > LONGEST_LABEL:
         raise UsageError(
             f"label `{label}` is not allowed", "use letters, digits, `_`, `.` and `-`"

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from grass.model.access import Token
 from grass.model.job import Attempt, Job
 from grass.model.queue import Queue, View
 from grass.model.spec import Spec
-from grass.model.token import Token
 from grass.model.worker import Worker
 
 

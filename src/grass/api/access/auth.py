@@ -19,8 +19,15 @@ from grass.api.context import context_of
 from grass.api.problem import problem_response
 from grass.broker.core.calls import TouchToken
 from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
-from grass.model.rights import EVERYTHING, Right, rights_of
-from grass.model.token import Token, actor_of, hash_of, split_token
+from grass.model.access import (
+    EVERYTHING,
+    Right,
+    Token,
+    actor_of,
+    hash_of,
+    rights_of,
+    split_token,
+)
 
 LARGEST_UNIDENTIFIED_BODY = 64 * 1024
 """In bytes: the largest body that is read of a caller without a token."""
@@ -154,7 +161,7 @@ async def record_use(request: HTTPConnection) -> None:
         return
     now = time.time_ns() // 1000
     is_due = token.used_at is None or now - token.used_at > USE_NOTED_US
-    renews = token.ends_former(connection.shown)
+    renews = token.ends_previous(connection.shown)
     if not is_due and not renews:
         return
     broker = context_of(request).broker

@@ -11,9 +11,9 @@ from grass.api.context import context_of
 from grass.api.routes.request_bodies import EnqueueBody
 from grass.broker.core.workers import registry
 from grass.errors import Forbidden
+from grass.model.access import Right
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue
-from grass.model.rights import Right
 
 
 async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[str]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 
 from grass.api.server.budget import frame_budget
-from grass.model.token import Token
+from grass.model.access import Token
 
 IDENTIFY_S = 10.0
 """How long a connection may take to show a valid token."""

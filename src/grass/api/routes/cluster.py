@@ -22,8 +22,8 @@ from grass.broker.core.jobs import queues
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError
+from grass.model.access import Right
 from grass.model.lifecycle import ENDED, JobState
-from grass.model.rights import Right
 from grass.queries.cluster_documents import (
     daemon_document,
     queue_document,

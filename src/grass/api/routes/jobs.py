@@ -18,8 +18,8 @@ from grass.broker.core.calls import Enqueue, Enqueued
 from grass.broker.core.jobs.enqueue import answered
 from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
-from grass.model.keys import is_fresh
-from grass.model.rights import Right
+from grass.model.access import Right
+from grass.model.ids import is_fresh
 from grass.queries.documents import Document, EndsReply, EnqueuedReply, ExplainReply
 from grass.queries.explanations import explanation
 from grass.queries.job_documents import job_document, outcome_document, without_values

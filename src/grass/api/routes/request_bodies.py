@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from grass.model.rights import DEFAULT_ROLE
+from grass.model.access import DEFAULT_ROLE
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]

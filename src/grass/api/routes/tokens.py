@@ -22,20 +22,21 @@ from grass.broker.core.calls import Enrol, NewToken, RevokeToken
 from grass.broker.core.workers import registry
 from grass.broker.shell.service import Broker
 from grass.errors import Refused, Unauthorized
-from grass.model.rights import DEFAULT_ROLE, may_work
-from grass.model.times import rfc3339
-from grass.model.token import (
+from grass.model.access import (
+    DEFAULT_ROLE,
     START_CODE,
     Token,
     actor_of,
     hash_of,
     is_start_name,
+    may_work,
     no_start_name,
     numbered,
     split_token,
     token_name,
     token_text,
 )
+from grass.model.times import rfc3339
 from grass.queries.documents import (
     DoneReply,
     IssuedReply,

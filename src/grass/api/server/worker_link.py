@@ -20,7 +20,7 @@ from grass.link.frames import decoder_to_broker
 from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
 from grass.link.remote_end import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
 from grass.logs import EventLog
-from grass.model.rights import Right
+from grass.model.access import Right
 from grass.model.worker import check_worker_id
 
 log = EventLog(__name__)

@@ -16,8 +16,8 @@ import msgspec
 
 from grass.broker.core.jobs.new_job import NewJob
 from grass.link.messages import ToBroker
+from grass.model.access import Token
 from grass.model.resources import Capacity, Request
-from grass.model.token import Token
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
 

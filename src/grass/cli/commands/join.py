@@ -26,8 +26,8 @@ from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home, home
 from grass.daemon.hosting import forget_employer, forget_name
+from grass.model.access import Right, may_work, rights_of
 from grass.model.addresses import Invitation, read_invitation
-from grass.model.rights import Right, may_work, rights_of
 from grass.model.times import rfc3339
 
 TYPE_CHECKING = False

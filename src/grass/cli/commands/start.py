@@ -149,7 +149,7 @@ def _invitation(client: Client, daemon: Document) -> str | None:
     door = daemon.get("door")
     if not door:
         return None
-    from grass.model.token import START_CODE
+    from grass.model.access import START_CODE
 
     code = client.new_token(name=START_CODE, code=True)["code"]
     return f"grass join {door['address']}/{door['pin']}/{code}"

@@ -78,7 +78,7 @@ def _new(values: Values, rest: list[str]) -> int:
 
 
 def _name(values: Values) -> str | None:
-    from grass.model.token import is_start_name, no_start_name
+    from grass.model.access import is_start_name, no_start_name
 
     name = values.text("name")
     if name is not None and is_start_name(name):

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from grass.model import patterns
+from grass.model import selectors
 from grass.model.job import Job
 from grass.model.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
@@ -35,7 +35,7 @@ _IN_RANGES = """j.id IN (
 
 def add_functions(db: sqlite3.Connection) -> None:
     """Teach SQLite what selectors need."""
-    db.create_function("regexp", 2, patterns.matches, deterministic=True)
+    db.create_function("regexp", 2, selectors.matches, deterministic=True)
 
 
 def page(

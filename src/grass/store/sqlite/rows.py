@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from grass.model.access import Token
 from grass.model.job import Attempt, Common, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.spec import Spec
-from grass.model.token import Token
 from grass.model.worker import Worker
 from grass.store.bodies import Rest, from_json, json_text
 from grass.store.changes import Removal

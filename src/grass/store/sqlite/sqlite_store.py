@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from grass.errors import StorageError
+from grass.model.access import Token
 from grass.model.job import Job, alike
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import Queue
 from grass.model.selectors import Selection
 from grass.model.spec import Spec
-from grass.model.token import Token
 from grass.store.bodies import CorruptBody, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot

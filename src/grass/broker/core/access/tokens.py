@@ -22,15 +22,17 @@ from grass.broker.core.calls import (
 )
 from grass.broker.core.state import State
 from grass.errors import Forbidden, NotFound, Refused, Unauthorized, UsageError
-from grass.model.rights import ROLES, may_work, rights_of
-from grass.model.token import (
+from grass.model.access import (
     HASH_BYTES,
+    ROLES,
     START_CODE,
     Token,
     actor_of,
     check_token_name,
     is_start_name,
+    may_work,
     numbered,
+    rights_of,
     token_name,
 )
 from grass.model.worker import check_worker_id
@@ -181,7 +183,7 @@ def touch(state: State, call: TouchToken) -> None:
     token = state.tokens.get(call.name)
     if token is not None:
         token.used_at = state.now_us
-        if token.ends_former(call.hash):
+        if token.ends_previous(call.hash):
             token.hash = token.hash[:HASH_BYTES]
         _save(state, token)
         _drop_proof(state, token.worker)

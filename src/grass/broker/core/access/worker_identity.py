@@ -11,7 +11,7 @@ from grass.broker.core.calls import Enrol
 from grass.broker.core.state import State
 from grass.broker.core.workers import cloned_homes
 from grass.errors import Refused
-from grass.model.token import HASH_BYTES, Token
+from grass.model.access import HASH_BYTES, Token
 from grass.model.worker import Worker
 
 _PROOF = "former."

@@ -22,11 +22,11 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import clock_skew, cloned_homes, leases, registry, units
 from grass.errors import Forbidden
 from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
+from grass.model.access import may_work
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState
 from grass.model.resources import Allocation
-from grass.model.rights import may_work
 from grass.model.worker import Worker
 
 MOST_JOBS_BEHIND = 10_000_000

@@ -13,8 +13,8 @@ from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.jobs.enqueue import check_words, checked
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
-from grass.model import dependencies, sizes
-from grass.model.commands import is_shell_line
+from grass.model import dependencies
+from grass.model.commands import check_priority, is_shell_line
 from grass.model.dependencies import After
 from grass.model.job import Common, Job
 from grass.model.queue import Queue
@@ -54,7 +54,7 @@ class Change:
     def __init__(self, state: State, changes: dict[str, Any]) -> None:
         self._state = state
         self._changes = changes
-        sizes.check_priority(changes.get("priority", 0))
+        check_priority(changes.get("priority", 0))
         self._after: tuple[After, ...] | None = None
         if "after" in changes:
             self._after = dependencies.read(changes["after"], state.last_job)

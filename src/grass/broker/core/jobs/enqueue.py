@@ -13,8 +13,13 @@ from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
-from grass.model import dependencies, placeholders, sizes
-from grass.model.commands import split_assignments
+from grass.model import dependencies, placeholders
+from grass.model.commands import (
+    UNCHECKED_LENGTH,
+    check_priority,
+    check_size,
+    split_assignments,
+)
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
@@ -40,7 +45,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         except UsageError as error:
             raise _naming(job, call, error) from None
     if call.base_env is not None:
-        sizes.check((), tuple(call.base_env.items()))
+        check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = bulk_enqueue.begin(state, call, prepared, ends)
     if bulk_enqueue.done(arrival):
@@ -113,7 +118,7 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
     """Check settings against queues, units and the jobs they wait for."""
     queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
     check_name(settings.project, "project")
-    sizes.check_priority(settings.priority)
+    check_priority(settings.priority)
     spec = _spec(state, queue, settings)
     dependency_graph.check(state, spec.after, ends)
     return checked(state, queue, spec)
@@ -121,7 +126,7 @@ def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prep
 
 def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
     """Check a spec against its queue, and the units that workers have for it."""
-    sizes.check(queue.prefix, spec.env)
+    check_size(queue.prefix, spec.env)
     registry.check_fit(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:
@@ -168,8 +173,8 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     text = "".join(words)
     if "\0" in text:
         raise UsageError("a command cannot hold a NUL byte")
-    if len(text) > sizes.UNCHECKED_LENGTH:
-        sizes.check((*prepared.prefix, *words), prepared.spec.env)
+    if len(text) > UNCHECKED_LENGTH:
+        check_size((*prepared.prefix, *words), prepared.spec.env)
     if not prepared.spec.raw:
         placeholders.check(words, prepared.spec.request, prepared.known_kinds)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CALLS_KEPT_US = 3_600 * 1_000_000
 """How long a repeated call is recognised."""
 CALLS_AT_HAND_US = 300 * 1_000_000
-"""How long it is in memory; from then on only the store knows it (`model.keys`)."""
+"""How long it is in memory; from then on only the store knows it (`model.ids`)."""
 
 
 class DependencyGroup(msgspec.Struct):

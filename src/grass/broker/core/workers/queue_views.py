@@ -13,8 +13,8 @@ from msgspec import structs
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.errors import NeverFits, NotFound, Refused
-from grass.model import sizes
 from grass.model.amounts import decimal_text
+from grass.model.commands import check_size
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
 from grass.model.resources import Capacity, Request
@@ -79,7 +79,7 @@ def _changed(old: Queue, new: Queue) -> Iterator[str]:
 def _check(state: State, queue: Queue, worker: Worker) -> Iterator[str]:
     """Refuse what a worker's view cannot be, and say what it does not look like."""
     view = queue.views[worker.id]
-    sizes.check(view.prefix, view.env)
+    check_size(view.prefix, view.env)
     _check_agrees(state, queue, worker)
     others = units.known_capacity(state, worker, without=queue.name)
     units.check_view(others, view.capacity, queue.name)

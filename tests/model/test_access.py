@@ -3,7 +3,7 @@
 import pytest
 
 from grass.errors import UsageError
-from grass.model.token import (
+from grass.model.access import (
     LONGEST_NAME,
     Token,
     check_token_name,
