@@ -1,7 +1,7 @@
 """From the words of a shell to one command's module, and from errors to exit codes.
 
-Nothing a user does wrong ends in a traceback: an error is one line on stderr and a
-stable exit code. Output that nobody reads any more ends a command quietly.
+No mistake of a user ends in a traceback: an error is one line on stderr and a stable
+exit code. A closed pipe behind stdout ends a command without a message.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _BROKEN_PIPE = 141
 
 def main() -> int:
     """Run the command that the process was called with; return its exit code."""
-    _open_what_is_closed()
+    _open_closed_streams()
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
@@ -147,8 +147,8 @@ def _help(words: list[str]) -> int:
     return 0
 
 
-def _open_what_is_closed() -> None:
-    """Give a command that was started without stdout or stderr somewhere to write."""
+def _open_closed_streams() -> None:
+    """Replace a stdout or stderr that was closed when the command started."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- for as long as it runs
     if sys.stderr is None:
@@ -156,7 +156,7 @@ def _open_what_is_closed() -> None:
 
 
 def _drop_output() -> None:
-    """Keep what is left in the buffer from failing again when Python closes stdout."""
+    """Discard what is left in the buffer, which would fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -173,7 +173,7 @@ def _unknown(name: str) -> int:
 
 
 def _complain(message: str, hint: str) -> None:
-    """Print an error; after one that spans lines, the hint gets a line of its own."""
+    """Print an error; after one of several lines the hint has a line of its own."""
     from grass.cli.printing.streams import safe_lines
 
     separator = "\n" if "\n" in message else " "

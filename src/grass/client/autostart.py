@@ -52,7 +52,7 @@ def connect_running(home: Home) -> HttpConnection:
 
 
 def refuse_when_stopped(home: Home) -> None:
-    """Raise if `grass stop` was the last word about daemons here."""
+    """Raise if `grass stop` has left its mark."""
     if os.path.exists(home.stopped):
         raise NoDaemon("grass was stopped", "start it with `grass start`")
 

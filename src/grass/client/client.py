@@ -1,4 +1,4 @@
-"""The blocking client: one method for each thing a daemon can be asked.
+"""The blocking client: one method for each call of the API.
 
 A client connects when it is first used, starting a daemon if need be, and keeps its
 connection. Replies are the API's documents.
@@ -28,7 +28,7 @@ def _ignore(_job: Document) -> None:
 
 
 class Client(Session):
-    """A caller's way to the daemon of one state directory."""
+    """The calls of the API, to the daemon of one state directory or to its broker."""
 
     def enqueue(self, command: Sequence[str] | str, **settings: object) -> int:
         """Add one job and return its id once it is durable."""
@@ -37,7 +37,7 @@ class Client(Session):
     def enqueue_many(
         self, commands: Iterable[Sequence[str] | str], **settings: object
     ) -> Document:
-        """Add jobs with the same settings, all or none; gives `first` and `last`."""
+        """Add jobs with the same settings, all or none; return `first` and `last`."""
         jobs = [
             {"command": one if isinstance(one, str) else list(one)} for one in commands
         ]
@@ -52,14 +52,14 @@ class Client(Session):
             "key": f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}",
         }
         if not self.remote:
-            # On another machine they would mean nothing, or be nobody's business.
+            # These are about this machine, and may hold secrets.
             body["environment"] = user_environment(os.environ)
             body["directory"] = caller_directory()
             body["umask"] = _umask()
         return self.idempotent("POST", "/jobs", body)
 
     def overview(self, queue: str | None = None) -> Document:
-        """Read the daemon, workers, queues, and the jobs worth looking at."""
+        """Read the daemon, workers, queues, and the active and recent jobs."""
         return self.read("/overview" + query(queue=queue))
 
     def jobs(  # noqa: PLR0913 -- each narrows what is read
@@ -73,7 +73,7 @@ class Client(Session):
         select: Sequence[str] = (),
         newest_first: bool = False,
     ) -> Iterator[Document]:
-        """Read jobs, a page at a time, the oldest first unless told otherwise."""
+        """Read jobs, a page at a time, the oldest first unless `newest_first`."""
         wanted: dict[str, object] = {"state": list(states), "queue": queue}
         wanted |= {"project": project, "name": name, "owner": owner}
         wanted["select"] = list(select)
@@ -102,7 +102,7 @@ class Client(Session):
         """Read what a job wrote, or its last lines; with `follow`, until it has ended.
 
         Following survives a restart of the daemon, so it needs an id for a selector.
-        It waits for a worker that is unreachable; `on_away` is told the job.
+        It waits for a worker that is unreachable; `on_away` gets the job.
         """
         stream = "stderr" if stderr else None
         wanted = {"attempt": attempt, "stream": stream, "tail": tail}
@@ -123,7 +123,7 @@ class Client(Session):
     def follow_events(
         self, after: int | None = None, job: int | None = None, kind: str | None = None
     ) -> Iterator[Document]:
-        """Give events as they happen; without a number to begin after, from now on.
+        """Return events as they happen, from now on or after a number.
 
         Goes on over a restart of the daemon; ends with an error when it was stopped.
         """
@@ -132,14 +132,14 @@ class Client(Session):
         return follow_events(self, after, {"job": job, "kind": kind})
 
     def select(self, select: Sequence[str]) -> Document:
-        """Tell which jobs selectors mean now: `jobs` and their `count`."""
+        """Return the jobs that selectors mean now: `jobs` and their `count`."""
         body = {"select": list(select)}
         return self.idempotent("POST", "/jobs/select", body)
 
     def cancel(
         self, select: Sequence[str], *, grace_s: float | None = None, signal: int = 15
     ) -> Document:
-        """End jobs; answered once the wish is durable, not when they are gone."""
+        """End jobs; the reply comes once the request is durable, not at their end."""
         return self._verb("cancel", select, grace_s=grace_s, signal=signal)
 
     def hold(self, select: Sequence[str]) -> Document:
@@ -147,13 +147,13 @@ class Client(Session):
         return self._verb("hold", select)
 
     def release(self, select: Sequence[str]) -> Document:
-        """Let held jobs start when their turn comes."""
+        """Release held jobs into their queues."""
         return self._verb("release", select)
 
     def rerun(
         self, select: Sequence[str], *, hold: bool = False, **changes: object
     ) -> Document:
-        """Give ended jobs a new attempt, changed where a field is named."""
+        """Queue ended jobs for a new attempt, changed where a field is named."""
         return self._verb("rerun", select, hold=hold, **changes)
 
     def edit(self, select: Sequence[str], **changes: object) -> Document:
@@ -165,7 +165,7 @@ class Client(Session):
         return self._verb("suspend", select)
 
     def continue_(self, select: Sequence[str]) -> Document:
-        """Let suspended jobs go on."""
+        """Continue suspended jobs."""
         return self._verb("continue", select)
 
     def remove(self, select: Sequence[str]) -> Document:
@@ -234,29 +234,29 @@ class Client(Session):
     def add_capacity(
         self, capacity: str | Document, worker: str | None = None
     ) -> Document:
-        """Give a worker units besides those that were found."""
+        """Add units to a worker besides those that were found."""
         body = {"capacity": capacity, "worker": worker}
         return self.write("POST", "/capacity/add", body)
 
     def remove_capacity(self, unit: str, worker: str | None = None) -> Document:
-        """Take a unit away that was added, once nobody holds it."""
+        """Remove a unit that was added, once no attempt holds it."""
         body = {"unit": unit, "worker": worker}
         return self.write("POST", "/capacity/remove", body)
 
     def workers(self) -> Document:
-        """Read the workers: where they are, what is free, when they were heard."""
+        """Read the workers: address, capacity, when they were last connected."""
         return self.read("/workers")
 
     def forget_worker(self, name: str) -> Document:
-        """Give up a worker that is gone for good; what ran there is lost."""
+        """Forget a worker that is gone for good; what ran there is lost."""
         return self.write("DELETE", f"/workers/{quoted(name)}")
 
     def drain_worker(self, name: str, on: bool = True) -> Document:
-        """Start nothing new on a worker, or do so again."""
+        """Start nothing new on a worker; with `on=False`, start jobs there again."""
         return self.write("POST", f"/workers/{quoted(name)}/drain", {"on": on})
 
     def tokens(self) -> Document:
-        """Read which tokens and codes count; their secrets are not among it."""
+        """Read the valid tokens and codes, without their secrets."""
         return self.read("/tokens")
 
     def new_token(
@@ -267,14 +267,14 @@ class Client(Session):
         *,
         code: bool = True,
     ) -> Document:
-        """Make a `code` that machines join with, or a `token`; it is told only here."""
+        """Make a `code` to join with, or a `token`; only this reply contains it."""
         body: Document = {"name": name, "hours": hours, "code": code}
         if role is not None:
             body["role"] = role
         return self.write("POST", "/tokens", body)
 
     def revoke_token(self, name: str) -> Document:
-        """Have a token or code count no more; who uses it is cut off."""
+        """Revoke a token or code; its connections are closed."""
         return self.write("DELETE", f"/tokens/{quoted(name)}")
 
     def join(self, code: str, name: str, worker: str, instance: str) -> Document:
@@ -287,7 +287,7 @@ class Client(Session):
         return self.read("/config")
 
     def stop(self, *, jobs: bool = False) -> Document:
-        """Have the daemon stop; `jobs` ends the running ones first."""
+        """Stop the daemon; `jobs` ends the running ones first."""
         return self.write("POST", "/daemon/stop", {"jobs": jobs})
 
     def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:

@@ -1,10 +1,10 @@
-"""One HTTP/1.1 connection to a daemon: over its Unix socket, or what `remote` opens.
+"""One HTTP/1.1 connection to a daemon: over its Unix socket, or over TLS.
 
 A connection carries one exchange at a time and is kept open between them. Replies come
 with a length or in chunks; both are read as a stream. A reply that reports a problem is
-raised as the error it names. A connection that breaks raises `Broken`; whether the call
-may be sent again is for the caller to know. While nothing comes, `silence` is asked
-whether anything still will.
+raised as the error it names. A connection that breaks raises `Broken`; `session` knows
+which calls may be sent again. While nothing arrives, `patience.Silence` finds out
+whether the daemon still answers.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 LONGEST_SOCKET_PATH = 100
 SILENCE_S = 2.0
-"""After so long without a byte it is looked whether anybody is there."""
+"""After so long without a byte the daemon is probed."""
 _PIECE = 64 * 1024
 _OK = 200
 
 
 class Broken(Exception):
-    """The daemon hung up in the middle of an exchange."""
+    """The daemon closed the connection in the middle of an exchange."""
 
 
 class HttpConnection:
@@ -64,19 +64,19 @@ class HttpConnection:
         self._may_last = False
 
     def watch(self, open_another: Callable[[], HttpConnection | None]) -> None:
-        """Have silences looked into, by asking over another connection."""
+        """Probe the daemon over another connection when nothing arrives."""
         self.open_another = open_another
         self._channel.settimeout(SILENCE_S)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._channel.close()
 
     def is_ready(self) -> bool:
         """Tell whether another request can be sent.
 
-        A daemon hangs up on a connection that nobody has used for a while, and what has
-        been left unread is not the next reply.
+        A daemon closes connections that are idle for long, and bytes that were left
+        unread are not the next reply.
         """
         self._may_last = False
         usual_s = self._channel.gettimeout()
@@ -91,7 +91,7 @@ class HttpConnection:
         return False
 
     def answers_within(self, limit_s: float) -> bool:
-        """Ask something that costs nothing, and tell whether an answer comes."""
+        """Send a request that costs nothing; tell whether a reply comes."""
         self._channel.settimeout(limit_s)
         try:
             self._channel.send(f"GET {PREFIX} HTTP/1.1\r\n{self._fields}\r\n".encode())
@@ -114,12 +114,12 @@ class HttpConnection:
         return decoded(reply or b"null")
 
     def stream(self, method: str, path: str, body: object = None) -> Iterator[bytes]:
-        """Send a request at once and give its reply's body as it comes.
+        """Send a request at once and return the pieces of its reply's body.
 
-        Between its pieces a peer that does not answer is waited for, however long.
+        Between the pieces a peer that does not answer is waited for, however long.
         """
         trouble = self._send(method, path, b"" if body is None else encoded(body))
-        # Whoever does not want a body hangs up on it, but may have said why.
+        # A peer that refuses a body closes the connection, but may have sent a reason.
         status, self.headers = self._read_head()
         pieces = self._body(self.headers)
         if status != _OK:
@@ -202,7 +202,7 @@ class HttpConnection:
         self._unread += data
 
     def _probe(self) -> None:
-        """Find out whether anything will come; raises `NoAnswer` where nothing does."""
+        """Find out whether the daemon answers; raise `NoAnswer` if it does not."""
         if self._silence is None:
             from grass.client.patience import Silence
 
@@ -211,7 +211,7 @@ class HttpConnection:
 
 
 def open_connection(path: str) -> HttpConnection | None:
-    """Connect to a socket, however long its path; None when nobody answers there."""
+    """Connect to a socket, however long its path; None when no process listens."""
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     channel.settimeout(SILENCE_S)
     try:
@@ -234,7 +234,7 @@ def open_connection(path: str) -> HttpConnection | None:
 
 
 def _check_peer(channel: _socket.socket, path: str) -> int:
-    """Tell nothing, environments above all, to a stranger; gives the daemon's pid."""
+    """Refuse a socket of another user, and return the daemon's pid."""
     credentials = channel.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     uid = int.from_bytes(credentials[4:8], sys.byteorder)
     if uid not in (0, os.geteuid()):
@@ -247,12 +247,12 @@ def _check_peer(channel: _socket.socket, path: str) -> int:
 
 
 def tell(text: str) -> None:
-    """Say what is waited for to whoever runs the command."""
+    """Print what is waited for on stderr."""
     sys.stderr.write(f"grass: {text}\n")
 
 
 def _connect(channel: _socket.socket, path: str) -> None:
-    """Connect, once there is room among those who are not let in yet."""
+    """Connect; while the socket's backlog is full, wait for room in it."""
     patience = None
     while True:
         try:
@@ -263,10 +263,12 @@ def _connect(channel: _socket.socket, path: str) -> None:
         except BlockingIOError:
             from grass.client.patience import LIMIT_S, Patience
 
-            why = "many others wait for the daemon, too"
+            why = "many other commands wait for the daemon, too"
             patience = patience or Patience(why, LIMIT_S, tell)
             if not patience.pause():
-                raise NoAnswer("the daemon lets nobody in", f"see {path}") from None
+                raise NoAnswer(
+                    "the daemon accepts no connection", f"see {path}"
+                ) from None
         else:
             return
 
@@ -282,8 +284,8 @@ def _connect_from_folder(channel: _socket.socket, path: str) -> None:
 
 def _problem(status: int, body: bytes) -> GrassError:
     try:
-        told = decoded(body)
-        kind = error_classes().get(told["code"], GrassError)
-        return kind(told["detail"], told.get("hint", ""))
+        document = decoded(body)
+        kind = error_classes().get(document["code"], GrassError)
+        return kind(document["detail"], document.get("hint", ""))
     except (ValueError, KeyError, TypeError):
         return ProtocolError(f"the daemon answered with status {status}")

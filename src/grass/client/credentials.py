@@ -2,8 +2,8 @@
 
 One file in the state directory, which only its owner may read, the last joined broker
 first. A broker is known by its pin, the hash of its public key: its addresses are only
-hints of where it may be found. Whoever changes the file reads it anew under a lock and
-replaces it whole, so that neither a crash nor a second caller leaves half of it.
+hints of where it may be found. The file is changed under a lock, after it was read
+anew, and replaced whole, so that neither a crash nor a second caller leaves half of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from grass.config import Home
 
 _REST = 0o077
-"""What everybody but the owner may do with a file."""
+"""The permissions of all users but the owner."""
 
 
 class Known(NamedTuple):
@@ -40,7 +40,7 @@ class Known(NamedTuple):
     joined_at: str
 
     def __repr__(self) -> str:
-        """Tell all but the token: this may end up in a log."""
+        """Leave the token out: this may be written into a log."""
         return f"Known({self.place}, pin={self.pin}, name={self.name})"
 
     @property
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 class Credentials:
-    """What is in the file, and changes of it."""
+    """The content of the file, and changes of it."""
 
     def __init__(self, home: Home, known: Sequence[Known]) -> None:
         """Hold what was read; `load` reads it."""
@@ -64,7 +64,7 @@ class Credentials:
         return cls(home, _read(home.brokers))
 
     def current(self) -> Known | None:
-        """Return the broker that commands speak to unless told otherwise."""
+        """Return the broker that commands call by default."""
         return self.all[0] if self.all else None
 
     def by_pin(self, pin: str) -> Known | None:
@@ -99,7 +99,7 @@ class Credentials:
 
 
 class _Lock:
-    """Keeps other processes from changing the file; the folder is the daemon's."""
+    """A lock on the file; the lock of the folder itself is the daemon's."""
 
     def __init__(self, home: Home) -> None:
         self._path = home.brokers_lock
@@ -107,7 +107,7 @@ class _Lock:
 
     def __enter__(self) -> None:
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CREAT, 0o600)
-        # Whatever umask the first of them had, the next must be able to open it.
+        # The next process must be able to open it, whatever umask this one has.
         os.fchmod(self._descriptor, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
@@ -133,7 +133,7 @@ def _read(path: str) -> list[Known]:
 
 
 def _check_private(path: str, state: os.stat_result) -> None:
-    """Refuse a file whose tokens others may know, or may have put there."""
+    """Refuse a file that other users may have read or written."""
     if state.st_uid != os.geteuid():
         raise Forbidden(
             f"{path} belongs to another user (uid {state.st_uid})",

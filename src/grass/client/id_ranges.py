@@ -1,4 +1,4 @@
-"""Ids by the thousand, as few selectors."""
+"""Many ids written as few selectors."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

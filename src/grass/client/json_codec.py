@@ -1,9 +1,9 @@
-"""JSON for requests and replies, without importing `json`.
+"""JSON and query strings for requests and replies, without importing `json`.
 
 The package `json` imports `re`, which alone costs half of what starting Python
 does. The C half of it, `_json`, does all the work and needs neither; where an
-interpreter has no `_json`, the package takes over. Text that holds bytes that are
-not UTF-8 (as lone surrogates) survives, because everything outside ASCII is escaped.
+interpreter has no `_json`, the package is used. Text that holds bytes that are not
+UTF-8 (as lone surrogates) survives, because everything outside ASCII is escaped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def quoted(text: str) -> str:
 
 
 def query(**fields: object) -> str:
-    """Write what follows a path; what is None is left out, a list is repeated."""
+    """Write a query string; None is left out, a list is repeated."""
     pairs = []
     for name, value in fields.items():
         values = value if isinstance(value, (list, tuple)) else [value]
@@ -68,7 +68,7 @@ def query(**fields: object) -> str:
 
 
 class _Rules:
-    """What the scanner asks of the decoder it belongs to."""
+    """The attributes that the scanner reads from its decoder."""
 
     strict = True
     object_hook = None

@@ -1,8 +1,8 @@
-"""Small files of the state directory: written whole, for their owner alone.
+"""Small files of the state directory: written whole, readable only by their owner.
 
-Daemons and commands write them, several at a time and under whatever umask their caller
-has. A file is in its place once it is on the disk, so a power cut leaves the old one or
-the new one, and so does a disk that is full.
+Daemons and commands write them, several at a time and under any umask. A file gets its
+name once it is on the disk, so that a power cut or a full disk leaves the old one or
+the new one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _OWNER = 0o600
 
 
 def replace_private(path: str, text: str) -> None:
-    """Put a file in place of the one that there is, if any."""
+    """Write a file, replacing the one of that name if there is one."""
     os.rename(_draft(path, text), path)
 
 
 def create_private(path: str, text: str) -> None:
-    """Make a file unless there is one; one that is empty counts as none."""
+    """Write a file unless there is one; an empty one counts as none."""
     draft = _draft(path, text)
     try:
         os.link(draft, path)
@@ -32,7 +32,7 @@ def create_private(path: str, text: str) -> None:
 
 
 def _draft(path: str, text: str) -> str:
-    """Write a file beside the one that is meant, under this process's own name."""
+    """Write a file beside the final one, with this process's id in its name."""
     draft = f"{path}.{os.getpid()}"
     try:
         _write(draft, text.encode())
@@ -45,7 +45,7 @@ def _draft(path: str, text: str) -> str:
 def _write(draft: str, data: bytes) -> None:
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER)
     with open(descriptor, "wb") as file:
-        # A draft that was left behind keeps the mode it had.
+        # A draft that a crash left behind keeps the mode it had.
         os.fchmod(descriptor, _OWNER)
         file.write(data)
         file.flush()

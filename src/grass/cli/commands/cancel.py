@@ -28,13 +28,13 @@ _TERMINATE, _KILL = 15, 9
 _LAST_SIGNAL = 64
 _FIRST_LOOK_S = 0.2
 _NEXT_LOOK_S = 5.0
-"""How long to wait before looking whether a worker went away."""
+"""How long to wait before checking whether a worker went away."""
 
 
 def run(words: list[str]) -> int:
     """End the selected jobs."""
     values, select = read(OPTIONS, words)
-    how = _ladder(values)
+    how = _signal_and_grace(values)
     with Client(broker=values.broker) as client:
         choice = choose(client, VERB, values, select)
         if choice is None:
@@ -47,7 +47,7 @@ def run(words: list[str]) -> int:
 
 
 def _await_end(client: Client, jobs: list[int]) -> None:
-    """Wait for the jobs that can be reached; of the others say what becomes of them."""
+    """Wait for the jobs on reachable workers, and warn about the others."""
     patience_s = _FIRST_LOOK_S
     while jobs:
         try:
@@ -56,7 +56,7 @@ def _await_end(client: Client, jobs: list[int]) -> None:
             wanted, running = set(jobs), client.jobs(states=["running"])
             unreachable = [job for job in running if job.get("unreachable")]
             away = [job for job in unreachable if job["id"] in wanted]
-            _say_away(away)
+            _warn_of_unreachable(away)
             wanted -= {job["id"] for job in away}
             jobs = sorted(wanted)
             patience_s = _NEXT_LOOK_S
@@ -64,7 +64,7 @@ def _await_end(client: Client, jobs: list[int]) -> None:
             return
 
 
-def _say_away(jobs: list[Document]) -> None:
+def _warn_of_unreachable(jobs: list[Document]) -> None:
     by_worker: dict[str, list[Document]] = {}
     for job in jobs:
         by_worker.setdefault(job["worker"], []).append(job)
@@ -90,7 +90,7 @@ def signal_number(text: str) -> int:
     return number
 
 
-def _ladder(values: Values) -> Document:
+def _signal_and_grace(values: Values) -> Document:
     signal, grace_s = values.text("signal"), duration(values, "grace")
     if not values.has("now"):
         number = _TERMINATE if signal is None else signal_number(signal)

@@ -1,10 +1,10 @@
-"""`grass capacity`: show a worker's units, add some, take some away."""
+"""`grass capacity`: show a worker's units, add and remove some."""
 
 from __future__ import annotations
 
 import sys
 
-from grass.cli.commands.drain import check_unit, on_worker, owner, report
+from grass.cli.commands.drain import check_unit, on_worker, owner
 from grass.cli.parsing.options import (
     JSON,
     Command,
@@ -14,7 +14,7 @@ from grass.cli.parsing.options import (
     one_word,
     read,
 )
-from grass.cli.printing.streams import print_document, printable
+from grass.cli.printing.streams import print_document, printable, report_change
 from grass.client.client import Client
 from grass.errors import UsageError
 
@@ -29,7 +29,7 @@ OPTIONS = (
 
 
 def run(words: list[str]) -> int:
-    """Do what the first word says."""
+    """Run the subcommand that the first word names."""
     values, rest = read(OPTIONS, words)
     known = {"show": _show, "add": _add, "remove": _remove}
     what = rest[0] if rest else "show"
@@ -69,7 +69,7 @@ def _add(values: Values, rest: list[str]) -> int:
     with Client(broker=owner(values)) as client:
         done = client.add_capacity(capacity, values.text("worker"))
     what = on_worker(capacity, values)
-    return report(values, done, f"added {what}", f"{what} was there already")
+    return report_change(values, done, f"added {what}", f"{what} was there already")
 
 
 def _remove(values: Values, rest: list[str]) -> int:
@@ -77,7 +77,9 @@ def _remove(values: Values, rest: list[str]) -> int:
     with Client(broker=owner(values)) as client:
         done = client.remove_capacity(unit, values.text("worker"))
     what = on_worker(unit, values)
-    return report(values, done, f"removed {what}", f"{what} is on its way out already")
+    return report_change(
+        values, done, f"removed {what}", f"{what} is on its way out already"
+    )
 
 
 COMMAND = Command(

@@ -1,8 +1,8 @@
 """`grass completion`: print a script that completes commands, options, ids and names.
 
-The script is made from the commands' own descriptions: what stands for a value in the
-help (`QUEUE`, `PATH`, `text|json`) says what can be completed there. Ids, and names of
-queues and workers, are asked for when Tab is pressed, which never starts a daemon.
+The script is made from the commands' own descriptions: the word for a value in the help
+(`QUEUE`, `PATH`, `text|json`) decides what is completed there. Ids, and names of queues
+and workers, are read when Tab is pressed, which never starts a daemon.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KINDS = {
 
 
 class Choices:
-    """What may stand at one place: a kind of thing, or one of some words."""
+    """The completions at one place: kinds of things, and words."""
 
     def __init__(self, kinds: list[str], words: list[str]) -> None:
         self.kinds = kinds
@@ -50,7 +50,7 @@ class Choices:
 
 
 class Described:
-    """A command as a completion needs it."""
+    """A command's options and words, for completion."""
 
     def __init__(self, name: str, about: str, command: Command) -> None:
         self.name = name
@@ -85,7 +85,7 @@ def described(commands: Mapping[str, str]) -> list[Described]:
 
 
 def value(option: Option) -> Choices:
-    """Return what an option's value may be."""
+    """Return the completions of an option's value."""
     if option.value in _KINDS:
         return Choices([_KINDS[option.value]], [])
     if option.value == "STATE":
@@ -97,7 +97,7 @@ def value(option: Option) -> Choices:
 
 
 def _plain(name: str, command: Command) -> Choices:
-    """Return what the words may be that are no options, from the line of usage."""
+    """Return the completions of words that are no options, from the usage line."""
     kinds, words = list[str](), list[str]()
     values = {option.value for option in command.options}
     before = ""

@@ -60,7 +60,7 @@ _BASH_NAMES = {
 _BASH_KINDS = {
     FILES: "-f",
     FOLDERS: "-d",
-    # All programs there are would be too many to look at.
+    # A list of all programs would be too long.
     PROGRAMS: "${current:+-c}",
 }
 

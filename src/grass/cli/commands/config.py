@@ -1,7 +1,7 @@
-"""`grass config`: what is set, where it comes from, and which file to edit.
+"""`grass config`: the settings, where they come from, and which file to edit.
 
 Works without a daemon, because a mistake in the file keeps one from starting. A daemon
-reads its settings when it starts: one that still works with others is mentioned.
+reads its settings when it starts: a running one with other values gets a warning.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def _print_table(listed: list[dict[str, Any]], *, with_origin: bool) -> None:
     header = ["SETTING", "VALUE", "ORIGIN"]
     rows = [[one["name"], shown(one["value"]), _from(one["origin"])] for one in listed]
     columns = len(header) if with_origin else 2
-    # Never cut: a path or a command is of no use without its end.
+    # Never cut: a path or a command is useless without its end.
     screen = Screen(None, colours=False)
     show(render(header[:columns], [row[:columns] for row in rows], screen))
 
 
 def shown(value: object) -> str:
-    """Write a value as a person would."""
+    """Write a value as it stands in a command line."""
     if value is None:
         return "-"
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def _from(origin: str) -> str:
 
 
 def _warn_of_others(listed: list[dict[str, Any]]) -> None:
-    """Mention a daemon that was started with other values."""
+    """Warn if the daemon runs with other values."""
     try:
         connection = open_connection(home().socket)
         if connection is None:
@@ -93,7 +93,7 @@ def _warn_of_others(listed: list[dict[str, Any]]) -> None:
     known = {one["name"]: one["value"] for one in theirs}
     other = [one["name"] for one in listed if known.get(one["name"]) != one["value"]]
     if other:
-        sys.stdout.flush()  # the remark belongs below the table, also in a file
+        sys.stdout.flush()  # the warning belongs below the table, also in a file
         names = ", ".join(other)
         warn(f"the daemon runs with another {names} (`grass restart` applies this)")
 

@@ -1,4 +1,4 @@
-"""`grass continue`: let suspended jobs go on."""
+"""`grass continue`: continue suspended jobs."""
 
 from grass.cli.commands.verb_command import OPTIONS, Verb, do
 from grass.cli.parsing.options import Command
@@ -8,7 +8,7 @@ VERB = Verb("continue", "continued", ("running",), "no such job is suspended")
 
 
 def run(words: list[str]) -> int:
-    """Let suspended jobs go on."""
+    """Continue suspended jobs."""
     return do(VERB, words, Client.continue_)
 
 

@@ -50,7 +50,7 @@ def run(words: list[str]) -> int:
 def of_this_machine(
     client: Client, name: str, call: Callable[[], Document]
 ) -> Document:
-    """Call for a queue of this machine; say so where commands would find another."""
+    """Make a call about a queue of this machine; explain if there is no such queue."""
     try:
         return call()
     except NotFound:
@@ -64,11 +64,11 @@ def of_this_machine(
 
 
 def _elsewhere(client: Client) -> str | None:
-    """Name the broker that commands go to, if this machine's queues are not its own."""
+    """Name the broker that commands go to, if that has other queues."""
     try:
         usual = Client()
     except GrassError:
-        # A broker that was never joined is for the commands to complain of.
+        # A wrong address of a broker is reported by the commands that use it.
         return None
     if not usual.remote or client.overview()["daemon"].get("broker"):
         return None
@@ -104,7 +104,7 @@ def _body(values: Values, prefix: list[str]) -> Document:
 
 
 def capacity(values: Values) -> str | None:
-    """Return the capacity that was given, in the words or in a file."""
+    """Return the capacity from `--capacity` or `--file`."""
     text, path = values.text("capacity"), values.text("file")
     if text is not None and path is not None:
         raise UsageError("--capacity and --file both say the capacity", "give one")

@@ -1,7 +1,7 @@
 """`grass daemon`: run the daemon in the foreground.
 
-With `--detached`, which `grass start` uses, it first lets go of everything its caller
-had: descriptors, directory, umask, parent.
+With `--detached`, which `grass start` uses, it first gives up its caller's descriptors,
+directory, umask and parent.
 """
 
 import os
@@ -22,7 +22,7 @@ _HIGHEST_DESCRIPTOR = 2**31 - 1
 
 
 def run(words: list[str]) -> int:
-    """Serve until told to stop."""
+    """Serve until the daemon is stopped."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
     hosting = hosting_of(values, _words(values))
@@ -40,7 +40,7 @@ def run(words: list[str]) -> int:
 
 
 def _words(values: Values) -> list[str]:
-    """Give the options that the next daemon gets: a makeshift one leaves none."""
+    """Return the options to remember: of a `--no-starts` daemon those of the last."""
     return remembered(home()) if values.has("no_starts") else given(values)
 
 

@@ -11,14 +11,10 @@ from grass.cli.parsing.options import (
     one_word,
     read,
 )
-from grass.cli.printing.streams import print_document, say, warn
+from grass.cli.printing.streams import report_change
 from grass.client.client import Client
 from grass.config import LOCAL
 from grass.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 WORKER = Option(
     "--worker", "WORKER", "the unit of this worker (default: this machine's)"
@@ -38,17 +34,19 @@ def run(words: list[str]) -> int:
         raise UsageError("--worker goes with a unit", f"grass drain {quote(word)}")
     with Client(broker=values.broker) as client:
         done = client.drain_worker(word)
-    return report(values, {"worker": word, **done}, *_said(f"worker {word}"))
+    return report_change(values, {"worker": word, **done}, *_said(f"worker {word}"))
 
 
 def _drain_unit(values: Values, unit: str) -> int:
     with Client(broker=owner(values)) as client:
         done = client.drain(unit, values.text("worker"))
-    return report(values, {"unit": unit, **done}, *_said(on_worker(unit, values)))
+    return report_change(
+        values, {"unit": unit, **done}, *_said(on_worker(unit, values))
+    )
 
 
 def on_worker(what: str, values: Values) -> str:
-    """Say of what belongs to another worker which one that is."""
+    """Add the worker's name to a text, if one was given."""
     return f"{what} of worker {values.text('worker')}" if values.has("worker") else what
 
 
@@ -57,19 +55,8 @@ def _said(what: str) -> tuple[str, str]:
     return changed, f"{what} was drained already"
 
 
-def report(values: Values, done: Document, changed: str, unchanged: str) -> int:
-    """Print what was done."""
-    if values.has("json"):
-        print_document(done)
-        return 0
-    for warning in done["warnings"]:
-        warn(warning)
-    say(changed if done["changed"] else unchanged)
-    return 0
-
-
 def check_unit(word: str) -> str:
-    """Refuse what cannot be a unit."""
+    """Refuse a word that cannot be a unit."""
     kind, colon, unit = word.partition(":")
     if not (kind and colon and unit):
         raise UsageError(f"`{word}` is not a unit", "write gpu:2")
@@ -77,9 +64,9 @@ def check_unit(word: str) -> str:
 
 
 def owner(values: Values) -> str | None:
-    """Return whom to ask about a unit: this machine's daemon, unless told otherwise."""
-    told = values.has("broker") or values.has("worker")
-    return values.broker if told else LOCAL
+    """Return the broker to call about a unit: by default this machine's daemon."""
+    given = values.has("broker") or values.has("worker")
+    return values.broker if given else LOCAL
 
 
 COMMAND = Command(

@@ -32,7 +32,7 @@ CHANGES = (
     Option("--cwd", "DIR", "directory to run in"),
     Option("--name", "NAME", "the job's name"),
 )
-"""What `rerun` and `edit` change."""
+"""The options of `rerun` and `edit` that change a job."""
 
 OPTIONS = (
     *CHANGES,
@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
     if not wanted:
         raise UsageError("nothing to change was given", "grass edit 7 --priority 5")
     with Client(broker=values.broker) as client:
-        check_changes(client, wanted)
+        check_paths(client, wanted)
         choice = choose(client, VERB, values, select)
         if choice is not None:
             report(VERB, values, client.edit(choice.select, **wanted))
@@ -79,7 +79,7 @@ def read_words(
 
 
 def changes(values: Values, command: list[str] | None) -> Document:
-    """Return the fields of a job that are to be others; null clears one."""
+    """Return the fields of a job that change; null clears one."""
     kept, cleared = _split(values)
     fields = settings(kept, values.text("queue"))
     fields.pop("hold", None)
@@ -91,13 +91,8 @@ def changes(values: Values, command: list[str] | None) -> Document:
     return {**fields, **cleared}
 
 
-def check_changes(client: Client, wanted: Document) -> None:
-    """Refuse paths that are not there, where the jobs can only run here."""
-    check_paths(client, wanted)
-
-
 def _split(values: Values) -> tuple[Values, Document]:
-    """Take out the options that were given as `none`."""
+    """Separate the options that were given as `none`."""
     kept, cleared = Values(), {}
     for option in OPTIONS:
         if option.key in _CLEARED and values.text(option.key) == _NONE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from grass.cli.commands.create_queue import capacity, of_this_machine, read_words
 from grass.cli.parsing.job_options import absolute, check_directory, variables
 from grass.cli.parsing.options import JSON, Command, Option, Values
-from grass.cli.printing.streams import print_document, say, warn
+from grass.cli.printing.streams import report_change
 from grass.client.client import Client, caller_directory
 from grass.config import LOCAL
 from grass.errors import UsageError
@@ -41,18 +41,12 @@ def run(words: list[str]) -> int:
         )
     with Client(broker=LOCAL) as client:
         done = of_this_machine(client, name, lambda: client.edit_queue(name, body))
-    if values.has("json"):
-        print_document({"queue": name, **done})
-        return 0
-    for warning in done["warnings"]:
-        warn(warning)
-    changed = done["changed"]
-    say(f"changed queue {name}" if changed else f"queue {name} is like that already")
-    return 0
+    said = f"changed queue {name}", f"queue {name} is like that already"
+    return report_change(values, {"queue": name, **done}, *said)
 
 
 def _body(values: Values, prefix: list[str]) -> Document:
-    """Return what is to be changed; null takes a limit away."""
+    """Return the fields that change; null removes a limit."""
     body: Document = {}
     asked = capacity(values)
     if asked is not None:

@@ -32,7 +32,7 @@ OPTIONS = (
 _USUAL = 50
 _WINDOW = 1000
 _KIND_WIDTH = 16
-_BY_ITSELF = "scheduler"
+_NO_PERSON = "scheduler"
 
 
 class EventFilter:
@@ -52,7 +52,7 @@ class EventFilter:
             raise UsageError("-n must not be negative")
 
     def chosen(self, events: list[Document]) -> list[Document]:
-        """Leave out what is too old or too much."""
+        """Leave out events that are too old, or too many."""
         now = utc_now()
         if self.since_s is not None:
             events = [one for one in events if age(one["at"], now) <= self.since_s]
@@ -61,7 +61,7 @@ class EventFilter:
 
 
 def _check_kind(kind: str) -> None:
-    """Warn of a kind that there is not; a daemon of a later version may know it."""
+    """Warn of an unknown kind; a daemon of a later version may know it."""
     from difflib import get_close_matches
 
     from grass.model.journal import KINDS
@@ -134,7 +134,7 @@ def line(event: Document) -> str:
     said = [what] if what else []
     facts = event["data"].items()
     said += [f"{name}={_value(name, fact)}" for name, fact in facts if fact is not None]
-    if event["actor"] != _BY_ITSELF:
+    if event["actor"] != _NO_PERSON:
         said.append(f"by {event['actor']}")
     text = "  ".join(said)
     return safe(

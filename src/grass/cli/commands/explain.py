@@ -22,7 +22,7 @@ CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
 HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
 WORKERS = ("WORKER", "WHY IT DOES NOT START THERE")
 MOST_WORKERS = 8
-"""Of more than so many the reasons are counted."""
+"""With more workers than this, the reasons are counted."""
 _TIMES = ("begin", "back-off")
 _TINTS = {**TINTS, "ok": "green", "short": "red"}
 _IN_SHORT = {
@@ -38,7 +38,7 @@ _IN_SHORT = {
     "label": "label does not match",
     "pinned": "it may run on another one alone",
 }
-"""What keeps a job from several workers, the most passing thing first."""
+"""Why a job does not start on workers, in a few words, the shortest wait first."""
 
 
 def run(words: list[str]) -> int:
@@ -54,7 +54,7 @@ def run(words: list[str]) -> int:
 
 
 def explained(document: Document, screen: Screen) -> str:
-    """Write an explanation: one line that says it, then the numbers behind it."""
+    """Write an explanation: one line with the reason, then the numbers."""
     parts = [_headline(document)]
     if document.get("constraints"):
         shown = [_constraint(one) for one in document["constraints"]]
@@ -93,7 +93,7 @@ def _amount(one: Document, field: str) -> str:
 
 
 def prospects(workers: Sequence[Document]) -> list[list[str]]:
-    """Give a row to each worker, or where there are many to each reason."""
+    """Return a row for each worker, or for each reason if there are many workers."""
     if len(workers) <= MOST_WORKERS:
         return [[one["worker"], lasting(one["why"])] for one in workers]
     named: dict[str, list[str]] = {reason: [] for reason in _IN_SHORT}
@@ -124,7 +124,7 @@ def _holders(document: Document) -> list[list[str]]:
 
 
 def _turn(document: Document) -> list[str]:
-    """Say when its turn comes, as far as that is known."""
+    """Write its place in the queue and its estimated start, where known."""
     said = []
     if document.get("position"):
         said.append(f"place in its queue: {document['position']}")
@@ -142,7 +142,7 @@ def _turn(document: Document) -> list[str]:
 
 
 def _measured(document: Document) -> list[str]:
-    """Say what the last attempt was measured to use."""
+    """Write the measurements of the last attempt."""
     facts = (
         ("exit code", "exit_code", str),
         ("signal", "signal", str),

@@ -1,9 +1,9 @@
-"""`grass join`: make this machine known to a broker, and work for it.
+"""`grass join`: register this machine at a broker, and work for it.
 
-The line that the broker prints holds its address, its pin and a code. The broker has to
-prove the key of that pin before it is shown the code; for the code it gives a token,
-which is kept in the state directory. A machine that may work gets its daemon started
-anew as a worker, unless that would leave unfinished jobs of its own behind.
+The line that the broker prints holds its address, its pin and a code. The code is sent
+only after the broker has proved the key of that pin. The broker returns a token, which
+is kept in the state directory. If the token's role may run jobs, this machine's daemon
+is started again as a worker, unless it has unfinished jobs of its own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ import sys
 import time
 from typing import NamedTuple
 
-from grass.cli.commands.start import check_refusal, settled, start_daemon, works_for
+from grass.cli.commands.start import (
+    check_refusal,
+    connected_daemon,
+    start_daemon,
+    works_for,
+)
 from grass.cli.commands.stop import stop_daemon
-from grass.cli.commands.unreported_jobs import tell_of_others
+from grass.cli.commands.unreported_jobs import warn_of_unreported
 from grass.cli.parsing.hosting_options import last_hosting, name_of
 from grass.cli.parsing.options import JSON, Command, Option, read
 from grass.cli.printing.streams import counted, print_document, say, warn
@@ -44,24 +49,24 @@ _INSTEAD = "`grass restart --no-broker` makes it a worker instead"
 
 
 class JoinObstacle(NamedTuple):
-    """Why this machine's daemon does not become a worker now, and what would help."""
+    """Why this machine's daemon does not become a worker now, and the next step."""
 
     what: str
     remedy: str
 
 
 class Outcome(NamedTuple):
-    """What came of joining a broker."""
+    """The result of joining a broker."""
 
     known: Known
     before: str | None = None
     """The broker that this machine's daemon worked for until now."""
     daemon: Document | None = None
-    """What the daemon that works for it tells of itself."""
+    """The state of the daemon that works for it."""
     obstacle: JoinObstacle | None = None
 
     def document(self) -> Document:
-        """Write it down for programs."""
+        """Return it as a document for `--json`."""
         return {
             "broker": self.known.place,
             "pin": self.known.pin,
@@ -80,9 +85,9 @@ def run(words: list[str]) -> int:
     place = home()
     make(place)
     wanted = name_of(values) or last_hosting().name
-    # Whatever goes wrong here must do so before the broker gives a token. And a daemon
-    # that is started after the broker is noted down is a worker of it already.
-    before = None if values.has("no_start") else _found(place)
+    # This comes first: it may fail, and then no token must have been made. And a daemon
+    # that is started once the credentials are saved is a worker of that broker already.
+    before = None if values.has("no_start") else _daemon_before(place)
     with Client.invited(place, invitation) as client:
         told = client.join(invitation.code, wanted or _own_name(), *_identity(place))
     known = Credentials.load(place).add(_known(invitation, told))
@@ -95,7 +100,7 @@ def run(words: list[str]) -> int:
     if before is None or not may_work(known.role):
         outcome = Outcome(known)
     else:
-        outcome = _hired(known, before)
+        outcome = _become_worker(known, before)
     if values.has("json"):
         print_document(outcome.document())
     else:
@@ -104,23 +109,23 @@ def run(words: list[str]) -> int:
 
 
 def _forget_options(place: Home, known: Known) -> None:
-    """Forget whom the daemon worked for, and a name that the broker did not give."""
+    """Forget the daemon's earlier broker, and a name that this broker did not give."""
     forget_employer(place, remembered(place))
     if may_work(known.role) and not last_hosting().stays_broker:
         forget_name(place, remembered(place))
 
 
-def _hired(known: Known, before: Document) -> Outcome:
-    """Start this machine's daemon anew, unless something is in the way."""
+def _become_worker(known: Known, before: Document) -> Outcome:
+    """Start this machine's daemon again as a worker, unless there is an obstacle."""
     obstacle = _obstacle(before, known)
     if obstacle is not None:
         return Outcome(known, obstacle=obstacle)
-    tell_of_others(remembered(home()))
+    warn_of_unreported(remembered(home()))
     stop_daemon(jobs=False)
-    # It finds by itself whom it works for.
+    # It finds its broker in the credentials.
     start_daemon(None)
     with Client(may_start=False, broker=LOCAL) as client:
-        daemon = settled(client)
+        daemon = connected_daemon(client)
     check_refusal(daemon)
     if not works_for(daemon, known):
         return Outcome(known, obstacle=JoinObstacle(_NO_WORKER, _INSTEAD))
@@ -128,19 +133,19 @@ def _hired(known: Known, before: Document) -> Outcome:
 
 
 def _another(before: Document, known: Known) -> str | None:
-    """Name the broker that the daemon worked for, if it is another than this one."""
+    """Return the address of the daemon's earlier broker, if that is another one."""
     if not before.get("broker") or works_for(before, known):
         return None
     return str(before["broker"]["address"])
 
 
 def _line() -> str:
-    """Read the line from stdin, where no other user sees it."""
+    """Read the line from stdin, where other users do not see it."""
     if sys.stdin.isatty():
         sys.stderr.write("paste the line that the broker prints: ")
         sys.stderr.flush()
         return sys.stdin.readline()
-    # What `grass start --bind` prints is more than the line alone.
+    # `grass start --bind` prints more than the line alone.
     lines = [line for line in sys.stdin.read().splitlines() if line.strip()]
     likely = [line for line in lines if line.startswith("grass join ")]
     return next(iter(likely or lines), "")
@@ -153,7 +158,7 @@ def _own_name() -> str:
 
 
 def _identity(place: Home) -> tuple[str, str]:
-    """Return the worker's id and which home this is, as its daemon has or will have."""
+    """Return the ids of the worker and of this home, which its daemon uses too."""
     from grass.daemon.machine import home_instance, worker_id
 
     return worker_id(place), home_instance(place)
@@ -172,7 +177,7 @@ def _known(invitation: Invitation, told: Document) -> Known:
 
 
 def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
-    """Say why this machine's daemon does not become a worker now, if it does not."""
+    """Return why this machine's daemon does not become a worker now, or None."""
     hosting = last_hosting()
     if not hosting.has_worker:
         return JoinObstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
@@ -187,29 +192,29 @@ def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
     return JoinObstacle(what, f"`grass restart` makes it a worker once {ended} ended")
 
 
-def _found(place: Home) -> Document:
-    """Ask this machine's daemon about itself; one that is stopped may have jobs."""
+def _daemon_before(place: Home) -> Document:
+    """Read the state of this machine's daemon; one that is stopped may have jobs."""
     found = open_connection(place.socket)
     if found is not None:
         found.close()
-        return _asked()
+        return _daemon_state()
     if last_hosting().stays_broker or not os.path.exists(place.database):
         return {"jobs": {}}
     was_stopped = os.path.exists(place.stopped)
-    # What was joined before would make a worker of it, which knows no queue.
+    # With a broker in the credentials it would be a worker, which has no queue.
     options = ("--no-worker",) if Credentials.load(place).all else None
     start(place, asked_for=True, starts_jobs=False, options=options)[0].close()
-    told = _asked()
+    state = _daemon_state()
     stop_daemon(jobs=False)
     if was_stopped:
         remember_stop(place)
-    return told
+    return state
 
 
-def _asked() -> Document:
+def _daemon_state() -> Document:
     with Client(may_start=False, broker=LOCAL) as client:
-        told: Document = client.overview()["daemon"]
-    return told
+        state: Document = client.overview()["daemon"]
+    return state
 
 
 def _report(outcome: Outcome) -> None:

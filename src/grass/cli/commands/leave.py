@@ -25,9 +25,9 @@ def run(words: list[str]) -> int:
     at_most(rest, 1)
     credentials = Credentials.load(home())
     left = _chosen(credentials, rest[0] if rest else None)
-    hired_by = _employer()
+    employer_now = _employer()
     credentials.remove(left.pin)
-    if hired_by is None or hired_by.known.pin == left.pin:
+    if employer_now is None or employer_now.known.pin == left.pin:
         forget_employment(home(), remembered(home()))
     now = credentials.current()
     if values.has("json"):
@@ -56,7 +56,7 @@ def _chosen(credentials: Credentials, word: str | None) -> Known:
 
 
 def _employer() -> Employer | None:
-    """Find the broker that the daemon works for, by the options that it had."""
+    """Find the broker that the daemon works for, from its remembered options."""
     try:
         return employer(home(), last_hosting())
     except GrassError:
@@ -64,7 +64,7 @@ def _employer() -> Employer | None:
 
 
 def _still_works_for(left: Known) -> bool:
-    """Ask the daemon that runs: joining and leaving may have changed its options."""
+    """Ask the running daemon: its remembered options may have changed since."""
     if not is_running():
         return False
     with Client(may_start=False, broker=LOCAL) as client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock  # `threading` is for those who follow several jobs
+from _thread import allocate_lock  # `threading` costs an import
 
 from grass.cli.parsing.options import BROKER, Command, Option, names_one, read
 from grass.cli.printing.prefixed_output import JsonLines, Plain, Prefixed, prefix
@@ -65,7 +65,7 @@ def _one(client: Client, values: Values, selector: str) -> int:
 
 
 def _check_worker(client: Client, values: Values, job: int | str) -> None:
-    """Raise if it is the worker that is gone, of which the daemon can tell."""
+    """Raise if the worker is gone rather than the daemon."""
     attempt, stderr = values.whole_number("attempt"), values.has("stderr")
     try:
         with client.beside(may_start=False) as aside:
@@ -89,7 +89,7 @@ def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> Non
 
 
 def away(job: Document) -> str:
-    """Say for whom following waits."""
+    """Write for which worker following waits."""
     since = job.get("unreachable_since")
     lasts = f" since {since}" if since else ""
     return (
@@ -160,7 +160,7 @@ def _cut_off(client: Client) -> str:
 
 
 def _judged(error: BaseException | None) -> int:
-    """Report what went wrong for one job; what concerns all ends the command."""
+    """Warn of an error of one job; raise one that concerns all."""
     if error is None:
         return 0
     if not isinstance(error, GrassError):

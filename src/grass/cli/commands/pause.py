@@ -1,7 +1,7 @@
 """`grass pause`: start no more jobs, of one queue or of all."""
 
 from grass.cli.parsing.options import BROKER, JSON, Command, at_most, read
-from grass.cli.printing.streams import print_document, say
+from grass.cli.printing.streams import report_change
 from grass.client.client import Client
 
 OPTIONS = (BROKER, JSON)
@@ -14,12 +14,9 @@ def run(words: list[str]) -> int:
     queue = rest[0] if rest else None
     with Client(broker=values.broker) as client:
         done = client.pause(queue)
-    if values.has("json"):
-        print_document({"queue": queue, **done})
-        return 0
     what = f"queue {queue}" if queue else "grass"
-    say(f"{what} is paused" if done["changed"] else f"{what} was paused already")
-    return 0
+    said = f"{what} is paused", f"{what} was paused already"
+    return report_change(values, {"queue": queue, **done}, *said)
 
 
 COMMAND = Command(

@@ -53,14 +53,14 @@ def run(words: list[str]) -> int:
 
 
 def _ask(client: Client, age_s: float, values: Values) -> None:
-    """Count the jobs, and ask whether so many may be forgotten."""
+    """Count the jobs, and ask for confirmation if there are several."""
     many = client.prune(age_s, dry_run=True)["jobs"]
     if many > 1:
         confirm(f"forget {counted(many, 'job')}", values)
 
 
 def _retention_s(client: Client) -> float:
-    """Return how long jobs are kept, as the daemon's configuration says."""
+    """Return how long the daemon's configuration keeps jobs."""
     for setting in client.config()["settings"]:
         value = setting["value"]
         if setting["name"] == RETENTION and value is not None:

@@ -1,4 +1,4 @@
-"""`grass release`: let held jobs start."""
+"""`grass release`: release held jobs."""
 
 from grass.cli.commands.verb_command import OPTIONS, Verb, do
 from grass.cli.parsing.options import Command
@@ -8,7 +8,7 @@ VERB = Verb("release", "released", ("held",), "no such job is held")
 
 
 def run(words: list[str]) -> int:
-    """Let held jobs start."""
+    """Release held jobs."""
     return do(VERB, words, Client.release)
 
 

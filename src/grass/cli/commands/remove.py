@@ -37,7 +37,7 @@ def run(words: list[str]) -> int:
 
 
 def _ids(client: Client, choice: Choice) -> list[int]:
-    """Say which jobs these are, while it can still be told."""
+    """Return the ids of the jobs, while the daemon still knows them."""
     if choice.ids is None:
         found: list[int] = client.select(choice.select)["jobs"]
         return found

@@ -1,12 +1,13 @@
-"""`grass rerun`: give jobs that have ended a new attempt, changed if need be."""
+"""`grass rerun`: run jobs that have ended again, changed if need be."""
 
 from __future__ import annotations
 
 import sys
 
 from grass.cli.commands import verb_command
-from grass.cli.commands.edit import CHANGES, changes, check_changes, read_words
+from grass.cli.commands.edit import CHANGES, changes, read_words
 from grass.cli.commands.verb_command import Verb, choose, compact, report
+from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED
@@ -32,7 +33,7 @@ def run(words: list[str]) -> int:
     wanted = changes(values, command)
     _check_edit(values, command, wanted)
     with Client(broker=values.broker) as client:
-        check_changes(client, wanted)
+        check_paths(client, wanted)
         choice = choose(client, VERB, values, select)
         if choice is None:
             return 0

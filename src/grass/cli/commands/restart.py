@@ -1,11 +1,11 @@
 """`grass restart`: stop the daemon and start it again.
 
-The stop is not remembered meanwhile, so commands of others carry on.
+It leaves no mark of the stop, so that other commands wait for the new daemon.
 """
 
 from grass.cli.commands.start import is_running, report, start_daemon
 from grass.cli.commands.stop import stop_daemon
-from grass.cli.commands.unreported_jobs import tell_of_others
+from grass.cli.commands.unreported_jobs import warn_of_unreported
 from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
@@ -26,12 +26,12 @@ def run(words: list[str]) -> int:
     """Replace the daemon; running jobs do not notice."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
-    # A mistake in settings or options must not cost the daemon that runs.
+    # A mistake in settings or options must not stop the daemon that runs.
     settings_of(home())
     options = next_options(values)
     _check(options.words)
     options.give_notices()
-    tell_of_others(options.words)
+    warn_of_unreported(options.words)
     stop_daemon(jobs=False)
     pid, started = start_daemon(options.words)
     report(pid, started=started, as_json=values.has("json"))
@@ -39,7 +39,7 @@ def run(words: list[str]) -> int:
 
 
 def _check(options: list[str]) -> None:
-    """Find what is wrong while there is a daemon to lose."""
+    """Refuse options that could not work before the daemon is stopped."""
     if not is_running():
         check(options)
         return

@@ -5,8 +5,9 @@ A word without a colon is a queue's name, or else a worker's.
 
 from __future__ import annotations
 
-from grass.cli.commands.drain import WORKER, check_unit, on_worker, owner, report
+from grass.cli.commands.drain import WORKER, check_unit, on_worker, owner
 from grass.cli.parsing.options import BROKER, JSON, Command, Values, at_most, read
+from grass.cli.printing.streams import report_change
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
 
@@ -42,7 +43,7 @@ def _resume_queue(client: Client, values: Values, queue: str | None) -> int:
         return _resume_worker(client, values, queue)
     what = f"queue {queue}" if queue else "grass"
     said = f"{what} is running again", f"{what} was not paused"
-    return report(values, {"queue": queue, **done}, *said)
+    return report_change(values, {"queue": queue, **done}, *said)
 
 
 def _resume_worker(client: Client, values: Values, name: str) -> int:
@@ -58,7 +59,7 @@ def _resume_worker(client: Client, values: Values, name: str) -> int:
 
 def _report_worker(values: Values, name: str, done: Document) -> int:
     said = f"worker {name} is in use again", f"worker {name} was not drained"
-    return report(values, {"worker": name, **done}, *said)
+    return report_change(values, {"worker": name, **done}, *said)
 
 
 def _resume_unit(values: Values, unit: str) -> int:
@@ -66,7 +67,7 @@ def _resume_unit(values: Values, unit: str) -> int:
         done = client.resume(unit=unit, worker=values.text("worker"))
     what = on_worker(unit, values)
     said = f"{what} is in use again", f"{what} was not drained"
-    return report(values, {"unit": unit, **done}, *said)
+    return report_change(values, {"unit": unit, **done}, *said)
 
 
 COMMAND = Command(

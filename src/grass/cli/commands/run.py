@@ -1,9 +1,9 @@
 """`grass run`: enqueue a job, show what it writes, and exit as it did.
 
-While the job waits, a thread says on stderr for what. Ctrl-C is taken by a handler that
-cancels in a thread and over a connection of its own, so that following goes on
-undisturbed until the job has ended; the next Ctrl-C leaves the job to itself. Nothing
-here is lost when the daemon is restarted: the client reads on where it was cut off.
+While the job waits, a thread prints the reason on stderr. The handler of Ctrl-C cancels
+the job in a thread and over a connection of its own, so that following goes on until
+the job has ended; the next Ctrl-C detaches from the job. A restart of the daemon loses
+nothing: the client reads on where it was cut off.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ DETACHED = 130
 _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
 _PATIENCE_S = 1.0
-_SETTLING_S = 0.02
+_RETRY_S = 0.02
 _ENDS = {"failed": "failed", "cancelled": "was cancelled", "lost": "was lost"}
 
 
 class Detached(Exception):
-    """The caller wants to leave the job to itself."""
+    """The user detaches from the job."""
 
 
 def run(words: list[str]) -> int:
@@ -61,27 +61,27 @@ def run(words: list[str]) -> int:
             interrupts.listen()
             reply = enqueue_line(client, line)
             give_hint(reply, line.values)
-            talk = _be_silent if line.values.has("quiet") else warn
+            talk = _ignore if line.values.has("quiet") else warn
             client.outage.tell = talk
             interrupts.take(client, reply["first"])
             job = _follow(client, reply["first"], talk)
-            interrupts.settle()
+            interrupts.wait_for_cancel()
             return exit_code(job)
     except Detached:
-        return interrupts.leave()
+        return interrupts.detach()
     except BrokenPipeError:
-        interrupts.leave()
+        interrupts.detach()
         raise
     except UsageError:
         raise
     except (GrassError, Broken) as error:
         warn(str(error))
-        interrupts.warn_if_unheard()
+        interrupts.warn_if_unanswered()
         return GRASS_FAILED
 
 
 class Interrupts:
-    """What Ctrl-C does: it cancels the job, and the next one detaches from it."""
+    """The handler of Ctrl-C: it cancels the job, and the next one detaches from it."""
 
     def __init__(self) -> None:
         self._job: int | None = None
@@ -91,29 +91,29 @@ class Interrupts:
         self._answered = threading.Event()
 
     def listen(self) -> None:
-        """Take over Ctrl-C, unless the caller is to ignore it."""
+        """Install the handler, unless Ctrl-C is ignored or handled already."""
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupted)
 
     def take(self, client: Client, job: int) -> None:
-        """Know the job; a Ctrl-C that came too early counts now."""
+        """Set the job; a Ctrl-C that came before cancels it now."""
         self._job, self._client = job, client
         if self._count:
             self._asked = True
             self._cancel(client, job)
 
-    def settle(self) -> None:
-        """Let a wish to cancel go out that the end of the job has overtaken."""
+    def wait_for_cancel(self) -> None:
+        """Wait for a cancel that was sent while the job ended."""
         if self._asked:
             self._answered.wait(_PATIENCE_S)
 
-    def warn_if_unheard(self) -> bool:
-        """Say so if nobody has taken the wish to cancel; tell whether that is so."""
+    def warn_if_unanswered(self) -> bool:
+        """Warn if a cancel was sent and not answered; tell whether that is so."""
         if not self._asked or self._client is None:
             return False
-        # Only for a moment: another Ctrl-C would find nobody to take it.
+        # Another Ctrl-C has no handler any more.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.settle()
+        self.wait_for_cancel()
         if self._answered.is_set():
             return False
         warn(
@@ -122,9 +122,9 @@ class Interrupts:
         )
         return True
 
-    def leave(self) -> int:
-        """Say how to come back to the job, or that it was not cancelled."""
-        if not self.warn_if_unheard() and self._job is not None:
+    def detach(self) -> int:
+        """Print how to follow the job again, or that it was not cancelled."""
+        if not self.warn_if_unanswered() and self._job is not None:
             warn(f"job {self._job} is left to itself (`grass logs -f {self._job}`)")
         return DETACHED
 
@@ -133,10 +133,10 @@ class Interrupts:
         if self._count > 1:
             raise Detached
         if self._job is not None and self._client is not None:
-            # Not here: what was interrupted may hold the lock under which a daemon is
-            # started, and would never let go of it.
+            # Not in the handler: the code that it interrupts may hold the lock under
+            # which a daemon is started, and would never release it.
             self._asked = True
-            # To do any more here would be to miss a Ctrl-C that comes at once.
+            # Anything longer would miss a Ctrl-C that follows at once.
             start_new_thread(self._cancel_aside, (self._client, self._job))
 
     def _cancel_aside(self, client: Client, job: int) -> None:
@@ -147,7 +147,7 @@ class Interrupts:
         warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
         try:
             with client.beside() as aside:
-                # To cancel twice does no harm, so a restart need not stop it.
+                # A second cancel has no effect, so it may be repeated after a restart.
                 aside.repeat(lambda: aside.cancel([str(job)]))
         except (GrassError, Broken) as error:
             warn(f"job {job} could not be cancelled: {error}")
@@ -155,7 +155,7 @@ class Interrupts:
 
 
 class Notices:
-    """Says what a job waits for, whenever that changes, until it runs."""
+    """A thread that prints what a job waits for, whenever that changes."""
 
     def __init__(self, client: Client, job: int, talk: Callable[[str], None]) -> None:
         self._client = client
@@ -166,12 +166,12 @@ class Notices:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         with CtrlCForMain():
             self._thread.start()
 
     def __exit__(self, *_error: object) -> None:
-        """Say no more; a thread that is cut off while it writes would take stderr."""
+        """End the thread: one that is killed while it writes keeps stderr locked."""
         self._over.set()
         self._thread.join(_PATIENCE_S)
 
@@ -183,12 +183,12 @@ class Notices:
                 try:
                     job = client.job(self._job)
                 except (GrassError, OSError):
-                    continue  # The one who follows will meet the same trouble.
+                    continue  # The main thread gets the same error.
                 if self._over.is_set() or not self._tell(job):
                     return
 
     def _tell(self, job: Document) -> bool:
-        """Say what is new; tell whether the job still waits."""
+        """Print what is new; tell whether the job still waits."""
         if job["state"] not in UNSTARTED:
             if self._told and job["state"] not in ENDED:
                 self._talk(f"job {self._job} runs")
@@ -210,9 +210,9 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
         over = job["state"] in ENDED
         last = job["attempts"][-1]["number"] if job["attempts"] else 0
         if not copied and not _never_wrote(job, number, over=over or last > number):
-            time.sleep(_SETTLING_S)  # It is about to be written down.
+            time.sleep(_RETRY_S)  # The daemon is about to commit the attempt.
         elif over and last <= number:
-            _say_why(job, talk)
+            _print_reason(job, talk)
             return job
         else:
             number += 1
@@ -230,7 +230,7 @@ def _copy(client: Client, id: int, attempt: int, talk: Callable[[str], None]) ->
     except (NotFound, UsageError):
         return False
     except Unreachable as error:
-        # The attempt is over; the job may have gone on elsewhere.
+        # The attempt is over; the job may run on another worker.
         talk(str(error))
     return True
 
@@ -241,8 +241,8 @@ def _never_wrote(job: Document, number: int, *, over: bool) -> bool:
     return over and outputs.get(number) is None
 
 
-def _say_why(job: Document, talk: Callable[[str], None]) -> None:
-    """Say how a job ended that did not end by itself."""
+def _print_reason(job: Document, talk: Callable[[str], None]) -> None:
+    """Print why a job ended that did not end by itself."""
     if job["exit_code"] is not None and job["state"] in ("succeeded", "failed"):
         return
     signalled = f"signal {job['signal']}" if job["signal"] is not None else ""
@@ -251,7 +251,7 @@ def _say_why(job: Document, talk: Callable[[str], None]) -> None:
     talk(f"{text}: {why}" if why else text)
 
 
-def _be_silent(_text: str) -> None:
+def _ignore(_text: str) -> None:
     pass
 
 

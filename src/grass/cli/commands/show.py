@@ -1,4 +1,4 @@
-"""`grass show`: workers, queues and jobs as tables, one job as a card, all as JSON."""
+"""`grass show`: workers, queues and jobs as tables, all details of one job, or JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ QUICKEST_S = 0.5
 
 
 def run(words: list[str]) -> int:
-    """Print what there is."""
+    """Print workers, queues and jobs."""
     values, rest = read(OPTIONS, words)
     view = _view(values, ShowOptions(values, rest))
     form = _form(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from shlex import join
 
-from grass.cli.commands.unreported_jobs import tell_of_others
+from grass.cli.commands.unreported_jobs import warn_of_unreported
 from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
@@ -37,7 +37,7 @@ OPTIONS = (
     JSON,
 )
 CONNECTING_S = 3.0
-"""How long a worker may take to find its broker before that is told."""
+"""How long a worker may take to find its broker before the command reports."""
 
 
 def run(words: list[str]) -> int:
@@ -47,9 +47,9 @@ def run(words: list[str]) -> int:
     options = next_options(values)
     check(options.words)
     if not is_running():
-        tell_of_others(options.words)
+        warn_of_unreported(options.words)
         if values.has("new_database"):
-            _give_up_database()
+            _begin_new_database()
     elif values.has("new_database"):
         raise Refused("grass is running, so its database is not lost")
     pid, started = start_daemon(options.words)
@@ -64,7 +64,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _give_up_database() -> None:
+def _begin_new_database() -> None:
     from grass.daemon.lost_database import begin_anew
 
     begin_anew(home())
@@ -91,9 +91,9 @@ def is_running() -> bool:
 
 
 def report(pid: int, *, started: bool, as_json: bool) -> None:
-    """Say that a daemon runs, for whom it works, and how others join it."""
+    """Print that a daemon runs, for which broker, and how machines join it."""
     with Client(may_start=False, broker=LOCAL) as client:
-        daemon = settled(client)
+        daemon = connected_daemon(client)
         line = _invitation(client, daemon) if started else None
     check_refusal(daemon)
     broker = daemon.get("broker")
@@ -111,8 +111,8 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
         say(line)
 
 
-def settled(client: Client) -> Document:
-    """Ask the daemon about itself; a worker's gets a moment to find its broker."""
+def connected_daemon(client: Client) -> Document:
+    """Read the daemon's state, once a worker's daemon has called its broker."""
     deadline = time.monotonic() + CONNECTING_S
     while True:
         daemon: Document = client.overview()["daemon"]
@@ -123,9 +123,9 @@ def settled(client: Client) -> Document:
 
 
 def check_refusal(daemon: Document) -> None:
-    """Refuse to call it a success if the broker does not take this machine.
+    """Raise if the broker refuses this machine.
 
-    One that is merely not within reach is no failure: the daemon goes on trying.
+    A broker that cannot be reached is no failure: the daemon goes on trying.
     """
     broker = daemon.get("broker") or {}
     if broker.get("refused"):
@@ -139,13 +139,13 @@ def works_for(daemon: Document, known: Known) -> bool:
         return False
     if "pin" in broker:
         return bool(broker["pin"] == known.pin)
-    # A daemon of an older version tells only where it looks for its broker.
+    # A daemon of an older version reports only the addresses of its broker.
     places = map(read_address, broker["address"].split(","))
     return not set(known.addresses).isdisjoint(places)
 
 
 def _invitation(client: Client, daemon: Document) -> str | None:
-    """Ask a daemon that listens for other machines for the line they join with."""
+    """Return the line with which machines join a daemon that listens for them."""
     door = daemon.get("door")
     if not door:
         return None
@@ -156,7 +156,7 @@ def _invitation(client: Client, daemon: Document) -> str | None:
 
 
 def _warn_of_loopback(place: str) -> None:
-    """Say that nobody else can reach this broker, unless it was named on purpose."""
+    """Warn if no other machine can reach this broker, unless it is advertised so."""
     from grass.daemon.preflight import only_here
 
     address = read_address(place)

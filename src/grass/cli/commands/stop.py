@@ -25,7 +25,7 @@ def run(words: list[str]) -> int:
     try:
         left = stop_daemon(jobs=values.has("jobs"))
     except GrassError:
-        # It runs on: whoever comes next may use it.
+        # The daemon runs on: other commands may use it.
         forget_stop(home())
         raise
     if values.has("json"):
@@ -57,7 +57,7 @@ def stop_daemon(*, jobs: bool) -> int | None:
 
 
 def _end_jobs() -> int:
-    """End jobs that outlived their daemon: one more is started, which starts none."""
+    """End jobs without a daemon: a daemon is started for it, which starts no job."""
     start(home(), asked_for=True, starts_jobs=False, options=())[0].close()
     with Client(may_start=False, broker=LOCAL) as client:
         client.stop(jobs=True)

@@ -1,4 +1,4 @@
-"""`grass token`: lines to join with, the tokens that came of them, and revoking."""
+"""`grass token`: make lines to join with, list tokens, and revoke them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = (
     Option(
         "--role",
         "machine|worker|submit|operate|read|admin",
-        "what whoever joins may do (default: machine)",
+        "what a machine that joins may do (default: machine)",
     ),
     Option("--name", "NAME", "what to call it in `list` (default: code)"),
     Option("--hours", "HOURS", "how long the line counts (default: 1)"),
@@ -39,7 +39,7 @@ HEADER = ("NAME", "ROLE", "KIND", "WORKER", "MADE", "USED", "EXPIRES")
 
 
 def run(words: list[str]) -> int:
-    """Do what the first word says."""
+    """Run the subcommand that the first word names."""
     values, rest = read(OPTIONS, words)
     known = {"new": _new, "list": _list, "revoke": _revoke}
     what = rest[0] if rest else "list"
@@ -70,7 +70,7 @@ def _new(values: Values, rest: list[str]) -> int:
     from grass.cli.printing.quantities import local
 
     warn(
-        f"whoever pastes this line joins with the role `{made['role']}`, until"
+        f"a machine that gets this line joins with the role `{made['role']}`, until"
         f" {local(made['expires_at'])}"
     )
     say(line)
@@ -116,7 +116,7 @@ def _list(values: Values, rest: list[str]) -> int:
 
 
 def rows(tokens: Iterable[Document], now: datetime) -> list[list[str]]:
-    """Give a row to each token and code."""
+    """Return a row for each token and code."""
     from grass.cli.printing.quantities import ago, ahead
 
     return [

@@ -1,8 +1,9 @@
-"""What a daemon that changes its broker leaves behind: jobs of the broker before.
+"""Warnings about jobs that the next daemon does not report to their broker.
 
-They go on under the keeper, which knows them by their cluster, whether a daemon runs or
-not. Their broker hears how they ended when this machine works for it again. Of this
-machine's own queue the daemon that still runs knows more: also what has not started.
+A daemon may change its broker while jobs of the earlier one run. They go on under the
+keeper, which knows them by their cluster, also without a daemon. Their broker is told
+how they ended when this machine works for it again. For this machine's own queue the
+daemon that still runs is asked, which also knows the jobs that have not started.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ if TYPE_CHECKING:
 ANSWER_S = 3.0
 
 
-def tell_of_others(words: Sequence[str]) -> None:
-    """Say which jobs here the next daemon does not report to anybody, a line each."""
+def warn_of_unreported(words: Sequence[str]) -> None:
+    """Warn of jobs here that a daemon with these options will not report."""
     from grass.daemon.own_queue import own_cluster
 
     works_for = employer_of(words)
     running = _running()
     own = running.pop(own_cluster(home()) or "", 0)
     if works_for is not None:
-        _tell_of_own(_unfinished_in_own_queue() or own)
+        _warn_of_own(_unfinished_in_own_queue() or own)
         running.pop(works_for.known.cluster, None)
     names = {one.cluster: one.place for one in Credentials.load(home()).all}
     for cluster, jobs in running.items():
-        _tell_of_another(jobs, names.get(cluster))
+        _warn_of_another(jobs, names.get(cluster))
 
 
-def _tell_of_own(jobs: int) -> None:
+def _warn_of_own(jobs: int) -> None:
     if jobs:
         are = "is" if jobs == 1 else "are"
         warn(
@@ -51,8 +52,8 @@ def _tell_of_own(jobs: int) -> None:
         )
 
 
-def _tell_of_another(jobs: int, place: str | None) -> None:
-    """Speak of a broker's jobs; one that was left is not known by name any more."""
+def _warn_of_another(jobs: int, place: str | None) -> None:
+    """Warn of another broker's jobs; a broker that was left has no address here."""
     go_on, them = "go on here and hold their units", "them"
     if jobs == 1:
         go_on, them = "goes on here and holds its units", "it"
@@ -67,7 +68,7 @@ def _tell_of_another(jobs: int, place: str | None) -> None:
 
 
 def _unfinished_in_own_queue() -> int:
-    """Ask the daemon that runs, if it has a queue."""
+    """Count the unfinished jobs of the running daemon, if it has a queue."""
     try:
         with Client(may_start=False, broker=LOCAL) as client:
             daemon = client.overview()["daemon"]
@@ -81,16 +82,16 @@ def _unfinished_in_own_queue() -> int:
 
 
 def _running() -> Counter[str]:
-    """Ask the keeper how many attempts of each cluster have not ended."""
+    """Return how many attempts of each cluster the keeper has that have not ended."""
     try:
         with connect(home().keeper) as channel:
             channel.settimeout(ANSWER_S)
             channel.sendall(b'{"v":"hello"}\n')
             with channel.makefile("rb") as lines:
-                told = json.loads(lines.readline())
+                hello = json.loads(lines.readline())
     except (OSError, ValueError):
-        # There is none, so nothing runs; or it is busy, and this is only a word more.
+        # Without a keeper nothing runs; one that is busy costs only a warning.
         return Counter()
-    listed = told.get("attempts") or []
+    listed = hello.get("attempts") or []
     ids = (one["id"] for one in listed if one["state"] != "exited")
     return Counter(id.partition(".")[0] for id in ids)

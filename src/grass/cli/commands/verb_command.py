@@ -1,7 +1,7 @@
-"""Verbs on jobs: choosing the jobs, asking before many are touched, saying what was.
+"""What the commands for verbs on jobs share: choose the jobs, confirm, report.
 
-A verb that names one job is sent at once. Every other selection is first looked up:
-only jobs that the verb is for are counted, a person is asked, and then exactly the jobs
+A verb on one job is sent at once. Every other selection is first read: only jobs in
+states that the verb is for are counted, the user confirms, and then exactly the jobs
 that were counted are sent, whatever the selectors mean by then.
 """
 
@@ -37,11 +37,11 @@ OPTIONS = (
     BROKER,
     JSON,
 )
-"""What every verb on jobs takes."""
+"""The options of every verb on jobs."""
 
 
 class Verb:
-    """A verb on jobs: its words, and the jobs it is for."""
+    """A verb on jobs: its words, and the states that it is for."""
 
     def __init__(
         self, name: str, done: str, states: tuple[str, ...], idle: str
@@ -88,7 +88,7 @@ def choose(
     if len(ids) > 1:
         confirm(f"{verb.name} {counted(len(ids), 'job')}", values)
     if all(map(is_one, select)):
-        # Who names jobs one by one is told of each why nothing was done to it.
+        # Of jobs that are named one by one, the daemon explains each that is skipped.
         return Choice([str(id) for id in named], named)
     if not ids:
         report(verb, values, {"jobs": [], "warnings": [], "changed": False})
@@ -97,7 +97,7 @@ def choose(
 
 
 def confirm(what: str, values: Values) -> None:
-    """Ask on a terminal; elsewhere want `--yes`."""
+    """Ask on a terminal; elsewhere require `--yes`."""
     if values.has("yes"):
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -111,7 +111,7 @@ def confirm(what: str, values: Values) -> None:
 
 
 def report(verb: Verb, values: Values, done: Document) -> None:
-    """Say what a verb did."""
+    """Print what a verb did."""
     if values.has("json"):
         print_document(done)
         return
@@ -141,7 +141,7 @@ def compact(ids: Iterable[int]) -> list[str]:
 
 
 def _fitting(client: Client, verb: Verb, ids: list[int]) -> list[int]:
-    """Return those of the jobs that a verb is for."""
+    """Return the jobs in states that a verb is for."""
     fitting = set(client.select([f"state:{state}" for state in verb.states])["jobs"])
     return [id for id in ids if id in fitting]
 

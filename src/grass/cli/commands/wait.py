@@ -1,8 +1,8 @@
 """`grass wait`: wait until jobs have ended, and exit as they did.
 
-Waiting for one job gives the job's own exit code, so that grass's own errors need a
-code of their own, 124. Waiting for several gives 0 if all succeeded, else 1. On a
-terminal a line on stderr says meanwhile how far things are.
+Waiting for one job returns the job's own exit code, so errors of grass have a code of
+their own, 124. Waiting for several returns 0 if all succeeded, else 1. On a terminal a
+line on stderr shows the progress.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ def run(words: list[str]) -> int:
 
 
 def exit_code(job: Document) -> int:
-    """Return what a shell should see of a job that has ended."""
+    """Return the exit code for a job that has ended."""
     if job["state"] in ("cancelled", "lost"):
         return HAS_NO_CODE
     if job["signal"] is not None:
         return _KILLED + int(job["signal"])
     if job["exit_code"] is None:
         return HAS_NO_CODE
-    # Stopped at a limit, a program may end with 0: that is no success.
+    # A program that is stopped at its time limit may exit with 0.
     return int(job["exit_code"]) or int(job["state"] == "failed")
 
 
 def _shown(client: Client, select: list[str], wait: Callable[[], T]) -> T:
-    """Wait, and say on a terminal how far things are."""
+    """Wait, and show the progress on a terminal."""
     if not os.isatty(_STDERR):
         client.outage.tell = warn
         return wait()

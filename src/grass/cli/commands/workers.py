@@ -55,15 +55,15 @@ def run(words: list[str]) -> int:
     else:
         screen = this_screen()
         show(render(HEADER, rows(document["workers"], utc_now()), screen, _TINTS))
-        _tell_of_former(document["workers"])
-        _tell_of_clocks(document["workers"])
+        _warn_of_removed(document["workers"])
+        _warn_of_clocks(document["workers"])
         if not document["workers"]:
             warn("no worker has joined yet; `grass token new` gives a line for one")
     return 0
 
 
 def rows(workers: Iterable[Document], now: datetime) -> list[list[str]]:
-    """Give a row to each worker; what a broker does not tell is left empty."""
+    """Return a row for each worker; fields that a broker leaves out are empty."""
     return [
         [
             str(worker["name"]),
@@ -92,8 +92,8 @@ def _state(worker: Document, now: datetime) -> str:
     )
 
 
-def _tell_of_former(workers: Iterable[Document]) -> None:
-    """Say of a worker that the broker's daemon had, and has no more, what it is."""
+def _warn_of_removed(workers: Iterable[Document]) -> None:
+    """Warn of a worker that the broker's daemon had before `--no-worker`."""
     for worker in workers:
         if whereabouts(worker) == "off":
             name = worker["name"]
@@ -103,8 +103,8 @@ def _tell_of_former(workers: Iterable[Document]) -> None:
             )
 
 
-def _tell_of_clocks(workers: Iterable[Document]) -> None:
-    """Say which clocks are wrong: people read times in what jobs write."""
+def _warn_of_clocks(workers: Iterable[Document]) -> None:
+    """Warn of clocks that are wrong, as they show in the output of jobs."""
     for worker in workers:
         skew_s = worker.get("clock_skew_s")
         if skew_s and worker["connected"]:
@@ -116,7 +116,7 @@ def _tell_of_clocks(workers: Iterable[Document]) -> None:
 
 
 def _free(worker: Document) -> str:
-    """Write what is free of each kind: `cpu 12/16, gpu 0.5/2`."""
+    """Write the free amount of each kind: `cpu 12/16, gpu 0.5/2`."""
     free = worker.get("free") or {}
     return ", ".join(
         f"{kind} {number(sum(free.get(kind, {}).values()))}/"
@@ -129,7 +129,7 @@ def _forget(values: Values, name: str) -> int:
     with Client(broker=values.broker) as client:
         done = client.forget_worker(name)
         held = done.get("held") or []
-        if held and (values.has("even_if_alive") or _insists(name, held)):
+        if held and (values.has("even_if_alive") or _confirmed(name, held)):
             client.release(as_ranges(held))
             done["held"] = held = []
     if values.has("json"):
@@ -155,8 +155,8 @@ def _forget(values: Values, name: str) -> int:
     return 0
 
 
-def _insists(name: str, held: list[int]) -> bool:
-    """Ask whether to run jobs again that may be alive; nobody to ask: no."""
+def _confirmed(name: str, held: list[int]) -> bool:
+    """Ask whether to run jobs again that may be alive; no without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     jobs = counted(len(held), "job")

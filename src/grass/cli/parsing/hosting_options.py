@@ -1,4 +1,4 @@
-"""What `daemon`, `start` and `restart` take: which parts to host, and where."""
+"""The options of `daemon`, `start` and `restart`: which parts to host, and where."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
 
 
 def name_of(values: Values) -> str:
-    """Read what the worker is to be called; others have to be able to type it."""
+    """Read the worker's name, in the letters that others can type."""
     name = values.text("name")
     if name is None:
         return ""
@@ -112,7 +112,7 @@ def _lease_s(values: Values) -> float | None:
 
 
 def given(values: Values) -> list[str]:
-    """Write the options down again, to hand them on to a daemon."""
+    """Write the options as words again, to pass them to a daemon."""
     return [word for option in HOSTING for word in _words(option, values)]
 
 
@@ -123,7 +123,7 @@ def _words(option: Option, values: Values) -> list[str]:
 def _written(option: Option, value: str) -> str:
     if not option.value:
         return option.names[-1]
-    # A daemon stands elsewhere than its caller.
+    # A daemon runs in another directory than its caller.
     value = os.path.abspath(value) if option.value == "FILE" else value
     return f"{option.names[-1]}={value}"
 
@@ -186,7 +186,7 @@ def employer_of(words: Sequence[str]) -> Employer | None:
 
 
 def check_successor(words: Sequence[str]) -> None:
-    """Refuse the same, and whatever else would take a daemon down that runs."""
+    """Refuse options with which a running daemon could not be replaced."""
     from grass.daemon.preflight import check_entrance
 
     check(words)
@@ -194,7 +194,7 @@ def check_successor(words: Sequence[str]) -> None:
 
 
 def last_hosting() -> Hosting:
-    """Tell what the last daemon here hosted, by the options that are remembered."""
+    """Return what the last daemon here hosted, from its remembered options."""
     from grass.daemon.hosting import Hosting
 
     try:

@@ -1,7 +1,7 @@
-"""What a job can be given: the options that several commands share, and their fields.
+"""The options of a job, which several commands share, and the fields they set.
 
-The daemon reads JSON5 and checks everything that does not depend on where the caller
-stands; this side resolves paths, `--env NAME`, and times in the caller's zone.
+The daemon reads JSON5 and checks everything that does not depend on the caller's place;
+this side resolves paths, `--env NAME`, and times in the caller's zone.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ OPTIONS = (
     Option("--raw", about="leave {gpu} and other placeholders alone"),
     Option("--pin", about="run on the allocated CPU cores only"),
 )
-"""What `enqueue` and `run` take for a job."""
+"""The options of `enqueue` and `run` for a job."""
 
 
 def settings(values: Values, queue: str | None) -> Document:
@@ -124,7 +124,7 @@ def check_paths(client: Client, fields: Document) -> None:
 
 
 def absolute(path: str | None) -> str | None:
-    """Resolve a path where the caller stands."""
+    """Resolve a path against the current directory."""
     if path is None:
         return None
     if not path:

@@ -21,7 +21,7 @@ Lines = list[tuple[int, dict[str, Any]]]
 """Each job with the number of its line."""
 
 _WHERE = ("queue", "worker", "labels")
-"""What says which workers may run a job."""
+"""The fields that decide which workers may run a job."""
 _PLACE = re.compile(r"\$\.jobs\[(\d+)\]|job (\d+) of \d+: ")
 
 
@@ -41,7 +41,7 @@ def read(source: str) -> Lines:
 
 
 def check(client: Client, source: str, lines: Lines, defaults: dict[str, Any]) -> None:
-    """Refuse a directory that is not there; for jobs that can only run here."""
+    """Refuse a directory that does not exist, for jobs that can only run here."""
     checks = PathChecks(client)
     for number, job in lines:
         asked = {name: job.get(name) or defaults.get(name) for name in _WHERE}
@@ -54,7 +54,7 @@ def check(client: Client, source: str, lines: Lines, defaults: dict[str, Any]) -
 
 @contextlib.contextmanager
 def errors_by_line(source: str, lines: Lines) -> Iterator[None]:
-    """Let the daemon's errors about the n-th job name its line instead."""
+    """Name the line in the daemon's errors about the n-th job."""
     try:
         yield
     except GrassError as error:

@@ -101,7 +101,7 @@ BROKER = Option(
     "ADDRESS",
     "the broker to speak to, HOST:PORT or local (default: the joined one, else local)",
 )
-"""On every command that speaks to a broker; `Client(broker=values.broker)` does."""
+"""An option of every command that calls a broker: `Client(broker=values.broker)`."""
 
 
 def scan(
@@ -119,7 +119,7 @@ def scan(
 
 
 def read(options: Sequence[Option], words: Sequence[str]) -> tuple[Values, list[str]]:
-    """Read a command whose options may stand anywhere before `--`."""
+    """Read a command whose options may be anywhere before `--`."""
     values, plain = Values(), list[str]()
     at = 0
     while (at := scan(options, words, at, values)) < len(words):
@@ -132,7 +132,7 @@ def read(options: Sequence[Option], words: Sequence[str]) -> tuple[Values, list[
 
 
 def at_most(words: Sequence[str], most: int) -> None:
-    """Refuse words that a command has no use for."""
+    """Refuse more words than a command takes."""
     if len(words) > most:
         raise UsageError(f"`{words[most]}` is one word too many")
 

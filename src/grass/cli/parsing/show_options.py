@@ -1,7 +1,7 @@
-"""What `show` was asked for: which jobs, in which order, in which columns.
+"""The options of `show`: which jobs, in which order, in which columns.
 
-A word is a selector or a queue's name; the two cannot be mistaken for each other.
-Several selectors mean the union, as with every verb; options narrow what they mean.
+A word is a selector or a queue's name, never both. Several selectors mean the union, as
+with every verb; options narrow it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class ShowOptions:
         self.columns = columns.chosen(values.text("columns"))
         self.has_usual_columns = not values.has("columns")
         self.is_plain = not self.select and not any(map(values.has, _NARROWING))
-        """Everything was asked for, or everything about one queue."""
+        """Whether everything is shown, or everything about one queue."""
 
     def names_one(self, values: Values) -> bool:
-        """Tell whether one job was named, and nothing else was asked."""
+        """Tell whether one job was named, and no other option was given."""
         asked = any(map(values.has, (*_NARROWING, "all", "columns", "quiet")))
         return names_one(self.select) and not asked
 
@@ -84,7 +84,7 @@ class ShowOptions:
         )
 
     def explain_nothing(self, client: Client) -> None:
-        """Raise if no job was found because what was named does not exist."""
+        """Raise if no job was found because a job or queue does not exist."""
         if self.select:
             client.select(self.select)
         if self.queue is not None:

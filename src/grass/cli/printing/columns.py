@@ -1,7 +1,7 @@
-"""What can be said of a job in one cell: the columns of `show`.
+"""The columns of `show`.
 
-A column is a name, what it means, how its cell is written, and how jobs are sorted by
-it. A daemon of another version may leave fields out, so cells ask for them gently.
+A column is a name, its meaning, how its cell is written, and how jobs are sorted by it.
+A daemon of another version may leave fields out, so cells read them with `get`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def order(text: str) -> Callable[[Iterable[Document]], list[Document]]:
 
     def put(jobs: Iterable[Document]) -> list[Document]:
         known = sorted(jobs, key=key, reverse=text.startswith("-"))
-        # What has no value comes last either way.
+        # Jobs without a value come last in both directions.
         return sorted(known, key=lambda job: key(job)[0])
 
     return put
@@ -79,7 +79,7 @@ def order(text: str) -> Callable[[Iterable[Document]], list[Document]]:
 def rows(
     jobs: Iterable[Document], columns: Sequence[Column], now: datetime
 ) -> Iterator[list[str]]:
-    """Give a row to each job."""
+    """Return a row for each job."""
     for job in jobs:
         yield [column.cell(job, now) for column in columns]
 
@@ -87,7 +87,7 @@ def rows(
 def without_lone_worker(
     columns: list[Column], lines: list[list[str]]
 ) -> tuple[list[Column], list[list[str]]]:
-    """Leave the worker out where all that runs or ran did so on one."""
+    """Leave out the worker's column where all jobs have the same one."""
     at = [column.name for column in columns].index("worker")
     if len({line[at] for line in lines if line[at]}) > 1:
         return columns, lines
@@ -148,7 +148,7 @@ def _field(name: str) -> Key:
 
 
 def _last(job: Document, field: str) -> float | None:
-    """Return what was measured of the last attempt."""
+    """Return a measurement of the last attempt."""
     tried = job["attempts"]
     return tried[-1][field] if tried else None
 

@@ -1,4 +1,4 @@
-"""One job on a card: everything there is to know of it, its attempts included."""
+"""All details of one job as text, its attempts included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LABEL = 12
 
 
 def text(job: Document, screen: Screen) -> str:
-    """Write the card."""
+    """Write all details of a job."""
     now = utc_now()
     lines = [f"job {job['id']}: {safe(job['name'])}"]
     parts = (_standing(job, now), _place(job), _conditions(job, now), _times(job, now))

@@ -1,7 +1,7 @@
-"""Looking on: what happens is heard from the daemon, and the picture is drawn anew.
+"""`show --watch`: a view that is drawn again after each event of the daemon.
 
-A thread with a connection of its own follows the events, so nothing is asked for while
-nothing happens. A terminal gets its screen back when the watching ends.
+A thread with a connection of its own follows the events, so no request is sent while
+nothing happens. The terminal's screen is restored at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LEAST_HEIGHT = 2
 
 
 class News:
-    """What happens, collected by a thread until somebody takes it."""
+    """Events, collected by a thread until they are taken."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class News:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def take(self, wait_s: float | None) -> list[Document]:
-        """Return what happened since the last time, waiting for it if need be."""
+        """Return the events since the last call, waiting for one if there is none."""
         with self._changed:
             self._changed.wait_for(self._may_go, wait_s)
             if self._error is not None:
@@ -59,14 +59,14 @@ class News:
             return heard
 
     def close(self) -> None:
-        """Wake whoever waits, and hear no more."""
+        """Wake the thread that waits, and collect no more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether listening has ended."""
+        """Tell whether collecting has ended."""
         return self._closed
 
     def _may_go(self) -> bool:
@@ -107,7 +107,7 @@ def watch(client: Client, view: ShowView, form: Form, pause_s: float) -> None:
 
 
 class _Watch:
-    """A view that is kept up to date."""
+    """A view that is drawn again and again."""
 
     def __init__(self, client: Client, view: ShowView, pause_s: float) -> None:
         self._client = client
@@ -118,7 +118,7 @@ class _Watch:
         self._news = News(client)
 
     def draw_forever(self) -> None:
-        """Draw on a terminal; ages are counted on while nothing happens."""
+        """Draw on a terminal, every second also without an event, for the ages."""
         self._client.outage.tell = self._draw
         self._document = self._read()
         while True:
@@ -141,7 +141,7 @@ class _Watch:
                 sys.stdout.flush()
 
     def _happened(self, wait_s: float | None) -> bool:
-        """Wait for news, and then as long as it takes not to hurry."""
+        """Wait for an event, and for the least time between two drawings."""
         if not self._news.take(wait_s):
             return False
         time.sleep(max(0.0, self._read_at + self._pause_s - time.monotonic()))
@@ -157,7 +157,7 @@ class _Watch:
 
 
 class _Terminal:
-    """The terminal's other screen, for as long as it is needed."""
+    """The terminal's alternate screen, for as long as a block lasts."""
 
     def __enter__(self) -> Self:
         import signal
@@ -181,9 +181,9 @@ def _can_move() -> bool:
 
 
 def frame(view: ShowView, document: Document, trouble: str = "") -> str:
-    """Return a picture that fits; the line that sums up is always in it.
+    """Return a frame that fits the screen, always with the summary line.
 
-    Below it is said why it may be out of date.
+    Below it is the reason why it may be out of date.
     """
     size = os.get_terminal_size(1)
     # A terminal that does not know its size says 0.

@@ -1,7 +1,7 @@
 """The output of several jobs at once: every line after its job's id, `7 | text`.
 
-Lines are written whole, whoever writes them. A line that has no end yet is kept back
-until it has, or until it is too long to keep. Bytes are passed on as they are.
+Lines of several threads are written whole. A line without an end is buffered until the
+end comes, or until it is too long. Bytes are written as they are.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class JsonLines:
         self._write(self._decoder.decode(piece))
 
     def end(self) -> None:
-        """Write the bytes that were no character after all."""
+        """Write the bytes of an incomplete character."""
         self._write(self._decoder.decode(b"", final=True))
 
     def _write(self, text: str) -> None:
@@ -77,14 +77,14 @@ class JsonLines:
 
 
 class Plain:
-    """Passes everything on, byte for byte."""
+    """Writes everything byte for byte."""
 
     def write(self, piece: bytes) -> None:
         """Write one piece."""
         _write_all(piece)
 
     def end(self) -> None:
-        """Nothing was kept back."""
+        """Do nothing: no byte is buffered."""
 
 
 def prefix(job: int, width: int, *, place: int | None) -> bytes:
@@ -96,6 +96,6 @@ def prefix(job: int, width: int, *, place: int | None) -> bytes:
 
 
 def _write_all(data: bytes) -> None:
-    """Write past Python's buffers, so that a thread cannot leave one locked."""
+    """Write without Python's buffers, so that a thread cannot leave one locked."""
     while data:
         data = data[os.write(_STDOUT, data) :]

@@ -1,9 +1,8 @@
 """The line that `wait` shows on a terminal: how many are done, running and waiting.
 
-It is drawn by a thread with a connection of its own. It asks for the jobs once, and
-from then on only for those that something happened to: to a job, or to its worker. For
-`all` it asks the daemon, which has counted them. It is decoration: whatever goes wrong
-here ends the line, never the waiting.
+It is drawn by a thread with a connection of its own. It reads the jobs once, and from
+then on only those that have an event, or whose worker has one. For `all` it reads the
+daemon's counts. An error here ends the line, never the waiting.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Progress:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Take the line away."""
+        """Remove the line."""
         self._ended.set()
         if self._news is not None:
             self._news.close()
@@ -63,7 +62,7 @@ class Progress:
         _draw("")
 
     def interject(self, text: str) -> None:
-        """Say something above the line."""
+        """Print a warning above the line."""
         _draw("")
         warn(text)
         if not self._ended.is_set():
@@ -127,7 +126,7 @@ class Progress:
 
 
 def line(states: Mapping[int, str]) -> str:
-    """Say how far jobs are."""
+    """Write how many jobs are done, running and waiting."""
     found = list(states.values())
     away = found.count(UNREACHABLE)
     running = found.count("running") + away
@@ -139,7 +138,7 @@ def line(states: Mapping[int, str]) -> str:
 
 
 def counted_line(before: Document, now: Document) -> str:
-    """Say how far all jobs are, by what a daemon counted at first and counts now."""
+    """Write the same for all jobs, from a daemon's counts at the begin and now."""
     first, counts = before["daemon"]["jobs"], now["daemon"]["jobs"]
     ends = {
         state: max(0, count - first.get(state, 0))

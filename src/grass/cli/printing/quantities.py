@@ -26,10 +26,7 @@ def brief(duration_s: float) -> str:
 
 
 def lasting(text: str, now: datetime | None = None) -> str:
-    """Write `since` and a time, in what a daemon says, as how long that is.
-
-    A daemon says when something began in the time of Greenwich, for programs too.
-    """
+    """Replace `since` and a time in UTC, in a daemon's text, by a duration."""
     if " since " not in text:
         return text
     import re
@@ -57,31 +54,31 @@ def size_text(size: float) -> str:
 
 
 def utc_now() -> datetime:
-    """Return the time that ages are counted from."""
+    """Return the present time, from which ages are counted."""
     return datetime.now(UTC)
 
 
 def local(text: str | None) -> str:
-    """Write a time of the API as a clock on the wall here shows it."""
+    """Write a time of the API in the local zone."""
     if not text:
         return ""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def age(text: str | None, now: datetime) -> float:
-    """Return how many seconds ago something was."""
+    """Return the seconds since a time."""
     return (now - datetime.fromisoformat(text)).total_seconds() if text else 0
 
 
 def between(start: str | None, end: str | None, now: datetime) -> float | None:
-    """Return how long something took, or takes; None when it has not begun."""
+    """Return the seconds between two times, or until now; None without a start."""
     return age(start, now) - age(end, now) if start else None
 
 
 def ran(one: Document, now: datetime) -> float | None:
     """Return how long a job or an attempt ran, or runs; None: it has not begun.
 
-    What was measured counts; a broker of the version before tells the times only.
+    A broker of the version before has the times only, and no measurement.
     """
     measured: float | None = one.get("ran_s")
     if measured is not None:
@@ -90,10 +87,10 @@ def ran(one: Document, now: datetime) -> float | None:
 
 
 def ago(at: str | None, now: datetime) -> str:
-    """Write how long ago something was; a clock that goes wrong makes that nothing."""
+    """Write how long ago a time was; 0 s if the clocks disagree."""
     return f"{brief(max(0.0, age(at, now)))} ago" if at else ""
 
 
 def ahead(at: str | None, now: datetime) -> str:
-    """Write in how long something will be."""
+    """Write in how long a time will come."""
     return f"in {brief(max(0.0, -age(at, now)))}" if at else ""

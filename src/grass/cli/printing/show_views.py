@@ -1,8 +1,8 @@
-"""The three things `show` can show: everything, a list of jobs, one job.
+"""The three views of `show`: everything, a list of jobs, one job.
 
 A view reads its document and writes it as text, or as JSON, or as names alone. Reading
-and writing are apart, so that `--watch` can redraw without asking again. The jobs of a
-document may be an iterator: whoever writes them need not hold them all.
+and writing are apart, so that `--watch` can redraw without another request. The jobs of
+a document may be an iterator, so that they need not all be in memory.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
     class ShowView(Protocol):
-        """Something to look at."""
+        """A document that is read from the daemon and shown."""
 
         def read(self, client: Client) -> Document:
-            """Ask for what is shown."""
+            """Read the document."""
 
         def text(self, document: Document, screen: Screen) -> str:
-            """Write it for people; the last line sums up."""
+            """Write it as tables; the last line is the summary."""
 
         def names(self, document: Document) -> Iterable[object]:
-            """Give ids or names alone."""
+            """Return ids or names alone."""
 
     class Form(Protocol):
         """How a view is written to stdout."""
 
         def write(self, view: ShowView, document: Document, screen: Screen) -> None:
-            """Write what a view has read."""
+            """Write the document of a view."""
 
 
 class Overview:
@@ -55,7 +55,7 @@ class Overview:
         self._parts = parts
 
     def read(self, client: Client) -> Document:
-        """Ask for the overview, and for every job where that is wanted."""
+        """Read the overview, and every job if all are to be shown."""
         document = client.overview(self._wanted.queue)
         jobs = document.pop("jobs")
         document["jobs"] = sorted(jobs, key=lambda job: int(job["id"]))
@@ -84,7 +84,7 @@ class Overview:
         return "\n".join([*parts, "".join(note + "\n" for note in notes)])
 
     def names(self, document: Document) -> Iterator[object]:
-        """Give the names of what is shown; of everything, the jobs' ids."""
+        """Return the names of what is shown; of everything, the jobs' ids."""
         part = "jobs" if "jobs" in document else self._parts[0]
         for one in document[part]:
             yield one["id" if part == "jobs" else "name"]
@@ -97,7 +97,7 @@ class Listing:
         self._wanted = wanted
 
     def read(self, client: Client) -> Document:
-        """Ask for the jobs; what does not exist is an error, an empty list is not."""
+        """Read the jobs; a name that does not exist is an error, no match is not."""
         jobs = self._wanted.jobs(client)
         first = next(jobs, None)
         if first is None:
@@ -106,7 +106,7 @@ class Listing:
         return {"jobs": _chained(first, jobs)}
 
     def text(self, document: Document, screen: Screen) -> str:
-        """Write the table, and below how many there are."""
+        """Write the table, and below it the number of jobs."""
         jobs = _Counted(document["jobs"])
         table = job_table(self._wanted, jobs, screen)
         if not jobs.count:
@@ -116,33 +116,33 @@ class Listing:
         return f"{table}\n{jobs.count} shown{more}\n"
 
     def names(self, document: Document) -> Iterator[object]:
-        """Give the ids."""
+        """Return the ids."""
         for job in document["jobs"]:
             yield job["id"]
 
 
 class JobDetails:
-    """One job, with everything there is to know of it."""
+    """All details of one job."""
 
     def __init__(self, selector: str) -> None:
-        """Take the job's id, or `last`."""
+        """`selector` is the job's id, or `last`."""
         self._selector = selector
 
     def read(self, client: Client) -> Document:
-        """Ask for the job."""
+        """Read the job."""
         return client.job(self._selector)
 
     def text(self, document: Document, screen: Screen) -> str:
-        """Write the card."""
+        """Write the details."""
         return job_details.text(document, screen)
 
     def names(self, document: Document) -> list[object]:
-        """Give the id."""
+        """Return the id."""
         return [document["id"]]
 
 
 class AsText:
-    """For people."""
+    """Tables, for people."""
 
     def write(self, view: ShowView, document: Document, screen: Screen) -> None:
         """Write tables."""
@@ -150,7 +150,7 @@ class AsText:
 
 
 class AsNames:
-    """For scripts that want ids or names, a line each."""
+    """Ids or names, a line each, for scripts."""
 
     def write(self, view: ShowView, document: Document, _screen: Screen) -> None:
         """Write the names."""
@@ -162,7 +162,7 @@ class AsJson:
     """One document on one line."""
 
     def write(self, _view: ShowView, document: Document, _screen: Screen) -> None:
-        """Write the jobs one by one as they come, so that none need be held."""
+        """Write the jobs one by one as they are read."""
         rest = dict(document)
         jobs = rest.pop("jobs", None)
         head = encoded(rest).decode("ascii")
@@ -178,7 +178,7 @@ class AsJson:
 
 
 def job_table(wanted: ShowOptions, jobs: Iterable[Document], screen: Screen) -> str:
-    """Write jobs as a table; nothing at all when there are none."""
+    """Write jobs as a table; an empty text when there are none."""
     columns = wanted.columns
     lines = list(rows(jobs, columns, utc_now()))
     if wanted.has_usual_columns:
@@ -193,14 +193,14 @@ def _chained(first: Document, rest: Iterator[Document]) -> Iterator[Document]:
 
 
 class _Counted:
-    """Jobs that are counted while they pass."""
+    """Jobs that are counted while they are read."""
 
     def __init__(self, jobs: Iterable[Document]) -> None:
         self._jobs = jobs
         self.count = 0
 
     def __iter__(self) -> Iterator[Document]:
-        """Give the jobs."""
+        """Return the jobs."""
         for job in self._jobs:
             self.count += 1
             yield job

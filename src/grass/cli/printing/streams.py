@@ -11,6 +11,11 @@ import unicodedata
 
 from grass.client.json_codec import encoded
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.parsing.options import Values
+    from grass.client.json_codec import Document
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 
 
@@ -20,15 +25,28 @@ def print_document(document: object) -> None:
 
 
 def say(text: str) -> None:
-    """Print what a command did."""
+    """Print a line about what a command did."""
     sys.stdout.write(printable(safe(text)) + "\n")
 
 
 def warn(text: str) -> None:
-    """Tell a person something that is not a result."""
+    """Print a line on stderr."""
     from grass.cli.printing.quantities import lasting
 
     sys.stderr.write(f"grass: {safe(lasting(text))}\n")
+
+
+def report_change(
+    values: Values, done: Document, changed: str, unchanged: str = ""
+) -> int:
+    """Print the daemon's reply to a call that may have changed nothing."""
+    if values.has("json"):
+        print_document(done)
+        return 0
+    for warning in done.get("warnings", ()):
+        warn(warning)
+    say(changed if done["changed"] else unchanged)
+    return 0
 
 
 def printable(text: str) -> str:
@@ -43,12 +61,12 @@ def counted(number: int, thing: str) -> str:
 
 
 def safe(text: str) -> str:
-    """Return text of one line with everything that is not visible written out."""
+    """Return text of one line with invisible characters as escapes."""
     return text if _is_plain(text) else "".join(_visible(one) for one in text)
 
 
 def safe_lines(text: str) -> str:
-    """Return text of several lines made safe, line by line."""
+    """Return text of several lines with invisible characters as escapes."""
     return "\n".join(safe(line) for line in text.split("\n"))
 
 

@@ -20,7 +20,7 @@ MOST_NAMED = 3
 
 
 def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
-    """Give a row to each worker, kind and origin."""
+    """Return a row for each worker, kind and origin."""
     rows = []
     for worker in workers:
         name = worker["name"]
@@ -54,7 +54,7 @@ def folded(shares: Mapping[str, str]) -> list[str]:
 
 
 def queue_rows(queues: Iterable[Document]) -> list[list[str]]:
-    """Give a row to each queue."""
+    """Return a row for each queue."""
     return [
         [
             queue["name"],
@@ -68,7 +68,7 @@ def queue_rows(queues: Iterable[Document]) -> list[list[str]]:
 
 
 def notes(queues: Iterable[Document]) -> list[str]:
-    """Say which queues paused by themselves, and why."""
+    """Return a line for each queue that paused by itself, with the reason."""
     return [
         f"queue {queue['name']} paused by itself: {queue['paused_reason']} "
         f"(`grass resume {queue['name']}` goes on)"
@@ -78,7 +78,7 @@ def notes(queues: Iterable[Document]) -> list[str]:
 
 
 def elsewhere(daemon: Document) -> str | None:
-    """Say for whom a daemon works that has no queue itself; None: it has."""
+    """Return a line about a daemon that works for another broker, or None."""
     broker = daemon.get("broker")
     if broker is None:
         return None
@@ -91,7 +91,7 @@ def elsewhere(daemon: Document) -> str | None:
 
 
 def summary(daemon: Document) -> str:
-    """Give all jobs by state, and what their output takes, in one line."""
+    """Write the number of jobs by state, and the size of their output."""
     counts = [f"{count} {state}" for state, count in daemon["jobs"].items() if count]
     text = ", ".join(counts) or "no jobs yet"
     paused = "; paused, `grass resume` starts jobs again" if daemon["paused"] else ""
@@ -123,7 +123,7 @@ def _limits(queue: Document) -> str:
 
 
 def _views(views: Mapping[str, Document]) -> list[str]:
-    """Write what views allow; where there are several, on which worker."""
+    """Write the capacity of views; of several, with their workers."""
     amounts = {
         worker: [
             f"{kind} {number(sum(units.values()))}"

@@ -1,9 +1,8 @@
 """Aligned tables that stay readable on a narrow terminal.
 
-Cells are made safe before they are measured, and measured in terminal cells, not in
-characters. On a terminal the widest columns give way until the last one has room, and
-a line is cut to the terminal's width, with an ellipsis; in a pipe nothing is ever cut
-and nothing is coloured.
+Cells are escaped before they are measured, in terminal cells, not in characters. On a
+terminal the widest columns are narrowed until the last one has room, and a line is cut
+to the terminal's width, with an ellipsis; in a pipe nothing is cut or coloured.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 WIDEST_CELL = 19
-"""What any column but the last may take on a terminal."""
+"""The most that any column but the last takes on a terminal."""
 
 NARROWEST_CELL = 10
-"""What a column keeps when the last one needs room."""
+"""The least that a column keeps when the last one needs room."""
 
 LAST_CELL = 24
-"""The room that the last column is given, if it has use for it."""
+"""The room that is made for the last column."""
 
 _GAP = "  "
 _ELLIPSIS = "…"
@@ -33,7 +32,7 @@ _COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "grey": "9
 
 
 class Screen:
-    """What the table is written for."""
+    """Width and colours of the output."""
 
     def __init__(self, width: int | None, *, colours: bool) -> None:
         self.width = width
@@ -41,7 +40,7 @@ class Screen:
 
 
 def this_screen() -> Screen:
-    """Return the terminal behind stdout, or a screen without limits."""
+    """Return the screen of stdout; without limits if that is no terminal."""
     if not sys.stdout.isatty():
         return Screen(None, colours=False)
     try:
@@ -58,7 +57,7 @@ def render(
     screen: Screen,
     tints: Mapping[str, str] | None = None,
 ) -> str:
-    """Lay out a table; `tints` gives colours to cells by their text."""
+    """Lay out a table; `tints` has the colours of cells by their text."""
     lines = [[safe(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
     if screen.width is not None:
@@ -91,7 +90,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Narrow all columns but the last; the first one, which names, gives way last."""
+    """Narrow all columns but the last; the first one only to the widest cell."""
     *first, last = widths
     first = [min(width, WIDEST_CELL) for width in first]
     room -= len(_GAP) * len(first) + min(last, LAST_CELL)

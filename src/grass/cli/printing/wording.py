@@ -1,7 +1,4 @@
-"""What a daemon tells of a job, in a few words: its state, its units, how it ended.
-
-Amounts and requests are written here too, for whatever has them.
-"""
+"""Short texts about a job: its state, units, request, and how it ended."""
 
 from __future__ import annotations
 
@@ -26,23 +23,23 @@ TINTS = {
     "declared": "cyan",
 }
 _FLAGS = ("stopping", "suspended")
-"""Those that say more than the state, the most telling first."""
+"""Flags that are shown instead of the state, the first one before the others."""
 
 
 def state(job: Document) -> str:
-    """Return a job's state, or the flags that say more."""
+    """Return a job's state, or the flags that are shown instead."""
     return ", ".join(telling(job)) or str(job["state"])
 
 
 def telling(job: Document) -> list[str]:
-    """Return the flags that say more than the state."""
-    wishes = [one for one in _FLAGS if one in job["flags"]]
+    """Return the flags that are shown instead of the state."""
+    asked = [one for one in _FLAGS if one in job["flags"]]
     unreachable = ["unreachable"] if "unreachable" in job["flags"] else []
-    return unreachable + wishes[:1]
+    return unreachable + asked[:1]
 
 
 def label(job: Document) -> str:
-    """Write a job's id, with its index where it is a member of an array."""
+    """Write a job's id, with its index if it is a member of an array."""
     index = job.get("index")
     return str(job["id"]) if index is None else f"{job['id']} [{index}]"
 
@@ -69,7 +66,7 @@ def asked(request: Document) -> str:
 
 
 def whereabouts(worker: Document) -> str:
-    """Say whether a worker is there: `connected`, `unreachable` or `off`."""
+    """Return `connected`, `unreachable` or `off` for a worker."""
     if worker["connected"]:
         return "connected"
     # Only the worker that is, or was, part of the broker's own daemon has no address.
@@ -77,14 +74,14 @@ def whereabouts(worker: Document) -> str:
 
 
 def ending(job: Document) -> str:
-    """Say how a job or an attempt ended: `exit 3`, `signal 9`."""
+    """Write how a job or an attempt ended: `exit 3`, `signal 9`."""
     if job["signal"] is not None:
         return f"signal {job['signal']}"
     return "" if job["exit_code"] is None else f"exit {job['exit_code']}"
 
 
 def detail(job: Document) -> str:
-    """Say what a job runs, after why it waits or how it failed."""
+    """Write a job's command, after the reason why it waits or failed."""
     command = " ".join(job["command"])
     why = job["reason"] or (ending(job) if job["state"] == "failed" else "")
     return f"{why}: {command}" if why else command
