@@ -17,7 +17,7 @@ from grass.client import autostart
 from grass.client.client import Client
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home
-from grass.daemon.machine import home_instance, worker_id
+from grass.daemon.worker_setup import home_instance, worker_id
 from grass.model.addresses import read_invitation
 
 _HOST = "127.0.0.1"

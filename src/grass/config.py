@@ -1,4 +1,4 @@
-"""Where things lie, and what the environment says.
+"""Paths of the state directory, and variables of the environment.
 
 One state directory for each host and user holds everything: database, sockets, output,
 keeper records, log. `GRASS_HOME` moves all of it. Imported by every command, so it

@@ -1,7 +1,7 @@
-"""`config.toml` as a file: its tables, and on which line something stands.
+"""Reads `config.toml`: its tables, and the lines of its keys.
 
-A file that is missing is an empty one. One that cannot be read, or is not TOML, is an
-error of one line. What the tables mean is for `settings` to know.
+A missing file is an empty one. A file that cannot be read, or is not TOML, is an error
+of one line. `settings` interprets the tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from grass.errors import UsageError
 
 
 class ConfigFile:
-    """The file at one path, read."""
+    """The contents of one file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -20,7 +20,7 @@ class ConfigFile:
         self.tables: dict[str, Any] = _tables(self._text, path) if self._text else {}
 
     def place(self, name: str) -> str:
-        """Say where a table or setting stands: the file, and the line where known."""
+        """Return the file, and the line of a table or setting if known."""
         line = line_of(self._text, name)
         return self.path if line is None else f"{self.path}, line {line}"
 
@@ -28,8 +28,8 @@ class ConfigFile:
 def line_of(text: str, name: str) -> int | None:
     """Find the line of TOML that sets a table or a key.
 
-    The parser does not tell, so this looks for what such a line begins with. It is
-    for people to find the place, and nothing depends on it.
+    The parser does not report lines, so this searches the text. It is only for
+    messages.
     """
     wanted = name.split(".")
     table: list[str] = []

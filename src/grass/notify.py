@@ -1,10 +1,9 @@
 """Notifications: the user's own commands, run when jobs have ended.
 
-The broker tells of ends once they are committed. A few commands run at a time, each for
-a limited time; the rest wait, up to a limit, and what is dropped beyond that is said in
-the log. Nothing here can fail the queue: a command that cannot start, fails or hangs is
-a line in the log. Failures go before other ends, so that a flood of successes does not
-keep them waiting.
+The broker reports ends once they are committed. A few commands run at a time, each for
+a limited time; the rest wait, up to a limit, beyond which they are dropped and logged.
+A command that cannot start, fails or hangs is logged and has no other effect. Failures
+go before other ends, so that many successes do not delay them.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ MOST_AT_ONCE = 4
 MOST_WAITING = 1000
 LIMIT_S = 60.0
 MOST_LOGGED = 8192
-"""How many bytes of what a command says are kept."""
+"""How many bytes of a command's output are logged."""
 
 FAILED = frozenset({JobState.FAILED, JobState.LOST})
 
@@ -39,8 +38,8 @@ OutputOf = Callable[[int, int], Awaitable[str]]
 """Finds the output file of a job's attempt; empty when it has none."""
 
 
-class Around(NamedTuple):
-    """What commands run in: never a job's surroundings, always the daemon's."""
+class CommandEnvironment(NamedTuple):
+    """What commands run in: the daemon's environment, never a job's."""
 
     environment: Mapping[str, str]
     folder: str
@@ -53,8 +52,8 @@ class _Notice(NamedTuple):
     facts: dict[str, str]
 
 
-class _Line:
-    """The jobs that wait for one command."""
+class _CommandQueue:
+    """The ended jobs that one command is still to run for."""
 
     def __init__(
         self, setting: str, event: str, command: Command, states: frozenset[JobState]
@@ -82,15 +81,15 @@ class _Line:
     def next(self) -> _Notice | None:
         if self._waiting:
             return self._waiting.popleft()
-        self.tell_dropped()
+        self.log_dropped()
         return None
 
     def drop_all(self) -> None:
         self._dropped += len(self._waiting)
         self._waiting.clear()
-        self.tell_dropped()
+        self.log_dropped()
 
-    def tell_dropped(self) -> None:
+    def log_dropped(self) -> None:
         if self._dropped:
             log.warning("notify.dropped", setting=self.setting, jobs=self._dropped)
         self._dropped = 0
@@ -99,41 +98,43 @@ class _Line:
 class Notifier:
     """Runs the commands of `notify.on_fail` and `notify.on_finish`."""
 
-    def __init__(self, settings: Settings, around: Around, output_of: OutputOf) -> None:
-        self._lines = _lines(settings)
+    def __init__(
+        self, settings: Settings, around: CommandEnvironment, output_of: OutputOf
+    ) -> None:
+        self._queues = _queues(settings)
         self._around = around
         self._output_of = output_of
         self._pool = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="notify")
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._heard, self._halt = os.pipe()
+        self._halted, self._halt = os.pipe()
 
     def ended(self, jobs: list[Job]) -> None:
-        """Take note of jobs whose end has been committed; raises nothing."""
+        """Queue notifications for jobs whose end was committed; raises nothing."""
         try:
-            for line in self._lines:
+            for queue in self._queues:
                 for job in jobs:
-                    line.add(job)
+                    queue.add(job)
             self._start()
         except Exception as error:  # noqa: BLE001 -- the queue goes on
             log.defect(error)
 
-    async def settle(self, patience_s: float) -> None:
-        """Let what waits and runs come to its end, for a limited time."""
+    async def finish(self, limit_s: float) -> None:
+        """Wait until all commands have run, for a limited time."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(limit_s):
                 while self._running:
                     await asyncio.wait(self._running)
 
     async def aclose(self) -> None:
-        """End what still runs, and drop what waits."""
+        """End running commands, and drop those that wait."""
         self._closed = True
-        for line in self._lines:
-            line.drop_all()
+        for queue in self._queues:
+            queue.drop_all()
         os.close(self._halt)
         await asyncio.gather(*self._running)
         self._pool.shutdown()
-        os.close(self._heard)
+        os.close(self._halted)
 
     def _start(self) -> None:
         while not self._closed and len(self._running) < MOST_AT_ONCE:
@@ -144,45 +145,45 @@ class Notifier:
             self._running.add(task)
             task.add_done_callback(self._finished)
 
-    def _waiting(self) -> Iterator[tuple[_Line, _Notice]]:
-        for line in self._lines:
-            notice = line.next()
+    def _waiting(self) -> Iterator[tuple[_CommandQueue, _Notice]]:
+        for queue in self._queues:
+            notice = queue.next()
             if notice is not None:
-                yield line, notice
+                yield queue, notice
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._start()
 
-    async def _notify(self, line: _Line, notice: _Notice) -> None:
+    async def _notify(self, queue: _CommandQueue, notice: _Notice) -> None:
         try:
             output = await self._output_of(notice.job, notice.attempt)
             facts = {**notice.facts, "GRASS_OUTPUT": output}
             loop = asyncio.get_running_loop()
             run = loop.run_in_executor(
-                self._pool, _run, line.command, facts, self._around, self._heard
+                self._pool, _run, queue.command, facts, self._around, self._halted
             )
-            _log_result(line.setting, notice.job, *await run)
+            _log_result(queue.setting, notice.job, *await run)
         except (OSError, ValueError) as error:
-            _log_failure(line.setting, notice.job, str(error))
+            _log_failure(queue.setting, notice.job, str(error))
         except Exception as error:  # noqa: BLE001 -- the queue goes on
-            log.defect(error, setting=line.setting, job=notice.job)
+            log.defect(error, setting=queue.setting, job=notice.job)
 
 
-def _lines(settings: Settings) -> list[_Line]:
+def _queues(settings: Settings) -> list[_CommandQueue]:
     rows = (
         ("notify.on_fail", "failed", settings.on_fail, FAILED),
         ("notify.on_finish", "finished", settings.on_finish, ENDED),
     )
     return [
-        _Line(setting, event, command, states)
+        _CommandQueue(setting, event, command, states)
         for setting, event, command, states in rows
         if command is not None
     ]
 
 
 def _facts(job: Job, event: str) -> dict[str, str]:
-    """Give what a command is told, as its environment."""
+    """Return the variables that describe a job."""
     facts: dict[str, object] = {
         "EVENT": event,
         "JOB_ID": job.id,
@@ -204,9 +205,9 @@ def _facts(job: Job, event: str) -> dict[str, str]:
 
 
 def _run(
-    command: Command, facts: Mapping[str, str], around: Around, halt: int
+    command: Command, facts: Mapping[str, str], around: CommandEnvironment, halt: int
 ) -> tuple[bytes, str]:
-    """Run one command to its end; return what it said and what went wrong."""
+    """Run one command to its end; return its output and what went wrong."""
     words = [around.shell, "-c", command] if isinstance(command, str) else command
     process = subprocess.Popen(
         words,
@@ -220,21 +221,21 @@ def _run(
     assert process.stdout is not None
     with process.stdout:
         try:
-            said, problem = _listen(process.pid, process.stdout.fileno(), halt)
+            output, problem = _read_output(process.pid, process.stdout.fileno(), halt)
         finally:
-            # Its end has not been taken note of yet, so the number is still its own:
-            # nothing that it left behind stays, and no other process is hit.
+            # It was not waited for yet, so the pid is still its own: all processes that
+            # it left behind are killed, and no others.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
-    return said, problem or _failure(code)
+    return output, problem or _failure(code)
 
 
-def _listen(pid: int, pipe: int, halt: int) -> tuple[bytes, str]:
-    """Return once the process has exited and its output is at its end."""
+def _read_output(pid: int, pipe: int, halt: int) -> tuple[bytes, str]:
+    """Read until the process has exited and its output has ended."""
     deadline = time.monotonic() + LIMIT_S
     exit_of = os.pidfd_open(pid)
-    said = b""
+    output = b""
     watched = select.poll()
     for descriptor in (pipe, exit_of, halt):
         watched.register(descriptor, select.POLLIN)
@@ -244,17 +245,17 @@ def _listen(pid: int, pipe: int, halt: int) -> tuple[bytes, str]:
             left_s = max(0.0, deadline - time.monotonic())
             ready = {descriptor for descriptor, _ in watched.poll(left_s * 1000)}
             if not ready:
-                return said, f"ended after {LIMIT_S:g} s"
+                return output, f"ended after {LIMIT_S:g} s"
             if halt in ready:
-                return said, "ended, because the daemon stops"
+                return output, "ended, because the daemon stops"
             piece = os.read(pipe, 65536) if pipe in ready else b""
-            said += piece[: MOST_LOGGED - len(said)]
+            output += piece[: MOST_LOGGED - len(output)]
             for descriptor in ready - ({pipe} if piece else set()):
                 watched.unregister(descriptor)
                 open_ends.discard(descriptor)
     finally:
         os.close(exit_of)
-    return said, ""
+    return output, ""
 
 
 def _failure(code: int) -> str:
@@ -263,8 +264,8 @@ def _failure(code: int) -> str:
     return f"exit code {code}" if code else ""
 
 
-def _log_result(setting: str, job: int, said: bytes, problem: str) -> None:
-    for line in said.decode(errors="backslashreplace").splitlines():
+def _log_result(setting: str, job: int, output: bytes, problem: str) -> None:
+    for line in output.decode(errors="backslashreplace").splitlines():
         log.info("notify.output", setting=setting, job=job, message=line)
     if problem:
         _log_failure(setting, job, problem)

@@ -1,14 +1,13 @@
 """Settings: what a user may choose once instead of on every call.
 
 `SETTINGS` is the whole list, as data: the file, the environment, `grass config show`
-and the reference page are read against it. The environment wins over the file, the file
-over the default; an option of a command wins over all three. Everything is checked
-here, once: whoever holds a `Settings` holds values that are fit for use. A mistake is
-one line that names the file, the line where that is known, the setting and the next
-step (reading the file itself is `config_file`'s).
+and the reference page are checked against it. The environment overrides the file, the
+file the default, and an option of a command all three. All values are checked here. An
+error is one line with the file, the line if known, the setting and the next step.
+`config_file` reads the file itself.
 
-The daemon applies settings, so that every client gets the same. Importing this module
-costs little; TOML is loaded when there is a file to read.
+The daemon applies settings, so that every client gets the same. TOML is imported only
+where there is a file.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ LONGEST_S = 1e9
 
 
 class Setting(NamedTuple):
-    """One thing that can be set."""
+    """One setting."""
 
     name: str
-    """As it stands in the file: the table, a dot, the key."""
+    """As in the file: the table, a dot, the key."""
     field: str
-    """Where `Settings` has it."""
+    """The field of `Settings`."""
     kind: str
     default: str | int | None
     variable: str
@@ -102,10 +101,10 @@ KINDS = {
     "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
     "log format": ("a log format", 'write "text" or "json"'),
 }
-"""What each kind is called, and how to write one."""
+"""The name of each kind, and how to write one."""
 
 
-class Source(NamedTuple):
+class SettingValue(NamedTuple):
     """A value as it was written, and where."""
 
     name: str
@@ -127,10 +126,10 @@ class Settings(NamedTuple):
     on_finish: Command | None
     on_fail: Command | None
     log_format: str
-    sources: tuple[Source, ...]
+    sources: tuple[SettingValue, ...]
 
     def listed(self) -> list[dict[str, Any]]:
-        """Give every setting as a document: name, value as written, origin."""
+        """Return every setting as a document: name, value as written, origin."""
         return [source._asdict() for source in self.sources]
 
 
@@ -140,7 +139,7 @@ def settings_of(home: Home) -> Settings:
 
 
 def default_settings() -> Settings:
-    """Return what holds where nobody has set anything."""
+    """Return the defaults."""
     return read_settings("", {})
 
 
@@ -160,16 +159,16 @@ def read_settings(path: str, environment: Mapping[str, str]) -> Settings:
 
 def _source(
     setting: Setting, file: ConfigFile, environment: Mapping[str, str]
-) -> Source:
-    """Return the value that counts."""
+) -> SettingValue:
+    """Return the value with the highest precedence."""
     given = environment.get(setting.variable)
     if given:
         written = _from_text(given) if setting.kind == "number" else given
-        return Source(setting.name, written, setting.variable)
+        return SettingValue(setting.name, written, setting.variable)
     table, _, key = setting.name.partition(".")
     if key in file.tables.get(table, {}):
-        return Source(setting.name, file.tables[table][key], file.path)
-    return Source(setting.name, setting.default, DEFAULT_ORIGIN)
+        return SettingValue(setting.name, file.tables[table][key], file.path)
+    return SettingValue(setting.name, setting.default, DEFAULT_ORIGIN)
 
 
 def _from_text(text: str) -> int | str:
@@ -179,8 +178,8 @@ def _from_text(text: str) -> int | str:
         return text
 
 
-def _shown(source: Source, value: object) -> Source:
-    """Show a request as one, however it was written."""
+def _shown(source: SettingValue, value: object) -> SettingValue:
+    """Return a request as a mapping, however it was written."""
     if source.name != "defaults.require" or value is None:
         return source
     from grass.model.resources import request_json
@@ -189,7 +188,7 @@ def _shown(source: Source, value: object) -> Source:
     return source._replace(value=request_json(value))
 
 
-def _checked(setting: Setting, source: Source, file: ConfigFile) -> object:
+def _checked(setting: Setting, source: SettingValue, file: ConfigFile) -> object:
     if source.value is None:
         return None
     called, hint = KINDS[setting.kind]
@@ -310,7 +309,7 @@ def _refuse_unknown(file: ConfigFile) -> None:
 
 
 def _refuse(name: str, known: list[str], file: ConfigFile) -> NoReturn:
-    """Refuse a name that is not known, with the nearest one that is."""
+    """Raise for an unknown name, with the nearest known one."""
     from difflib import get_close_matches
 
     key = name.rpartition(".")[2]

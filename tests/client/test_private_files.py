@@ -10,8 +10,8 @@ import pytest
 
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
-from grass.daemon.hosting import remember
-from grass.daemon.machine import worker_id
+from grass.daemon.hosting import save_options
+from grass.daemon.worker_setup import worker_id
 from grass.errors import GrassError
 from grass.model.addresses import Address
 
@@ -47,8 +47,8 @@ def test_a_file_that_there_is_no_room_for_leaves_nothing_behind(
 
 def test_what_was_remembered_before_stays(tmp_path: Path) -> None:
     home = Home(str(tmp_path))
-    remember(home, ["--bind=0.0.0.0:7500"])
+    save_options(home, ["--bind=0.0.0.0:7500"])
     with no_room():
-        remember(home, ["--bind=0.0.0.0:7501"])
+        save_options(home, ["--bind=0.0.0.0:7501"])
     assert Path(home.options).read_text() == '["--bind=0.0.0.0:7500"]'
     assert os.listdir(tmp_path) == [os.path.basename(home.options)]

@@ -15,7 +15,7 @@ from tests.support.processes import await_end
 from grass import notify
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
-from grass.notify import Around, Notifier
+from grass.notify import CommandEnvironment, Notifier
 from grass.settings import Command, default_settings
 
 
@@ -59,12 +59,14 @@ def play(
 
     async def run() -> None:
         settings = default_settings()._replace(on_finish=on_finish, on_fail=on_fail)
-        around = Around({"PATH": os.environ["PATH"]}, str(folder), "/bin/sh")
+        around = CommandEnvironment(
+            {"PATH": os.environ["PATH"]}, str(folder), "/bin/sh"
+        )
         notifier = Notifier(settings, around, output_of)
         told = story(notifier)
         if told is not None:
             await told
-        await notifier.settle(patience_s)
+        await notifier.finish(patience_s)
         await notifier.aclose()
 
     asyncio.run(run())
@@ -138,9 +140,9 @@ def test_a_burst_drops_what_is_too_much_and_says_so(
 
     def burst(notifier: Notifier) -> None:
         notifier.ended([job(id) for id in range(1, 10_001)])
-        waiting = sum(len(line._waiting) for line in notifier._lines)
+        waiting = sum(len(line._waiting) for line in notifier._queues)
         assert waiting <= most
-        for queued in notifier._lines:
+        for queued in notifier._queues:
             while len(queued._waiting) > 10:
                 queued._waiting.pop()
 

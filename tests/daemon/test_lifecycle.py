@@ -11,7 +11,7 @@ import pytest
 
 from grass.client.daemon_launch import why_it_ended
 from grass.config import Home
-from grass.daemon import ownership
+from grass.daemon import home_lock
 from grass.errors import Refused
 from grass.keeper.system.mounts import network_mount
 from tests.support.fifo import Fifo
@@ -267,9 +267,9 @@ def test_a_network_disk_is_refused(
     )
     assert network_mount("/net/user/grass", mounts) is not None
     assert network_mount("/home/user/grass", mounts) is None
-    monkeypatch.setattr(ownership, "network_mount", lambda *_: "nfs4")
+    monkeypatch.setattr(home_lock, "network_mount", lambda *_: "nfs4")
     home = Home(str(tmp_path / "home"))
-    with pytest.raises(Refused, match="nfs4"), ownership.taken(home):
+    with pytest.raises(Refused, match="nfs4"), home_lock.locked(home):
         pass
     assert not (tmp_path / "home").exists()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from grass.client.private_files import create_private, replace_private
 from grass.config import Home
-from grass.daemon.machine import worker_id
+from grass.daemon.worker_setup import worker_id
 
 
 def identity(folder: str) -> str:

@@ -1,28 +1,33 @@
-"""A daemon with a broker: the queue, usually a worker, maybe a door for others.
+"""Hosts a broker: usually with this machine's worker, and with --bind over TCP too.
 
-The order of starting: broker, worker, API; only then is anybody told that it runs. The
-door to other machines opens last, when everything it leads to is there.
+Parts start in order: broker, worker, API on the Unix socket. The TCP server starts
+last, when everything behind it runs. Beside them, retention forgets old jobs, and
+notifications run for jobs that have ended.
 """
 
 import asyncio
 import contextlib
 import os
+import time
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import grass
 from grass.api.app import application
 from grass.api.context import Context
+from grass.api.routes.prune import prune_before
 from grass.api.server.unix_server import ApiServer, listen
 from grass.broker.shell.service import Broker
-from grass.config import Home
-from grass.daemon.hosting import Hosting, remember
-from grass.daemon.life import Life
-from grass.daemon.lost_files import put_back_files
-from grass.daemon.machine import worker, worker_id
-from grass.daemon.upkeep import forget_old, notifier
+from grass.config import Home, user_environment
+from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.file_restore import restore_files
+from grass.daemon.hosting import Hosting, save_options
+from grass.daemon.worker_setup import home_folder, shell, worker, worker_id
+from grass.errors import GrassError
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.logs import EventLog
+from grass.notify import CommandEnvironment, Notifier
 from grass.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,66 +39,67 @@ REPORT_S, MOST_REPORT_WAITS = 1.0, 15
 """How long to wait for the worker's first report, and how often."""
 JOIN_HINT = "`grass token new` prints the line that others join with"
 LAST_NOTIFICATIONS_S = 5.0
-"""How long a daemon that stops lets notifications finish."""
+"""How long a daemon that stops waits for notifications."""
+DAY_S = 86400.0
+RETENTION = "retention"
+"""The actor of jobs that are forgotten because of their age."""
 
 
 async def host_broker(
-    home: Home, hosting: Hosting, settings: Settings, broker: Broker, life: Life
+    home: Home,
+    hosting: Hosting,
+    settings: Settings,
+    broker: Broker,
+    process: DaemonProcess,
 ) -> None:
-    """Bring everything up, say so, and take it down again in order."""
-    life.begin()
+    """Start all parts, report that they run, and stop them in order."""
+    process.handle_signals()
     own = worker_id(home) if hosting.has_worker else ""
-    doorway = _doorway(home, hosting)
+    tcp = _tcp_access(home, hosting)
     context = Context(
         broker,
         own,
         grass.__version__,
-        life.started_at,
-        life.stop,
+        process.started_at,
+        process.stop,
         settings,
-        tcp=None if doorway is None else doorway.endpoint,
+        tcp=None if tcp is None else tcp.endpoint,
     )
     server = ApiServer(application(context))
-    async with notifier(settings, broker) as telling, asyncio.TaskGroup() as group:
+    async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
         parts = [group.create_task(broker.run())]
         if own:
-            parts.append(group.create_task(_work(home, hosting, own, broker)))
+            parts.append(group.create_task(_run_worker(home, hosting, own, broker)))
             await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
-        watching = group.create_task(put_back_files(home, server, *_database(home)))
-        if doorway is not None:
-            parts.append(group.create_task(doorway.serve(server)))
-            if life.has_reader:
-                life.invite(await doorway.invitation(broker))
-            else:
-                log.info(
-                    "tcp.listening", address=doorway.endpoint.address, hint=JOIN_HINT
-                )
-        remember(home, hosting.words)
-        life.is_up(home)
+        restoring = group.create_task(restore_files(home, server, *_database(home)))
+        if tcp is not None:
+            parts.append(group.create_task(tcp.serve(server)))
+            await _offer_joining(tcp, broker, process)
+        save_options(home, hosting.words)
+        process.report_ready(home)
         if settings.keep_s is not None:
             parts.append(group.create_task(forget_old(broker, settings.keep_s)))
-        await life.over()
-        watching.cancel()
+        await process.stopping()
+        restoring.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
         server.stop()
         await serving
-        await telling.settle(LAST_NOTIFICATIONS_S)
+        await notifying.finish(LAST_NOTIFICATIONS_S)
         for part in parts:
             part.cancel()
     log.info("daemon.stopped", pid=os.getpid())
 
 
 def _database(home: Home) -> list[str]:
-    """Name the files that hold what was committed, and who reads and writes them."""
     return [home.database + end for end in ("", "-wal", "-shm")]
 
 
 async def _first_report(broker: Broker, own: str) -> None:
-    """Wait until this machine's worker has reported: its units are known from then on.
+    """Wait until this machine's worker has reported its units.
 
-    Not for ever: a daemon without it can still be looked at, and stopped.
+    The wait is limited, as a daemon without its worker can still answer and be stopped.
     """
     for _ in range(MOST_REPORT_WAITS):
         with contextlib.suppress(TimeoutError):
@@ -104,8 +110,8 @@ async def _first_report(broker: Broker, own: str) -> None:
     log.warning("worker.not_reported", worker=own)
 
 
-async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
-    """Be this machine's worker, in the broker's own process."""
+async def _run_worker(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
+    """Run this machine's worker in the broker's process."""
     ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]]
     ends = pair(Resync())
     near, far = ends
@@ -113,9 +119,52 @@ async def _work(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
     await worker(home, hosting, own, far).run()
 
 
-def _doorway(home: Home, hosting: Hosting) -> "TcpAccess | None":
+def _tcp_access(home: Home, hosting: Hosting) -> "TcpAccess | None":
     if hosting.bind is None:
         return None
     from grass.daemon.tcp_access import TcpAccess
 
     return TcpAccess(home, hosting)
+
+
+async def _offer_joining(
+    tcp: "TcpAccess", broker: Broker, process: DaemonProcess
+) -> None:
+    """Print the line that others join with, or log how to get one."""
+    if process.has_reader:
+        process.print_join_line(await tcp.join_line(broker))
+    else:
+        log.info("tcp.listening", address=tcp.endpoint.address, hint=JOIN_HINT)
+
+
+async def forget_old(broker: Broker, keep_s: float) -> None:
+    """Forget jobs that ended too long ago, now and then once a day."""
+    while True:
+        before = time.time_ns() // 1000 - int(keep_s * 1_000_000)
+        try:
+            pruned = await prune_before(broker, RETENTION, before)
+        except GrassError as error:
+            log.warning("retention.failed", error=error)
+        else:
+            if pruned.jobs:
+                log.info("retention.pruned", jobs=pruned.jobs, keep_s=keep_s)
+        await asyncio.sleep(DAY_S)
+
+
+@contextlib.asynccontextmanager
+async def notifier(settings: Settings, broker: Broker) -> AsyncIterator[Notifier]:
+    """Run the user's commands when jobs end."""
+
+    async def output_of(job: int, attempt: int) -> str:
+        found = await broker.read(lambda db: db.details([job]))
+        tries = [one for details in found for one in details.attempts]
+        return next((one.output or "" for one in tries if one.number == attempt), "")
+
+    around = CommandEnvironment(user_environment(os.environ), home_folder(), shell())
+    notifying = Notifier(settings, around, output_of)
+    broker.on_ended = notifying.ended
+    try:
+        yield notifying
+    finally:
+        broker.on_ended = None
+        await notifying.aclose()

@@ -1,8 +1,8 @@
-"""The socket of a worker's daemon: what concerns this machine, passed to the broker.
+"""The API of a daemon that hosts only a worker: forwards calls to the broker.
 
-A queue's view of this machine is made here and known to the broker: the call goes there
-with this machine's own token, by which the broker knows whose view is meant. Anything
-else is the broker's own business, and whoever asks is told where it is.
+Calls about this machine, such as a queue's view of it, go to the broker with this
+machine's own token, which tells the broker the worker. Any other call is refused with
+the broker's address.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.credentials import Credentials
 from grass.config import Home
-from grass.daemon.hosting import Employer
-from grass.daemon.life import Life
+from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.hosting import RemoteBroker
 from grass.errors import NoBroker, Refused, UsageError
 from grass.link.dialer import DialerState, Phase
 from grass.model.access import Right
@@ -34,27 +34,28 @@ from grass.model.times import rfc3339
 from grass.settings import Settings
 from grass.worker.shell.agent import Worker
 
-PATIENCE_S = 10.0
+WELCOME_S = 10.0
+"""How long a call waits for the broker to accept this worker."""
 
 Handler = Callable[[Request], Awaitable[object]]
 
 
 class WorkerDaemon(NamedTuple):
-    """The worker's daemon behind its socket."""
+    """What the routes of such a daemon need."""
 
     home: Home
     worker: str
-    works_for: Employer
+    works_for: RemoteBroker
     settings: Settings
-    life: Life
+    process: DaemonProcess
     agent: Worker
     standing: Callable[[], DialerState]
-    """How it stands with the broker now."""
+    """The state of the link to the broker."""
     version: str = grass.__version__
 
     @property
     def broker(self) -> str:
-        """The broker's address, as it is given to a command."""
+        """The broker's address, as in a command."""
         return ",".join(map(str, self.works_for.addresses))
 
 
@@ -68,14 +69,15 @@ def application(daemon: WorkerDaemon) -> Application:
     }
     routes = []
     for one in ENDPOINTS:
-        # What a worker may do at the broker is about its own views and units.
-        usual = _forward if one.own is Right.WORK else _elsewhere
+        # The right to work covers a worker's own views and units.
+        usual = _forward if one.own is Right.WORK else _refuse
         handler = own.get((one.method, one.path), usual)
-        routes.append(Route(PREFIX + one.path, _guarded(handler), methods=[one.method]))
+        answer = _authenticated(handler)
+        routes.append(Route(PREFIX + one.path, answer, methods=[one.method]))
     return build(routes, daemon)
 
 
-def _guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _authenticated(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         identify(request)
         reply = json_bytes(await handler(request))
@@ -90,16 +92,18 @@ async def _forward(request: Request) -> object:
     if request.url.query:
         path += f"?{request.url.query}"
     document = await _document(request)
-    passing = _passed_on(daemon, request.method, path, document)
-    return await while_connected(request, passing)
+    forwarding = _forwarded(daemon, request.method, path, document)
+    return await while_connected(request, forwarding)
 
 
-async def _passed_on(
+async def _forwarded(
     daemon: WorkerDaemon, method: str, path: str, document: object
 ) -> object:
-    await _taken_in(daemon)
+    await _welcomed(daemon)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, _asked, daemon, method, path, document)
+    return await loop.run_in_executor(
+        None, _call_broker, daemon, method, path, document
+    )
 
 
 async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
@@ -110,19 +114,18 @@ async def _document(request: Request) -> Any:  # noqa: ANN401 -- what was sent
             raise UsageError("the request is not JSON") from None
 
 
-async def _taken_in(daemon: WorkerDaemon) -> None:
-    """Wait until the broker knows this worker, which it does a moment after the start.
-
-    Where it is out of reach, the caller is told why.
-    """
+async def _welcomed(daemon: WorkerDaemon) -> None:
+    """Wait until the broker has accepted this worker, or raise why it has not."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(WELCOME_S):
             await daemon.agent.welcomed.wait()
     except TimeoutError:
         raise NoBroker(daemon.standing().news, "see `grass workers` there") from None
 
 
-def _asked(daemon: WorkerDaemon, method: str, path: str, document: object) -> object:
+def _call_broker(
+    daemon: WorkerDaemon, method: str, path: str, document: object
+) -> object:
     with Client(daemon.home, broker=daemon.broker) as client:
         try:
             return client.once(method, path, document)
@@ -136,21 +139,21 @@ def _asked(daemon: WorkerDaemon, method: str, path: str, document: object) -> ob
 async def _workers(request: Request) -> object:
     """List this machine's worker, as the broker knows it."""
     daemon: WorkerDaemon = request.app.state.context
-    told = await _forward(request)
-    assert isinstance(told, dict)
-    return {"workers": [one for one in told["workers"] if one["id"] == daemon.worker]}
+    reply = await _forward(request)
+    assert isinstance(reply, dict)
+    return {"workers": [one for one in reply["workers"] if one["id"] == daemon.worker]}
 
 
-async def _elsewhere(request: Request) -> object:
+async def _refuse(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
     raise Refused(
         f"this daemon works for the broker at {daemon.broker} and has no queue itself",
-        _way_out(daemon),
+        _hint(daemon),
     )
 
 
-def _way_out(daemon: WorkerDaemon) -> str:
-    """Say where to ask instead; a broker that was left does not answer."""
+def _hint(daemon: WorkerDaemon) -> str:
+    """Return the next step; a broker that this machine has left does not answer."""
     if Credentials.load(daemon.home).by_pin(daemon.works_for.known.pin) is None:
         return "this machine has left it: `grass restart` gives it a queue of its own"
     return f"ask there: --broker {daemon.broker}"
@@ -163,7 +166,7 @@ async def _overview(request: Request) -> object:
         "daemon": {
             "pid": os.getpid(),
             "version": daemon.version,
-            "started_at": rfc3339(daemon.life.started_at),
+            "started_at": rfc3339(daemon.process.started_at),
             "paused": False,
             "jobs": {"running": daemon.agent.running},
             "output_bytes": 0,
@@ -191,11 +194,11 @@ async def _config(request: Request) -> object:
 
 async def _stop(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
-    wish = await _document(request)
-    if isinstance(wish, dict) and wish.get("jobs") and daemon.agent.running:
+    body = await _document(request)
+    if isinstance(body, dict) and body.get("jobs") and daemon.agent.running:
         raise Refused(
             "this daemon has no queue: it cannot cancel jobs of the broker",
             "`grass cancel` them there, then `grass stop`",
         )
-    asyncio.get_running_loop().call_soon(daemon.life.stop)
+    asyncio.get_running_loop().call_soon(daemon.process.stop)
     return {"jobs": [], "warnings": [], "changed": True}

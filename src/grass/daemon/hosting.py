@@ -1,8 +1,7 @@
-"""What a daemon hosts: a broker, a worker or both, and how others reach them.
+"""What a daemon hosts: a broker, a worker or both, and where they listen.
 
-This is what the options of `grass daemon` say, checked. They are remembered in the
-state directory, so that `grass restart`, and a command that has to start the daemon
-again, bring back what was there.
+These are the checked options of `grass daemon`. They are saved in the state directory
+for `grass restart`, and for a command that has to start the daemon again.
 """
 
 import contextlib
@@ -20,12 +19,12 @@ from grass.model.addresses import Address, read_address
 
 DEFAULT_LEASE_S = 60.0
 SHORTEST_LEASE_S = 4.0
-_EMPLOYER = ("--connect=", "--no-broker")
-"""The options that say for which broker to work, as they are written down."""
+_REMOTE_BROKER = ("--connect=", "--no-broker")
+"""Saved options that choose the broker of another machine."""
 
 
 class Hosting(NamedTuple):
-    """Which parts a daemon has."""
+    """Which parts a daemon has, and their options."""
 
     bind: Address | None = None
     """Where the broker listens for other machines; None: only for this one."""
@@ -39,7 +38,7 @@ class Hosting(NamedTuple):
     is_worker_only: bool = False
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
-    """After so long without the broker the attempts here are ended; None: never."""
+    """Attempts here end after so long without the broker; None: never."""
     name: str = ""
     starts_jobs: bool = True
     log_format: str | None = None
@@ -54,11 +53,11 @@ class Hosting(NamedTuple):
 
     @property
     def stays_broker(self) -> bool:
-        """Whether the daemon has a queue of its own, whatever was joined."""
+        """Whether the daemon has its own queue even where it has joined a broker."""
         return self.bind is not None or not self.has_worker
 
 
-class Employer(NamedTuple):
+class RemoteBroker(NamedTuple):
     """The broker that a worker works for."""
 
     addresses: tuple[Address, ...]
@@ -66,7 +65,7 @@ class Employer(NamedTuple):
 
 
 def checked(hosting: Hosting) -> Hosting:
-    """Refuse what does not go together."""
+    """Raise if options contradict each other."""
     worker_only = hosting.is_worker_only or bool(hosting.connect)
     if worker_only and hosting.bind is not None:
         raise UsageError("--bind is for a broker, --connect for a worker", "give one")
@@ -86,8 +85,8 @@ def checked(hosting: Hosting) -> Hosting:
     return hosting._replace(is_worker_only=worker_only)
 
 
-def employer(home: Home, hosting: Hosting) -> Employer | None:
-    """Find the broker that this daemon works for, if it is not a broker itself."""
+def remote_broker(home: Home, hosting: Hosting) -> RemoteBroker | None:
+    """Return the broker that this daemon works for; None: it has its own."""
     if hosting.stays_broker:
         _refuse_lease(hosting)
         return None
@@ -102,7 +101,7 @@ def employer(home: Home, hosting: Hosting) -> Employer | None:
             "this machine has not joined a broker as a worker",
             "paste the line that the broker prints: grass join HOST:PORT/PIN/CODE",
         )
-    return Employer(hosting.connect or known.addresses, known)
+    return RemoteBroker(hosting.connect or known.addresses, known)
 
 
 def _refuse_lease(hosting: Hosting) -> None:
@@ -113,33 +112,31 @@ def _refuse_lease(hosting: Hosting) -> None:
         )
 
 
-def named(hosting: Hosting, works_for: Employer) -> Hosting:
-    """Call the worker what its machine was called when it joined, unless told."""
+def with_worker_name(hosting: Hosting, works_for: RemoteBroker) -> Hosting:
+    """Set the worker's name to that of its joining, unless --name was given."""
     return hosting._replace(name=hosting.name or works_for.known.name)
 
 
-def remember(home: Home, words: Sequence[str]) -> None:
-    """Keep the options for the next daemon here, if the disk has room for them."""
+def save_options(home: Home, words: Sequence[str]) -> None:
+    """Save the options for the next daemon here, if the disk has room."""
     with contextlib.suppress(GrassError):
         replace_private(home.options, json.dumps(list(words)))
 
 
-def forget_employer(home: Home, words: Sequence[str]) -> None:
-    """Keep the options, but not for which broker to work: that has changed."""
-    _remember_without(home, words, _EMPLOYER)
+def forget_remote_broker(home: Home, words: Sequence[str]) -> None:
+    """Save the options without those that choose a broker."""
+    _save_without(home, words, _REMOTE_BROKER)
 
 
 def forget_name(home: Home, words: Sequence[str]) -> None:
-    """Keep the options, but not what to call the worker: a broker has named it."""
-    _remember_without(home, words, ("--name=",))
+    """Save the options without the worker's name, which the broker has chosen."""
+    _save_without(home, words, ("--name=",))
 
 
-def forget_employment(home: Home, words: Sequence[str]) -> None:
-    """Keep the options, but none that only a worker of another's broker may have."""
-    _remember_without(home, words, (*_EMPLOYER, "--on-disconnect=", "--lease="))
+def forget_worker_options(home: Home, words: Sequence[str]) -> None:
+    """Save the options without those of a worker of another machine's broker."""
+    _save_without(home, words, (*_REMOTE_BROKER, "--on-disconnect=", "--lease="))
 
 
-def _remember_without(
-    home: Home, words: Sequence[str], dropped: tuple[str, ...]
-) -> None:
-    remember(home, [word for word in words if not word.startswith(dropped)])
+def _save_without(home: Home, words: Sequence[str], dropped: tuple[str, ...]) -> None:
+    save_options(home, [word for word in words if not word.startswith(dropped)])

@@ -1,7 +1,7 @@
-"""Running a daemon: its log, its signals, its settings, and how it says that it runs.
+"""Runs a daemon: settings, log, locks, and what it hosts.
 
-It owns the state directory (by a lock that dies with it). Running jobs are the
-keeper's: they notice neither that a daemon stops nor that another takes over.
+The daemon holds the lock of its state directory. Running jobs belong to the keeper, and
+are not affected when a daemon stops or another one takes over.
 """
 
 import contextlib
@@ -15,11 +15,11 @@ import uvloop
 
 from grass.broker.shell.service import Broker
 from grass.config import Home
-from grass.daemon.hosting import Employer, Hosting, employer
-from grass.daemon.life import Life
-from grass.daemon.lost_database import note_cluster, refuse_lost_database
-from grass.daemon.ownership import taken
-from grass.daemon.preflight import ask_ahead, called
+from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.database_loss import refuse_lost_database, write_cluster
+from grass.daemon.home_lock import locked
+from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
+from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
 from grass.errors import GrassError
 from grass.logs import EventLog, set_up
 from grass.settings import Settings, settings_of
@@ -39,33 +39,33 @@ def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -
     set_up(hosting.log_format or "text")
     sys.setswitchinterval(SWITCH_S)
     os.umask(0o077)
-    life = Life(ready, foreground)
+    process = DaemonProcess(ready, foreground)
     exit_code, failure = 0, None
     try:
-        # First of all: a mistake in the settings has touched nothing.
+        # Before anything else, so that a mistake in the settings changes nothing.
         settings = settings_of(home)
         log_format = hosting.log_format or settings.log_format
         set_up(log_format)
         hosting = hosting._replace(log_format=log_format)
-        works_for = employer(home, hosting)
-        hosting = called(hosting)
-        ask_ahead(hosting)
-        with taken(home):
-            _host(home, hosting, settings, works_for, life)
+        works_for = remote_broker(home, hosting)
+        hosting = with_loopback_name(hosting)
+        ask_pass_phrase(hosting)
+        with locked(home):
+            _host(home, hosting, settings, works_for, process)
     except* GrassError as errors:
         failure = _first(errors)
-        life.tell(f"grass: {failure}\n")
+        process.report(f"grass: {failure}\n")
     except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
-        life.tell(f"grass: {type(defect).__name__}: {defect}\n")
+        process.report(f"grass: {type(defect).__name__}: {defect}\n")
         log.defect(errors)
         exit_code = GrassError.exit_code
-    return exit_code if failure is None else _failed(failure, hosting, life)
+    return exit_code if failure is None else _failed(failure, hosting, process)
 
 
-def _failed(failure: GrassError, hosting: Hosting, life: Life) -> int:
+def _failed(failure: GrassError, hosting: Hosting, process: DaemonProcess) -> int:
     """Log a failure; a person who could not start a daemon gets the plain message."""
-    if life.foreground and not life.was_ready and hosting.log_format != "json":
+    if process.foreground and not process.was_ready and hosting.log_format != "json":
         raise failure
     hint = failure.hint or None
     log.error("daemon.failed", error=failure.message, hint=hint)
@@ -76,29 +76,29 @@ def _host(
     home: Home,
     hosting: Hosting,
     settings: Settings,
-    works_for: Employer | None,
-    life: Life,
+    works_for: RemoteBroker | None,
+    process: DaemonProcess,
 ) -> None:
     # A daemon loads what it hosts, and no more.
     if works_for is not None:
         from grass.daemon.worker_host import host_worker
 
-        uvloop.run(host_worker(home, hosting, settings, works_for, life))
+        uvloop.run(host_worker(home, hosting, settings, works_for, process))
         return
     from grass.daemon.broker_host import host_broker
 
     refuse_lost_database(home)
-    with contextlib.closing(_store(home)) as store, _put_back_if_gone(home, store):
+    with contextlib.closing(_store(home)) as store, _rewritten_if_deleted(home, store):
         broker = Broker(store, is_fatal)
-        note_cluster(home, broker.state.cluster)
+        write_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
             broker.start_no_more()
-        uvloop.run(host_broker(home, hosting, settings, broker, life))
+        uvloop.run(host_broker(home, hosting, settings, broker, process))
 
 
 @contextlib.contextmanager
-def _put_back_if_gone(home: Home, store: SqliteStore) -> Iterator[None]:
-    """Write a database anew that was deleted meanwhile: only this process has it."""
+def _rewritten_if_deleted(home: Home, store: SqliteStore) -> Iterator[None]:
+    """Write the database again if it was deleted while this process had it open."""
     try:
         yield
     finally:

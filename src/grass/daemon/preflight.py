@@ -1,8 +1,7 @@
-"""What a broker needs to let other machines in, looked at before it starts.
+"""Checks certificate, pass phrase and address of --bind before a daemon starts.
 
-A daemon that cannot start is worse than one that was not restarted. So the certificate,
-its pass phrase and the address are tried while another daemon may still run. What is
-found here is not kept: the broker opens all of it again.
+`grass restart` runs these checks while the old daemon still runs, so that a mistake
+does not leave the machine without a daemon. The broker opens everything again.
 """
 
 import contextlib
@@ -25,21 +24,21 @@ log = EventLog("grass.daemon")
 PASS_VARIABLE = "GRASS_CERT_PASS"  # noqa: S105 -- a name, not a secret
 
 
-def check_entrance(home: Home, hosting: Hosting, held: Address | None) -> None:
-    """Refuse a key that cannot be used, or an address that cannot be one.
+def check_tcp(home: Home, hosting: Hosting, held: Address | None) -> None:
+    """Raise if the key or the address cannot be used.
 
-    `held` is where the daemon listens that is to be replaced: its port gets free.
+    `held` is the address of the daemon that is to be replaced: its port becomes free.
     """
     if hosting.bind is None:
         return
     from grass.tls.server import identity
 
     identity(home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file))
-    _check_place(hosting.bind, held)
+    _check_address(hosting.bind, held)
 
 
-def _check_place(bind: Address, held: Address | None) -> None:
-    """Refuse an address that is not this machine's, or a port that is taken."""
+def _check_address(bind: Address, held: Address | None) -> None:
+    """Raise if the address is not this machine's, or the port is in use."""
     from grass.api.server.listen_sockets import bound
 
     try:
@@ -53,8 +52,8 @@ def _check_place(bind: Address, held: Address | None) -> None:
         listener.close()
 
 
-def called(hosting: Hosting) -> Hosting:
-    """Have a broker that only this machine can reach say so, and call it by that."""
+def with_loopback_name(hosting: Hosting) -> Hosting:
+    """Warn of a loopback address, and advertise the broker by it."""
     bind = hosting.bind
     if bind is None or hosting.advertise or not is_loopback(bind.host):
         return hosting
@@ -63,7 +62,7 @@ def called(hosting: Hosting) -> Hosting:
 
 
 def only_here(address: Address) -> str:
-    """Say that an address leads nowhere on other machines."""
+    """Explain that other machines cannot reach an address."""
     open_to_all = Address("0.0.0.0", address.port or DEFAULT_PORT)  # noqa: S104
     return (
         f"only this machine can reach {address.host}: "
@@ -71,11 +70,11 @@ def only_here(address: Address) -> str:
     )
 
 
-def ask_ahead(hosting: Hosting) -> None:
-    """Ask for the pass phrase of a certificate, if somebody has to be asked.
+def ask_pass_phrase(hosting: Hosting) -> None:
+    """Ask for the pass phrase of a certificate on a terminal, if necessary.
 
-    The broker starts in an event loop, which takes signals as its own. Nobody could
-    leave a prompt there.
+    The broker starts in an event loop, which handles signals, so that Ctrl-C could not
+    end a prompt there.
     """
     is_told = hosting.cert_pass_file is not None or PASS_VARIABLE in os.environ
     if hosting.cert is None or is_told or not sys.stdin.isatty():
@@ -91,17 +90,14 @@ def _asked() -> bytes | None:
             phrase = getpass.getpass("Pass phrase of the certificate: ")
         except EOFError:
             return None
-    # Where the broker looks for it, and takes it away.
+    # The broker reads it there, and removes it.
     os.environ[PASS_VARIABLE] = phrase
     return os.fsencode(phrase)
 
 
 @contextlib.contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the process as an exception, so that the terminal is put right.
-
-    A prompt for a pass phrase has turned its echo off.
-    """
+    """Turn SIGTERM into an exception, so that the prompt restores the echo."""
 
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
@@ -114,7 +110,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 def pass_phrase(file: str | None) -> bytes | None:
-    """Return the pass phrase of a certificate, if it was said where to find it."""
+    """Return the pass phrase from a file or the environment, if there is one."""
     if file is None:
         phrase = os.environ.get(PASS_VARIABLE)
         return None if phrase is None else os.fsencode(phrase)

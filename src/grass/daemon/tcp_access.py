@@ -1,7 +1,7 @@
-"""The way in for other machines, of a broker that has one.
+"""Access to a broker from other machines: TCP server, key, and join line.
 
-A module of its own, because what it needs makes a daemon a quarter larger, and one that
-is for this machine alone does without.
+A daemon without --bind does not import this module, whose imports make a daemon a
+quarter larger.
 """
 
 import os
@@ -21,36 +21,36 @@ from grass.model.addresses import Address, Invitation, read_address
 from grass.tls.server import identity
 
 STARTED = "daemon"
-"""The actor of what a daemon does because it was started."""
+"""The actor of what a daemon does at its start."""
 
 
 class TcpAccess:
-    """Where other machines come in, and how they know that it is this broker."""
+    """The TCP server of a broker, with its key and address."""
 
     def __init__(self, home: Home, hosting: Hosting) -> None:
         assert hosting.bind is not None
         self._identity = identity(
             home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file)
         )
-        # Whatever a job inherits, it is not this.
+        # Jobs must not inherit it.
         os.environ.pop(PASS_VARIABLE, None)
         self._sockets = bound(hosting.bind)
         self._address = _advertised(hosting, self._sockets[0].getsockname()[1])
         self.endpoint = TcpEndpoint(str(self._address), self._identity.pin)
 
     async def serve(self, server: ApiServer) -> None:
-        """Let others in until cancelled."""
+        """Serve until cancelled."""
         await TcpServer(server, self._identity.context).serve(self._sockets)
 
-    async def invitation(self, broker: Broker) -> str:
-        """Make a line to paste on other machines; good for an hour."""
+    async def join_line(self, broker: Broker) -> str:
+        """Return a line to paste on other machines; its code is valid for an hour."""
         code = await new_code(broker, STARTED, name=START_CODE)
         return f"grass join {Invitation(self._address, self._identity.pin, code)}"
 
 
 def _advertised(hosting: Hosting, port: int) -> Address:
-    """Name the broker as others may reach it."""
+    """Return the address of the broker for other machines."""
     if hosting.advertise:
         return read_address(hosting.advertise, port)
-    # Not the worker's name: that leads nowhere.
+    # Not the worker's name, which is no host's.
     return Address(socket.gethostname(), port)

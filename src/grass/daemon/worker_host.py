@@ -1,8 +1,8 @@
-"""A daemon without a broker: the worker of another machine's queue.
+"""Hosts only a worker, for the broker of another machine.
 
-Everything here goes on without the broker: jobs run, exits are kept, and the link is
-made anew for as long as it takes. Its own socket answers only what concerns this
-machine (`daemon`).
+The worker goes on while the broker is unreachable: jobs run, exits are kept, and the
+link is retried forever. The Unix socket answers what concerns this machine and forwards
+the rest (`forwarding`).
 """
 
 import asyncio
@@ -12,11 +12,16 @@ import os
 from grass.api.server.unix_server import ApiServer, listen
 from grass.client.credentials import Credentials, Known
 from grass.config import Home
+from grass.daemon.daemon_process import DaemonProcess
+from grass.daemon.file_restore import restore_files
 from grass.daemon.forwarding import WorkerDaemon, application
-from grass.daemon.hosting import Employer, Hosting, named, remember
-from grass.daemon.life import Life
-from grass.daemon.lost_files import put_back_files
-from grass.daemon.machine import worker, worker_id
+from grass.daemon.hosting import (
+    Hosting,
+    RemoteBroker,
+    save_options,
+    with_worker_name,
+)
+from grass.daemon.worker_setup import worker, worker_id
 from grass.errors import GrassError
 from grass.link.dialer import HEARTBEAT_S, Dialer
 from grass.logs import EventLog
@@ -26,10 +31,14 @@ log = EventLog("grass.daemon")
 
 
 async def host_worker(
-    home: Home, hosting: Hosting, settings: Settings, works_for: Employer, life: Life
+    home: Home,
+    hosting: Hosting,
+    settings: Settings,
+    works_for: RemoteBroker,
+    process: DaemonProcess,
 ) -> None:
-    """Work until told to stop; running jobs go on."""
-    life.begin()
+    """Run the worker until the daemon is to stop; running jobs go on."""
+    process.handle_signals()
     identity = worker_id(home)
     known = works_for.known
     dialer = Dialer(
@@ -39,13 +48,13 @@ async def host_worker(
         identity,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
-    agent = worker(home, named(hosting, works_for), identity, dialer)
+    agent = worker(home, with_worker_name(hosting, works_for), identity, dialer)
     front = WorkerDaemon(
         home,
         identity,
         works_for,
         settings,
-        life,
+        process,
         agent,
         lambda: dialer.state,
     )
@@ -53,11 +62,11 @@ async def host_worker(
     async with asyncio.TaskGroup() as group:
         parts = [group.create_task(dialer.run()), group.create_task(agent.run())]
         serving = group.create_task(server.serve_on(listen(home.socket)))
-        watching = group.create_task(put_back_files(home, server))
-        remember(home, hosting.words)
-        life.is_up(home)
-        await life.over()
-        watching.cancel()
+        restoring = group.create_task(restore_files(home, server))
+        save_options(home, hosting.words)
+        process.report_ready(home)
+        await process.stopping()
+        restoring.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
         server.stop()
@@ -68,12 +77,12 @@ async def host_worker(
 
 
 def _token(home: Home, known: Known) -> str:
-    """Give the token that the broker knows: who joins again gets another one."""
+    """Return the newest token: a machine that joins again gets another one."""
     with contextlib.suppress(GrassError):
         known = Credentials.load(home).by_pin(known.pin) or known
     return known.token
 
 
 def _heartbeat_s(lease_s: float | None) -> float:
-    """Tell the broker often enough: a lease must outlast a few that are lost."""
+    """Return the interval of heartbeats: several fit into a lease."""
     return HEARTBEAT_S if lease_s is None else min(HEARTBEAT_S, lease_s / 4)

@@ -30,7 +30,7 @@ from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, Home, home
-from grass.daemon.hosting import forget_employer, forget_name
+from grass.daemon.hosting import forget_name, forget_remote_broker
 from grass.model.access import Right, may_work, rights_of
 from grass.model.addresses import Invitation, read_invitation
 from grass.model.times import rfc3339
@@ -110,7 +110,7 @@ def run(words: list[str]) -> int:
 
 def _forget_options(place: Home, known: Known) -> None:
     """Forget the daemon's earlier broker, and a name that this broker did not give."""
-    forget_employer(place, remembered(place))
+    forget_remote_broker(place, remembered(place))
     if may_work(known.role) and not last_hosting().stays_broker:
         forget_name(place, remembered(place))
 
@@ -159,7 +159,7 @@ def _own_name() -> str:
 
 def _identity(place: Home) -> tuple[str, str]:
     """Return the ids of the worker and of this home, which its daemon uses too."""
-    from grass.daemon.machine import home_instance, worker_id
+    from grass.daemon.worker_setup import home_instance, worker_id
 
     return worker_id(place), home_instance(place)
 

@@ -12,7 +12,11 @@ from grass.client.autostart import remembered
 from grass.client.client import Client
 from grass.client.credentials import Credentials, Known
 from grass.config import LOCAL, home
-from grass.daemon.hosting import Employer, employer, forget_employment
+from grass.daemon.hosting import (
+    RemoteBroker,
+    forget_worker_options,
+    remote_broker,
+)
 from grass.errors import GrassError, NotFound
 from grass.model.addresses import read_address
 
@@ -25,10 +29,10 @@ def run(words: list[str]) -> int:
     at_most(rest, 1)
     credentials = Credentials.load(home())
     left = _chosen(credentials, rest[0] if rest else None)
-    employer_now = _employer()
+    remote = _remote_broker()
     credentials.remove(left.pin)
-    if employer_now is None or employer_now.known.pin == left.pin:
-        forget_employment(home(), remembered(home()))
+    if remote is None or remote.known.pin == left.pin:
+        forget_worker_options(home(), remembered(home()))
     now = credentials.current()
     if values.has("json"):
         current = None if now is None else now.place
@@ -55,10 +59,10 @@ def _chosen(credentials: Credentials, word: str | None) -> Known:
     return found
 
 
-def _employer() -> Employer | None:
+def _remote_broker() -> RemoteBroker | None:
     """Find the broker that the daemon works for, from its remembered options."""
     try:
-        return employer(home(), last_hosting())
+        return remote_broker(home(), last_hosting())
     except GrassError:
         return None
 

@@ -65,7 +65,7 @@ def run(words: list[str]) -> int:
 
 
 def _begin_new_database() -> None:
-    from grass.daemon.lost_database import begin_anew
+    from grass.daemon.database_loss import begin_anew
 
     begin_anew(home())
 

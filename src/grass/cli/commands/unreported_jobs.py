@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from grass.cli.parsing.hosting_options import employer_of
+from grass.cli.parsing.hosting_options import remote_broker_of
 from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.wording import UNFINISHED
 from grass.client.client import Client
@@ -29,9 +29,9 @@ ANSWER_S = 3.0
 
 def warn_of_unreported(words: Sequence[str]) -> None:
     """Warn of jobs here that a daemon with these options will not report."""
-    from grass.daemon.own_queue import own_cluster
+    from grass.daemon.database_loss import own_cluster
 
-    works_for = employer_of(words)
+    works_for = remote_broker_of(words)
     running = _running()
     own = running.pop(own_cluster(home()) or "", 0)
     if works_for is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from grass.cli.parsing.options import Values
-    from grass.daemon.hosting import Employer, Hosting
+    from grass.daemon.hosting import Hosting, RemoteBroker
 
 HOSTING = (
     Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
@@ -175,22 +175,22 @@ def _notices(replaced: dict[str, str]) -> list[str]:
 
 def check(words: Sequence[str]) -> None:
     """Refuse options with which a daemon could not start, as far as is known now."""
-    employer_of(words)
+    remote_broker_of(words)
 
 
-def employer_of(words: Sequence[str]) -> Employer | None:
+def remote_broker_of(words: Sequence[str]) -> RemoteBroker | None:
     """Find the broker that a daemon with these options works for; None: its own."""
-    from grass.daemon.hosting import employer
+    from grass.daemon.hosting import remote_broker
 
-    return employer(home(), _hosting(words))
+    return remote_broker(home(), _hosting(words))
 
 
 def check_successor(words: Sequence[str]) -> None:
     """Refuse options with which a running daemon could not be replaced."""
-    from grass.daemon.preflight import check_entrance
+    from grass.daemon.preflight import check_tcp
 
     check(words)
-    check_entrance(home(), _hosting(words), last_hosting().bind)
+    check_tcp(home(), _hosting(words), last_hosting().bind)
 
 
 def last_hosting() -> Hosting:

@@ -1,4 +1,4 @@
-"""A daemon's life: until when it runs, and who is told that it does."""
+"""The daemon as a process: signals, readiness, and the order to stop."""
 
 import asyncio
 import contextlib
@@ -16,44 +16,44 @@ from grass.logs import EventLog
 log = EventLog("grass.daemon")
 
 
-class Life:
-    """From the first sign of life to the order to stop."""
+class DaemonProcess:
+    """The state of this process, from its start to the order to stop."""
 
     def __init__(self, ready: int | None, foreground: bool) -> None:
-        """`ready` is a descriptor on which somebody waits for news."""
+        """`ready` is a descriptor on which the starting command waits for a result."""
         self._ready = ready
         self.foreground = foreground
         self.was_ready = False
-        self._over = asyncio.Event()
+        self._stopping = asyncio.Event()
         self.started_at = time.time_ns() // 1000
-        # A long queue is read back now: nothing of it is garbage.
+        # Nothing that is loaded from the database now is garbage.
         gc.disable()
 
-    def begin(self) -> None:
-        """Stop when a signal says so."""
+    def handle_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT, ignore SIGHUP."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def stop(self) -> None:
         """Order the daemon to stop."""
-        self._over.set()
+        self._stopping.set()
 
-    async def over(self) -> None:
+    async def stopping(self) -> None:
         """Return when the daemon is to stop."""
-        await self._over.wait()
+        await self._stopping.wait()
 
-    def is_up(self, home: Home) -> None:
-        """Tell whoever started this daemon that it serves."""
-        # What start-up made lives as long as the daemon: spare the collector the look.
+    def report_ready(self, home: Home) -> None:
+        """Tell the starting command, and the log, that the daemon answers."""
+        # Objects of the start live as long as the daemon: exclude them from collection.
         gc.freeze()
         gc.enable()
         self.was_ready = True
-        self.tell("ready\n")
+        self.report("ready\n")
         log.info("daemon.ready", pid=os.getpid(), home=home.folder)
 
-    def tell(self, text: str) -> None:
-        """Tell whoever started us how it went; nobody has to listen."""
+    def report(self, text: str) -> None:
+        """Send the result of the start to the starting command, if there is one."""
         if self._ready is None:
             return
         ready, self._ready = self._ready, None
@@ -64,21 +64,21 @@ class Life:
 
     @property
     def has_reader(self) -> bool:
-        """Tell whether what is printed is read now, and not kept in a log.
+        """Return whether a person reads standard output, and it is not stored in a log.
 
-        A service manager tells so by the journal that it connects its services to.
+        A service manager sets JOURNAL_STREAM.
         """
         is_service = "JOURNAL_STREAM" in os.environ
-        return self.foreground and not is_service and _goes_to_somebody(sys.stdout)
+        return self.foreground and not is_service and _is_interactive(sys.stdout)
 
-    def invite(self, line: str) -> None:
-        """Print the line that others join with, to whoever runs this daemon."""
+    def print_join_line(self, line: str) -> None:
+        """Print the line that other machines join with."""
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
 
-def _goes_to_somebody(stream: TextIO | None) -> bool:
-    """Tell a terminal or a pipe from a file, which keeps what is written to it."""
+def _is_interactive(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal or a pipe, and not a file."""
     if stream is None:
         return False
     return stream.isatty() or stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)

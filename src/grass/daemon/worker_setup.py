@@ -1,4 +1,4 @@
-"""The worker of this machine: its identity, what it finds, what its jobs run in."""
+"""Sets up the worker of this machine: its id, its devices, the environment of jobs."""
 
 import contextlib
 import os
@@ -53,7 +53,7 @@ def home_folder() -> str:
 
 
 def home_instance(home: Home) -> str:
-    """Return what tells this home from copies of it, which have its worker's id."""
+    """Return what distinguishes this home from copies with the same worker id."""
     return instance_of(home.keeper)
 
 
@@ -64,7 +64,7 @@ def worker_id(home: Home) -> str:
         known = path.read_text().strip()
         if known:
             return known
-    # Of several who find none at the same time, the first decides for all.
+    # Several processes may make one at the same time; the first wins.
     made = token_hex(8)
     create_private(home.worker_id, made + "\n")
     return path.read_text().strip()

@@ -1,8 +1,7 @@
-"""Files of a running daemon that are deleted beneath it, and are put back.
+"""Restores the socket and lock of a running daemon when they are deleted.
 
-Without its socket nobody reaches a daemon that is otherwise well, and without its lock
-nobody can tell which process it is. The kernel tells when a file leaves the folder, so
-a daemon of which nothing is deleted does nothing for this.
+Without its socket a daemon cannot be reached, and without its lock its pid is unknown.
+inotify reports files that leave the folder, so this costs nothing until then.
 """
 
 import asyncio
@@ -10,23 +9,23 @@ import os
 
 from grass.api.server.unix_server import ApiServer, listen
 from grass.config import Home
-from grass.daemon.ownership import put_lock_back
+from grass.daemon.home_lock import restore_lock
 from grass.errors import StorageError
 from grass.logs import EventLog
 from grass.worker.shell.inotify import REMOVED, FileWatcher
 
 log = EventLog("grass.daemon")
 
-SETTLE_S = 0.2
-"""How long whoever deletes files may go on with it, maybe with the whole folder."""
-PAUSE_S = 1.0
-"""How long to wait before what failed is tried again."""
+DELAY_S = 0.2
+"""How long to wait for more deletions, perhaps of the whole folder."""
+RETRY_S = 1.0
+"""How long to wait after a failure."""
 
 
-async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
-    """Put socket and lock back whenever they are gone, until cancelled.
+async def restore_files(home: Home, server: ApiServer, *required: str) -> None:
+    """Restore socket and lock whenever they are deleted, until cancelled.
 
-    Raises `StorageError` when one of the files is gone that this daemon has to `keep`.
+    Raises `StorageError` when one of the `required` files was deleted.
     """
     removed = asyncio.Event()
     watcher = FileWatcher()
@@ -34,14 +33,14 @@ async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
         watcher.add(home.folder, removed.set, REMOVED)
         while not _is_gone(home.folder):
             await removed.wait()
-            await asyncio.sleep(SETTLE_S)
+            await asyncio.sleep(DELAY_S)
             removed.clear()
-            _miss(kept)
+            _check(required)
             try:
-                await _put_back(home, server)
+                await _restore(home, server)
             except OSError as error:
                 log.warning("file.restore_failed", error=error)
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(RETRY_S)
                 removed.set()
     except OSError as error:
         log.warning("file.watch_failed", error=error)
@@ -49,19 +48,19 @@ async def put_back_files(home: Home, server: ApiServer, *kept: str) -> None:
         watcher.close()
 
 
-def _miss(kept: tuple[str, ...]) -> None:
-    """Stop if the database was deleted: what is written to it now nobody ever reads."""
-    for path in kept:
+def _check(required: tuple[str, ...]) -> None:
+    """Raise if the database was deleted, as further commits would be lost."""
+    for path in required:
         if _is_gone(path):
             raise StorageError(f"{path} was deleted beneath its daemon, which stops")
 
 
-async def _put_back(home: Home, server: ApiServer) -> None:
+async def _restore(home: Home, server: ApiServer) -> None:
     if _is_gone(home.socket):
         await server.serve_anew_on(listen(home.socket))
         log.warning("file.restored", path=home.socket)
     if _is_gone(home.daemon_lock):
-        put_lock_back(home)
+        restore_lock(home)
         log.warning("file.restored", path=home.daemon_lock)
 
 

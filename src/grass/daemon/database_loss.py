@@ -1,0 +1,88 @@
+"""Detects a home whose database was lost, as opposed to a new home.
+
+SQLite would silently make a new database, and delete a write-ahead log that may still
+hold committed data. So each home has the id of its cluster in a file beside the
+database. A missing database is not made anew where that file or such a log exists.
+"""
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from grass.client.private_files import replace_private
+from grass.config import Home
+from grass.errors import GrassError, Refused
+from grass.store.sqlite.database_file import opened_for_reading
+from grass.store.sqlite.statements import statements
+
+_LEFTOVERS = ("-wal", "-shm")
+
+
+def refuse_lost_database(home: Home) -> None:
+    """Raise if this home had a database that is missing now."""
+    if not is_lost(home):
+        return
+    how = "is empty" if os.path.exists(home.database) else "is gone"
+    known = written_cluster(home)
+    whose = f" of cluster {known}" if known else ""
+    raise Refused(
+        f"the database{whose} {home.database} {how}",
+        "restore it from a backup, or `grass start --new-database` begins without the"
+        " jobs that it had",
+    )
+
+
+def is_lost(home: Home) -> bool:
+    """Return whether this home had a database that is missing now."""
+    if _size(home.database):
+        return False
+    return bool(written_cluster(home)) or bool(_size(home.database + "-wal"))
+
+
+def begin_anew(home: Home) -> None:
+    """Let the next start make a database; leftovers of the last one are renamed."""
+    if not is_lost(home):
+        raise Refused(
+            f"the database {home.database} is not lost",
+            "move it away first, if you do not want it any more",
+        )
+    for end in _LEFTOVERS:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(home.database + end, f"{home.database}{end}.old")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(home.cluster)
+
+
+def write_cluster(home: Home, cluster: str) -> None:
+    """Write the cluster's id beside the database, if the disk has room."""
+    if written_cluster(home) != cluster:
+        with contextlib.suppress(GrassError):
+            replace_private(home.cluster, cluster + "\n")
+
+
+def written_cluster(home: Home) -> str | None:
+    """Return the cluster of the database, also of a lost one; None: unknown."""
+    try:
+        with open(home.cluster, encoding="ascii", errors="replace") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+def own_cluster(home: Home) -> str | None:
+    """Return the cluster of this home's own queue; None: it never had one."""
+    try:
+        with contextlib.closing(opened_for_reading(Path(home.database))) as db:
+            told = dict(db.execute(statements("sqlite")["load_meta"]))
+    except sqlite3.Error:
+        # SQLite cannot open it on a full disk.
+        return written_cluster(home)
+    return told.get("cluster")
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
