@@ -12,8 +12,8 @@ import pytest
 from grass.cli.main import dispatch
 from grass.client.session import Session
 
-from .far_broker import FarBroker
-from .far_end import FarEnd
+from .fake_broker import FakeBroker
+from .fake_daemon import FakeDaemon
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 
@@ -57,7 +57,9 @@ Call = Callable[..., Called]
 
 
 @pytest.fixture
-def far_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]:
+def fake_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FakeDaemon]:
     """A daemon that the test plays, found by every command."""
     for name in [name for name in os.environ if name.startswith("GRASS_")]:
         monkeypatch.delenv(name)
@@ -65,15 +67,15 @@ def far_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]
     monkeypatch.setenv("GRASS_AUTOSTART", "0")
     # What another test heard is not for the commands of this one.
     monkeypatch.setattr(Session, "heard_version", None)
-    playing = FarEnd(tmp_path / "home")
+    playing = FakeDaemon(tmp_path / "home")
     yield playing
     playing.close()
 
 
 @pytest.fixture
-def far_broker(far_end: FarEnd, tmp_path: Path) -> Iterator[FarBroker]:
+def fake_broker(fake_daemon: FakeDaemon, tmp_path: Path) -> Iterator[FakeBroker]:
     """A broker on another machine that the test plays; it was not joined yet."""
-    playing = FarBroker(tmp_path / "broker")
+    playing = FakeBroker(tmp_path / "broker")
     yield playing
     playing.close()
 

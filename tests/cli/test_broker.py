@@ -14,8 +14,8 @@ from grass.errors import UsageError
 
 from .conftest import Call, Grass
 from .documents import job
-from .far_broker import FarBroker
-from .far_end import DONE, FarEnd, problem
+from .fake_broker import FakeBroker
+from .fake_daemon import DONE, FakeDaemon, problem
 
 CHANGED = {"jobs": [], "warnings": [], "changed": True}
 OVERVIEW = {
@@ -71,74 +71,74 @@ TO_THIS_MACHINE = (
 
 @pytest.mark.parametrize("words", TO_A_BROKER)
 def test_a_command_goes_to_the_broker_that_it_is_given(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, words: str
 ) -> None:
-    far_broker.joined_by(home())
-    far_broker.answers.update(ANSWERS)
+    fake_broker.joined_by(home())
+    fake_broker.answers.update(ANSWERS)
     name, *rest = words.split()
-    called = call(name, "--broker", str(far_broker.address), *rest)
+    called = call(name, "--broker", str(fake_broker.address), *rest)
     assert called.code == 0, called.err
-    assert far_broker.asked
-    assert set(far_broker.tokens) == {"laptop.secret"}
-    assert far_end.asked == []
+    assert fake_broker.asked
+    assert set(fake_broker.tokens) == {"laptop.secret"}
+    assert fake_daemon.asked == []
 
 
 @pytest.mark.parametrize("words", TO_A_BROKER)
 def test_a_command_goes_to_the_joined_broker(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, words: str
 ) -> None:
-    far_broker.joined_by(home())
-    far_broker.answers.update(ANSWERS)
+    fake_broker.joined_by(home())
+    fake_broker.answers.update(ANSWERS)
     called = call(*words.split())
     assert called.code == 0, called.err
-    assert far_broker.asked
-    assert far_end.asked == []
+    assert fake_broker.asked
+    assert fake_daemon.asked == []
 
 
 @pytest.mark.parametrize("words", TO_A_BROKER)
 def test_a_command_stays_here_when_told_so(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, words: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, words: str
 ) -> None:
-    far_broker.joined_by(home())
-    far_end.answers.update(ANSWERS)
+    fake_broker.joined_by(home())
+    fake_daemon.answers.update(ANSWERS)
     name, *rest = words.split()
     called = call(name, "--broker=local", *rest)
     assert called.code == 0, called.err
-    assert far_end.asked
-    assert far_broker.connections == 0
+    assert fake_daemon.asked
+    assert fake_broker.connections == 0
 
 
 @pytest.mark.parametrize("words", TO_THIS_MACHINE)
 def test_what_concerns_this_machine_goes_to_its_own_daemon(
-    far_end: FarEnd,
-    far_broker: FarBroker,
+    fake_daemon: FakeDaemon,
+    fake_broker: FakeBroker,
     call: Call,
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    far_broker.joined_by(home())
-    monkeypatch.setenv("GRASS_BROKER", str(far_broker.address))
-    far_end.answers.update(ANSWERS)
+    fake_broker.joined_by(home())
+    monkeypatch.setenv("GRASS_BROKER", str(fake_broker.address))
+    fake_daemon.answers.update(ANSWERS)
     called = call(*words.split())
     assert called.code == 0, called.err
-    assert far_end.asked
-    assert far_broker.connections == 0
+    assert fake_daemon.asked
+    assert fake_broker.connections == 0
 
 
 @pytest.mark.parametrize("role", ["submit", "read"])
 def test_a_queue_that_commands_do_not_reach_is_said_to_be_local(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, role: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, role: str
 ) -> None:
-    far_end.answers.update(ANSWERS)
+    fake_daemon.answers.update(ANSWERS)
     assert call("create-queue", "q").err == ""
-    far_broker.joined_by(home(), role=role)
-    place = far_broker.address
+    fake_broker.joined_by(home(), role=role)
+    place = fake_broker.address
     told = f"q is on this machine only; commands go to the broker at {place}"
     said = (0, "created queue q\n", f"grass: queue {told}\n")
     assert call("create-queue", "q") == said
     works = {"address": str(place), "link": "connected", "settled": True}
     daemon = {"daemon": {"pid": 1, "jobs": {}, "broker": works}}
-    far_end.answers["GET /overview"] = daemon
+    fake_daemon.answers["GET /overview"] = daemon
     assert call("create-queue", "q").err == ""
 
 
@@ -150,16 +150,20 @@ def test_a_queue_that_commands_do_not_reach_is_said_to_be_local(
     ],
 )
 def test_a_queue_of_another_machine_is_not_changed_from_here(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, route: str, words: list[str]
+    fake_daemon: FakeDaemon,
+    fake_broker: FakeBroker,
+    call: Call,
+    route: str,
+    words: list[str],
 ) -> None:
-    far_end.answers.update(ANSWERS)
-    far_end.answers[route] = problem("not-found", "there is no queue `q`")
+    fake_daemon.answers.update(ANSWERS)
+    fake_daemon.answers[route] = problem("not-found", "there is no queue `q`")
     assert call(*words).err == "grass: there is no queue `q`\n"
-    far_broker.joined_by(home(), role="submit")
+    fake_broker.joined_by(home(), role="submit")
     assert call(*words).err == (
         "grass: there is no queue `q` on this machine; commands go to the"
-        f" broker at {far_broker.address} (a queue is changed on the machines that give"
-        " it units)\n"
+        f" broker at {fake_broker.address} (a queue is changed on the machines that"
+        " give it units)\n"
     )
 
 
@@ -177,49 +181,51 @@ def test_every_command_that_speaks_to_a_broker_has_the_option() -> None:
 
 
 def test_a_queue_is_looked_up_at_the_broker_that_comes_before_it(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.joined_by(home())
-    far_broker.answers.update(ANSWERS)
-    place = str(far_broker.address)
+    fake_broker.joined_by(home())
+    fake_broker.answers.update(ANSWERS)
+    place = str(fake_broker.address)
     assert call("enqueue", "--broker", place, "q", "--broker", "local").out == "7\n"
-    [body] = far_broker.bodies("POST /jobs")
+    [body] = fake_broker.bodies("POST /jobs")
     assert body["jobs"] == [{"command": ["--broker", "local"]}]
-    far_end.answers["GET /queues/q"] = {"name": "q", "prefix": [], "paused": False}
+    fake_daemon.answers["GET /queues/q"] = {"name": "q", "prefix": [], "paused": False}
     late = call("enqueue", "--broker", "local", "q", "--broker", place, "--", "true")
     assert (late.code, late.out) == (2, "")
     assert "--broker comes too late (write it before the queue's name)" in late.err
 
 
 def test_paths_are_not_looked_for_here_when_the_job_runs_elsewhere(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, tmp_path: Path
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, tmp_path: Path
 ) -> None:
-    far_broker.joined_by(home())
-    far_broker.answers.update(ANSWERS)
+    fake_broker.joined_by(home())
+    fake_broker.answers.update(ANSWERS)
     file = tmp_path / "jobs"
     file.write_text('{"command": "true", "cwd": "/no/such/x"}\n')
     words = ["--cwd", "/no/such", "--output", "/"]
     assert call("enqueue", *words, "--", "true").code == 0
     assert call("enqueue", "--from", str(file)).code == 0
     assert call("edit", "7", "--cwd", "/no/such").code == 0
-    first, second = far_broker.bodies("POST /jobs")
+    first, second = fake_broker.bodies("POST /jobs")
     assert first["defaults"] == {"cwd": "/no/such", "output": "/"}
     assert second["jobs"][0]["cwd"] == "/no/such/x"
     assert "environment" not in first
     own: dict[str, Any] = {"id": "w1", "name": "desk", "address": None, "labels": []}
-    far_end.answers["GET /overview"] = {"workers": [own], "queues": []}
+    fake_daemon.answers["GET /overview"] = {"workers": [own], "queues": []}
     for local in (["--cwd", "/no/such"], ["--output", "/"], ["--from", str(file)]):
         command = [] if "--from" in local else ["--", "true"]
         assert call("enqueue", "--broker", "local", *local, *command).code == 2
     assert call("edit", "--broker", "local", "7", "--cwd", "/no/such").code == 2
-    assert {asked for asked, _ in far_end.asked} == {"GET /overview"}
+    assert {asked for asked, _ in fake_daemon.asked} == {"GET /overview"}
 
 
-def test_worker_and_labels_become_fields_of_a_job(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["POST /jobs"] = SENT
+def test_worker_and_labels_become_fields_of_a_job(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["POST /jobs"] = SENT
     words = ["--worker", "desk", "--label", "a100", "--label", "big,fast"]
     assert call("enqueue", *words, "--", "true").code == 0
-    [body] = far_end.bodies("POST /jobs")
+    [body] = fake_daemon.bodies("POST /jobs")
     assert body["defaults"] == {"worker": "desk", "labels": ["a100", "big", "fast"]}
 
 
@@ -238,20 +244,20 @@ def test_a_broker_out_of_reach_is_one_line_and_exit_code_3(
 
 
 def test_a_broker_that_was_not_joined_is_one_line_and_exit_code_3(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    called = call("show", "--broker", str(far_broker.address))
+    called = call("show", "--broker", str(fake_broker.address))
     assert called.code == 3
-    assert f"proves the key {far_broker.pin}, which this machine has" in called.err
+    assert f"proves the key {fake_broker.pin}, which this machine has" in called.err
     assert called.err.count("\n") == 1
 
 
 def test_tokens_that_others_may_read_stop_every_command_but_local_ones(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.joined_by(home())
+    fake_broker.joined_by(home())
     os.chmod(home().brokers, 0o644)
-    far_end.answers.update(ANSWERS)
+    fake_daemon.answers.update(ANSWERS)
     refused = call("show")
     assert refused.code == 5
     assert "chmod 600" in refused.err
@@ -268,25 +274,27 @@ def test_a_wrong_address_is_one_line_about_the_option(grass: Grass) -> None:
 
 
 def test_a_broker_of_another_version_is_mentioned(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.joined_by(home())
+    fake_broker.joined_by(home())
     body = json.dumps({"tokens": []}).encode()
     head = b"HTTP/1.1 200 OK\r\nGrass-Version: 9.9\r\nContent-Length: %d\r\n\r\n%s"
-    far_broker.answers["GET /tokens"] = head % (len(body), body)
+    fake_broker.answers["GET /tokens"] = head % (len(body), body)
     assert call("token", "list").err == (
-        f"grass: the broker at {far_broker.address} is 9.9, this command {__version__} "
-        "(give both machines the same version)\n"
+        f"grass: the broker at {fake_broker.address} is 9.9, this command"
+        f" {__version__} (give both machines the same version)\n"
     )
 
 
 def test_a_worker_is_resumed_where_no_queue_has_its_name(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["POST /resume"] = problem("not-found", "there is no queue `desk`")
-    far_end.answers["POST /workers/desk/drain"] = CHANGED
+    fake_daemon.answers["POST /resume"] = problem(
+        "not-found", "there is no queue `desk`"
+    )
+    fake_daemon.answers["POST /workers/desk/drain"] = CHANGED
     assert call("resume", "desk").out == "worker desk is in use again\n"
-    assert far_end.bodies("POST /workers/desk/drain") == [{"on": False}]
+    assert fake_daemon.bodies("POST /workers/desk/drain") == [{"on": False}]
     missing = call("resume", "lab")
     assert missing.code == 4
     assert "there is no queue or worker `lab`" in missing.err

@@ -1,16 +1,19 @@
-"""`grass` as a process: bad input, exit codes, and what it may import."""
+"""`grass` as a process: bad input, exit codes, imports, and a daemon's version."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from grass import __version__
 from grass.cli import reference
 from grass.cli.main import COMMANDS
 
 from .conftest import Grass
-from .far_end import FarEnd
+from .fake_daemon import FakeDaemon
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 FORBIDDEN = {
@@ -20,7 +23,7 @@ FORBIDDEN = {
 
 
 def test_enqueue_imports_next_to_nothing(surroundings: dict[str, str]) -> None:
-    daemon = FarEnd(Path(surroundings["GRASS_HOME"]))
+    daemon = FakeDaemon(Path(surroundings["GRASS_HOME"]))
     daemon.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": ""}
     script = (
         "import os, sys; before = set(sys.modules)\n"
@@ -117,3 +120,36 @@ def test_a_file_of_jobs_is_checked_line_by_line(
     ran = grass("enqueue", "--from", "-", input=lines)
     assert ran.returncode == 2
     assert message in ran.stderr
+
+
+RESTART = "(`grass restart` brings them together; jobs run on)\n"
+
+
+@pytest.fixture
+def daemon(surroundings: dict[str, str]) -> Iterator[FakeDaemon]:
+    played = FakeDaemon(Path(surroundings["GRASS_HOME"]))
+    yield played
+    played.close()
+
+
+def of_version(version: str, document: object) -> bytes:
+    body = json.dumps(document).encode()
+    head = f"HTTP/1.1 200 OK\r\nGrass-Version: {version}\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def test_a_daemon_of_another_version_is_pointed_out_once(
+    grass: Grass, daemon: FakeDaemon
+) -> None:
+    done = {"jobs": [], "warnings": [], "changed": True}
+    daemon.answers["POST /pause"] = of_version("9.9.9", done)
+    ran = grass("pause")
+    assert (ran.returncode, ran.stdout) == (0, "grass is paused\n")
+    told = f"grass: the daemon is 9.9.9, this command {__version__} {RESTART}"
+    assert ran.stderr == told
+
+
+def test_a_daemon_of_the_same_version_is_not(grass: Grass, daemon: FakeDaemon) -> None:
+    done = {"jobs": [], "warnings": [], "changed": True}
+    daemon.answers["POST /pause"] = of_version(__version__, done)
+    assert grass("pause").stderr == ""

@@ -9,7 +9,7 @@ from grass.cli.commands.explain import prospects
 from grass.cli.printing.quantities import lasting
 
 from .conftest import Call
-from .far_end import FarEnd
+from .fake_daemon import FakeDaemon
 
 NOW = datetime(2026, 1, 2, 3, 10, tzinfo=UTC)
 
@@ -36,10 +36,10 @@ def test_of_many_workers_the_reasons_are_counted() -> None:
     ]
 
 
-def test_workers_are_shown_below_the_rest(far_end: FarEnd, call: Call) -> None:
+def test_workers_are_shown_below_the_rest(fake_daemon: FakeDaemon, call: Call) -> None:
     told: dict[str, Any] = {"id": 7, "state": "queued", "why": "needs cpu 1"}
     told["workers"] = [prospect("desk"), prospect("rack", "drained")]
-    far_end.answers["GET /jobs/7/explain"] = [told, {**told, "workers": []}]
+    fake_daemon.answers["GET /jobs/7/explain"] = [told, {**told, "workers": []}]
     assert call("explain", "7").out.splitlines() == [
         "job 7 is queued: needs cpu 1",
         "",

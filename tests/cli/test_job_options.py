@@ -17,7 +17,7 @@ from grass.errors import UsageError
 from grass.model.durations import seconds
 
 from .conftest import Call, Grass
-from .far_end import FarEnd
+from .fake_daemon import FakeDaemon
 
 
 @pytest.mark.parametrize(
@@ -40,19 +40,21 @@ from .far_end import FarEnd
     ],
 )
 def test_each_option_becomes_a_field(
-    far_end: FarEnd, call: Call, options: list[str], fields: dict[str, Any]
+    fake_daemon: FakeDaemon, call: Call, options: list[str], fields: dict[str, Any]
 ) -> None:
-    far_end.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": ""}
+    fake_daemon.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": ""}
     called = call("enqueue", *options, "--", "ls")
     assert (called.code, called.out, called.err) == (0, "7\n", "")
-    [body] = far_end.bodies("POST /jobs")
+    [body] = fake_daemon.bodies("POST /jobs")
     assert body["jobs"] == [{"command": ["ls"]}]
     assert body["defaults"] == fields
 
 
-def test_the_ids_of_an_array_are_printed_compactly(far_end: FarEnd, call: Call) -> None:
+def test_the_ids_of_an_array_are_printed_compactly(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
     reply = {"first": 101, "last": 200, "hint": "look out"}
-    far_end.answers["POST /jobs"] = reply
+    fake_daemon.answers["POST /jobs"] = reply
     called = call("enqueue", "--array", "1-100", "--", "ls")
     assert called == (0, "101-200\n", "grass: look out\n")
     assert call("enqueue", "-q", "--array", "1-100", "--", "ls").err == ""
@@ -166,12 +168,12 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_jobs_from_a_file_may_have_every_field(
-    far_end: FarEnd, call: Call, tmp_path: Path
+    fake_daemon: FakeDaemon, call: Call, tmp_path: Path
 ) -> None:
-    far_end.answers["POST /jobs"] = {"first": 1, "last": 2, "hint": ""}
+    fake_daemon.answers["POST /jobs"] = {"first": 1, "last": 2, "hint": ""}
     lines = [{"command": "a", "after": ["7"], "retries": 2}, {"command": "b"}]
     file = tmp_path / "jobs"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert call("enqueue", "--hold", "--from", str(file)).out == "1-2\n"
-    [body] = far_end.bodies("POST /jobs")
+    [body] = fake_daemon.bodies("POST /jobs")
     assert (body["jobs"], body["defaults"]) == (lines, {"hold": True})

@@ -16,13 +16,13 @@ from grass.model.addresses import Invitation
 from grass.worker.shell.instance import instance_of
 
 from .conftest import Call, Grass
-from .far_broker import FarBroker
-from .far_end import FarEnd, problem
+from .fake_broker import FakeBroker
+from .fake_daemon import FakeDaemon, problem
 
 STOPPED = {"jobs": [], "warnings": [], "changed": True}
 
 
-def line(broker: FarBroker, code: str = "c0de") -> str:
+def line(broker: FakeBroker, code: str = "c0de") -> str:
     return str(Invitation(broker.address, broker.pin, code))
 
 
@@ -30,7 +30,7 @@ def overview(**daemon: Any) -> dict[str, Any]:
     return {"daemon": {"pid": 4711, "jobs": {}, "door": None, **daemon}}
 
 
-def worker(broker: FarBroker, **more: Any) -> dict[str, Any]:
+def worker(broker: FakeBroker, **more: Any) -> dict[str, Any]:
     """Give what a worker's daemon tells of its broker."""
     place = str(broker.address)
     link = {"link": f"connected to {place}", "settled": True, "refused": False}
@@ -38,21 +38,21 @@ def worker(broker: FarBroker, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def played(far_end: FarEnd, far_broker: FarBroker) -> None:
+def played(fake_daemon: FakeDaemon, fake_broker: FakeBroker) -> None:
     """Let the broker take whoever comes, and an idle daemon become its worker."""
-    far_broker.answers["POST /join"] = enrolled("machine")
-    far_end.answers["GET /overview"] = overview()
-    restarts_as(far_end, broker=worker(far_broker))
+    fake_broker.answers["POST /join"] = enrolled("machine")
+    fake_daemon.answers["GET /overview"] = overview()
+    restarts_as(fake_daemon, broker=worker(fake_broker))
 
 
-def restarts_as(far_end: FarEnd, **daemon: Any) -> None:
+def restarts_as(fake_daemon: FakeDaemon, **daemon: Any) -> None:
     """Have the daemon tell this of itself once it was stopped."""
 
     def stop(_: Any) -> dict[str, Any]:
-        far_end.answers["GET /overview"] = overview(**daemon)
+        fake_daemon.answers["GET /overview"] = overview(**daemon)
         return STOPPED
 
-    far_end.answers["POST /daemon/stop"] = stop
+    fake_daemon.answers["POST /daemon/stop"] = stop
 
 
 def options(*words: str) -> None:
@@ -69,22 +69,22 @@ def enrolled(role: str, token: str = "desk.t0ken") -> dict[str, str]:
     return {"token": token, "role": role, "cluster": "c1", "name": "desk"}
 
 
-def was_restarted(far_end: FarEnd) -> bool:
-    return far_end.bodies("POST /daemon/stop") == [{"jobs": False}]
+def was_restarted(fake_daemon: FakeDaemon) -> bool:
+    return fake_daemon.bodies("POST /daemon/stop") == [{"jobs": False}]
 
 
 def test_a_machine_joins_and_works(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    joined = call("join", line(far_broker))
+    joined = call("join", line(fake_broker))
     assert (joined.code, joined.err) == (0, "")
     assert joined.out == (
-        f"joined the broker at {far_broker.address} as desk (role machine)\n"
+        f"joined the broker at {fake_broker.address} as desk (role machine)\n"
         "this machine works for it now (pid 4711): connected to"
-        f" {far_broker.address}\n"
+        f" {fake_broker.address}\n"
         "commands go there from now on; `--broker local` means this machine\n"
     )
-    [(route, body)] = far_broker.asked
+    [(route, body)] = fake_broker.asked
     assert route == "POST /join"
     identity = Path(home().worker_id).read_text().strip()
     assert (body["code"], body["worker"]) == ("c0de", identity)
@@ -92,37 +92,37 @@ def test_a_machine_joins_and_works(
     assert body["name"]
     known = Credentials.load(home()).current()
     assert known is not None
-    assert (known.pin, known.token) == (far_broker.pin, "desk.t0ken")
-    assert (known.addresses, known.cluster) == ((far_broker.address,), "c1")
+    assert (known.pin, known.token) == (fake_broker.pin, "desk.t0ken")
+    assert (known.addresses, known.cluster) == ((fake_broker.address,), "c1")
     assert os.stat(home().brokers).st_mode & 0o777 == 0o600
-    assert was_restarted(far_end)
+    assert was_restarted(fake_daemon)
 
 
 def test_a_machine_that_worked_for_another_broker_is_told_so(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
     before = {"address": "other:7500", "pin": "other"}
-    far_end.answers["GET /overview"] = overview(broker=before)
-    moved = call("join", line(far_broker))
+    fake_daemon.answers["GET /overview"] = overview(broker=before)
+    moved = call("join", line(fake_broker))
     assert (
         "this machine works for it now (pid 4711), and no more for other:7500:"
-        f" connected to {far_broker.address}\n"
+        f" connected to {fake_broker.address}\n"
     ) in moved.out
 
 
 def test_a_machine_that_joined_another_but_never_worked_for_it_is_not(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    Credentials.load(home()).add(far_broker.known()._replace(pin="other"))
-    assert "no more for" not in call("join", line(far_broker)).out
+    Credentials.load(home()).add(fake_broker.known()._replace(pin="other"))
+    assert "no more for" not in call("join", line(fake_broker)).out
 
 
 def test_a_broker_that_refuses_the_new_worker_is_a_failure(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
     said = "the broker at far:7500 refuses: another machine uses this worker's identity"
-    restarts_as(far_end, broker=worker(far_broker, link=said, refused=True))
-    assert call("join", line(far_broker)) == (
+    restarts_as(fake_daemon, broker=worker(fake_broker, link=said, refused=True))
+    assert call("join", line(fake_broker)) == (
         5,
         "",
         f"grass: the daemon (pid 4711) has no work: {said}\n",
@@ -130,10 +130,10 @@ def test_a_broker_that_refuses_the_new_worker_is_a_failure(
 
 
 def test_a_daemon_that_does_not_become_a_worker_is_not_said_to_be_one(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    restarts_as(far_end)
-    joined = call("join", line(far_broker))
+    restarts_as(fake_daemon)
+    joined = call("join", line(fake_broker))
     assert joined.code == 0
     assert "works for it" not in joined.out
     assert "this machine's daemon is no worker" in joined.err
@@ -147,101 +147,101 @@ def test_a_daemon_that_does_not_become_a_worker_is_not_said_to_be_one(
     ],
 )
 def test_what_the_daemon_was_told_to_be_stands_whatever_was_joined(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, option: str, why: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, option: str, why: str
 ) -> None:
     options(option, "--name=tower")
     for _ in range(2):
-        joined = call("join", line(far_broker))
+        joined = call("join", line(fake_broker))
         assert joined.code == 0
         assert "works for it" not in joined.out
         assert (
             f"grass: {why}: `grass restart --no-broker` makes it a worker instead\n"
         ) in joined.err
-    assert not was_restarted(far_end)
+    assert not was_restarted(fake_daemon)
     assert remembered() == [option, "--name=tower"]
-    later = call("join", "--no-start", line(far_broker))
+    later = call("join", "--no-start", line(fake_broker))
     assert "`grass restart --no-broker` makes this machine's daemon" in later.out
 
 
 def test_the_name_of_before_is_asked_for_and_the_broker_s_counts_from_then_on(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
     options("--name=tower", "--label=big")
-    joined = call("join", line(far_broker))
-    assert far_broker.bodies("POST /join")[0]["name"] == "tower"
+    joined = call("join", line(fake_broker))
+    assert fake_broker.bodies("POST /join")[0]["name"] == "tower"
     assert "the broker calls this machine `desk`" in joined.err
     assert "as desk (role machine)" in joined.out
     assert remembered() == ["--label=big"]
 
 
 def test_who_only_enqueues_there_keeps_the_name_of_its_own_worker(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.answers["POST /join"] = enrolled("submit")
+    fake_broker.answers["POST /join"] = enrolled("submit")
     options("--name=tower")
-    assert call("join", line(far_broker)).code == 0
+    assert call("join", line(fake_broker)).code == 0
     assert remembered() == ["--name=tower"]
 
 
 def test_a_name_that_nobody_could_type_is_refused_before_anything_happens(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    refused = call("join", "--name", "my läptop", line(far_broker))
+    refused = call("join", "--name", "my läptop", line(fake_broker))
     assert refused.code == 2
     assert "`my läptop` cannot be the name of a worker" in refused.err
-    assert far_broker.asked == far_end.asked == []
+    assert fake_broker.asked == fake_daemon.asked == []
 
 
 @pytest.mark.parametrize("pasted", ["{}", "grass join {}", "  {}  "])
 def test_the_line_is_taken_as_it_was_printed_or_from_stdin(
-    far_broker: FarBroker, call: Call, monkeypatch: pytest.MonkeyPatch, pasted: str
+    fake_broker: FakeBroker, call: Call, monkeypatch: pytest.MonkeyPatch, pasted: str
 ) -> None:
-    text = pasted.format(line(far_broker))
+    text = pasted.format(line(fake_broker))
     assert call("join", "--no-start", *text.split()).code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO(text + "\n"))
     assert call("join", "--no-start").code == 0
-    assert len(far_broker.asked) == 2
+    assert len(fake_broker.asked) == 2
 
 
 def test_no_start_leaves_the_daemon_as_it_is(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    joined = call("join", "--no-start", "--name", "lab", line(far_broker))
+    joined = call("join", "--no-start", "--name", "lab", line(fake_broker))
     assert "`grass restart` makes this machine's daemon a worker of it" in joined.out
-    assert far_broker.bodies("POST /join")[0]["name"] == "lab"
-    assert far_end.asked == []
+    assert fake_broker.bodies("POST /join")[0]["name"] == "lab"
+    assert fake_daemon.asked == []
 
 
 def test_a_name_that_the_broker_does_not_take_is_mentioned(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    joined = call("join", "--no-start", "--name", "lab", line(far_broker))
+    joined = call("join", "--no-start", "--name", "lab", line(fake_broker))
     assert joined.err == (
         "grass: the broker calls this machine `desk`: one that joins again keeps its"
         " name, and no two have the same\n"
     )
-    assert call("join", "--no-start", "--name", "desk", line(far_broker)).err == ""
+    assert call("join", "--no-start", "--name", "desk", line(fake_broker)).err == ""
 
 
 def test_many_joins_at_once_on_a_fresh_home_have_one_identity(
-    far_broker: FarBroker, grass: Grass
+    fake_broker: FakeBroker, grass: Grass
 ) -> None:
-    words = ("join", "--no-start", line(far_broker))
+    words = ("join", "--no-start", line(fake_broker))
     with ThreadPoolExecutor(6) as pool:
         runs = [pool.submit(grass, *words) for _ in range(6)]
     assert [run.result().returncode for run in runs] == [0] * 6
-    bodies = far_broker.bodies("POST /join")
+    bodies = fake_broker.bodies("POST /join")
     assert len({(body["worker"], body["instance"]) for body in bodies}) == 1
     assert len(bodies) == 6
 
 
 @pytest.mark.parametrize("role", ["submit", "read", "operate", "a-later-role"])
 def test_a_role_that_does_not_work_leaves_the_daemon_alone(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, role: str
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, role: str
 ) -> None:
-    far_broker.answers["POST /join"] = enrolled(role)
-    assert call("join", line(far_broker)).code == 0
-    assert not was_restarted(far_end)
+    fake_broker.answers["POST /join"] = enrolled(role)
+    assert call("join", line(fake_broker)).code == 0
+    assert not was_restarted(fake_daemon)
     assert Credentials.load(home()).current() is not None
 
 
@@ -266,87 +266,87 @@ def test_a_role_that_does_not_work_leaves_the_daemon_alone(
     ],
 )
 def test_a_daemon_that_is_needed_goes_on(
-    far_end: FarEnd,
-    far_broker: FarBroker,
+    fake_daemon: FakeDaemon,
+    fake_broker: FakeBroker,
     call: Call,
     daemon: Any,
     why: str,
     remedy: str,
 ) -> None:
-    far_end.answers["GET /overview"] = overview(**daemon)
+    fake_daemon.answers["GET /overview"] = overview(**daemon)
     for _ in range(2):
-        joined = call("join", line(far_broker))
+        joined = call("join", line(fake_broker))
         assert joined.code == 0
         assert joined.err == f"grass: {why}: {remedy}\n"
-    assert not was_restarted(far_end)
+    assert not was_restarted(fake_daemon)
     assert Credentials.load(home()).current() is not None
-    told = json.loads(call("join", "--json", line(far_broker)).out)
-    assert told["broker"] == str(far_broker.address)
+    told = json.loads(call("join", "--json", line(fake_broker)).out)
+    assert told["broker"] == str(fake_broker.address)
 
 
 def test_joining_again_renews_the_token_while_jobs_run(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    assert call("join", "--no-start", line(far_broker)).code == 0
-    far_broker.answers["POST /join"] = enrolled("machine", "desk.newer")
-    far_end.answers["GET /overview"] = overview(
-        jobs={"running": 2}, broker=worker(far_broker)
+    assert call("join", "--no-start", line(fake_broker)).code == 0
+    fake_broker.answers["POST /join"] = enrolled("machine", "desk.newer")
+    fake_daemon.answers["GET /overview"] = overview(
+        jobs={"running": 2}, broker=worker(fake_broker)
     )
-    told = json.loads(call("join", "--json", line(far_broker)).out)
+    told = json.loads(call("join", "--json", line(fake_broker)).out)
     assert told == {
-        "broker": str(far_broker.address),
-        "pin": far_broker.pin,
+        "broker": str(fake_broker.address),
+        "pin": fake_broker.pin,
         "cluster": "c1",
         "name": "desk",
         "role": "machine",
         "pid": 4711,
         "obstacle": None,
     }
-    assert was_restarted(far_end)
+    assert was_restarted(fake_daemon)
     [known] = Credentials.load(home()).all
     assert known.token == "desk.newer"
 
 
 def test_the_token_that_a_machine_has_is_shown_when_it_joins_again(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
     for token in ("desk.first", "desk.second"):
-        far_broker.answers["POST /join"] = enrolled("machine", token)
-        assert call("join", "--no-start", line(far_broker)).code == 0
-    assert far_broker.tokens == [None, "desk.first"]
+        fake_broker.answers["POST /join"] = enrolled("machine", token)
+        assert call("join", "--no-start", line(fake_broker)).code == 0
+    assert fake_broker.tokens == [None, "desk.first"]
 
 
 def test_what_is_wrong_here_is_found_before_the_broker_gives_a_token(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_end.answers["GET /overview"] = problem("error", "out of order", "")
-    failed = call("join", line(far_broker))
+    fake_daemon.answers["GET /overview"] = problem("error", "out of order", "")
+    failed = call("join", line(fake_broker))
     assert failed.code == 1
     assert "out of order" in failed.err
-    assert far_broker.asked == []
+    assert fake_broker.asked == []
 
 
 def test_a_line_with_another_key_is_refused_before_the_code_is_shown(
-    far_broker: FarBroker, call: Call
+    fake_broker: FakeBroker, call: Call
 ) -> None:
-    other = Invitation(far_broker.address, "x" * 43, "c0de")
+    other = Invitation(fake_broker.address, "x" * 43, "c0de")
     refused = call("join", str(other))
     assert refused.code == 3
     assert "proves the key" in refused.err
-    assert far_broker.asked == []
+    assert fake_broker.asked == []
     assert Credentials.load(home()).all == []
 
 
 def test_a_code_that_does_not_count_changes_nothing(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.answers["POST /join"] = problem(
+    fake_broker.answers["POST /join"] = problem(
         "unauthorized", "this code is not valid", "`grass token new` prints another"
     )
-    refused = call("join", line(far_broker))
+    refused = call("join", line(fake_broker))
     assert refused.code == 5
     assert "this code is not valid" in refused.err
-    assert not was_restarted(far_end)
+    assert not was_restarted(fake_daemon)
     assert not os.path.exists(home().brokers)
 
 
@@ -363,13 +363,13 @@ def test_what_is_no_line_is_refused_without_being_repeated(
 
 
 def test_the_joined_broker_is_left(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    other = far_broker.known()._replace(pin="other")
+    other = fake_broker.known()._replace(pin="other")
     Credentials.load(home()).add(other)
-    far_broker.joined_by(home())
-    place = far_broker.address
-    far_end.answers["GET /overview"] = overview(broker=worker(far_broker))
+    fake_broker.joined_by(home())
+    place = fake_broker.address
+    fake_daemon.answers["GET /overview"] = overview(broker=worker(fake_broker))
     left = call("leave")
     assert left.out == (
         f"left the broker at {place}; `grass token revoke laptop` there ends the "
@@ -380,34 +380,36 @@ def test_the_joined_broker_is_left(
     told = json.loads(call("leave", "--json", str(place)).out)
     assert told == {"left": str(place), "pin": "other", "current": None}
     assert Credentials.load(home()).all == []
-    assert far_broker.connections == 0
+    assert fake_broker.connections == 0
 
 
 def test_a_daemon_of_before_tells_by_its_address_whom_it_works_for(
-    far_end: FarEnd, far_broker: FarBroker, call: Call
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
-    far_broker.joined_by(home())
-    broker = {"address": f"else:1,{far_broker.address}", "link": "", "settled": True}
-    far_end.answers["GET /overview"] = overview(broker=broker)
+    fake_broker.joined_by(home())
+    broker = {"address": f"else:1,{fake_broker.address}", "link": "", "settled": True}
+    fake_daemon.answers["GET /overview"] = overview(broker=broker)
     assert "works for it until" in call("leave").out
 
 
 @pytest.mark.parametrize("works_for", [None, {"address": "other.host:7500"}])
 def test_a_daemon_that_works_for_nobody_or_another_is_not_mentioned(
-    far_end: FarEnd, far_broker: FarBroker, call: Call, works_for: Any
+    fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, works_for: Any
 ) -> None:
-    far_broker.joined_by(home())
-    far_end.answers["GET /overview"] = overview(broker=works_for)
+    fake_broker.joined_by(home())
+    fake_daemon.answers["GET /overview"] = overview(broker=works_for)
     assert "works for it" not in call("leave").out
 
 
-def test_what_was_not_joined_cannot_be_left(far_broker: FarBroker, call: Call) -> None:
+def test_what_was_not_joined_cannot_be_left(
+    fake_broker: FakeBroker, call: Call
+) -> None:
     nothing = call("leave")
     assert (nothing.code, nothing.err) == (
         4,
         "grass: this machine has joined no broker\n",
     )
-    far_broker.joined_by(home())
+    fake_broker.joined_by(home())
     wrong = call("leave", "else.where")
     assert wrong.code == 4
-    assert f"has not joined `else.where` (joined: {far_broker.address})" in wrong.err
+    assert f"has not joined `else.where` (joined: {fake_broker.address})" in wrong.err

@@ -9,7 +9,7 @@ from grass.cli.printing import quantities
 from grass.client import long_calls
 
 from .conftest import Call, Called
-from .far_end import FarEnd, problem
+from .fake_daemon import FakeDaemon, problem
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nGrass-Begin: 1:0\r\n\r\n"
 AWAY = problem(
@@ -47,9 +47,9 @@ def call(capfd: pytest.CaptureFixture[str]) -> Call:
 
 
 def test_one_line_says_which_worker_is_unreachable(
-    far_end: FarEnd, call: Call, monkeypatch: pytest.MonkeyPatch
+    fake_daemon: FakeDaemon, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    far_end.answers["GET /jobs/7/output"] = AWAY
+    fake_daemon.answers["GET /jobs/7/output"] = AWAY
     monkeypatch.setattr(quantities, "brief", lambda _: "5m05s")
     assert call("logs", "7") == (
         3,
@@ -59,48 +59,48 @@ def test_one_line_says_which_worker_is_unreachable(
 
 
 def test_a_worker_that_goes_away_meanwhile_is_named_too(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /jobs/7/output"] = CHUNKED + b"2\r\nab\r\n"
-    far_end.answers["GET /jobs/7/output?tail=0"] = AWAY
-    far_end.cut_after = 1
+    fake_daemon.answers["GET /jobs/7/output"] = CHUNKED + b"2\r\nab\r\n"
+    fake_daemon.answers["GET /jobs/7/output?tail=0"] = AWAY
+    fake_daemon.cut_after = 1
     code, out, err = call("logs", "7")
     assert (code, out) == (3, "ab")
     assert err.startswith("grass: worker `rack` is unreachable for ")
 
 
 def test_output_that_is_not_there_keeps_its_own_words(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /jobs/7/output"] = problem("not-found", "the file is gone")
+    fake_daemon.answers["GET /jobs/7/output"] = problem("not-found", "the file is gone")
     assert call("logs", "7") == (4, "", "grass: the file is gone\n")
 
 
 def test_of_several_jobs_those_that_can_be_read_are(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
-    far_end.answers["GET /jobs/7/output"] = AWAY
-    far_end.answers["GET /jobs/8/output"] = CHUNKED + b"2\r\na\n\r\n0\r\n\r\n"
+    fake_daemon.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
+    fake_daemon.answers["GET /jobs/7/output"] = AWAY
+    fake_daemon.answers["GET /jobs/8/output"] = CHUNKED + b"2\r\na\n\r\n0\r\n\r\n"
     code, out, err = call("logs", "7", "8")
     assert (code, out) == (3, "8 | a\n")
     assert err.count("\n") == 1
 
 
 def test_following_says_for_whom_it_waits_and_goes_on(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /jobs/7"] = [
+    fake_daemon.answers["GET /jobs/7"] = [
         IN_SIGHT,  # The id is looked up first.
         *(OUT_OF_SIGHT, OUT_OF_SIGHT, IN_SIGHT),
     ]
-    far_end.answers[AGAIN] = [AWAY, CHUNKED + b"4\r\nabcd\r\n0\r\n\r\n"]
+    fake_daemon.answers[AGAIN] = [AWAY, CHUNKED + b"4\r\nabcd\r\n0\r\n\r\n"]
 
     def cut_once(_body: object) -> bytes:
-        far_end.cut_after = 1
+        fake_daemon.cut_after = 1
         return CHUNKED + b"2\r\nab\r\n"
 
-    far_end.answers[FIRST] = cut_once
+    fake_daemon.answers[FIRST] = cut_once
     code, out, err = call("logs", "-f", "7")
     assert (code, out) == (0, "abcd")
     assert err.startswith("grass: worker `rack` is unreachable for ")
@@ -109,10 +109,10 @@ def test_following_says_for_whom_it_waits_and_goes_on(
 
 
 def test_a_job_that_has_ended_out_of_reach_is_not_waited_for(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /jobs/7"] = {**IN_SIGHT, "state": "lost"}
-    far_end.answers[FIRST] = AWAY
+    fake_daemon.answers["GET /jobs/7"] = {**IN_SIGHT, "state": "lost"}
+    fake_daemon.answers[FIRST] = AWAY
     code, out, err = call("logs", "-f", "7")
     assert (code, out) == (3, "")
     assert err.startswith("grass: worker `rack` is unreachable for ")

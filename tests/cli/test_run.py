@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .conftest import Grass
-from .far_end import DONE, FarEnd, problem
+from .fake_daemon import DONE, FakeDaemon, problem
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -59,10 +59,10 @@ def start(surroundings: dict[str, str]) -> Iterator[Start]:
 
 
 @pytest.fixture
-def playing(far_end: FarEnd) -> FarEnd:
+def playing(fake_daemon: FakeDaemon) -> FakeDaemon:
     """A daemon that takes one job, which becomes job 7."""
-    far_end.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": ""}
-    return far_end
+    fake_daemon.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": ""}
+    return fake_daemon
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def playing(far_end: FarEnd) -> FarEnd:
     ],
 )
 def test_it_exits_as_the_job_did(
-    playing: FarEnd, grass: Grass, end: dict[str, Any], code: int, said: str
+    playing: FakeDaemon, grass: Grass, end: dict[str, Any], code: int, said: str
 ) -> None:
     playing.answers[OUTPUT.format(1)] = raw(b"hello\n")
     playing.answers["GET /jobs/7"] = end
@@ -94,7 +94,9 @@ def test_it_exits_as_the_job_did(
     assert grass("run", "-q", "-g", "1", "--", "ls").stderr == ""
 
 
-def test_a_job_that_never_started_has_no_output(playing: FarEnd, grass: Grass) -> None:
+def test_a_job_that_never_started_has_no_output(
+    playing: FakeDaemon, grass: Grass
+) -> None:
     playing.answers[OUTPUT.format(1)] = problem("not-found", "it has not started")
     playing.answers["GET /jobs/7"] = job("cancelled", 0, reason="job 3 failed")
     ran = grass("run", "--after", "3", "--", "ls")
@@ -102,7 +104,9 @@ def test_a_job_that_never_started_has_no_output(playing: FarEnd, grass: Grass) -
     assert ran.stderr == "grass: job 7 was cancelled: job 3 failed\n"
 
 
-def test_the_output_of_every_attempt_is_shown(playing: FarEnd, grass: Grass) -> None:
+def test_the_output_of_every_attempt_is_shown(
+    playing: FakeDaemon, grass: Grass
+) -> None:
     playing.answers[OUTPUT.format(1)] = raw(b"one\n")
     playing.answers[OUTPUT.format(2)] = raw(b"two\n")
     playing.answers[OUTPUT.format(3)] = problem("usage", "there is no attempt 3")
@@ -116,7 +120,7 @@ def test_the_output_of_every_attempt_is_shown(playing: FarEnd, grass: Grass) -> 
 
 
 def test_output_that_is_not_written_down_yet_is_waited_for(
-    playing: FarEnd, grass: Grass
+    playing: FakeDaemon, grass: Grass
 ) -> None:
     late = problem("not-found", "job 7 has no output yet")
     playing.answers[OUTPUT.format(1)] = [late, late, raw(b"hello\n")]
@@ -130,7 +134,7 @@ def test_output_that_is_not_written_down_yet_is_waited_for(
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "hello\n", "")
 
 
-def test_a_hint_is_passed_on(playing: FarEnd, grass: Grass) -> None:
+def test_a_hint_is_passed_on(playing: FakeDaemon, grass: Grass) -> None:
     playing.answers["POST /jobs"] = {"first": 7, "last": 7, "hint": "no GPU"}
     playing.answers[OUTPUT.format(1)] = raw(b"")
     playing.answers["GET /jobs/7"] = job("succeeded")
@@ -139,7 +143,7 @@ def test_a_hint_is_passed_on(playing: FarEnd, grass: Grass) -> None:
 
 
 def test_it_says_what_the_job_waits_for_until_it_runs(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     all_said = threading.Event()
     states = [
@@ -181,9 +185,9 @@ def test_it_says_what_the_job_waits_for_until_it_runs(
     ],
 )
 def test_errors_of_grass_are_not_taken_for_the_jobs(
-    far_end: FarEnd, grass: Grass, answer: Any, code: int, message: str
+    fake_daemon: FakeDaemon, grass: Grass, answer: Any, code: int, message: str
 ) -> None:
-    far_end.answers["POST /jobs"] = answer
+    fake_daemon.answers["POST /jobs"] = answer
     ran = grass("run", "--", "ls")
     assert ran.returncode == code
     assert ran.stderr.startswith(message)
@@ -212,7 +216,7 @@ def test_bad_input_gets_one_line(
 class Interrupted:
     """A job that runs until it is cancelled, and then as long as the test wants."""
 
-    def __init__(self, playing: FarEnd) -> None:
+    def __init__(self, playing: FakeDaemon) -> None:
         self.followed = threading.Event()
         self.cancelled = threading.Event()
         self.may_end = threading.Event()
@@ -230,7 +234,9 @@ class Interrupted:
         return raw(b"bye\n")
 
 
-def test_ctrl_c_cancels_and_waits_for_the_end(playing: FarEnd, start: Start) -> None:
+def test_ctrl_c_cancels_and_waits_for_the_end(
+    playing: FakeDaemon, start: Start
+) -> None:
     story = Interrupted(playing)
     running = start("--", "ls")
     assert running.stderr is not None
@@ -248,7 +254,7 @@ def test_ctrl_c_cancels_and_waits_for_the_end(playing: FarEnd, start: Start) -> 
 
 
 def test_a_job_that_ends_before_it_is_cancelled_does_not_cut_ctrl_c_off(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     story, looked = Interrupted(playing), threading.Event()
     ended = job("succeeded", exit_code=0)
@@ -275,7 +281,7 @@ def test_a_job_that_ends_before_it_is_cancelled_does_not_cut_ctrl_c_off(
 
 
 def test_a_second_ctrl_c_detaches_and_says_how_to_come_back(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     story = Interrupted(playing)
     running = start("--", "ls")
@@ -291,7 +297,7 @@ def test_a_second_ctrl_c_detaches_and_says_how_to_come_back(
 
 
 def test_a_wish_to_cancel_that_nobody_took_is_not_left_unsaid(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     story, may_answer = Interrupted(playing), threading.Event()
 
@@ -319,7 +325,7 @@ def test_a_wish_to_cancel_that_nobody_took_is_not_left_unsaid(
 
 
 def test_ctrl_c_before_the_job_has_an_id_counts_once_it_has(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     asked, may_answer = threading.Event(), threading.Event()
 
@@ -343,7 +349,7 @@ def test_ctrl_c_before_the_job_has_an_id_counts_once_it_has(
 
 
 def test_a_reader_that_goes_away_leaves_the_job_to_itself(
-    playing: FarEnd, start: Start
+    playing: FakeDaemon, start: Start
 ) -> None:
     read, closed = threading.Event(), threading.Event()
 

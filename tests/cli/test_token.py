@@ -9,7 +9,7 @@ import pytest
 from grass.cli.commands.token import rows
 
 from .conftest import Call
-from .far_end import FarEnd, problem
+from .fake_daemon import FakeDaemon, problem
 
 NOW = datetime(2026, 1, 2, 3, 10, tzinfo=UTC)
 PIN, CODE = "P" * 43, "C" * 22
@@ -41,13 +41,13 @@ MADE = {
 
 
 @pytest.fixture
-def broker(far_end: FarEnd) -> FarEnd:
+def broker(fake_daemon: FakeDaemon) -> FakeDaemon:
     """A broker with a door."""
     door = {"address": "my.server.com:7500", "pin": PIN}
-    far_end.answers["GET /overview"] = {"daemon": {"door": door}}
-    far_end.answers["POST /tokens"] = MADE
-    far_end.answers["GET /tokens"] = {"tokens": [LAPTOP, OPEN]}
-    return far_end
+    fake_daemon.answers["GET /overview"] = {"daemon": {"door": door}}
+    fake_daemon.answers["POST /tokens"] = MADE
+    fake_daemon.answers["GET /tokens"] = {"tokens": [LAPTOP, OPEN]}
+    return fake_daemon
 
 
 def test_tokens_and_codes_have_rows() -> None:
@@ -57,7 +57,7 @@ def test_tokens_and_codes_have_rows() -> None:
     ]
 
 
-def test_the_line_stands_alone_on_stdout(broker: FarEnd, call: Call) -> None:
+def test_the_line_stands_alone_on_stdout(broker: FakeDaemon, call: Call) -> None:
     made = call("token", "new")
     assert made.code == 0
     assert made.out == f"grass join my.server.com:7500/{PIN}/{CODE}\n"
@@ -68,7 +68,7 @@ def test_the_line_stands_alone_on_stdout(broker: FarEnd, call: Call) -> None:
     ]
 
 
-def test_options_narrow_what_a_line_is_worth(broker: FarEnd, call: Call) -> None:
+def test_options_narrow_what_a_line_is_worth(broker: FakeDaemon, call: Call) -> None:
     words = ("--role", "read", "--name", "page", "--hours", "24.5", "--json")
     made = json.loads(call("token", "new", *words).out)
     assert made == {**MADE, "line": f"grass join my.server.com:7500/{PIN}/{CODE}"}
@@ -76,7 +76,7 @@ def test_options_narrow_what_a_line_is_worth(broker: FarEnd, call: Call) -> None
     assert broker.bodies("POST /tokens") == [asked]
 
 
-def test_tokens_are_listed(broker: FarEnd, call: Call) -> None:
+def test_tokens_are_listed(broker: FakeDaemon, call: Call) -> None:
     for words in ((), ("list",)):
         shown = call("token", *words).out.splitlines()
         assert shown[0].split()[:3] == ["NAME", "ROLE", "KIND"]
@@ -84,7 +84,7 @@ def test_tokens_are_listed(broker: FarEnd, call: Call) -> None:
     assert json.loads(call("token", "list", "--json").out)["tokens"] == [LAPTOP, OPEN]
 
 
-def test_a_token_is_revoked_by_its_name(broker: FarEnd, call: Call) -> None:
+def test_a_token_is_revoked_by_its_name(broker: FakeDaemon, call: Call) -> None:
     done = {"jobs": [], "warnings": [], "changed": True}
     broker.answers["DELETE /tokens/laptop"] = done
     assert call("token", "revoke", "laptop").out == "revoked laptop\n"
@@ -92,7 +92,7 @@ def test_a_token_is_revoked_by_its_name(broker: FarEnd, call: Call) -> None:
     assert told == {"token": "laptop", **done}
 
 
-def test_a_refusal_is_one_line(broker: FarEnd, call: Call) -> None:
+def test_a_refusal_is_one_line(broker: FakeDaemon, call: Call) -> None:
     broker.answers["POST /tokens"] = problem(
         "refused", "this daemon listens to no other machine", "`grass daemon --bind`"
     )
@@ -119,7 +119,7 @@ def test_a_refusal_is_one_line(broker: FarEnd, call: Call) -> None:
     ],
 )
 def test_wrong_words_are_refused(
-    broker: FarEnd, call: Call, words: tuple[str, ...], told: str
+    broker: FakeDaemon, call: Call, words: tuple[str, ...], told: str
 ) -> None:
     answer = call("token", *words)
     assert answer.code == 2
@@ -128,7 +128,7 @@ def test_wrong_words_are_refused(
 
 @pytest.mark.parametrize("name", ["start", "start-2"])
 def test_no_code_is_named_as_that_of_a_start(
-    broker: FarEnd, call: Call, name: str
+    broker: FakeDaemon, call: Call, name: str
 ) -> None:
     refused = call("token", "new", "--name", name)
     assert (refused.code, refused.out) == (2, "")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from .conftest import Call, Grass
-from .far_end import FarEnd, problem
+from .fake_daemon import FakeDaemon, problem
 
 CHANGED = {"jobs": [], "warnings": [], "changed": True}
 UNCHANGED = {**CHANGED, "changed": False}
@@ -99,7 +99,7 @@ WORKER = {
     ],
 )
 def test_a_verb_says_what_it_changed(
-    far_end: FarEnd,
+    fake_daemon: FakeDaemon,
     call: Call,
     words: list[str],
     route: str,
@@ -107,11 +107,11 @@ def test_a_verb_says_what_it_changed(
     said: str,
     unchanged: str,
 ) -> None:
-    far_end.answers[route] = [CHANGED, UNCHANGED, CHANGED]
+    fake_daemon.answers[route] = [CHANGED, UNCHANGED, CHANGED]
     assert call(*words) == (0, said + "\n", "")
     assert call(*words) == (0, unchanged + "\n", "")
     assert json.loads(call(*words, "--json").out)["changed"] is True
-    assert far_end.asked == [(route, body)] * 3
+    assert fake_daemon.asked == [(route, body)] * 3
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,19 @@ def test_a_verb_says_what_it_changed(
         ["edit-queue", "q", "--max-fails", "1"],
     ],
 )
-def test_warnings_go_to_stderr(far_end: FarEnd, call: Call, words: list[str]) -> None:
+def test_warnings_go_to_stderr(
+    fake_daemon: FakeDaemon, call: Call, words: list[str]
+) -> None:
     for route in (
         *("POST /drain", "POST /capacity/add", "POST /capacity/remove"),
         "PATCH /queues/q",
     ):
-        far_end.answers[route] = {**CHANGED, "warnings": ["2 jobs hold it"]}
+        fake_daemon.answers[route] = {**CHANGED, "warnings": ["2 jobs hold it"]}
     assert call(*words).err == "grass: 2 jobs hold it\n"
 
 
-def test_capacity_shows_units(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["GET /workers"] = {"workers": [WORKER]}
+def test_capacity_shows_units(fake_daemon: FakeDaemon, call: Call) -> None:
+    fake_daemon.answers["GET /workers"] = {"workers": [WORKER]}
     for words in (["capacity"], ["capacity", "show", "--worker", "desk"]):
         shown = call(*words)
         assert shown.code == 0
@@ -162,26 +164,26 @@ def test_capacity_shows_units(far_end: FarEnd, call: Call) -> None:
     ],
 )
 def test_a_queue_is_changed_where_something_is_named(
-    far_end: FarEnd, call: Call, options: list[str], body: dict[str, Any]
+    fake_daemon: FakeDaemon, call: Call, options: list[str], body: dict[str, Any]
 ) -> None:
-    far_end.answers["PATCH /queues/q1"] = CHANGED
+    fake_daemon.answers["PATCH /queues/q1"] = CHANGED
     called = call("edit-queue", "q1", *options)
     assert called.code == 0, called.err
-    assert far_end.bodies("PATCH /queues/q1") == [body]
+    assert fake_daemon.bodies("PATCH /queues/q1") == [body]
 
 
 def test_the_capacity_of_a_queue_may_come_from_a_file(
-    far_end: FarEnd, call: Call, tmp_path: Path
+    fake_daemon: FakeDaemon, call: Call, tmp_path: Path
 ) -> None:
     file = tmp_path / "c.json5"
     file.write_text("{gpu:2}")
-    far_end.answers["PATCH /queues/q1"] = CHANGED
-    far_end.answers["PUT /queues/q2"] = CHANGED
+    fake_daemon.answers["PATCH /queues/q1"] = CHANGED
+    fake_daemon.answers["PUT /queues/q2"] = CHANGED
     assert call("edit-queue", "q1", "--file", str(file)).code == 0
-    assert far_end.bodies("PATCH /queues/q1") == [{"capacity": "{gpu:2}"}]
+    assert fake_daemon.bodies("PATCH /queues/q1") == [{"capacity": "{gpu:2}"}]
     created = call("create-queue", "q2", "--file", str(file), "--max-fails", "3")
     assert created.out == "created queue q2\n"
-    [body] = far_end.bodies("PUT /queues/q2")
+    [body] = fake_daemon.bodies("PUT /queues/q2")
     assert (body["capacity"], body["max_fails"]) == ("{gpu:2}", 3)
 
 
@@ -220,25 +222,27 @@ def test_a_wrong_call_gets_one_line(
     [(None, 30 * 86400), ("7d", 7 * 86400), ("1h30m", 5400), (90, 90)],
 )
 def test_prune_keeps_what_the_configuration_keeps(
-    far_end: FarEnd, call: Call, keep: str | int | None, older_s: float
+    fake_daemon: FakeDaemon, call: Call, keep: str | int | None, older_s: float
 ) -> None:
     settings = [
         {"name": "defaults.grace", "value": "15s", "origin": "default"},
         {"name": "retention.keep", "value": keep, "origin": "config.toml"},
     ]
-    far_end.answers["GET /config"] = {"settings": settings}
-    far_end.answers["POST /jobs/prune"] = {"jobs": 2, "output_bytes": 3}
+    fake_daemon.answers["GET /config"] = {"settings": settings}
+    fake_daemon.answers["POST /jobs/prune"] = {"jobs": 2, "output_bytes": 3}
     assert call("prune", "--yes").out == "forgot 2 jobs with 3 B of output\n"
     asked = {"older_s": older_s, "dry_run": False}
-    assert far_end.bodies("POST /jobs/prune") == [asked]
+    assert fake_daemon.bodies("POST /jobs/prune") == [asked]
     assert call("prune").code == 2
-    assert far_end.bodies("POST /jobs/prune") == [asked, {**asked, "dry_run": True}]
+    assert fake_daemon.bodies("POST /jobs/prune") == [asked, {**asked, "dry_run": True}]
     call("prune", "--older", "1m", "--yes")
-    assert far_end.bodies("POST /jobs/prune")[-1]["older_s"] == 60
+    assert fake_daemon.bodies("POST /jobs/prune")[-1]["older_s"] == 60
 
 
-def test_a_refusal_of_the_daemon_is_passed_on(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["POST /drain"] = problem(
+def test_a_refusal_of_the_daemon_is_passed_on(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["POST /drain"] = problem(
         "not-found", "there is no unit gpu:9", "see `grass capacity`"
     )
     called = call("drain", "gpu:9")

@@ -15,7 +15,7 @@ from grass.cli.commands.verb_command import compact
 from grass.client.id_ranges import as_ranges
 
 from .conftest import Call, Grass
-from .far_end import DONE, FarEnd, problem
+from .fake_daemon import DONE, FakeDaemon, problem
 
 VERBS = {
     "cancel": "cancelled",
@@ -63,12 +63,12 @@ def selecting(meaning: list[int], fitting: list[int]) -> Any:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_one_job_is_touched_without_a_question(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    far_end.answers[f"POST /jobs/{verb}"] = done(verb, [7])
+    fake_daemon.answers[f"POST /jobs/{verb}"] = done(verb, [7])
     called = call(*words(verb, "7"))
     assert called.code == 0, called.err
-    [(route, body)] = far_end.asked
+    [(route, body)] = fake_daemon.asked
     assert (route, body["select"]) == (f"POST /jobs/{verb}", ["7"])
     expected = {
         "rerun": "7\n",
@@ -79,49 +79,49 @@ def test_one_job_is_touched_without_a_question(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_several_jobs_want_a_yes_where_nobody_can_be_asked(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
     called = call(*words(verb, "@sweep"))
     assert called.code == 2
     assert called.err == (
         f"grass {verb}: this would {verb} 3 jobs "
         "(add --yes to do so, --dry-run to see which)\n"
     )
-    assert {route for route, _ in far_end.asked} == {"POST /jobs/select"}
+    assert {route for route, _ in fake_daemon.asked} == {"POST /jobs/select"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_exactly_the_counted_jobs_are_sent(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
-    far_end.answers[f"POST /jobs/{verb}"] = done(verb, [3, 4, 9])
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    fake_daemon.answers[f"POST /jobs/{verb}"] = done(verb, [3, 4, 9])
     called = call(*words(verb, "--yes", "@sweep"))
     assert called.code == 0
-    [body] = far_end.bodies(f"POST /jobs/{verb}")
+    [body] = fake_daemon.bodies(f"POST /jobs/{verb}")
     assert body["select"] == ["3-4", "9-9"]
     assert "3 jobs" in called.out or called.out == "3-4\n9\n"
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_dry_run_names_the_jobs_and_changes_nothing(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    far_end.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
     called = call(*words(verb, "--dry-run", "3-9"))
     assert (called.code, called.out) == (0, f"would {verb} 3 jobs: 3-4, 9\n")
     assert call(*words(verb, "--dry-run", "-q", "3-9")).out == "3\n4\n9\n"
     told = json.loads(call(*words(verb, "--dry-run", "--json", "3-9")).out)
     assert told == {"jobs": [3, 4, 9], "dry_run": True}
-    assert {route for route, _ in far_end.asked} == {"POST /jobs/select"}
+    assert {route for route, _ in fake_daemon.asked} == {"POST /jobs/select"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_selection_without_jobs_is_told_and_nothing_is_sent(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
-    far_end.answers["POST /jobs/select"] = selecting([3, 4], [])
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4], [])
     called = call(*words(verb, "@sweep"))
     assert (called.code, called.out) == (0, f"nothing to {verb}: {NOTHING[verb]}\n")
     assert call(*words(verb, "--dry-run", "@sweep")).out == f"would {verb} 0 jobs\n"
@@ -131,24 +131,24 @@ def test_a_selection_without_jobs_is_told_and_nothing_is_sent(
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_jobs_named_one_by_one_are_sent_as_they_are(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
     """The daemon refuses a named job that the verb is not for, and skips others."""
-    far_end.answers["POST /jobs/select"] = {"jobs": [3, 9], "count": 2}
-    far_end.answers[f"POST /jobs/{verb}"] = problem("refused", "job 3 is running")
+    fake_daemon.answers["POST /jobs/select"] = {"jobs": [3, 9], "count": 2}
+    fake_daemon.answers[f"POST /jobs/{verb}"] = problem("refused", "job 3 is running")
     called = call(*words(verb, "-y", "3", "last"))
     assert (called.code, called.err) == (5, "grass: job 3 is running\n")
-    assert far_end.bodies(f"POST /jobs/{verb}")[0]["select"] == ["3", "9"]
-    assert far_end.bodies("POST /jobs/select")[0]["select"] == ["3", "last"]
+    assert fake_daemon.bodies(f"POST /jobs/{verb}")[0]["select"] == ["3", "9"]
+    assert fake_daemon.bodies("POST /jobs/select")[0]["select"] == ["3", "last"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_quiet_prints_ids_only_and_json_the_reply(
-    far_end: FarEnd, call: Call, verb: str
+    fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
     reply = {**done(verb, [7]), "warnings": ["look out"]}
-    far_end.answers[f"POST /jobs/{verb}"] = reply
-    far_end.answers["POST /jobs/select"] = {"jobs": [7], "count": 1}
+    fake_daemon.answers[f"POST /jobs/{verb}"] = reply
+    fake_daemon.answers["POST /jobs/select"] = {"jobs": [7], "count": 1}
     assert call(*words(verb, "-q", "last"))[1:] == ("7\n", "")
     assert json.loads(call(*words(verb, "--json", "7")).out) == reply
     assert call(*words(verb, "7")).err == "grass: look out\n"
@@ -162,9 +162,11 @@ def test_a_verb_without_a_job_says_how_it_is_called(grass: Grass, verb: str) -> 
 
 
 def test_a_job_that_does_not_exist_is_told_before_anything_is_done(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["POST /jobs/select"] = problem("not-found", "there is no job 99")
+    fake_daemon.answers["POST /jobs/select"] = problem(
+        "not-found", "there is no job 99"
+    )
     called = call("hold", "--yes", "3", "99")
     assert (called.code, called.err) == (4, "grass: there is no job 99\n")
 
@@ -174,14 +176,14 @@ def test_a_job_that_does_not_exist_is_told_before_anything_is_done(
     [("y\n", 0, 1), ("YES\n", 0, 1), ("\n", 1, 0), ("no\n", 1, 0), ("\x04", 1, 0)],
 )
 def test_on_a_terminal_a_person_is_asked(
-    far_end: FarEnd,
+    fake_daemon: FakeDaemon,
     surroundings: dict[str, str],
     answer: str,
     code: int,
     sent: int,
 ) -> None:
-    far_end.answers["POST /jobs/select"] = selecting([3, 4], [3, 4])
-    far_end.answers["POST /jobs/hold"] = done("hold", [3, 4])
+    fake_daemon.answers["POST /jobs/select"] = selecting([3, 4], [3, 4])
+    fake_daemon.answers["POST /jobs/hold"] = done("hold", [3, 4])
     ours, theirs = pty.openpty()
     asking = subprocess.Popen(
         [sys.executable, "-m", "grass", "hold", "3-4"],
@@ -201,7 +203,7 @@ def test_on_a_terminal_a_person_is_asked(
     os.close(ours)
     assert asking.returncode == code
     assert printed == ("held 2 jobs\n" if sent else "")
-    assert len(far_end.bodies("POST /jobs/hold")) == sent
+    assert len(fake_daemon.bodies("POST /jobs/hold")) == sent
 
 
 @given(st.sets(st.integers(1, 50)))
@@ -227,11 +229,15 @@ def test_ids_for_people_are_selectors_too(ids: set[int]) -> None:
     ],
 )
 def test_cancel_chooses_signal_and_grace(
-    far_end: FarEnd, call: Call, options: list[str], signal: int, grace_s: float | None
+    fake_daemon: FakeDaemon,
+    call: Call,
+    options: list[str],
+    signal: int,
+    grace_s: float | None,
 ) -> None:
-    far_end.answers["POST /jobs/cancel"] = DONE
+    fake_daemon.answers["POST /jobs/cancel"] = DONE
     assert call("cancel", "--no-wait", *options, "7").code == 0
-    [body] = far_end.bodies("POST /jobs/cancel")
+    [body] = fake_daemon.bodies("POST /jobs/cancel")
     assert (body["signal"], body["grace_s"]) == (signal, grace_s)
 
 
@@ -256,24 +262,26 @@ def test_cancel_refuses_what_makes_no_sense(
     assert ran.stderr.count("\n") == 1
 
 
-def test_cancel_waits_until_the_jobs_are_gone(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["POST /jobs/cancel"] = DONE
-    far_end.answers["POST /jobs/wait"] = {"jobs": [{"id": 7, "state": "cancelled"}]}
+def test_cancel_waits_until_the_jobs_are_gone(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["POST /jobs/cancel"] = DONE
+    fake_daemon.answers["POST /jobs/wait"] = {"jobs": [{"id": 7, "state": "cancelled"}]}
     assert call("cancel", "7").out == "cancelled 1 job\n"
-    assert [route for route, _ in far_end.asked] == [
+    assert [route for route, _ in fake_daemon.asked] == [
         "POST /jobs/cancel",
         "POST /jobs/wait",
     ]
 
 
 def test_cancel_does_not_wait_for_a_worker_that_is_away(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["POST /jobs/cancel"] = {**DONE, "jobs": [7, 8, 9]}
-    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8, 9], "count": 3}
+    fake_daemon.answers["POST /jobs/cancel"] = {**DONE, "jobs": [7, 8, 9]}
+    fake_daemon.answers["POST /jobs/select"] = {"jobs": [7, 8, 9], "count": 3}
     ended = {"jobs": [{"id": 9, "state": "cancelled"}]}
     late = problem("timed-out", "3 of 3 jobs are unfinished")
-    far_end.answers["POST /jobs/wait"] = [late, ended]
+    fake_daemon.answers["POST /jobs/wait"] = [late, ended]
     away = [
         {"id": 7, "worker": "rack", "unreachable": True},
         {"id": 8, "worker": "rack", "unreachable": True},
@@ -281,11 +289,11 @@ def test_cancel_does_not_wait_for_a_worker_that_is_away(
         {"id": 10, "worker": "rack", "unreachable": True},
     ]
     asked = "GET /jobs?limit=1000&state=running&order=oldest"
-    far_end.answers[asked] = {"jobs": away, "next": None}
+    fake_daemon.answers[asked] = {"jobs": away, "next": None}
     cancelled = call("cancel", "--yes", "7", "8", "9")
     told = "grass: worker `rack` is unreachable; 2 jobs end when it is back\n"
     assert cancelled == (0, "cancelled 3 jobs\n", told)
-    assert [body["select"] for body in far_end.bodies("POST /jobs/wait")] == [
+    assert [body["select"] for body in fake_daemon.bodies("POST /jobs/wait")] == [
         ["7-9"],
         ["9-9"],
     ]
@@ -308,12 +316,16 @@ def test_cancel_does_not_wait_for_a_worker_that_is_away(
 )
 @pytest.mark.parametrize("verb", ["edit", "rerun"])
 def test_a_change_is_sent_alone(
-    far_end: FarEnd, call: Call, verb: str, options: list[str], change: dict[str, Any]
+    fake_daemon: FakeDaemon,
+    call: Call,
+    verb: str,
+    options: list[str],
+    change: dict[str, Any],
 ) -> None:
-    far_end.answers[f"POST /jobs/{verb}"] = DONE
+    fake_daemon.answers[f"POST /jobs/{verb}"] = DONE
     called = call(verb, "7", *options)
     assert called.code == 0, called.err
-    [body] = far_end.bodies(f"POST /jobs/{verb}")
+    [body] = fake_daemon.bodies(f"POST /jobs/{verb}")
     assert body.pop("select") == ["7"]
     assert body.pop("hold", False) is False
     assert body == change
@@ -331,19 +343,21 @@ def test_a_change_is_sent_alone(
     ],
 )
 def test_edit_changes_what_a_job_waits_for(
-    far_end: FarEnd, call: Call, options: list[str], change: dict[str, Any]
+    fake_daemon: FakeDaemon, call: Call, options: list[str], change: dict[str, Any]
 ) -> None:
-    far_end.answers["POST /jobs/edit"] = DONE
+    fake_daemon.answers["POST /jobs/edit"] = DONE
     called = call("edit", "7", *options)
     assert (called.code, called.out) == (0, "edited 1 job\n")
-    assert far_end.bodies("POST /jobs/edit") == [{"select": ["7"], **change}]
+    assert fake_daemon.bodies("POST /jobs/edit") == [{"select": ["7"], **change}]
 
 
-def test_rerun_can_hold_and_change_the_command(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["POST /jobs/rerun"] = DONE
+def test_rerun_can_hold_and_change_the_command(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["POST /jobs/rerun"] = DONE
     assert call("rerun", "7", "--hold", "--edit", "--", "ls", "-l").out == "7\n"
     expected = {"select": ["7"], "hold": True, "command": ["ls", "-l"]}
-    assert far_end.bodies("POST /jobs/rerun") == [expected]
+    assert fake_daemon.bodies("POST /jobs/rerun") == [expected]
 
 
 @pytest.mark.parametrize(
@@ -374,26 +388,26 @@ def test_a_wrong_call_gets_one_line(
 
 
 def test_wait_for_all_names_the_last_job_and_is_told_how_many_ended_how(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /overview"] = {"daemon": {"last_job": 9, "last_event": 4}}
-    far_end.answers["POST /jobs/wait-all"] = [
+    fake_daemon.answers["GET /overview"] = {"daemon": {"last_job": 9, "last_event": 4}}
+    fake_daemon.answers["POST /jobs/wait-all"] = [
         {"ends": {"succeeded": 3}},
         {"ends": {"succeeded": 2, "lost": 1}},
     ]
     assert call("wait", "all").code == 0
     assert call("wait", "all").code == 1
     asked = {"up_to": 9, "after": 4, "timeout_s": None}
-    assert far_end.bodies("POST /jobs/wait-all") == [asked, asked]
+    assert fake_daemon.bodies("POST /jobs/wait-all") == [asked, asked]
 
 
 def test_wait_for_all_lists_the_jobs_where_the_daemon_is_of_an_earlier_version(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /overview"] = {"daemon": {"last_event": 4}}
-    far_end.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
+    fake_daemon.answers["GET /overview"] = {"daemon": {"last_event": 4}}
+    fake_daemon.answers["POST /jobs/select"] = {"jobs": [7, 8], "count": 2}
     ended = [{"id": 7, "state": "succeeded"}, {"id": 8, "state": "failed"}]
-    far_end.answers["POST /jobs/wait"] = {"jobs": ended}
+    fake_daemon.answers["POST /jobs/wait"] = {"jobs": ended}
     assert call("wait", "all").code == 1
-    (asked,) = far_end.bodies("POST /jobs/wait")
+    (asked,) = fake_daemon.bodies("POST /jobs/wait")
     assert asked["select"] == ["7-8"]

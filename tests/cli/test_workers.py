@@ -13,7 +13,7 @@ import pytest
 from grass.cli.commands.workers import rows
 
 from .conftest import Call, Grass
-from .far_end import FarEnd, problem
+from .fake_daemon import FakeDaemon, problem
 
 NOW = datetime(2026, 1, 2, 3, 10, tzinfo=UTC)
 DESK: dict[str, Any] = {
@@ -68,8 +68,8 @@ def test_what_a_broker_of_another_version_leaves_out_is_empty() -> None:
     ]
 
 
-def test_workers_are_listed(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["GET /workers"] = {"workers": [DESK, GONE]}
+def test_workers_are_listed(fake_daemon: FakeDaemon, call: Call) -> None:
+    fake_daemon.answers["GET /workers"] = {"workers": [DESK, GONE]}
     shown = call("workers").out.splitlines()
     assert shown[0].split() == [
         *("WORKER", "STATE", "ADDRESS", "RUNNING", "HEARD", "LABELS", "FREE")
@@ -79,9 +79,9 @@ def test_workers_are_listed(far_end: FarEnd, call: Call) -> None:
 
 
 def test_a_former_worker_of_the_broker_is_off_and_may_be_forgotten(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["GET /workers"] = {"workers": [OWN, GONE, FORMER]}
+    fake_daemon.answers["GET /workers"] = {"workers": [OWN, GONE, FORMER]}
     shown = call("workers")
     states = [line.split()[1] for line in shown.out.splitlines()[1:]]
     assert states == ["connected", "unreachable", "off"]
@@ -92,10 +92,10 @@ def test_a_former_worker_of_the_broker_is_off_and_may_be_forgotten(
     assert call("workers", "--json").err == ""
 
 
-def test_a_worker_is_forgotten(far_end: FarEnd, call: Call) -> None:
+def test_a_worker_is_forgotten(fake_daemon: FakeDaemon, call: Call) -> None:
     done = {"jobs": [7, 8], "warnings": ["its token is revoked"], "changed": True}
     one, two = {**done, "jobs": []}, {**done, "queues": ["fit", "train"]}
-    far_end.answers["DELETE /workers/lab"] = [done, one, two, done]
+    fake_daemon.answers["DELETE /workers/lab"] = [done, one, two, done]
     forgot = call("workers", "forget", "lab")
     assert forgot == (
         0,
@@ -110,8 +110,8 @@ def test_a_worker_is_forgotten(far_end: FarEnd, call: Call) -> None:
     assert told == {"worker": "lab", **done}
 
 
-def test_a_refusal_is_passed_on(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["DELETE /workers/desk"] = problem(
+def test_a_refusal_is_passed_on(fake_daemon: FakeDaemon, call: Call) -> None:
+    fake_daemon.answers["DELETE /workers/desk"] = problem(
         "refused", "worker `desk` is connected", "stop it first"
     )
     called = call("workers", "forget", "desk")
@@ -136,8 +136,10 @@ def test_a_wrong_call_gets_one_line(
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_workers_daemon_says_for_whom_it_works(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["GET /overview"] = {
+def test_a_workers_daemon_says_for_whom_it_works(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["GET /overview"] = {
         "daemon": {
             "paused": False,
             "jobs": {"running": 2},
@@ -152,10 +154,10 @@ def test_a_workers_daemon_says_for_whom_it_works(far_end: FarEnd, call: Call) ->
     assert call("show").out == f"{line}; 2 jobs run here\n"
 
 
-def test_a_clock_that_is_wrong_is_told_of(far_end: FarEnd, call: Call) -> None:
+def test_a_clock_that_is_wrong_is_told_of(fake_daemon: FakeDaemon, call: Call) -> None:
     behind, ahead = {**DESK, "clock_skew_s": -7203.4}, {**DESK, "clock_skew_s": 90.0}
     gone = {**GONE, "clock_skew_s": 90.0}
-    far_end.answers["GET /workers"] = {"workers": [behind, ahead, gone, DESK]}
+    fake_daemon.answers["GET /workers"] = {"workers": [behind, ahead, gone, DESK]}
     told = "grass: the clock of worker desk is {} the broker's; set one of them right"
     assert call("workers").err.splitlines() == [
         told.format("2h00m behind"),
@@ -167,8 +169,10 @@ HELD = {"jobs": [7, 8, 9], "warnings": [], "changed": True, "held": [8, 9]}
 RELEASED = {"jobs": [8, 9], "warnings": [], "changed": True}
 
 
-def test_jobs_that_may_still_run_there_are_held(far_end: FarEnd, call: Call) -> None:
-    far_end.answers["DELETE /workers/lab"] = HELD
+def test_jobs_that_may_still_run_there_are_held(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["DELETE /workers/lab"] = HELD
     forgot = call("workers", "forget", "lab")
     assert forgot.out == "forgot worker lab: 1 job lost, 2 jobs held\n"
     assert forgot.err == (
@@ -178,21 +182,21 @@ def test_jobs_that_may_still_run_there_are_held(far_end: FarEnd, call: Call) -> 
 
 
 def test_jobs_that_may_still_run_there_run_again_if_that_is_insisted_on(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    far_end.answers["DELETE /workers/lab"] = HELD
-    far_end.answers["POST /jobs/release"] = RELEASED
+    fake_daemon.answers["DELETE /workers/lab"] = HELD
+    fake_daemon.answers["POST /jobs/release"] = RELEASED
     forgot = call("workers", "forget", "--even-if-alive", "lab")
     assert forgot == (0, "forgot worker lab: 3 jobs lost\n", "")
-    assert far_end.bodies("POST /jobs/release") == [{"select": ["8-9"]}]
+    assert fake_daemon.bodies("POST /jobs/release") == [{"select": ["8-9"]}]
 
 
 @pytest.mark.parametrize(("answer", "sent"), [("y\n", 1), ("\n", 0)])
 def test_a_person_is_asked_whether_to_run_them_again(
-    far_end: FarEnd, surroundings: dict[str, str], answer: str, sent: int
+    fake_daemon: FakeDaemon, surroundings: dict[str, str], answer: str, sent: int
 ) -> None:
-    far_end.answers["DELETE /workers/lab"] = HELD
-    far_end.answers["POST /jobs/release"] = RELEASED
+    fake_daemon.answers["DELETE /workers/lab"] = HELD
+    fake_daemon.answers["POST /jobs/release"] = RELEASED
     ours, theirs = pty.openpty()
     asking = subprocess.Popen(
         [sys.executable, "-m", "grass", "workers", "forget", "lab"],
@@ -212,4 +216,4 @@ def test_a_person_is_asked_whether_to_run_them_again(
     os.close(ours)
     lost = "3 jobs lost" if sent else "1 job lost, 2 jobs held"
     assert printed == f"forgot worker lab: {lost}\n"
-    assert len(far_end.bodies("POST /jobs/release")) == sent
+    assert len(fake_daemon.bodies("POST /jobs/release")) == sent

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from grass.config import Home
-from tests.cli.far_broker import FarBroker
+from tests.cli.fake_broker import FakeBroker
 
-Play = Callable[..., FarBroker]
+Play = Callable[..., FakeBroker]
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture
 def play(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Play]:
     """Play brokers, which all end with the test."""
-    playing: list[FarBroker] = []
+    playing: list[FakeBroker] = []
 
-    def begin(**how: Any) -> FarBroker:
-        playing.append(FarBroker(tmp_path_factory.mktemp("broker"), **how))
+    def begin(**how: Any) -> FakeBroker:
+        playing.append(FakeBroker(tmp_path_factory.mktemp("broker"), **how))
         return playing[-1]
 
     yield begin

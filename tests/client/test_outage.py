@@ -14,7 +14,7 @@ from grass.client.patience import Outage
 from grass.config import Home
 from grass.errors import NoBroker, TimedOut
 from grass.model.addresses import Address
-from tests.cli.far_broker import FarBroker
+from tests.cli.fake_broker import FakeBroker
 
 from .conftest import Play
 
@@ -115,7 +115,7 @@ def test_a_wait_keeps_its_limit_at_a_broker_that_is_frozen(
 
 @pytest.mark.usefixtures("moment")
 def test_a_wait_keeps_its_limit_while_the_broker_is_away(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
 
@@ -136,7 +136,7 @@ def test_a_wait_keeps_its_limit_while_the_broker_is_away(
 
 
 def test_what_a_wait_with_a_limit_is_told_is_passed_on(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     broker.answers["POST /jobs/wait"] = {"jobs": [{"id": 7}]}
@@ -145,7 +145,7 @@ def test_what_a_wait_with_a_limit_is_told_is_passed_on(
 
 
 @pytest.fixture
-def broker(play: Play) -> FarBroker:
+def broker(play: Play) -> FakeBroker:
     return play()
 
 
@@ -166,7 +166,7 @@ def test_several_dead_addresses_share_the_time_of_one(
 
 
 def test_a_broker_is_found_while_an_earlier_address_hangs(
-    home: Home, broker: FarBroker, frozen: Address
+    home: Home, broker: FakeBroker, frozen: Address
 ) -> None:
     places = (frozen, broker.address)
     Credentials.load(home).add(broker.known()._replace(addresses=places))

@@ -35,7 +35,7 @@ _KIND_WIDTH = 16
 _NO_PERSON = "scheduler"
 
 
-class EventFilter:
+class EventOptions:
     """Which events were asked for."""
 
     def __init__(self, values: Values, job: int | None) -> None:
@@ -81,7 +81,7 @@ def run(words: list[str]) -> int:
     with Client(broker=values.broker) as client:
         client.outage.tell = warn
         job = values.text("job")
-        wanted = EventFilter(
+        wanted = EventOptions(
             values, None if job is None else int(client.job(job)["id"])
         )
         last = int(client.overview()["daemon"]["last_event"])
@@ -93,7 +93,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def past(client: Client, wanted: EventFilter, last: int) -> list[Document]:
+def past(client: Client, wanted: EventOptions, last: int) -> list[Document]:
     """Read enough of the journal, from as near to its end as possible."""
     window = max(_WINDOW, wanted.most or 0)
     while True:
@@ -104,7 +104,7 @@ def past(client: Client, wanted: EventFilter, last: int) -> list[Document]:
         window *= 8
 
 
-def _is_enough(wanted: EventFilter, found: list[Document]) -> bool:
+def _is_enough(wanted: EventOptions, found: list[Document]) -> bool:
     if wanted.most is not None and len(found) >= wanted.most:
         return True
     now = utc_now()
@@ -114,7 +114,7 @@ def _is_enough(wanted: EventFilter, found: list[Document]) -> bool:
 
 
 def _follow(
-    client: Client, wanted: EventFilter, last: int, show: Callable[[Document], None]
+    client: Client, wanted: EventOptions, last: int, show: Callable[[Document], None]
 ) -> None:
     sys.stdout.flush()
     for event in client.follow_events(last, wanted.job, wanted.kind):

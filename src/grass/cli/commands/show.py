@@ -9,7 +9,7 @@ from grass.cli.printing.show_views import (
     AsJson,
     AsNames,
     AsText,
-    JobDetails,
+    JobView,
     Listing,
     Overview,
 )
@@ -65,7 +65,7 @@ def _view(values: Values, wanted: ShowOptions) -> ShowView:
     if parts:
         raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
     if wanted.names_one(values):
-        return JobDetails(wanted.select[0])
+        return JobView(wanted.select[0])
     return Listing(wanted)
 
 

@@ -121,7 +121,7 @@ class Listing:
             yield job["id"]
 
 
-class JobDetails:
+class JobView:
     """All details of one job."""
 
     def __init__(self, selector: str) -> None:

@@ -19,7 +19,7 @@ def problem(code: str, detail: str, hint: str = "") -> dict[str, str]:
     return {PROBLEM: code, "code": code, "detail": detail, "hint": hint}
 
 
-class FarEnd:
+class FakeDaemon:
     """A daemon that knows only what it is told: the answer to each route."""
 
     def __init__(self, home: Path) -> None:

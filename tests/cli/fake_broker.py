@@ -15,13 +15,13 @@ from grass.config import Home
 from grass.model.addresses import Address
 from grass.tls.pins import pin_of_key
 
-from .far_end import FarEnd
+from .fake_daemon import FakeDaemon
 
 LOOPBACK = "127.0.0.1"
 DAY = datetime.timedelta(days=1)
 
 
-class FarBroker(FarEnd):
+class FakeBroker(FakeDaemon):
     """A broker that knows only what it is told, on a port of the loopback."""
 
     def __init__(

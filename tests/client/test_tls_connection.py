@@ -22,8 +22,8 @@ from grass.client.tls_connection import open_broker
 from grass.config import Home
 from grass.errors import NoBroker, NoDaemon, Unauthorized, Untrusted, UsageError
 from grass.model.addresses import Address, Invitation
-from tests.cli.far_broker import FarBroker
-from tests.cli.far_end import FarEnd, problem
+from tests.cli.fake_broker import FakeBroker
+from tests.cli.fake_daemon import FakeDaemon, problem
 
 from .conftest import Play
 
@@ -32,7 +32,7 @@ SENT = {"first": 7, "last": 7, "hint": ""}
 
 
 @pytest.fixture
-def broker(play: Play) -> FarBroker:
+def broker(play: Play) -> FakeBroker:
     found = play()
     found.answers["GET /jobs/7"] = JOB
     found.answers["POST /jobs"] = SENT
@@ -70,7 +70,7 @@ def closed_port() -> Address:
 
 
 def test_the_joined_broker_is_asked_with_the_machines_token(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     with Client(home) as client:
@@ -85,7 +85,7 @@ def test_the_joined_broker_is_asked_with_the_machines_token(
 
 
 def test_a_broker_is_known_by_its_key_wherever_it_answers(
-    home: Home, play: Play, broker: FarBroker
+    home: Home, play: Play, broker: FakeBroker
 ) -> None:
     moved = broker.known()._replace(addresses=(Address("127.0.0.1", 1),))
     Credentials.load(home).add(moved)
@@ -96,10 +96,10 @@ def test_a_broker_is_known_by_its_key_wherever_it_answers(
 
 
 def test_which_broker_is_asked(
-    home: Home, play: Play, broker: FarBroker, monkeypatch: pytest.MonkeyPatch
+    home: Home, play: Play, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, named, joined = broker, play(), play()
-    here = FarEnd(Path(home.folder))
+    here = FakeDaemon(Path(home.folder))
     for place in (asked, named, joined):
         place.joined_by(home)
     named.answers["GET /jobs/7"] = {"id": 8}
@@ -126,7 +126,7 @@ def test_which_broker_is_asked(
 
 
 def test_a_broker_that_was_not_joined_is_told_nothing(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     with (
         Client(home, broker=str(broker.address)) as client,
@@ -143,7 +143,7 @@ def test_a_broker_that_was_not_joined_is_told_nothing(
 
 
 def test_another_key_at_the_joined_address_is_told_nothing(
-    home: Home, play: Play, broker: FarBroker
+    home: Home, play: Play, broker: FakeBroker
 ) -> None:
     Credentials.load(home).add(play().known()._replace(addresses=(broker.address,)))
     with Client(home) as client, pytest.raises(Untrusted, match="not the broker's"):
@@ -193,7 +193,7 @@ def test_what_does_not_speak_tls_is_told_nothing(home: Home, play: Play) -> None
         assert all(b"laptop.secret" not in one for one in heard)
 
 
-def test_tls_before_1_3_is_refused(home: Home, play: Play, broker: FarBroker) -> None:
+def test_tls_before_1_3_is_refused(home: Home, play: Play, broker: FakeBroker) -> None:
     broker.joined_by(home)
     broker._context.maximum_version = ssl.TLSVersion.TLSv1_2
     with Client(home) as client, pytest.raises(NoBroker, match=r"not speak TLS 1\.3"):
@@ -225,7 +225,7 @@ def test_an_address_that_is_none_is_refused_by_its_origin(
 
 
 def test_a_broker_is_looked_for_at_all_its_addresses(
-    home: Home, play: Play, broker: FarBroker
+    home: Home, play: Play, broker: FakeBroker
 ) -> None:
     other = play()
     places = (closed_port(), other.address, broker.address)
@@ -246,7 +246,7 @@ def test_a_broker_with_an_ipv6_address_is_reached(home: Home, play: Play) -> Non
 
 
 def test_neither_environment_nor_directory_nor_umask_travels(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     with Client(home) as client:
@@ -257,7 +257,7 @@ def test_neither_environment_nor_directory_nor_umask_travels(
 
 
 def test_a_token_that_does_not_count_is_one_error(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     broker.answers["GET /jobs/7"] = problem("unauthorized", "no", "`grass join` again")
@@ -266,7 +266,7 @@ def test_a_token_that_does_not_count_is_one_error(
 
 
 def test_a_refusal_is_read_also_when_the_body_was_not_wanted(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     told = json.dumps(problem("unauthorized", "no such token", "join")).encode()
@@ -277,7 +277,7 @@ def test_a_refusal_is_read_also_when_the_body_was_not_wanted(
 
 
 def test_a_renewed_token_is_used_with_the_next_connection(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     with Client(home) as client:
@@ -293,7 +293,7 @@ def test_a_renewed_token_is_used_with_the_next_connection(
 
 
 def test_a_kept_connection_that_was_closed_is_opened_anew_for_a_change(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     """A person may think for longer than a broker keeps an idle connection."""
     broker.joined_by(home)
@@ -308,7 +308,7 @@ def test_a_kept_connection_that_was_closed_is_opened_anew_for_a_change(
 
 
 def test_an_enqueue_that_was_cut_off_is_sent_again_with_its_key(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     broker.answers["POST /jobs"] = [b"", b"HTTP/1.1 200 OK\r\n", SENT]
@@ -320,7 +320,7 @@ def test_an_enqueue_that_was_cut_off_is_sent_again_with_its_key(
 
 
 def test_a_broker_that_stays_away_is_named_when_patience_ends(
-    home: Home, broker: FarBroker, monkeypatch: pytest.MonkeyPatch
+    home: Home, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "PATIENCE_S", 0.3)
     broker.joined_by(home)
@@ -340,7 +340,7 @@ def test_a_broker_that_stays_away_is_named_when_patience_ends(
 
 
 def test_a_change_that_was_cut_off_names_the_broker(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     broker.cut_after = 1
@@ -366,7 +366,7 @@ def test_a_daemon_is_never_started_for_another_machines_broker(
 
 
 def test_a_second_client_goes_to_the_same_broker(
-    home: Home, play: Play, broker: FarBroker
+    home: Home, play: Play, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     play().joined_by(home)
@@ -379,7 +379,7 @@ def test_a_second_client_goes_to_the_same_broker(
         assert not aside.remote
 
 
-def test_output_is_followed_over_tls(home: Home, broker: FarBroker) -> None:
+def test_output_is_followed_over_tls(home: Home, broker: FakeBroker) -> None:
     broker.joined_by(home)
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     piece = os.urandom(300_000)
@@ -390,7 +390,7 @@ def test_output_is_followed_over_tls(home: Home, broker: FarBroker) -> None:
 
 
 def test_joining_shows_the_code_only_to_the_key_of_the_line(
-    home: Home, play: Play, broker: FarBroker
+    home: Home, play: Play, broker: FakeBroker
 ) -> None:
     told = {"token": "laptop.x", "role": "machine", "cluster": "c", "name": "laptop"}
     broker.answers["POST /join"] = told
@@ -407,7 +407,7 @@ def test_joining_shows_the_code_only_to_the_key_of_the_line(
 
 
 def test_a_connection_notices_a_machine_that_is_gone(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
     connection = open_broker([broker.address], Credentials.load(home))
@@ -420,7 +420,7 @@ def test_a_connection_notices_a_machine_that_is_gone(
 
 @pytest.mark.parametrize("dead_end", ["full", "refuses"])
 def test_of_the_places_of_a_name_the_one_that_answers_is_taken(
-    home: Home, broker: FarBroker, monkeypatch: pytest.MonkeyPatch, dead_end: str
+    home: Home, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, dead_end: str
 ) -> None:
     broker.joined_by(home)
     with socket.socket() as full, socket.socket() as waiting:
@@ -456,7 +456,7 @@ def test_a_place_without_any_answer_is_given_up(
 
 
 def test_only_a_client_of_another_machine_imports_ssl(
-    home: Home, broker: FarBroker
+    home: Home, broker: FakeBroker
 ) -> None:
     script = (
         "import sys; from grass.client.client import Client; from grass.config import *"

@@ -9,7 +9,7 @@ from grass.model.addresses import Invitation
 from tests.support.fixtures import cold, home
 from tests.support.homes import GrassHome
 
-from .far_broker import FarBroker
+from .fake_broker import FakeBroker
 
 __all__ = ["cold", "home"]
 
@@ -19,15 +19,15 @@ ENROLLED = {"token": "desk.t0ken", "role": "machine", "cluster": "c1", "name": "
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[FarBroker]:
-    playing = FarBroker(tmp_path / "broker")
+def broker(tmp_path: Path) -> Iterator[FakeBroker]:
+    playing = FakeBroker(tmp_path / "broker")
     playing.answers["POST /join"] = ENROLLED
     yield playing
     playing.close()
 
 
 @pytest.fixture
-def line(broker: FarBroker) -> str:
+def line(broker: FakeBroker) -> str:
     return str(Invitation(broker.address, broker.pin, "c0de"))
 
 
@@ -73,7 +73,7 @@ def test_a_daemon_that_is_to_run_no_jobs_stays_a_broker(
 
 
 def test_an_idle_daemon_becomes_a_worker_and_a_broker_again(
-    home: GrassHome, line: str, broker: FarBroker
+    home: GrassHome, line: str, broker: FakeBroker
 ) -> None:
     home.run("enqueue", "--", "true")
     home.run("wait", "1")

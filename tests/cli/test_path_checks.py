@@ -5,34 +5,38 @@ from typing import Any
 import pytest
 
 from .conftest import Call
-from .far_end import FarEnd
+from .fake_daemon import FakeDaemon
 
 SENT = {"first": 7, "last": 7, "hint": ""}
 DESK: dict[str, Any] = {"id": "w1", "name": "desk", "address": None, "labels": ["ssd"]}
 RACK = {"id": "w2", "name": "rack", "address": "10.0.0.2", "labels": ["a100"]}
 
 
-def played(far_end: FarEnd, *workers: dict[str, Any]) -> None:
-    far_end.answers["POST /jobs"] = SENT
-    far_end.answers["GET /queues/lab"] = {"name": "lab", "prefix": [], "paused": False}
+def played(fake_daemon: FakeDaemon, *workers: dict[str, Any]) -> None:
+    fake_daemon.answers["POST /jobs"] = SENT
+    fake_daemon.answers["GET /queues/lab"] = {
+        "name": "lab",
+        "prefix": [],
+        "paused": False,
+    }
     there = {"workers": list(workers), "queues": []}
-    far_end.answers["GET /overview"] = there
+    fake_daemon.answers["GET /overview"] = there
     lab = {"name": "lab", "views": {"rack": {}}}
-    far_end.answers["GET /overview?queue=lab"] = {**there, "queues": [lab]}
+    fake_daemon.answers["GET /overview?queue=lab"] = {**there, "queues": [lab]}
 
 
 @pytest.mark.parametrize(
     "path", [["--cwd", "/no/such"], ["--output", "/"], ["--stderr", "/"]]
 )
 def test_a_path_must_be_right_where_nobody_else_could_run_the_job(
-    far_end: FarEnd, call: Call, path: list[str]
+    fake_daemon: FakeDaemon, call: Call, path: list[str]
 ) -> None:
-    played(far_end, DESK)
+    played(fake_daemon, DESK)
     assert call("enqueue", *path, "--", "true").code == 2
-    played(far_end, DESK, RACK)
+    played(fake_daemon, DESK, RACK)
     assert call("enqueue", *path, "--worker", "desk", "--", "true").code == 2
     assert call("enqueue", *path, "--label", "ssd", "--", "true").code == 2
-    assert far_end.bodies("POST /jobs") == []
+    assert fake_daemon.bodies("POST /jobs") == []
 
 
 @pytest.mark.parametrize(
@@ -40,24 +44,24 @@ def test_a_path_must_be_right_where_nobody_else_could_run_the_job(
     [[], ["--worker", "rack"], ["--worker", "w2"], ["--label", "a100"], ["lab"]],
 )
 def test_a_path_may_be_right_on_another_machine(
-    far_end: FarEnd, call: Call, words: list[str]
+    fake_daemon: FakeDaemon, call: Call, words: list[str]
 ) -> None:
-    played(far_end, DESK, RACK)
+    played(fake_daemon, DESK, RACK)
     assert call("enqueue", *words, "--cwd", "/no/such", "--", "true").code == 0
-    (body,) = far_end.bodies("POST /jobs")
+    (body,) = fake_daemon.bodies("POST /jobs")
     assert body["defaults"]["cwd"] == "/no/such"
 
 
 def test_a_broker_without_a_worker_looks_at_nothing(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    played(far_end, RACK)
+    played(fake_daemon, RACK)
     assert call("enqueue", "--cwd", "/no/such", "--", "true").code == 0
 
 
 def test_nobody_is_asked_about_a_path_that_is_there(
-    far_end: FarEnd, call: Call
+    fake_daemon: FakeDaemon, call: Call
 ) -> None:
-    played(far_end, DESK)
+    played(fake_daemon, DESK)
     assert call("enqueue", "--cwd", "/", "--", "true").code == 0
-    assert [route for route, _ in far_end.asked] == ["POST /jobs"]
+    assert [route for route, _ in fake_daemon.asked] == ["POST /jobs"]
