@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.api.farm import cut_off, enqueue, joined, runs_out_of_sight, started
+from tests.api.farm import cut_off, enqueue, joined, started
 from tests.support.calling import Api, play
 
 from grass.link.messages import Exited, Start, Started, Stop
@@ -30,14 +30,5 @@ def test_a_worker_that_goes_away_meanwhile_is_not_waited_for(tmp_path: Path) -> 
         await cut_off(api, away)
         api.worker.link.send(Exited(here.attempt, 2_000_000, signal=15))
         assert await stopping == [2]
-
-    play(tmp_path, story)
-
-
-def test_what_another_copy_of_a_home_has_is_not_waited_for(tmp_path: Path) -> None:
-    async def story(api: Api) -> None:
-        await runs_out_of_sight(api, instance="one")
-        await joined(api, instance="two")
-        assert await stopped(api) == []
 
     play(tmp_path, story)

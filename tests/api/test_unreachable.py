@@ -266,15 +266,3 @@ def test_forgetting_tells_what_went_with_the_worker(tmp_path: Path) -> None:
         await api.worker.hears(Start)
 
     play(tmp_path, story)
-
-
-def test_a_job_of_a_copied_home_is_explained(tmp_path: Path) -> None:
-    async def story(api: Api) -> None:
-        await runs_out_of_sight(api, instance="one")
-        await joined(api, instance="two")
-        assert (await api.get("/jobs/1")).document["unreachable"]
-        why = (await api.get("/jobs/1/explain")).document["why"]
-        assert why.startswith("it runs on another machine that calls itself worker")
-        assert why.endswith("or by `grass workers forget farm`")
-
-    play(tmp_path, story)

@@ -9,7 +9,7 @@ from tests.support.building import BOOT, WORKER, units
 from grass.broker.core.calls import CreateQueue, DeleteQueue, ForgetWorker, FromWorker
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.workers.message_checks import LONGEST_REASON
-from grass.errors import NeverFits, NotFound, ProtocolError, Refused
+from grass.errors import Forbidden, NeverFits, NotFound, ProtocolError, Refused
 from grass.link.messages import (
     Exited,
     Forget,
@@ -449,3 +449,14 @@ def test_deleting_one_of_several_views_leaves_the_queue_and_its_jobs(
     two.hear(Exited(two.name(running), two.now_us, 0), "farm")
     two.call(DeleteQueue(ME, "q", "farm"))
     assert "q" not in two.state.queues
+
+
+def test_a_worker_without_a_token_does_not_come_back(broker: Brokerage) -> None:
+    broker.join("farm", "{cpu:4}")
+    found = broker.state.workers["farm"].found
+    broker.leave("farm")
+    broker.forget("farm")
+    hello = Hello("farm", "farm", BOOT, found, [], [])
+    with pytest.raises(Forbidden, match="no token belongs to this worker"):
+        broker.call(FromWorker("farm", hello, "10.0.0.7"))
+    assert "farm" not in broker.state.workers

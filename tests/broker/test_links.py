@@ -6,13 +6,12 @@ import pytest
 from tests.support.building import BOOT, units
 
 from grass.broker.core.state import State
-from grass.broker.core.workers.cloned_homes import MOST_BOOTS, MOST_HOMES, Boots
 from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell.links import (
     DEFECT,
     MOST_REASONS,
     MOST_REMEMBERED,
-    TWICE,
+    REFUSED_INSTANCE,
     Caller,
     Links,
 )
@@ -284,7 +283,7 @@ def test_a_copy_of_a_home_is_refused_while_the_other_is_here(
         copy, copied = opened(owner)
         copy.arrived([hello(instance=other), NEWS])
         assert copied.closed
-        assert copied.refusal == TWICE
+        assert copied.refusal == REFUSED_INSTANCE
         copy.ended()
     assert not wire.closed
     assert (owner.gone, len(owner.said), len(owner.logged)) == ([], 1, 1)
@@ -305,67 +304,6 @@ def test_the_same_home_or_the_first_that_says_its_name_takes_its_link_over(
     first.arrived([hello(instance=instances[0])])
     second.arrived([hello(instance=instances[1])])
     assert (wire.closed, newer.closed) == (True, False)
-
-
-def said_from(owner: Owner, boot: str, instance: str = "one") -> Wire:
-    """Have a machine call, on a link that stays open."""
-    caller, wire = opened(owner)
-    caller.arrived([hello(instance=instance, boot=boot)])
-    return wire
-
-
-def test_two_machines_from_one_disk_do_not_displace_each_other_for_ever(
-    owner: Owner,
-) -> None:
-    first = said_from(owner, "a")
-    second = said_from(owner, "b")
-    assert (first.closed, first.refusal, second.closed) == (True, "", False)
-    for _ in range(3):
-        again = said_from(owner, "a")
-        assert (again.closed, again.refusal) == (True, TWICE)
-    assert (second.closed, len(owner.logged), len(owner.said)) == (False, 1, 2)
-
-
-def test_the_earlier_machine_does_not_come_back_when_the_later_is_gone(
-    owner: Owner,
-) -> None:
-    said_from(owner, "a")
-    owner.links.hang_up("w")
-    said_from(owner, "b")
-    owner.links.hang_up("w")
-    assert said_from(owner, "a").refusal == TWICE
-    assert not said_from(owner, "b").closed
-    assert not said_from(owner, "c").closed
-
-
-def test_each_home_has_boots_of_its_own(owner: Owner) -> None:
-    for boot, instance in (("a", "one"), ("b", "two"), ("a", "one"), ("b", "two")):
-        assert not said_from(owner, boot, instance).closed
-        owner.links.hang_up("w")
-
-
-def test_what_is_late_on_a_link_from_before_a_restart_is_no_copy(owner: Owner) -> None:
-    late, wire = opened(owner)
-    said_from(owner, "a")
-    here = said_from(owner, "b")
-    late.arrived([hello(instance="one", boot="a")])
-    assert (wire.closed, wire.refusal, here.closed, owner.logged) == (
-        True,
-        "",
-        False,
-        [],
-    )
-
-
-def test_boots_that_are_remembered_are_bounded() -> None:
-    boots = Boots()
-    for number in range(MOST_BOOTS + 1):
-        boots.note("w", "one", f"boot {number}")
-    assert not boots.is_over("w", "one", "boot 0")
-    assert boots.is_over("w", "one", "boot 1")
-    for number in range(MOST_HOMES):
-        boots.note("w", f"home {number}", "x" * 1000)
-    assert not boots.is_over("w", "one", "boot 1")
 
 
 def test_a_hello_that_is_refused_hangs_up_and_other_words_do_not(owner: Owner) -> None:

@@ -191,16 +191,6 @@ def test_a_worker_that_joins_as_a_client_works_no_more(
     call_in(broker)
 
 
-@pytest.mark.parametrize("role", ["submit", "machine"])
-def test_a_copied_home_renews_no_token_of_a_worker(
-    broker: Brokerage, role: str
-) -> None:
-    known_worker(broker)
-    with pytest.raises(Refused, match="another machine uses this worker"):
-        join(broker, role, "second", "lab.first", instance="copy")
-    assert counts(broker, "first", "second") == [True, False]
-
-
 @pytest.mark.parametrize("worker", [W2, None])
 @pytest.mark.parametrize("role", ["submit", "machine"])
 def test_a_copy_with_an_id_of_its_own_is_a_machine_of_its_own(

@@ -14,6 +14,7 @@ from grass.link.messages import (
     Report,
     Returned,
     Start,
+    Started,
     Stop,
     Units,
     Welcome,
@@ -243,3 +244,30 @@ def test_a_unit_that_is_gone_after_a_restart_is_not_offered(
     broker.enqueue()
     waiting = broker.enqueue()
     assert broker.job_state(waiting) is JobState.QUEUED
+
+
+def test_two_workers_may_both_have_an_attempt_that_is_not_ours(
+    broker: Brokerage,
+) -> None:
+    report = Report(FOREIGN, {"cpu": {"0": WHOLE}}, running=True)
+    for worker in ("one", "two"):
+        broker.join(worker, "{cpu:1}", running=[report])
+    held = [broker.state.scheduler.free(worker) for worker in ("one", "two")]
+    assert held == [{"cpu": {"0": 0}}, {"cpu": {"0": 0}}]
+    broker.hear(Exited(FOREIGN, broker.now_us, 0), "one")
+    held = [broker.state.scheduler.free(worker) for worker in ("one", "two")]
+    assert held == [{"cpu": {"0": WHOLE}}, {"cpu": {"0": 0}}]
+
+
+@pytest.mark.parametrize("instance", ["one", "two", ""])
+def test_whichever_instance_is_taken_in_reports_for_the_worker(
+    broker: Brokerage, instance: str
+) -> None:
+    broker.join("farm", "{cpu:4}", instance="one")
+    jobs = [broker.enqueue(worker="farm", retry_lost=3) for _ in range(2)]
+    for job in jobs:
+        broker.hear(Started(broker.name(job), 7, broker.now_us), "farm")
+    broker.leave("farm")
+    reports = [broker.report(jobs[0])]
+    broker.join("farm", "{cpu:4}", instance=instance, running=reports)
+    assert [broker.state.attempts[job].number for job in jobs] == [1, 2]

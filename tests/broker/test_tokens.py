@@ -337,15 +337,18 @@ def test_the_broker_s_own_worker_is_given_to_nobody(broker: Brokerage) -> None:
 
 
 @pytest.mark.parametrize("instance", ["copy", ""])
-def test_a_copied_home_does_not_renew_the_token_of_the_first(
-    broker: Brokerage, meanwhile: Meanwhile, instance: str
+def test_a_second_instance_renews_no_token_while_the_first_is_connected(
+    broker: Brokerage, instance: str
 ) -> None:
     known_worker(broker)
-    meanwhile(broker)
+    said = Hello(W1, "rack", BOOT, units("{cpu:1}"), [], [], instance="home")
+    broker.call(FromWorker(W1, said, "10.0.0.7"))
     with pytest.raises(Refused, match="another machine uses this worker") as told:
         claim(broker, "second", "first", instance)
     assert "remove worker-id from the copy's state directory" in str(told.value.hint)
     assert counts_as(broker, "rack", "first", "second") == [True, False]
+    broker.leave(W1)
+    assert claim(broker, "second", "first", instance) == "rack"
 
 
 def test_an_expired_token_can_be_revoked(broker: Brokerage) -> None:

@@ -272,7 +272,7 @@ def test_a_code_alone_takes_no_worker_over(broker: GrassHome, machine: Machine) 
     broker.ok("token", "revoke", "rack")
     broker.ok("restart", "--no-worker", "--bind", "127.0.0.1:0")
     thief = machine("thief")
-    for victim, why in ((broker, "is the broker's own"), (rack, "another machine")):
+    for victim, why in ((broker, "the broker's own"), (rack, "show its token")):
         thief.folder.mkdir(parents=True, exist_ok=True)
         identity = (victim.folder / "worker-id").read_text()
         (thief.folder / "worker-id").write_text(identity)

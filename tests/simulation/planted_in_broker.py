@@ -16,12 +16,10 @@ from grass.broker.core.jobs.job_memory import AnsweredCalls
 from grass.broker.core.rounds import Rounds
 from grass.broker.core.shell_interface import Commit
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes
 from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
-from grass.model.worker import Worker
 from grass.store.changes import Changes
 from grass.worker.core.unit_ledger import Ledger
 from grass.worker.core.worker_core import WorkerCore
@@ -258,15 +256,3 @@ def _removal_forgotten(patch: pytest.MonkeyPatch) -> None:
 @bug("output counts as removed when its worker is asked")
 def _removal_unconfirmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(removals, "sent", removals._gone)
-
-
-@bug("the broker's own worker is taken for a copy of its home")
-def _own_home_copied(patch: pytest.MonkeyPatch) -> None:
-    real = cloned_homes.sort_out
-
-    def sort_out(state: State, worker: Worker, message: Hello) -> None:
-        address, worker.address = worker.address, worker.address or "elsewhere"
-        real(state, worker, message)
-        worker.address = address
-
-    patch.setattr(cloned_homes, "sort_out", sort_out)

@@ -33,7 +33,7 @@ STORED = {
     " paused_reason",
     View: "capacity prefix cwd env",
     Worker: "id name boot found added drained labels lease_s draining draining_reason"
-    " address heard_at instance apart",
+    " address heard_at instance",
     Unit: "amount details",
     Token: "name role hash created_at created_by expires_at is_code worker used_at"
     " made",

@@ -60,7 +60,7 @@ def test_everything_reads_back_as_it_was_committed(reopen: Reopen) -> None:
     worker.added = {"printer": {"0": 10_000}}
     worker.labels, worker.lease_s, worker.draining = ("a100", "big"), 30.5, True
     worker.address, worker.heard_at = "10.0.0.7", 77
-    worker.instance, worker.apart = "home", {"copy": ["a.1.1"]}
+    worker.instance = "home"
     spec = a_spec(
         base_env=1, env=(("B", "2"),), cwd="/tmp", umask=0o77, output="{id}", pin=True
     )

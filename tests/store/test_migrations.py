@@ -99,6 +99,8 @@ def test_it_is_brought_forward_and_keeps_everything(old: Path) -> None:
     for table, rows in before.items():
         for was, now in zip(rows, after[table], strict=True):
             for column, value in was.items():
+                if column == "apart":
+                    continue
                 kept = now.get(RENAMED.get(column, column))
                 assert means(value, kept), (table, column, value, kept)
 
@@ -129,7 +131,7 @@ def test_what_a_store_reads_of_it_is_what_it_was(old: Path) -> None:
             whole = json.loads(msgspec.json.encode(now))
             whole |= whole.pop("common", {})
             for column, value in was.items():
-                if column in ("views", "connected"):
+                if column in ("views", "connected", "apart"):
                     continue
                 field = whole[MODEL_NAMES.get(column, column)]
                 assert means(value, field), (table, column, value, field)

@@ -48,17 +48,11 @@ class Worker(msgspec.Struct):
     heard_at: int | None = None
     """When its last message arrived."""
     instance: str = ""
-    """Which home it called from: several have its id where one was copied."""
+    """Which home it called from: a copied home has the same id."""
     skew_s: float = 0.0
     """How far its wall clock is ahead of the broker's; not stored."""
     unable: str = ""
     """Why it cannot start jobs, as last reported; empty: it can, or is away."""
-    apart: dict[str, list[str]] = {}
-    """Attempts that another such home has, by its instance."""
-
-    def is_apart(self, attempt: str) -> bool:
-        """Tell whether another home than the one that called last has an attempt."""
-        return bool(self.apart) and any(attempt in one for one in self.apart.values())
 
     def found_capacity(self) -> Capacity:
         """Return the found units as plain amounts."""

@@ -8,7 +8,7 @@ sees the whole request.
 from collections.abc import Iterator, Mapping
 
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes, registry
+from grass.broker.core.workers import registry
 from grass.model.amounts import decimal_text
 from grass.model.dependencies import After, met
 from grass.model.job import Attempt, Job
@@ -133,9 +133,7 @@ def _enough(state: State, told: Explanation, kind: str, asked: int) -> Constrain
 def is_unreachable(state: State, attempt: Attempt) -> bool:
     """Tell whether nobody can be asked how an attempt is: who has it is away."""
     worker = state.workers.get(attempt.worker)
-    return (
-        worker is None or not worker.connected or cloned_homes.is_apart(state, attempt)
-    )
+    return worker is None or not worker.connected
 
 
 def absence(worker: Worker) -> str:

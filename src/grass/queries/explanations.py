@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shlex import quote
 
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes, leases, registry
+from grass.broker.core.workers import leases, registry
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound
 from grass.model.job import Attempt, Job
@@ -66,8 +66,6 @@ def _why(state: State, job: Job, forgotten: WorkerNames) -> str:
     attempt = state.attempts.get(job.id)
     if attempt is not None and not state.workers[attempt.worker].connected:
         return _unreachable(state, job, attempt)
-    if attempt is not None and cloned_homes.is_apart(state, attempt):
-        return _on_cloned_home(state, attempt)
     if job.stopping_since is not None:
         return f"it is being stopped since {rfc3339(job.stopping_since)}"
     if job.suspended_since is not None:
@@ -97,16 +95,6 @@ def _not_reported(state: State) -> str:
     """Say that this daemon's own worker has not reported yet."""
     full = f"; {DISK_FULL}" if state.disk_full else ""
     return f"it ran when it was last heard of; the worker here reports soon{full}"
-
-
-def _on_cloned_home(state: State, attempt: Attempt) -> str:
-    """Say that a job runs on a machine with a copy of its worker's home."""
-    name = registry.name_of(state, attempt.worker)
-    return (
-        f"it runs on another machine that calls itself worker `{name}`, whose home was"
-        " copied, and which is unreachable; that is settled when that machine is back"
-        f" in place of this one, or by `grass workers forget {quote(name)}`"
-    )
 
 
 async def _queued(

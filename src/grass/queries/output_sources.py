@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
-from grass.broker.core.workers import cloned_homes
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable, UsageError
 from grass.model.job import Attempt
@@ -106,9 +105,6 @@ async def read(
 ) -> bytes:
     """Read a piece, nothing beyond the attempt's own end."""
     attempt = source.attempt
-    # A copy of its worker's home may have a file of that name: it is another one.
-    if cloned_homes.is_apart(broker.state, attempt):
-        raise out_of_reach(broker, attempt)
     try:
         data = await broker.output.read(attempt.worker, source.path, offset, length)
     except Unreachable:
@@ -134,12 +130,6 @@ def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
         return NotFound(
             f"the output of job {job} is on a worker that was forgotten",
             f"`grass show {job}` names it",
-        )
-    if cloned_homes.is_apart(state, attempt):
-        return Unreachable(
-            f"job {job} runs on an unreachable machine that calls itself worker"
-            f" `{worker.name}` too",
-            f"`grass explain {job}` says what settles that",
         )
     return Unreachable(absence(worker), f"the output of job {job} is there")
 

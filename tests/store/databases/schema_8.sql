@@ -187,7 +187,7 @@ CREATE TABLE "workers" (
     id TEXT PRIMARY KEY,
     body TEXT NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO "workers" VALUES('worker-1','{"id":"worker-1","name":"desk","boot":"boot-1","found":{"cpu":{"0":{"amount":10000},"1":{"amount":10000},"2":{"amount":10000},"3":{"amount":10000}},"ram":{"0":{"amount":160000}},"gpu":{"0":{"amount":10000},"1":{"amount":10000}}},"added":{"printer":{"0":10000}},"connected":true,"drained":{"cpu":["3"]},"labels":[],"lease_s":null,"draining":false,"draining_reason":"","address":null,"heard_at":1001000000,"instance":"","skew_s":0.0,"unable":"","apart":{}}');
+INSERT INTO "workers" VALUES('worker-1','{"id":"worker-1","name":"desk","boot":"boot-1","found":{"cpu":{"0":{"amount":10000},"1":{"amount":10000},"2":{"amount":10000},"3":{"amount":10000}},"ram":{"0":{"amount":160000}},"gpu":{"0":{"amount":10000},"1":{"amount":10000}}},"added":{"printer":{"0":10000}},"connected":true,"drained":{"cpu":["3"]},"labels":[],"lease_s":null,"draining":false,"draining_reason":"","address":null,"heard_at":1001000000,"instance":"","skew_s":0.0,"unable":""}');
 CREATE INDEX calls_at ON calls (at);
 CREATE INDEX events_job ON events (job) WHERE job IS NOT NULL;
 CREATE INDEX specs_env ON specs (base_env) WHERE base_env IS NOT NULL;

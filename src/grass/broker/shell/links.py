@@ -11,9 +11,9 @@ from typing import Protocol
 
 import msgspec
 
+from grass.broker.core.access.worker_identity import SECOND_INSTANCE
 from grass.broker.core.state import State
 from grass.broker.core.workers import clock_skew, leases
-from grass.broker.core.workers.cloned_homes import COPIED, Boots
 from grass.link.channel import Link
 from grass.link.messages import (
     Heard,
@@ -26,7 +26,7 @@ from grass.link.messages import (
 )
 from grass.log_lines import LogEvent, log_event
 
-TWICE = "; ".join(COPIED)
+REFUSED_INSTANCE = "; ".join(SECOND_INSTANCE)
 DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
 EXPELLED_S = 60.0
 """How long a worker is not listened to after that."""
@@ -70,7 +70,6 @@ class Links:
         """The worker in the broker's own daemon."""
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
-        self._boots = Boots()
         self._refusals: dict[str, set[str]] = {}
         self._expelled: set[str] = set()
 
@@ -152,26 +151,18 @@ class Links:
         """Tell whether a link may be a worker's: nobody calls in for our own."""
         return bool(worker) and (caller.address is None or worker != self._home)
 
-    def is_copy(self, caller: "Caller", hello: Hello) -> bool:
-        """Tell whether this is a second machine with a worker's id.
-
-        The worker is here already, from another home. Or it has called from another
-        boot since: a machine that restarts never comes back from an earlier one.
-        """
-        worker, instance = hello.worker, hello.instance
-        if self._boots.is_over(worker, instance, hello.boot):
-            return True
-        here = self._callers.get(worker)
+    def is_second_instance(self, caller: "Caller", hello: Hello) -> bool:
+        """Tell whether the worker is connected from another home than this one."""
+        here = self._callers.get(hello.worker)
         if here is None or here is caller:
             return False
-        return here.instance not in ("", instance)
+        return here.instance not in ("", hello.instance)
 
     def introduced(self, caller: "Caller") -> None:
         """Let a link count on which a worker has said hello."""
         before = self._callers.get(caller.worker)
         if caller.address is None:
             self._home = caller.worker
-        self._boots.note(caller.worker, caller.instance, caller.boot)
         self._callers[caller.worker] = caller
         self._newest[caller.worker] = caller.number
         if before is not caller:
@@ -201,7 +192,7 @@ class Caller:
         self.number = number
         self.address = address
         self.worker = ""
-        self.instance = self.boot = ""
+        self.instance = ""
         self._links = links
         self._expected = expected
         self._hello_at = 0.0
@@ -239,11 +230,11 @@ class Caller:
             self.link.close(DEFECT)
             return False
         is_late = self.number < self._links.newest(who)
-        if not is_late and self._links.is_copy(self, hello):
-            self._links.log_refusal(who, TWICE)
-            self.link.close(TWICE)
+        if not is_late and self._links.is_second_instance(self, hello):
+            self._links.log_refusal(who, REFUSED_INSTANCE)
+            self.link.close(REFUSED_INSTANCE)
             return False
-        self.instance, self.boot = hello.instance, hello.boot
+        self.instance = hello.instance
         self.worker, self._hello_at, self._welcomed = who, hello.at, False
         if not is_late:
             self._links.introduced(self)

@@ -38,8 +38,7 @@ INSERT INTO new_workers SELECT id, JSON_OBJECT(
     'draining_reason', resting_reason,
     'address', address,
     'heard_at', heard_at,
-    'instance', instance,
-    'apart', JSON(apart)
+    'instance', instance
 ) FROM workers;
 
 DROP TABLE workers;

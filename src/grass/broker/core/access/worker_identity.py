@@ -9,11 +9,14 @@ is forgotten, which frees the id. The broker's own worker is never given away.
 
 from grass.broker.core.calls import Enrol
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes
 from grass.errors import Refused
 from grass.model.access import HASH_BYTES, Token
 from grass.model.worker import Worker
 
+SECOND_INSTANCE = (
+    "another machine uses this worker's identity",
+    "remove worker-id from the copy's state directory and join again",
+)
 _PROOF = "former."
 """Before a worker's id. The dot keeps it apart from whatever may name a token."""
 
@@ -29,11 +32,15 @@ def check(state: State, worker: str, bound: Token | None, call: Enrol) -> None:
         return
     if known is not None and known.address is None:
         raise _own(known)
-    if known is not None and cloned_homes.is_another(known, call.instance):
-        raise Refused(*cloned_homes.COPIED)
+    if known is not None and known.connected and _is_second(known, call.instance):
+        raise Refused(*SECOND_INSTANCE)
     shown, proofs = call.shown, _proofs(state, worker, bound)
     if shown is None or not any(one.fits(shown) for one in proofs):
         raise _unproved(known, bound)
+
+
+def _is_second(worker: Worker, instance: str) -> bool:
+    return worker.instance not in ("", instance)
 
 
 def is_proof(name: str) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Container
 from grass.broker.core.attempts import placing, prefetch, tracking
 from grass.broker.core.jobs import removals, verbs
 from grass.broker.core.state import State
-from grass.broker.core.workers import clock_skew, cloned_homes, leases, registry, units
+from grass.broker.core.workers import clock_skew, leases, registry, units
 from grass.errors import Forbidden
 from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.access import may_work
@@ -41,7 +41,7 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     if address is not None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
-    rebooted = worker is not None and _rebooted(worker, message, address)
+    rebooted = worker is not None and worker.boot != message.boot
     was_here = worker is not None and worker.connected
     worker = _taken_in(state, message, address)
     leases.back(state, worker.id)
@@ -65,12 +65,6 @@ def _check_token(state: State, worker: str) -> None:
         )
 
 
-def _rebooted(worker: Worker, message: Hello, address: str | None) -> bool:
-    if address is not None and cloned_homes.is_another(worker, message.instance):
-        return False
-    return worker.boot != message.boot
-
-
 def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     """Note all that a worker says of itself."""
     name = registry.name_for(state, message.worker, message.name)
@@ -79,10 +73,9 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     worker.labels = tuple(sorted(set(message.labels)))
     worker.lease_s = message.lease_s
     worker.connected, worker.heard_at = True, state.now_us
-    worker.address = address
+    worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)
     clock_skew.note(worker, message.wall_at, state.now_us)
-    cloned_homes.sort_out(state, worker, message)
     state.batch.changes.workers[worker.id] = worker
     if worker.id in state.batch.changes.removed_workers:
         state.batch.changes.removed_workers.remove(worker.id)
@@ -149,8 +142,6 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
     reported = {report.attempt: report for report in message.running}
     ended_names = {ended.attempt for ended in message.exited}
     for attempt in state.attempts_on(message.worker):
-        if cloned_homes.is_apart(state, attempt):
-            continue
         name = state.attempt_id(attempt)
         report = reported.get(name)
         job = state.jobs[attempt.job]

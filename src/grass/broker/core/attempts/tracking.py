@@ -10,7 +10,6 @@ from grass.broker.core.attempts import prefetch
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes
 from grass.link.messages import (
     CUT_OFF,
     RECALLED,
@@ -61,9 +60,7 @@ def _held_by(
     found = live(state, message.attempt)
     if found is None or found[1].worker != worker:
         return None
-    if not is_about(found[1], message.placed_at):
-        return None
-    return None if cloned_homes.is_apart(state, found[1]) else found
+    return found if is_about(found[1], message.placed_at) else None
 
 
 def started(state: State, worker: str, message: Started) -> None:

@@ -13,7 +13,6 @@ time: so the broker always waits longer than the keeper.
 
 from grass.broker.core.attempts import tracking
 from grass.broker.core.state import State
-from grass.broker.core.workers import cloned_homes
 from grass.broker.core.workers.worker_memory import Absence
 from grass.model.job import Attempt
 from grass.model.worker import Worker
@@ -63,8 +62,6 @@ def over_at(state: State, attempt: Attempt) -> float | None:
     absence = state.absences.get(attempt.worker)
     if absence is None or absence.since_s is None:
         return None
-    if cloned_homes.is_apart(state, attempt):
-        return None
     return _over_at(state, absence, attempt)
 
 
@@ -72,20 +69,14 @@ def _lose(state: State, worker: str, absence: Absence, now_s: float) -> None:
     assert absence.since_s is not None
     away_s = round(now_s - absence.since_s)
     reason = f"its worker was cut off for {away_s} s and has ended it"
-    for attempt in _held(state, worker):
+    for attempt in state.attempts_on(worker):
         if _over_at(state, absence, attempt) <= now_s:
             tracking.lose(state, state.jobs[attempt.job], attempt, reason)
 
 
 def _plan(state: State, worker: str, absence: Absence) -> None:
-    ends = [_over_at(state, absence, one) for one in _held(state, worker)]
+    ends = [_over_at(state, absence, one) for one in state.attempts_on(worker)]
     absence.next_s = min(ends, default=None)
-
-
-def _held(state: State, worker: str) -> list[Attempt]:
-    # What another copy of its home has, it did not promise to end.
-    held = state.attempts_on(worker)
-    return [one for one in held if not cloned_homes.is_apart(state, one)]
 
 
 def _over_at(state: State, absence: Absence, attempt: Attempt) -> float:
