@@ -13,7 +13,7 @@ pytestmark = pytest.mark.daemon
 JOBS = 100_000
 READY_S = 3.0
 TRIES = 3
-"""Other tests may run beside this one; the best of these counts."""
+"""Other tests may run beside this one; so many may be needed."""
 
 
 @pytest.mark.timeout(180)
@@ -24,11 +24,14 @@ def test_a_hundred_thousand_queued_jobs_are_back_within_three_seconds(
     [first, *_] = home.enqueue_array("--array", f"1-{JOBS // 2}", "--", "true")
     lines = "".join(f"echo {number}\n" for number in range(JOBS // 2))
     home.ok("enqueue", "--from", "-", input=lines)
-    took = [restart_s(home) for _ in range(TRIES)]
-    told = ", ".join(f"{one:.2f}" for one in took)
-    sys.stdout.write(f"ready with {JOBS} queued jobs after {told} s\n")
+    took = restart_s(home)
+    for _ in range(1, TRIES):
+        if took < READY_S:
+            break
+        took = restart_s(home)
+    sys.stdout.write(f"ready with {JOBS} queued jobs after {took:.2f} s\n")
     assert home.state(first) == "queued"
-    assert min(took) < READY_S
+    assert took < READY_S
 
 
 def restart_s(home: GrassHome) -> float:

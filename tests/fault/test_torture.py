@@ -1,4 +1,4 @@
-"""A hundred kills of daemon and keeper with fifty jobs in flight.
+"""Fifty kills of daemon and keeper with fifty jobs in flight.
 
 `make torture KILLS=5000` does the same for longer, and with full disks, failing forks
 and restarts of the machine.
@@ -15,7 +15,7 @@ from tests.support.homes import GrassHome
 pytestmark = pytest.mark.daemon
 
 SEED = 4
-DAEMON_KILLS, KEEPER_KILLS = 85, 15
+DAEMON_KILLS, KEEPER_KILLS = 42, 8
 
 
 @pytest.mark.timeout(300)
