@@ -12,10 +12,10 @@ from functools import partial
 from benchmarks.figures import Benchmark, Claim, Figures
 from benchmarks.sizes import Sizes
 from grass.broker.core.broker_core import BrokerCore
-from grass.broker.core.calls import Enqueue, FromWorker
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Enqueue, FromWorker, NewJob
 from grass.link.messages import Exited, Hello, Start, Started
 from grass.model.amounts import WHOLE
+from grass.model.spec import JobPatch
 from grass.model.worker import Unit
 from grass.store.interface import Snapshot
 
@@ -88,7 +88,7 @@ class _Site:
         self._core = BrokerCore(_nothing_yet(), self._now_us)
         self.running: deque[tuple[str, str]] = deque()
         self._settings = [
-            Settings(request=(("cpu", WHOLE), ("ram", amount * WHOLE)))
+            JobPatch(request=(("cpu", WHOLE), ("ram", amount * WHOLE)))
             for amount in range(1, shapes + 1)
         ]
         for number in range(workers):

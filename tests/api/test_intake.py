@@ -39,6 +39,16 @@ def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_a_name_is_that_of_one_job_alone(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        named = {"command": ["x"], "nice": 5, "name": "mine"}
+        body = {"jobs": [named, {"command": ["x"], "nice": 5}]}
+        await api.post("/jobs", body)
+        assert (await api.get("/jobs/2")).document["name"] == "x"
+
+    play(tmp_path, story)
+
+
 def test_exit_codes_may_be_numbers(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         job = await enqueue(api, retry_on=[1, "01", 255], hold=True)
@@ -139,6 +149,8 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"retry_on": ["oom"]}, "--retry-on `oom` is no failure"),
         ({"retry_on": [-1]}, "--retry-on `-1` is no failure"),
         ({"retry_lost": 1001}, "--retry-lost is 1001"),
+        ({"priority": 10**9}, "priority 1000000000 is out of range"),
+        ({"project": "a b"}, "project name `a b` is not allowed"),
         ({"nice": 20}, "--nice is 20"),
         ({"nice": -1}, "--nice is -1"),
         ({"max_fails": 3}, "--max-fails goes with --array"),

@@ -153,7 +153,7 @@ def test_a_body_beyond_the_limit_of_its_route_is_refused(
 def test_too_many_jobs_in_one_call_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grass.api.routes.enqueue_body.MOST_JOBS", 2)
+    monkeypatch.setattr("grass.api.routes.job_calls.MOST_JOBS", 2)
 
     async def story(api: Api) -> None:
         answer = await api.post("/jobs", {"jobs": [{"command": "x"}] * 3})

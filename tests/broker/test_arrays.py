@@ -9,6 +9,7 @@ from tests.support.building import WORKER
 from grass.broker.core.calls import EditQueue
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
+from grass.model.queue import QueuePatch
 
 Meanwhile = Callable[[Brokerage], None]
 MakeBroker = Callable[[str], Brokerage]
@@ -235,11 +236,11 @@ def test_a_paused_queue_does_not_stop_another(strict: Brokerage) -> None:
 
 
 def test_a_limit_on_failures_can_be_set_and_lifted(strict: Brokerage) -> None:
-    strict.call(EditQueue(ME, "default", WORKER, {"max_fails": 1}))
+    strict.call(EditQueue(ME, "default", WORKER, QueuePatch(max_fails=1)))
     fail(strict, strict.enqueue())
     assert is_paused(strict)
     strict.resume("default")
-    strict.call(EditQueue(ME, "default", WORKER, {"max_fails": None}))
+    strict.call(EditQueue(ME, "default", WORKER, QueuePatch(max_fails=None)))
     fail(strict, strict.enqueue(), strict.enqueue())
     assert not is_paused(strict)
 

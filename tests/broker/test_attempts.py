@@ -8,8 +8,7 @@ from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.core.attempts import placing
-from grass.broker.core.calls import Cancel, Enqueue, Prune
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Cancel, Enqueue, NewJob, Prune
 from grass.errors import ProtocolError
 from grass.link.messages import (
     RECALLED,
@@ -26,12 +25,13 @@ from grass.link.messages import (
 )
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.spec import JobPatch
 
 
 def test_a_start_leaves_only_together_with_its_committed_attempt(
     broker: Brokerage,
 ) -> None:
-    broker.step(Enqueue(ME, [NewJob(("true",), Settings())]))
+    broker.step(Enqueue(ME, [NewJob(("true",), JobPatch())]))
     broker.core.decide(1.0)
     effects = broker.core.take()
     ((worker, start),) = effects.outbox
@@ -206,11 +206,11 @@ def test_an_environment_survives_a_prune_in_the_batch_of_a_refused_call(
     done = broker.enqueue()
     broker.exit(done)
     broker.step(Prune(ME, [done], wanted=[done]))
-    impossible = Settings(request=(("gpu", 1),))
+    impossible = JobPatch(request=(("gpu", 1),))
     with pytest.raises(Exception, match="gpu"):
         broker.step(Enqueue(ME, [NewJob(("x",), impossible)], None, {"A": "1"}))
     broker.flush()
-    broker.call(Enqueue(ME, [NewJob(("x",), Settings())], None, {"A": "1"}))
+    broker.call(Enqueue(ME, [NewJob(("x",), JobPatch())], None, {"A": "1"}))
     broker.restart()
     broker.hello()
     assert broker.said(Start)[0].base_env == {"A": "1"}

@@ -23,6 +23,7 @@ from grass.broker.core.jobs.bulk_verbs import Bulk
 from grass.errors import NeverFits, NotFound, Refused, StorageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
+from grass.model.spec import JobPatch
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +146,7 @@ def test_all_jobs_of_a_large_edit_are_changed(broker: Brokerage) -> None:
 
 def test_a_job_cancelled_during_a_large_edit_is_left_alone(broker: Brokerage) -> None:
     jobs = waiting_jobs(broker, 5)
-    reply = broker.step(Edit(ME, jobs, {"priority": 4}))
+    reply = broker.step(Edit(ME, jobs, JobPatch(priority=4)))
     while not broker.state.jobs[jobs[0]].priority:
         broker.flush()
     broker.step(Cancel(ME, [jobs[-1]]))
@@ -161,7 +162,7 @@ def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
 ) -> None:
     broker.create_queue("other", "{}")
     jobs = waiting_jobs(broker, 5)
-    reply = broker.step(Edit(ME, jobs, {"queue": "other"}))
+    reply = broker.step(Edit(ME, jobs, JobPatch(queue="other")))
     broker.flush()
     broker.step(DeleteQueue(ME, "other", WORKER))
     broker.step(SetPaused(ME, False))
@@ -175,9 +176,9 @@ def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
 
 def test_edits_that_would_wait_for_each_other_are_refused(broker: Brokerage) -> None:
     jobs = waiting_jobs(broker, 6)
-    first = broker.step(Edit(ME, jobs[:5], {"after": (f"{jobs[5]}",)}))
+    first = broker.step(Edit(ME, jobs[:5], broker.patch(after=(f"{jobs[5]}",))))
     broker.flush()
-    second = broker.step(Edit(ME, [jobs[5]], {"after": (f"{jobs[0]}",)}))
+    second = broker.step(Edit(ME, [jobs[5]], broker.patch(after=(f"{jobs[0]}",))))
     assert isinstance(second, Bulk)
     while broker.state.bulk.verbs:
         broker.flush()

@@ -6,18 +6,25 @@ import pytest
 from tests.support.brokerage import ME, SECOND, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import Enqueue, Enqueued, ForgetWorker, Prune, WorkerGone
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import (
+    Enqueue,
+    Enqueued,
+    ForgetWorker,
+    NewJob,
+    Prune,
+    WorkerGone,
+)
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
+from grass.model.spec import JobPatch
 
 MakeBroker = Callable[[str], Brokerage]
-PLAIN = Settings()
+PLAIN = JobPatch()
 AN_HOUR = 3600 * SECOND
 
 
-def jobs(count: int, settings: Settings = PLAIN) -> list[NewJob]:
+def jobs(count: int, settings: JobPatch = PLAIN) -> list[NewJob]:
     return [NewJob(("true",), settings) for _ in range(count)]
 
 
@@ -39,14 +46,12 @@ def test_ids_follow_on_each_other_and_grow_for_ever(broker: Brokerage) -> None:
         (NewJob(("",), PLAIN), UsageError),
         (NewJob(("A=1",), PLAIN), UsageError),
         (NewJob(("echo", "a\0b"), PLAIN), UsageError),
-        (NewJob(("true",), Settings(queue="nobody's")), NotFound),
-        (NewJob(("true",), Settings(project="a b")), UsageError),
-        (NewJob(("true",), Settings(priority=10**7)), UsageError),
-        (NewJob(("true",), Settings(request=(("cpu", 99 * 10_000),))), NeverFits),
-        (NewJob(("true",), Settings(request=(("printer", 1),))), NeverFits),
+        (NewJob(("true",), JobPatch(queue="nobody's")), NotFound),
+        (NewJob(("true",), JobPatch(request=(("cpu", 99 * 10_000),))), NeverFits),
+        (NewJob(("true",), JobPatch(request=(("printer", 1),))), NeverFits),
         (NewJob(("run", "{gpu}"), PLAIN), UsageError),
-        (NewJob(("run",), Settings(env=(("A", "{gpu}"),))), UsageError),
-        (NewJob(("run",), Settings(output="{gpu}.log")), UsageError),
+        (NewJob(("run",), JobPatch(env=(("A", "{gpu}"),))), UsageError),
+        (NewJob(("run",), JobPatch(output="{gpu}.log")), UsageError),
     ],
 )
 def test_one_bad_job_among_good_ones_adds_none(
@@ -123,7 +128,7 @@ def test_a_queues_default_request_stands_in_and_an_explicit_one_wins(
 def test_a_prefix_takes_every_word_as_an_argument(broker: Brokerage) -> None:
     broker.create_queue("py", "{cpu:1}", "python", "/x/main.py", cwd="/x")
     words = ("--fast", "A=1", "two words")
-    job = broker.enqueue(*words, queue="py", caller_cwd="/home")
+    job = broker.enqueue(*words, queue="py", directory="/home")
     (start,) = broker.said(Start)
     assert (start.prefix, start.words) == (("python", "/x/main.py"), words)
     assert not start.shell
@@ -138,9 +143,9 @@ def test_a_prefix_takes_every_word_as_an_argument(broker: Brokerage) -> None:
 def test_jobs_run_where_the_caller_stood_unless_told_otherwise(
     broker: Brokerage,
 ) -> None:
-    broker.enqueue("true", caller_cwd="/home")
+    broker.enqueue("true", directory="/home")
     assert broker.said(Start)[0].cwd == "/home"
-    broker.enqueue("true", caller_cwd="/home", cwd="/data")
+    broker.enqueue("true", directory="/home", cwd="/data")
     assert broker.said(Start)[0].cwd == "/data"
 
 
@@ -174,7 +179,7 @@ def test_where_gpus_exist_a_job_without_one_is_given_a_hint(
 ) -> None:
     broker = broker_of("{cpu:2, gpu:1}")
     assert "-g 1" in broker.call(Enqueue(ME, jobs(1))).hint
-    with_gpu = Settings(request=(("gpu", 5000),))
+    with_gpu = JobPatch(request=(("gpu", 5000),))
     assert not broker.call(Enqueue(ME, jobs(1, with_gpu))).hint
 
 
@@ -252,13 +257,13 @@ MANY = tuple((f"A{number}", LONG[9:]) for number in range(16))
         (("echo", LONG), PLAIN),
         (("echo", "\u00e4" * 65_536), PLAIN),
         (("echo", *("y" * 131_000,) * 17), PLAIN),
-        (("echo",), Settings(env=(("A", LONG),))),
-        (("echo",), Settings(env=MANY)),
-        (("echo", LONG[1:]), Settings(env=MANY[1:])),
+        (("echo",), JobPatch(env=(("A", LONG),))),
+        (("echo",), JobPatch(env=MANY)),
+        (("echo", LONG[1:]), JobPatch(env=MANY[1:])),
     ],
 )
 def test_what_no_kernel_would_start_is_refused(
-    broker: Brokerage, words: tuple[str, ...], settings: Settings
+    broker: Brokerage, words: tuple[str, ...], settings: JobPatch
 ) -> None:
     with pytest.raises(UsageError, match=r"too (long|large)") as refused:
         broker.call(Enqueue(ME, [NewJob(words, settings)]))

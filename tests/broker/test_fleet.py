@@ -100,7 +100,7 @@ def test_a_job_runs_on_the_worker_it_names_and_waits_for_it(two: Brokerage) -> N
 
 
 def test_a_job_runs_where_its_labels_are(two: Brokerage) -> None:
-    job = two.enqueue(labels=("big", "a100"))
+    job = two.enqueue(labels=("a100", "big"))
     assert two.where(job) == "farm"
     assert two.job(job).spec.labels == ("a100", "big")
 

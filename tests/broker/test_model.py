@@ -32,7 +32,9 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.link.messages import Returned, Started
+from grass.model.dependencies import After
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.spec import JobPatch
 
 failures = st.sampled_from(["1", "2", "signal", "time-limit", "not-started"])
 # One number for all choices of a step: hypothesis gives up on long runs of large steps.
@@ -107,11 +109,11 @@ class Verbs(Twins):
         asked, named = dict(changes), list[int]()
         if luck.random() < 0.5:
             changes["after"] = self.some_after(luck)
-            asked["after"] = tuple(f"{job}:{need}" for job, need in changes["after"])
+            asked["after"] = tuple(After(job, need) for job, need in changes["after"])
             named = [job for job, _ in changes["after"]]
         self.model.catch_up(self.broker.now_us + SECOND)
         errors = self.model.edit(jobs, changes)
-        self.ask(Edit(ME, jobs, asked, wanted=named), errors)
+        self.ask(Edit(ME, jobs, JobPatch(**asked), wanted=named), errors)
 
     @precondition(lambda self: self.model.in_state(*ENDED))
     @rule(luck=lucks)
@@ -128,7 +130,8 @@ class Verbs(Twins):
             self.end_in_this_batch(luck)
         self.model.catch_up(self.broker.now_us + SECOND)
         expected, errors = self.model.rerun(jobs, changes, hold=hold)
-        done = self.ask(Rerun(ME, jobs, changes, hold, wanted=jobs), errors)
+        again = Rerun(ME, jobs, JobPatch(**changes), hold, wanted=jobs)
+        done = self.ask(again, errors)
         assert done is None or done.jobs == expected
 
     @precondition(lambda self: self.model.in_state(*ENDED))

@@ -10,7 +10,7 @@ from grass.broker.core.calls import CreateQueue, Done, EditQueue
 from grass.errors import NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Units
 from grass.model.amounts import WHOLE
-from grass.model.queue import View
+from grass.model.queue import QueuePatch, View
 from grass.model.resources import capacity_from, request_from
 
 
@@ -24,7 +24,7 @@ def two(broker: Brokerage) -> Brokerage:
 def edit(
     broker: Brokerage, queue: str = "q", worker: str = WORKER, **changes: Any
 ) -> Done:
-    done: Done = broker.call(EditQueue(ME, queue, worker, changes))
+    done: Done = broker.call(EditQueue(ME, queue, worker, QueuePatch(**changes)))
     return done
 
 

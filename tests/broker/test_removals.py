@@ -6,10 +6,10 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
-from grass.broker.core.calls import Enqueue, Prune
+from grass.broker.core.calls import Enqueue, NewJob, Prune
 from grass.broker.core.jobs import bulk_enqueue, removals
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.link.messages import Hello, Removed, RemoveOutput, Started
+from grass.model.spec import JobPatch
 
 
 class Home(Brokerage):
@@ -154,12 +154,12 @@ def test_specs_and_environments_go_with_their_last_job(home: Home) -> None:
     home.prune(second, third)
     assert stored(home, "specs") == []
     home.state.home_worker = WORKER
-    job = home.call(Enqueue(ME, [NewJob(("x",), Settings())], base_env={"A": "1"}))
+    job = home.call(Enqueue(ME, [NewJob(("x",), JobPatch())], base_env={"A": "1"}))
     home.exit(job.first)
     assert stored(home, "envs") == [1]
     home.prune(job.first)
     assert stored(home, "envs") == []
-    home.call(Enqueue(ME, [NewJob(("x",), Settings())], base_env={"A": "1"}))
+    home.call(Enqueue(ME, [NewJob(("x",), JobPatch())], base_env={"A": "1"}))
     assert stored(home, "envs") == [2]
 
 
@@ -178,7 +178,7 @@ def test_jobs_that_still_arrive_keep_their_spec(
     monkeypatch.setattr(bulk_enqueue, "SLICE", 2)
     old = home.ended(5)
     home.pause()
-    home.step(Enqueue(ME, [NewJob(("work",), Settings())] * 5))
+    home.step(Enqueue(ME, [NewJob(("work",), JobPatch())] * 5))
     home.step(Prune(ME, [old], wanted=[old]))
     while home.state.bulk.arriving:
         home.flush()

@@ -10,14 +10,15 @@ from grass.broker.core.calls import (
     Enqueue,
     Enrol,
     FromWorker,
+    NewJob,
     NewToken,
     RevokeToken,
     TouchToken,
 )
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import Forbidden, Refused
 from grass.link.messages import Hello
 from grass.model.access import Token, hash_of, rights_of
+from grass.model.spec import JobPatch
 
 W1, W2 = (f"{number:016x}" for number in (1, 2))
 Meanwhile = Callable[[Brokerage], None]
@@ -78,7 +79,7 @@ def test_a_client_that_shows_its_token_keeps_its_name(
 ) -> None:
     join(broker, before, "first")
     use(broker, "first")
-    job = NewJob(("true",), Settings(hold=True))
+    job = NewJob(("true",), JobPatch(hold=True))
     broker.call(Enqueue("token:lab", [job]))
     meanwhile(broker)
     assert join(broker, after, "second", "lab.first") == "lab"
@@ -128,7 +129,7 @@ def test_a_client_whose_token_counts_no_more_gets_a_name_as_anybody(
     broker: Brokerage, end: Meanwhile
 ) -> None:
     join(broker, "submit", "first")
-    broker.call(Enqueue("token:lab", [NewJob(("true",), Settings(hold=True))]))
+    broker.call(Enqueue("token:lab", [NewJob(("true",), JobPatch(hold=True))]))
     end(broker)
     assert join(broker, "submit", "second", "lab.first") == "lab-2"
 

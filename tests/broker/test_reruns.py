@@ -7,13 +7,13 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import Cancel, Edit, Enqueue, Prune, Rerun
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Cancel, Edit, Enqueue, NewJob, Prune, Rerun
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import request_from
+from grass.model.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 
@@ -189,7 +189,7 @@ def test_the_same_job_named_twice_runs_once(broker: Brokerage) -> None:
 def test_the_environment_is_known_again(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:
-    new = [NewJob(("true",), Settings())]
+    new = [NewJob(("true",), JobPatch())]
     broker.call(Enqueue(ME, new, None, {"HOME": "/home/me"}))
     broker.exit(1)
     broker.prune()
@@ -212,7 +212,7 @@ def test_an_end_and_a_rerun_in_one_batch(broker: Brokerage) -> None:
 def test_an_edit_a_cancel_and_a_rerun_in_one_batch(broker: Brokerage) -> None:
     broker.pause()
     job = broker.enqueue()
-    broker.step(Edit(ME, [job], {"time_limit_s": 5.0}))
+    broker.step(Edit(ME, [job], JobPatch(time_limit_s=5.0)))
     broker.step(Cancel(ME, [job]))
     broker.step(Rerun(ME, [job], wanted=[job]))
     broker.flush()

@@ -8,15 +8,22 @@ import pytest
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.core import rounds as module
-from grass.broker.core.calls import AnyCall, Cancel, Done, Enqueue, FromWorker, Rerun
-from grass.broker.core.jobs.new_job import NewJob
-from grass.broker.core.jobs.new_job import Settings as Wishes
+from grass.broker.core.calls import (
+    AnyCall,
+    Cancel,
+    Done,
+    Enqueue,
+    FromWorker,
+    NewJob,
+    Rerun,
+)
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
 from grass.link.messages import Exited, Hello, ToWorker
 from grass.log_lines import LogEvent
 from grass.model.lifecycle import JobState
+from grass.model.spec import JobPatch
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 
@@ -112,7 +119,7 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
 
 def finished(world: Slow) -> int:
     """Run a job to its end."""
-    (reply,) = world.play(Enqueue("me", [NewJob(("true",), Wishes())]))
+    (reply,) = world.play(Enqueue("me", [NewJob(("true",), JobPatch())]))
     job: int = reply.first
     name = f"{world.rounds.core.state.cluster}.{job}.1"
     world.play(FromWorker(WORKER, Exited(name, 5, 0)))

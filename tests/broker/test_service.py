@@ -17,9 +17,9 @@ from grass.broker.core.calls import (
     Enqueue,
     Enqueued,
     HoldJobs,
+    NewJob,
     Rerun,
 )
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.shell.service import Broker
 from grass.errors import DiskFull, GrassError, NotFound, StorageError
 from grass.link.messages import (
@@ -29,9 +29,11 @@ from grass.link.messages import (
     Start,
     Welcome,
 )
+from grass.model.dependencies import After
 from grass.model.lifecycle import JobState
+from grass.model.spec import JobPatch
 
-ONE = [NewJob(("true",), Settings())]
+ONE = [NewJob(("true",), JobPatch())]
 
 
 def test_an_answer_is_durable_and_a_start_follows(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_waiting_for_all_is_over_with_the_last_of_those_that_were_there(
     tmp_path: Path,
 ) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
-        held = [NewJob(("true",), Settings(hold=True))]
+        held = [NewJob(("true",), JobPatch(hold=True))]
         await broker.call(Enqueue("me", held * 3))
         over = asyncio.ensure_future(broker.all_ended(3))
         await broker.call(Enqueue("me", held))
@@ -100,7 +102,7 @@ def test_a_long_listing_holds_up_no_call_that_reads_jobs(tmp_path: Path) -> None
     async def story(broker: Broker, _worker: FarEnd) -> None:
         await broker.call(Enqueue("me", ONE))
         listing = asyncio.ensure_future(broker.read(lambda _: listed.wait(PATIENCE_S)))
-        after = [NewJob(("true",), Settings(after=("1",)))]
+        after = [NewJob(("true",), JobPatch(after=(After(1, "succeeded"),)))]
         await broker.call(Enqueue("me", after, wanted=[1]))
         assert not listing.done()
         listed.set()
@@ -133,7 +135,8 @@ def test_others_are_served_while_a_large_edit_is_checked(tmp_path: Path) -> None
         broker.start_no_more()
         await broker.call(Enqueue("me", ONE * 5000))
         jobs = list(range(1, 5001))
-        large = asyncio.ensure_future(broker.call(Edit("me", jobs, {"priority": 3})))
+        edit = Edit("me", jobs, JobPatch(priority=3))
+        large = asyncio.ensure_future(broker.call(edit))
         await asyncio.sleep(0)
         await broker.call(Enqueue("me", ONE))
         assert broker.state.jobs[1].priority == 0
@@ -145,7 +148,7 @@ def test_others_are_served_while_a_large_edit_is_checked(tmp_path: Path) -> None
 
 def test_a_refusal_reaches_its_caller_alone(tmp_path: Path) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
-        bad = [NewJob(("true",), Settings(queue="nobody's"))]
+        bad = [NewJob(("true",), JobPatch(queue="nobody's"))]
         refused = asyncio.ensure_future(broker.call(Enqueue("me", bad)))
         assert await broker.call(Enqueue("me", ONE)) == Enqueued(1, 1)
         with pytest.raises(NotFound):

@@ -11,8 +11,7 @@ from tests.support.enrolled import bind_token
 from tests.support.far_end import FarEnd
 
 from grass.broker.core.attempts import placing, reconcile, tracking
-from grass.broker.core.calls import Enqueue, SetPaused
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Enqueue, NewJob, SetPaused
 from grass.broker.core.state import State
 from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell import output_streams
@@ -35,6 +34,7 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.model.spec import JobPatch
 
 FARM = "farm"
 
@@ -75,7 +75,7 @@ def test_a_newer_link_of_a_worker_closes_the_older_one(tmp_path: Path) -> None:
         newer = await joined(broker)
         assert older.link.closed
         await asyncio.sleep(0)
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=FARM))]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch(worker=FARM))]))
         assert broker.state.workers[FARM].connected
         await newer.hears(Start)
 
@@ -87,7 +87,7 @@ def test_a_link_that_was_hung_up_is_over_at_once(tmp_path: Path) -> None:
         worker = await joined(broker)
         broker.hang_up(FARM)
         assert worker.link.closed
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         assert not broker.state.workers[FARM].connected
 
     play(tmp_path, story)
@@ -99,12 +99,12 @@ def test_the_brokers_own_worker_is_known_also_after_a_dropped_batch(
     async def story(broker: Broker, own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
         with pytest.raises(StorageError):
-            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+            await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Resync)
         own.hello()
         await own.hears(Welcome)
         assert broker.state.home_worker == WORKER
-        call = Enqueue("me", [NewJob(("true",), Settings())], base_env={"A": "1"})
+        call = Enqueue("me", [NewJob(("true",), JobPatch())], base_env={"A": "1"})
         await broker.call(call)
         start = await own.hears(Start)
         assert isinstance(start, Start)
@@ -119,7 +119,7 @@ def test_while_batches_are_dropped_heartbeats_are_answered_and_counted_from(
     async def story(broker: Broker, _own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
         worker = call_in(broker)
-        bind = Enqueue("me", [NewJob(("true",), Settings(worker=FARM))])
+        bind = Enqueue("me", [NewJob(("true",), JobPatch(worker=FARM))])
         hello = Hello(FARM, FARM, BOOT, units("{cpu:4}"), [], [], at=1.0, lease_s=30.0)
         worker.link.send(hello)
         await worker.hears(Welcome)
@@ -162,7 +162,7 @@ def test_nonsense_of_a_worker_harms_nobody(tmp_path: Path) -> None:
         worker.link.send(Returned("", "full"))
         worker.link.send(Heartbeat(3.0))
         assert await worker.hears(Heard) == Heard(3.0)
-        call = Enqueue("me", [NewJob(("true",), Settings(worker=FARM))])
+        call = Enqueue("me", [NewJob(("true",), JobPatch(worker=FARM))])
         assert (await broker.call(call)).first == 1
         await worker.hears(Start)
 
@@ -218,7 +218,7 @@ def test_the_time_of_an_absent_worker_runs_from_the_start(tmp_path: Path) -> Non
         hello = Hello(FARM, FARM, BOOT, units("{cpu:4}"), [], [], lease_s=30.0)
         worker.link.send(hello)
         await worker.hears(Welcome)
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=FARM))]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch(worker=FARM))]))
 
     async def second(broker: Broker, _own: FarEnd) -> None:
         absence = broker.state.absences[FARM]
@@ -237,16 +237,16 @@ def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
         broker._rounds._pause_s = 0.0
         broker.start_no_more()
         with pytest.raises(StorageError):
-            await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+            await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Resync)
         own.hello()
         await own.hears(Welcome)
         # Somebody else resumes what was never paused.
         await broker.call(SetPaused("me", False, None))
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         assert not broker.state.attempts
         broker.start_again()
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Start)
 
     play(tmp_path, story, StorageError("the disk is full"))
@@ -265,7 +265,7 @@ def test_a_message_that_brings_out_a_defect_costs_its_own_link_only(
         real(state, *said)
 
     async def story(broker: Broker, own: FarEnd) -> None:
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings(worker=WORKER))]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch(worker=WORKER))]))
         start = await own.hears(Start)
         monkeypatch.setattr(module, where, fail)
         broker._rounds._pause_s = 0.0
@@ -304,7 +304,7 @@ def test_a_defect_after_the_commit_loses_nothing(
     async def story(broker: Broker, own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
         monkeypatch.setattr(placing, "unless_cancelled", fail)
-        await broker.call(Enqueue("me", [NewJob(("true",), Settings())]))
+        await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Resync)
         own.hello()
         start = await own.hears(Start)

@@ -14,14 +14,15 @@ from grass.broker.core.calls import (
     Enqueue,
     Enrol,
     FromWorker,
+    NewJob,
     NewToken,
     RevokeToken,
     TouchToken,
 )
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
 from grass.model.access import ROLES, START_CODE, Token, hash_of
+from grass.model.spec import JobPatch
 
 HOUR = 3600 * SECOND
 W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))
@@ -367,7 +368,7 @@ def test_an_expired_token_is_nobody_s_name(broker: Brokerage) -> None:
 
 
 def test_no_name_is_given_that_has_unfinished_jobs(broker: Brokerage) -> None:
-    job = NewJob(("true",), Settings(hold=True))
+    job = NewJob(("true",), JobPatch(hold=True))
     broker.call(Enqueue("token:laptop", [job]))
     by = code(broker)
     assert enrol(broker, by, "laptop", W1).name == "laptop-2"

@@ -13,6 +13,7 @@ from grass.broker.core.jobs.dependency_graph import open_dependencies
 from grass.errors import NeverFits, NotFound, UsageError
 from grass.link.messages import Exited
 from grass.model.lifecycle import JobState
+from grass.model.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 
@@ -244,7 +245,7 @@ def test_an_edit_between_an_end_and_what_follows_from_it_counts_nothing_twice(
     one, two = broker.enqueue(), broker.enqueue()
     last = broker.enqueue(after=(str(one), str(two)))
     broker.step_hear(Exited(broker.name(one), broker.now_us, 0))
-    broker.step(Edit(ME, [last], {"priority": 1}))
+    broker.step(Edit(ME, [last], JobPatch(priority=1)))
     broker.flush()
     assert broker.job_state(last) is JobState.WAITING
     broker.exit(two)

@@ -10,11 +10,11 @@ import pytest
 from tests.broker.serving import play
 from tests.support.far_end import FarEnd
 
-from grass.broker.core.calls import Enqueue, HoldJobs
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Enqueue, HoldJobs, NewJob
 from grass.broker.shell.service import Broker
 from grass.broker.shell.wall_clock import WallClock
 from grass.link.messages import Start
+from grass.model.spec import JobPatch
 
 PATIENCE_S = 10.0
 SOON_US = 5_000_000
@@ -135,9 +135,9 @@ def test_no_timer_is_made_before_one_is_needed_and_none_is_left() -> None:
 
 
 def new_job(**settings: object) -> Enqueue:
-    wanted = Settings(**settings)  # type: ignore[arg-type]
-    named = [int(text.partition(":")[0]) for text in wanted.after]
-    return Enqueue("uid:1", [NewJob(("true",), wanted)], wanted=named)
+    patch = JobPatch(**settings)  # type: ignore[arg-type]
+    named = [one.job for one in patch.after or ()]
+    return Enqueue("uid:1", [NewJob(("true",), patch)], wanted=named)
 
 
 def test_a_job_starts_at_its_time(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ TARGETS: dict[str, Target] = {
     "selector": _text("grass.model.selectors", "read"),
     "array": _text("grass.model.arrays", "read_array"),
     "duration": _text("grass.model.durations", "seconds"),
-    "begin": _text("grass.api.routes.field_checks", "begin_at"),
+    "begin": _text("grass.model.field_readers", "begin_at"),
     "dependencies": _dependencies,
     "body": _body,
     "keeper": _keeper,
@@ -63,7 +63,7 @@ TARGETS: dict[str, Target] = {
 MODULES = (
     "model.resources",
     "api.bodies",
-    "api.routes.field_checks",
+    "model.field_readers",
     "keeper.wire",
     "broker.core.workers.message_checks",
     "link.frames",

@@ -13,8 +13,13 @@ from secrets import token_hex
 from typing import Any
 
 from grass.api.server.worker_link import CheckedLink
-from grass.broker.core.calls import Enqueue, HoldJobs, ReleaseJobs, TimerFired
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import (
+    Enqueue,
+    HoldJobs,
+    NewJob,
+    ReleaseJobs,
+    TimerFired,
+)
 from grass.broker.core.rounds import loaded
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
@@ -23,6 +28,7 @@ from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import Hello, Start, Started, ToBroker, ToWorker, Welcome
 from grass.link.remote_end import RemoteEnd
 from grass.model.resources import request_from
+from grass.model.spec import JobPatch
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory
@@ -127,7 +133,7 @@ class Besieged:
         self._running = asyncio.create_task(self.broker.run())
         self.own.hello()
         await self.own.hears(Welcome)
-        mine = Settings(worker=WORKER, request=ONE_CORE)
+        mine = JobPatch(worker=WORKER, request=ONE_CORE)
         await self.broker.call(Enqueue("me", [NewJob(("x",), mine)] * OWN))
         for _ in range(2):
             start = await self.own.hears(Start)
@@ -149,7 +155,7 @@ class Besieged:
     async def _refill(self) -> None:
         """Have jobs that the hostile worker is to run, whatever became of others."""
         theirs = sum(one > OWN for one in self.state.jobs)
-        wanted = Settings(worker=HOSTILE, request=ONE_CORE)
+        wanted = JobPatch(worker=HOSTILE, request=ONE_CORE)
         for _ in range(FREE - theirs):
             await self.broker.call(Enqueue("me", [NewJob(("y",), wanted)]))
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from grass.api.bodies import read_body
-from grass.api.routes import field_checks
 from grass.api.routes.request_bodies import AddCapacityBody
 from grass.client.json_codec import encoded
 from grass.errors import GrassError, UsageError
 from grass.keeper import wire
-from grass.model import arrays, dependencies
+from grass.model import arrays, dependencies, field_readers
 from grass.model.resources import capacity_from, request_from
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
@@ -41,7 +40,7 @@ def test_a_number_too_long_to_be_written_is_refused_in_words(text: str) -> None:
 )
 def test_a_time_outside_the_calendar_in_utc_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a time"):
-        field_checks.begin_at(text)
+        field_readers.begin_at(text)
 
 
 def test_many_ranges_that_overlap_are_refused_at_once() -> None:

@@ -15,6 +15,7 @@ from grass.broker.core.calls import (
     Enqueue,
     ForgetWorker,
     HoldJobs,
+    NewJob,
     Prune,
     ReleaseJobs,
     Rerun,
@@ -22,8 +23,8 @@ from grass.broker.core.calls import (
     SetWorkerDrained,
     SuspendJobs,
 )
-from grass.broker.core.jobs.new_job import NewJob, Settings
-from grass.model import dependencies
+from grass.model.dependencies import After
+from grass.model.spec import JobPatch
 from tests.simulation.cluster import Cluster
 from tests.simulation.job_plans import LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
@@ -91,27 +92,23 @@ class Clients:
         """Ask for a job, or for an array of them."""
         rng = self._world.rng
         size = rng.choice((0, 0, 0, 2, 3, 6))
-        settings = self._settings(array=size > 0)
-        wanted = [
-            one.job for one in dependencies.read(settings.after, self._last_job())
-        ]
+        patch = self._patch(array=size > 0)
+        wanted = [one.job for one in patch.after or ()]
 
         def make(name: str) -> AnyCall:
-            jobs = [
-                NewJob(("work",), settings, name=name, index=n) for n in range(size)
-            ]
-            jobs = jobs or [NewJob(("work",), settings, name=name)]
+            jobs = [NewJob(("work",), patch, name=name, index=n) for n in range(size)]
+            jobs = jobs or [NewJob(("work",), patch, name=name)]
             return Enqueue("uid:1", jobs, name, wanted=wanted)
 
         self.ask(make, max(1, size))
 
-    def _settings(self, *, array: bool) -> Settings:
+    def _patch(self, *, array: bool) -> JobPatch:
         rng = self._world.rng
         plain = self._one_shape and rng.random() < 0.9
         odd = 0.0 if plain else 1.0
         machine = rng.choice(self._cluster.machines)
         pinned = self._pins and rng.random() < 0.3 * odd
-        return Settings(
+        return JobPatch(
             request=(("cpu", 10_000),) if plain else self._request(machine),
             worker=self._name(machine) if pinned and not machine.labels else None,
             labels=machine.labels if pinned else (),
@@ -146,13 +143,13 @@ class Clients:
     def _begin_at(self) -> int:
         return self._host.wall_us + self._world.between(-SECOND, 5 * SECOND)
 
-    def _after(self) -> tuple[str, ...]:
+    def _after(self) -> tuple[After, ...]:
         rng, last = self._world.rng, self._last_job()
         if not last:
             return ()
         chosen = {rng.randint(max(1, last - 8), last) for _ in range(rng.randint(1, 2))}
         needs = ("any", "any", "succeeded", "failed")
-        return tuple(f"{job}:{rng.choice(needs)}" for job in sorted(chosen))
+        return tuple(After(job, rng.choice(needs)) for job in sorted(chosen))
 
     def _last_job(self) -> int:
         return int(self._cluster.disk.meta["last_job"])
@@ -176,13 +173,12 @@ class Clients:
         if not jobs:
             return
         if verb is Edit:
-            changes = self._changes()
-            named = dependencies.read(changes.get("after", ()), self._last_job())
-            wanted = [one.job for one in named]
-            self.ask(lambda name: Edit(name, list(jobs), changes, wanted=wanted))
+            patch = JobPatch(**self._changes())
+            wanted = [one.job for one in patch.after or ()]
+            self.ask(lambda name: Edit(name, list(jobs), patch, wanted=wanted))
         elif verb is Rerun:
             hold = rng.random() < 0.1
-            self.ask(lambda name: Rerun(name, list(jobs), {}, hold, wanted=list(jobs)))
+            self.ask(lambda name: Rerun(name, list(jobs), hold=hold, wanted=list(jobs)))
         elif verb is Prune:
             self.ask(lambda name: Prune(name, list(jobs), wanted=list(jobs)))
         elif verb is Cancel:

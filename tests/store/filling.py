@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 
 from tests.support.brokerage import ME, SECOND, Brokerage
 
-from grass.broker.core.calls import Enqueue, Enrol, NewToken
-from grass.broker.core.jobs.new_job import NewJob, Settings
+from grass.broker.core.calls import Enqueue, Enrol, NewJob, NewToken
 from grass.model.access import hash_of
 from grass.model.resources import request_from
+from grass.model.spec import JobPatch
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 
@@ -75,7 +75,7 @@ def _add_live_jobs(broker: Brokerage) -> None:
 
 
 def _add_waiting_jobs(broker: Brokerage) -> None:
-    wanted = Settings(request=request_from("{cpu:3}"), project="p")
+    wanted = JobPatch(request=request_from("{cpu:3}"), project="p")
     jobs = [NewJob(("big", str(number)), wanted) for number in range(3)]
     broker.call(Enqueue(ME, jobs, "a-key", {"PATH": "/bin"}))
     broker.enqueue("waits", queue="paused")

@@ -25,6 +25,7 @@ from grass.broker.core.calls import (
     ForgetWorker,
     FromWorker,
     HoldJobs,
+    NewJob,
     Prune,
     Reading,
     ReleaseJobs,
@@ -39,7 +40,6 @@ from grass.broker.core.calls import (
 )
 from grass.broker.core.jobs import eligibility, removals
 from grass.broker.core.jobs.bulk_verbs import Bulk
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.lookups import found, unread
 from grass.broker.core.state import State
 from grass.errors import GrassError
@@ -56,6 +56,7 @@ from grass.link.messages import (
 from grass.model import dependencies
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from, request_from
+from grass.model.spec import JobPatch
 from grass.store.interface import JobDetails
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory
@@ -239,13 +240,21 @@ class Brokerage:
         **settings: Any,
     ) -> Enqueue:
         """Give the call that adds one job, or an array of them."""
-        request = None if require is None else request_from(require)
-        wanted = Settings(request=request, **settings)
+        if require is not None:
+            settings["request"] = request_from(require)
+        directory = settings.pop("directory", None)
+        patch = self.patch(**settings)
         words = words or ("true",)
-        jobs = [NewJob(words, wanted, index=index) for index in indices]
-        named = dependencies.read(wanted.after, self.state.last_job)
-        ids = [after.job for after in named]
-        return Enqueue(ME, jobs or [NewJob(words, wanted)], wanted=ids)
+        jobs = [NewJob(words, patch, index=index) for index in indices]
+        jobs = jobs or [NewJob(words, patch)]
+        ids = [one.job for one in patch.after or ()]
+        return Enqueue(ME, jobs, directory=directory, wanted=ids)
+
+    def patch(self, after: tuple[str, ...] | None = None, **fields: Any) -> JobPatch:
+        """Give a patch; what a job waits for is given as people write it."""
+        if after is not None:
+            fields["after"] = dependencies.read(after, self.state.last_job)
+        return JobPatch(**fields)
 
     def handed_ahead(self, worker: str) -> tuple[int, int]:
         """Have a worker of one core run a job that another was handed to follow."""
@@ -282,16 +291,16 @@ class Brokerage:
 
     def edit(self, *jobs: int, **changes: Any) -> Done:
         """Change jobs that have not started."""
-        named = dependencies.read(changes.get("after", ()), self.state.last_job)
-        ids = [after.job for after in named]
-        done: Done = self.call(Edit(ME, list(jobs), changes, wanted=ids))
+        patch = self.patch(**changes)
+        ids = [one.job for one in patch.after or ()]
+        done: Done = self.call(Edit(ME, list(jobs), patch, wanted=ids))
         return done
 
     def rerun(self, *jobs: int, hold: bool = False, **changes: Any) -> Done:
         """Give ended jobs a new attempt."""
-        named = dependencies.read(changes.get("after", ()), self.state.last_job)
-        wanted = [*jobs, *(after.job for after in named)]
-        call = Rerun(ME, list(jobs), changes, hold, wanted=wanted)
+        patch = self.patch(**changes)
+        wanted = [*jobs, *(one.job for one in patch.after or ())]
+        call = Rerun(ME, list(jobs), patch, hold, wanted=wanted)
         done: Done = self.call(call)
         return done
 

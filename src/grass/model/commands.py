@@ -63,12 +63,6 @@ def safe_file_name(name: str) -> str:
     return cleaned if cleaned.strip(".") else "_" + cleaned.replace(".", "_")
 
 
-def check_priority(priority: int) -> None:
-    """Refuse a priority that is out of range."""
-    if abs(priority) > LARGEST_PRIORITY:
-        raise UsageError(f"priority {priority} is out of range")
-
-
 def check_size(words: Iterable[str], env: Iterable[tuple[str, str]]) -> None:
     """Refuse a command that no kernel would start."""
     total = 0

@@ -61,7 +61,11 @@ def _read_one(text: str, last_job: int) -> tuple[str, range]:
 
 
 def _range(which: str, text: str, last_job: int) -> tuple[int, int]:
-    if which == "last" and last_job:
+    if which == "last":
+        if not last_job:
+            raise UsageError(
+                "--after `last`: there is no job yet", "name one by its id"
+            )
         return last_job, last_job
     if not which[:1].isdecimal():
         raise UsageError(f"--after `{text}` names no job", "write 7, 7:any or 3-9")

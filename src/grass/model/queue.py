@@ -2,12 +2,15 @@
 
 A view limits the kinds it names to its units and amounts, and may have a command
 prefix with the directory and environment it was created in. Limits and defaults of the
-whole queue are on the queue itself.
+whole queue are on the queue itself. A `QueuePatch` is what a request gives of both.
 """
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from grass.model.resources import Capacity, Request
+from grass.model import field_readers as read
+from grass.model.field_readers import Reader
+from grass.model.resources import Capacity, Request, capacity_from
 
 
 class View(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,3 +47,34 @@ class Queue(msgspec.Struct):
     def prefix(self) -> tuple[str, ...]:
         """The command prefix that its workers agree on, or nothing."""
         return next((view.prefix for view in self.views.values() if view.prefix), ())
+
+
+class QueuePatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is given of a queue and of one view; an unset field leaves what there is.
+
+    None takes something away.
+    """
+
+    capacity: Capacity | UnsetType = UNSET
+    prefix: tuple[str, ...] | UnsetType = UNSET
+    cwd: str | UnsetType | None = UNSET
+    env: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    default_request: Request | UnsetType | None = UNSET
+    max_running: int | UnsetType | None = UNSET
+    max_fails: int | UnsetType | None = UNSET
+
+
+QUEUE_READERS = {
+    "capacity": Reader(capacity_from, read.Amounts),
+    "command": Reader(tuple, list[str], "prefix"),
+    "directory": Reader(read.path("--cwd"), str | None, "cwd"),
+    "env": Reader(read.pairs, dict[str, str]),
+    "default_require": Reader(
+        read.default_request, read.Amounts | None, "default_request"
+    ),
+    "max_running": Reader(
+        read.at_least_one("--max-running", "use `grass pause` for 0")
+    ),
+    "max_fails": Reader(read.at_least_one("--max-fails")),
+}
+"""By a field's name in a request: how it is read and checked."""

@@ -1,15 +1,23 @@
 """How a job runs: the one record of it, from a request to the worker.
 
 `RunOptions` is what a worker acts on; the link's `Start` has the same fields. `Spec`
-adds what only the broker needs, and is stored once for all jobs that share it.
+adds what only the broker needs, and is stored once for all jobs that share it. A
+`JobPatch` is what a request gives of a job: of a new one over the defaults, or of a
+known one that is edited or run again. `JOB_READERS` says how its fields are read.
 """
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
+from grass.model import dependencies
+from grass.model import field_readers as read
 from grass.model.dependencies import After
+from grass.model.field_readers import Reader
 from grass.model.resources import Request
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
@@ -75,3 +83,130 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """How many members of its array may run at a time."""
     max_fails: int | None = None
     """After so many failed members of its array the queue pauses."""
+
+
+class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What is given of a job; a field that is unset leaves what there is.
+
+    None takes something away, where the spec has it so.
+    """
+
+    words: tuple[str, ...] | UnsetType = UNSET
+    shell: bool | UnsetType | None = UNSET
+    """None: one word with spaces is a shell line."""
+    queue: str | UnsetType = UNSET
+    request: Request | UnsetType = UNSET
+    request_also: dict[str, int] | UnsetType = UNSET
+    """Kinds to ask another amount of; what else was asked for stays."""
+    priority: int | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    project: str | UnsetType = UNSET
+    env: tuple[tuple[str, str], ...] | UnsetType = UNSET
+    """Added to those of the spec."""
+    cwd: str | UnsetType | None = UNSET
+    umask: int | UnsetType | None = UNSET
+    output: str | UnsetType | None = UNSET
+    stderr: str | UnsetType | None = UNSET
+    max_output: int | UnsetType = UNSET
+    raw: bool | UnsetType = UNSET
+    pin: bool | UnsetType = UNSET
+    after: tuple[After, ...] | UnsetType = UNSET
+    begin_at: int | UnsetType | None = UNSET
+    hold: bool | UnsetType = UNSET
+    time_limit_s: float | UnsetType | None = UNSET
+    grace_s: float | UnsetType = UNSET
+    retries: int | UnsetType = UNSET
+    backoff_s: float | UnsetType = UNSET
+    retry_on: tuple[str, ...] | UnsetType = UNSET
+    retry_lost: int | UnsetType = UNSET
+    nice: int | UnsetType = UNSET
+    at_most: int | UnsetType | None = UNSET
+    max_fails: int | UnsetType | None = UNSET
+    worker: str | UnsetType | None = UNSET
+    """By name or id, in a request; in the broker by id."""
+    labels: tuple[str, ...] | UnsetType = UNSET
+
+
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "at_most")
+"""Fields that a call makes of its command, its caller and its array."""
+
+EDITABLE = (
+    "require",
+    "require_also",
+    "priority",
+    "queue",
+    "time_limit_s",
+    "env",
+    "cwd",
+    "name",
+    "after",
+    "begin_at",
+    "retries",
+    "worker",
+    "labels",
+)
+"""What a job that has not started can be given anew, besides its command."""
+
+RERUNNABLE = tuple(
+    name for name in EDITABLE if name not in ("after", "begin_at", "retries")
+)
+"""What an ended job can be given when it is run again, besides its command."""
+
+JOB_READERS = {
+    "require": Reader(read.request, read.Amounts, "request"),
+    "require_also": Reader(read.amounts, dict[str, Any], "request_also"),
+    "priority": Reader(read.priority),
+    "project": Reader(read.project),
+    "env": Reader(read.pairs, dict[str, str]),
+    "cwd": Reader(read.path("--cwd")),
+    "output": Reader(read.path("--output")),
+    "stderr": Reader(read.path("--stderr")),
+    "max_output": Reader(read.size, read.Bytes | str),
+    "after": Reader(read.texts, list[str] | None),
+    "begin_at": Reader(read.begin_at, str | None),
+    "time_limit_s": Reader(read.time_limit),
+    "grace_s": Reader(read.seconds("--grace")),
+    "retries": Reader(read.count("--retries")),
+    "backoff_s": Reader(read.seconds("--backoff")),
+    "retry_on": Reader(read.failures, list[str | int]),
+    "retry_lost": Reader(read.count("--retry-lost")),
+    "nice": Reader(read.count("--nice", read.LOWEST_CPU_PRIORITY)),
+    "max_fails": Reader(read.at_least_one("--max-fails")),
+    "labels": Reader(read.labels, list[str] | None),
+}
+"""By a field's name in a request: how it is read and checked."""
+
+
+def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
+    """Read what a request gives of a job, as fields of a patch.
+
+    `last` in `after` is replaced by the newest job now: another may be it later.
+    """
+    fields = read.read_fields(asked, JOB_READERS)
+    if "after" in fields:
+        fields["after"] = dependencies.read(fields["after"], last_job)
+    return fields
+
+
+def given(patch: msgspec.Struct) -> dict[str, Any]:
+    """Return the fields that a patch gives."""
+    fields = {name: getattr(patch, name) for name in patch.__struct_fields__}
+    return {name: value for name, value in fields.items() if value is not UNSET}
+
+
+_OF_A_SPEC = tuple(
+    name for name in JobPatch.__struct_fields__ if name in Spec.__struct_fields__
+)
+
+
+def changed(spec: Spec, patch: JobPatch) -> Spec:
+    """Return a spec with what a patch gives."""
+    values = {name: getattr(patch, name) for name in _OF_A_SPEC}
+    other = {name: value for name, value in values.items() if value is not UNSET}
+    if patch.request_also is not UNSET:
+        asked = dict(other.get("request", spec.request)) | patch.request_also
+        left = ((kind, amount) for kind, amount in asked.items() if amount)
+        other["request"] = tuple(sorted(left))
+    if patch.env is not UNSET:
+        other["env"] = (*spec.env, *patch.env)
+    return replace(spec, **other) if other else spec

@@ -9,7 +9,6 @@ from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_queue_is_own, worker_for
 from grass.api.context import context_of
 from grass.api.routes.doing import do
-from grass.api.routes.edit_body import create_queue_call, edit_queue_call
 from grass.api.routes.jobs import present
 from grass.api.routes.request_bodies import (
     EditQueueBody,
@@ -17,13 +16,23 @@ from grass.api.routes.request_bodies import (
     QueueBody,
     StopBody,
 )
-from grass.broker.core.calls import Cancel, DeleteQueue, SetPaused
+from grass.broker.core.calls import (
+    Cancel,
+    CreateQueue,
+    DeleteQueue,
+    EditQueue,
+    SetPaused,
+)
 from grass.broker.core.jobs import queues
 from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
-from grass.errors import GrassError
+from grass.errors import GrassError, UsageError
 from grass.model.access import Right
+from grass.model.field_readers import read_fields
 from grass.model.lifecycle import ENDED, JobState
+from grass.model.queue import QUEUE_READERS, QueuePatch
+from grass.model.resources import check_name
+from grass.model.spec import given
 from grass.queries.cluster_documents import (
     daemon_document,
     queue_document,
@@ -81,11 +90,13 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     """Create a queue, or add this daemon's view; the same again is fine."""
     context = context_of(request)
     name = str(request.path_params["name"])
-    call = create_queue_call(name, body, actor(request), worker_for(request))
+    check_name(name, "queue")
+    fields = {"capacity": {}, **read_fields(given(body), QUEUE_READERS)}
+    call = CreateQueue(actor(request), name, worker_for(request), **fields)
     known = context.broker.state.queues.get(name)
-    limits = {one: getattr(call, one) for one in queues.OF_THE_QUEUE}
-    given = {one: value for one, value in limits.items() if value is not None}
-    check_queue_is_own(request, known, given)
+    limits = {one: fields.get(one) for one in queues.OF_THE_QUEUE}
+    asked = {one: value for one, value in limits.items() if value is not None}
+    check_queue_is_own(request, known, asked)
     return await do(request, call)
 
 
@@ -93,9 +104,13 @@ async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
     """Change a queue, and this daemon's view of it."""
     context = context_of(request)
     name = str(request.path_params["name"])
-    call = edit_queue_call(name, body, actor(request), worker_for(request))
+    fields = read_fields(given(body), QUEUE_READERS)
+    if not fields:
+        raise UsageError("nothing to change was given", "for example --max-running 4")
+    worker = worker_for(request)
+    call = EditQueue(actor(request), name, worker, QueuePatch(**fields))
     known = context.broker.state.queues.get(name)
-    changed = {k: v for k, v in call.changes.items() if k in queues.OF_THE_QUEUE}
+    changed = {k: v for k, v in fields.items() if k in queues.OF_THE_QUEUE}
     check_queue_is_own(request, known, changed)
     return await do(request, call)
 

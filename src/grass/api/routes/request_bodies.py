@@ -1,65 +1,70 @@
 """The bodies of requests.
 
-They are read here and turned into the broker's calls by `intake` and `editing`; what
-people type as JSON5 is parsed on this side, so that every client gets the same errors.
-Where a change may take something away, null does that and an absent field leaves it.
+Bodies about a job or a queue have the fields of `JobPatch` and `QueuePatch`, with the
+types that a request has for them; `job_calls` and `cluster` make the broker's calls of
+them. Where a change may take something away, null does that and an absent field leaves
+it.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from grass.model.access import DEFAULT_ROLE
+from grass.model.field_readers import Amounts, request_forms
+from grass.model.queue import QUEUE_READERS, QueuePatch
+from grass.model.spec import (
+    EDITABLE,
+    JOB_READERS,
+    NOT_IN_A_REQUEST,
+    RERUNNABLE,
+    JobPatch,
+)
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
 Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The id of a job, or the number of an event."""
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 Command = list[str] | str
 """Words, or one shell line."""
-Amounts = str | dict[str, Any]
-"""A request or capacity, as an object or as JSON5."""
+_FORMS = {
+    "command": Command | UnsetType,
+    "array": str | UnsetType,
+    **request_forms(JobPatch, JOB_READERS),
+}
+"""The types of a job's fields, by their names in a request."""
+_OF_A_NEW_JOB = [
+    name for name in _FORMS if name not in (*NOT_IN_A_REQUEST, "require_also")
+]
+Fields = Iterable[tuple[str, Any, Any]]
+_SELECT = ("select", list[str], msgspec.NODEFAULT)
 
 
-class JobBody(msgspec.Struct, forbid_unknown_fields=True):
-    """One job as asked for; None takes the default."""
+def _struct(*fields: Fields) -> type[msgspec.Struct]:
+    """Make the base of a body whose fields follow from the model's."""
+    return msgspec.defstruct("Fields", chain(*fields), forbid_unknown_fields=True)
 
-    command: Command | None = None
-    queue: str | None = None
-    require: Amounts | None = None
-    priority: int | None = None
-    name: str | None = None
-    project: str | None = None
-    env: dict[str, str] | None = None
-    cwd: str | None = None
-    output: str | None = None
-    stderr: str | None = None
-    max_output: Bytes | str | None = None
-    raw: bool | None = None
-    pin: bool | None = None
-    array: str | None = None
-    """Indices such as `1-100%8`; only where it is the one job of a call."""
-    after: list[str] | None = None
-    """`7`, `7:failed`, `3-9:any`, `last`."""
-    begin_at: str | None = None
-    hold: bool | None = None
-    time_limit_s: float | None = None
-    grace_s: float | None = None
-    retries: int | None = None
-    backoff_s: float | None = None
-    retry_on: list[str | int] | None = None
-    """Exit codes, `signal`, `time-limit`, `not-started`; empty: every failure."""
-    retry_lost: int | None = None
-    nice: int | None = None
-    max_fails: int | None = None
-    worker: str | None = None
-    """The only worker that may run it, by name or id."""
-    labels: list[str] | None = None
-    """What a worker must say of itself to run it."""
+
+def _changes(names: Iterable[str]) -> Fields:
+    return [(name, _FORMS[name], UNSET) for name in names]
+
+
+_NewJob = _struct((name, _FORMS[name] | None, None) for name in _OF_A_NEW_JOB)
+_Edit = _struct([_SELECT], _changes(("command", *EDITABLE)))
+_Rerun = _struct([_SELECT, ("hold", bool, False)], _changes(("command", *RERUNNABLE)))
+_Queue = _struct(
+    (name, form, UNSET)
+    for name, form in request_forms(QueuePatch, QUEUE_READERS).items()
+)
+
+
+class JobBody(_NewJob):  # type: ignore[misc, valid-type]
+    """One job as asked for; null takes the default."""
 
 
 class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,44 +92,12 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     signal: int = 15
 
 
-class RerunBody(msgspec.Struct, forbid_unknown_fields=True):
+class RerunBody(_Rerun):  # type: ignore[misc, valid-type]
     """Ended jobs to run again, changed where a field is given."""
 
-    select: list[str]
-    hold: bool = False
-    command: Command | UnsetType = UNSET
-    require: Amounts | UnsetType = UNSET
-    require_also: dict[str, Any] | UnsetType = UNSET
-    """Kinds to ask another amount of; what else was asked for stays."""
-    priority: int | UnsetType = UNSET
-    queue: str | UnsetType = UNSET
-    time_limit_s: float | UnsetType | None = UNSET
-    env: dict[str, str] | UnsetType = UNSET
-    cwd: str | UnsetType | None = UNSET
-    name: str | UnsetType = UNSET
-    worker: str | UnsetType | None = UNSET
-    labels: list[str] | UnsetType | None = UNSET
 
-
-class EditBody(msgspec.Struct, forbid_unknown_fields=True):
+class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """Jobs that have not started, changed where a field is given."""
-
-    select: list[str]
-    command: Command | UnsetType = UNSET
-    require: Amounts | UnsetType = UNSET
-    require_also: dict[str, Any] | UnsetType = UNSET
-    """Kinds to ask another amount of; what else was asked for stays."""
-    priority: int | UnsetType = UNSET
-    queue: str | UnsetType = UNSET
-    time_limit_s: float | UnsetType | None = UNSET
-    env: dict[str, str] | UnsetType = UNSET
-    cwd: str | UnsetType | None = UNSET
-    name: str | UnsetType = UNSET
-    after: list[str] | UnsetType | None = UNSET
-    begin_at: str | UnsetType | None = UNSET
-    retries: int | UnsetType = UNSET
-    worker: str | UnsetType | None = UNSET
-    labels: list[str] | UnsetType | None = UNSET
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -149,28 +122,12 @@ class PruneBody(msgspec.Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-class QueueBody(msgspec.Struct, forbid_unknown_fields=True):
+class QueueBody(_Queue):  # type: ignore[misc, valid-type]
     """A queue to create, or to add this daemon's view to."""
 
-    capacity: Amounts = "{}"
-    command: list[str] = []
-    directory: str | None = None
-    env: dict[str, str] = {}
-    default_require: Amounts | None = None
-    max_running: int | None = None
-    max_fails: int | None = None
 
-
-class EditQueueBody(msgspec.Struct, forbid_unknown_fields=True):
+class EditQueueBody(_Queue):  # type: ignore[misc, valid-type]
     """A queue, changed where a field is given; null takes a limit or default away."""
-
-    capacity: Amounts | UnsetType = UNSET
-    command: list[str] | UnsetType = UNSET
-    directory: str | UnsetType | None = UNSET
-    env: dict[str, str] | UnsetType = UNSET
-    default_require: Amounts | UnsetType | None = UNSET
-    max_running: int | UnsetType | None = UNSET
-    max_fails: int | UnsetType | None = UNSET
 
 
 class PauseBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from grass.api.access.auth import actor
 from grass.api.access.own_jobs import own_jobs
 from grass.api.context import context_of
 from grass.api.routes.doing import do
-from grass.api.routes.edit_body import edit_call, rerun_call
+from grass.api.routes.job_calls import edit_call, rerun_call
 from grass.api.routes.request_bodies import CancelBody, EditBody, RerunBody, SelectBody
 from grass.broker.core.calls import (
     Call,
@@ -70,8 +70,10 @@ async def go_on(request: Request, body: SelectBody) -> DoneReply:
 
 async def rerun(request: Request, body: RerunBody) -> DoneReply:
     """Give ended jobs a new attempt; older attempts and their output are kept."""
-    who = actor(request)
-    return await _do_to(request, body.select, lambda ids: rerun_call(body, who, ids))
+    who, state = actor(request), context_of(request).broker.state
+    return await _do_to(
+        request, body.select, lambda ids: rerun_call(body, who, ids, state.last_job)
+    )
 
 
 async def edit(request: Request, body: EditBody) -> DoneReply:

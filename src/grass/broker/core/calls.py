@@ -14,10 +14,11 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from grass.broker.core.jobs.new_job import NewJob
 from grass.link.messages import ToBroker
 from grass.model.access import Token
+from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity, Request
+from grass.model.spec import JobPatch
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
 
@@ -62,6 +63,19 @@ class Reading(Call[R_co], Generic[R_co], kw_only=True):
     found: Found | None = None
 
 
+class NewJob(msgspec.Struct, frozen=True):
+    """One job of an enqueue; jobs that are given the same share the patch."""
+
+    words: tuple[str, ...]
+    patch: JobPatch
+    shell: bool | None = None
+    """None: one word with spaces is a shell line."""
+    name: str | None = None
+    """Goes before the name that the patch gives."""
+    index: int | None = None
+    """Its index, as a member of an array. All members are in one call."""
+
+
 class Enqueue(Reading[Enqueued]):
     """Add jobs: all of them, or none."""
 
@@ -70,6 +84,8 @@ class Enqueue(Reading[Enqueued]):
     key: str | None = None
     base_env: dict[str, str] | None = None
     """The caller's environment; None: none travelled."""
+    directory: str | None = None
+    """The caller's directory; a patch and a queue with a prefix go before it."""
 
 
 class CreateQueue(Call[Done]):
@@ -88,16 +104,12 @@ class CreateQueue(Call[Done]):
 
 
 class EditQueue(Call[Done]):
-    """Change a queue, and this daemon's view of it.
-
-    `changes` may hold capacity, prefix, cwd, env (of the view), default_request,
-    max_running and max_fails, with the values that `CreateQueue` takes.
-    """
+    """Change a queue, and this daemon's view of it."""
 
     actor: str
     name: str
     worker: str
-    changes: dict[str, Any]
+    patch: QueuePatch
 
 
 class DeleteQueue(Call[Done]):
@@ -146,24 +158,19 @@ class ContinueJobs(Call[Done]):
 
 
 class Edit(Reading[Done]):
-    """Change jobs that have not started.
-
-    `changes` may hold words, shell, name, queue, priority, request, after (as asked),
-    begin_at, time_limit_s, retries, cwd, env, worker and labels, with the values of
-    `Settings`; and request_also, which gives some kinds another amount.
-    """
+    """Change jobs that have not started."""
 
     actor: str
     jobs: list[int]
-    changes: dict[str, Any]
+    patch: JobPatch
 
 
 class Rerun(Reading[Done]):
-    """Give ended jobs a new attempt, changed where `changes` says so."""
+    """Give ended jobs a new attempt, changed where the patch gives something."""
 
     actor: str
     jobs: list[int]
-    changes: dict[str, Any] = {}
+    patch: JobPatch = JobPatch()
     hold: bool = False
 
 

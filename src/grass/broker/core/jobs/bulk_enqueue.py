@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from grass.broker.core.calls import Enqueue, Enqueued
+from grass.broker.core.calls import Enqueue, Enqueued, NewJob
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
-from grass.broker.core.jobs.new_job import NewJob
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
-from grass.model.job import Common, Job, alike
+from grass.model.job import DEFAULT_PROJECT, Common, Job, alike
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
 from grass.store.changes import AnsweredCall
@@ -77,7 +76,7 @@ def begin(
     specs = {key: state.specs.number(one.spec) for key, one in prepared.items()}
     arrival = Arrival(call, prepared, specs, state.last_job + 1)
     for new in call.jobs:
-        state.specs.use(specs[id(new.settings)])
+        state.specs.use(specs[id(new.patch)])
     for one in prepared.values():
         dependency_graph.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last
@@ -148,34 +147,34 @@ def _hand_over(state: State, arrival: Arrival) -> None:
 
 
 def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
-    spec = arrival.prepared[id(new.settings)].spec
-    first = eligibility.first_state(state, spec, hold=new.settings.hold)
+    spec = arrival.prepared[id(new.patch)].spec
+    first = eligibility.first_state(state, spec, hold=bool(new.patch.hold))
     if arrival.jobs and _alike(new, arrival.call.jobs[len(arrival.jobs) - 1]):
         return Job(number, arrival.jobs[-1].common, first, new.index)
     return Job(number, _common(state, arrival, new), first, new.index)
 
 
 def _alike(one: NewJob, other: NewJob) -> bool:
-    return one.settings is other.settings and (
+    return one.patch is other.patch and (
         (one.words, one.shell, one.name) == (other.words, other.shell, other.name)
     )
 
 
 def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
-    settings, known = new.settings, arrival.prepared[id(new.settings)]
+    patch, known = new.patch, arrival.prepared[id(new.patch)]
     shell = new.shell
     if shell is None:
         shell = not known.prefix and is_shell_line(new.words)
-    name = new.name or settings.name or default_name(known.prefix or new.words)
+    name = new.name or patch.name or default_name(known.prefix or new.words)
     return Common(
-        arrival.specs[id(settings)],
+        arrival.specs[id(patch)],
         new.words,
         shell,
         name.encode("utf-8", "replace").decode(),
-        settings.project,
+        patch.project or DEFAULT_PROJECT,
         arrival.call.actor,
         known.queue,
-        settings.priority,
+        patch.priority or 0,
         state.now_us,
         None if new.index is None else arrival.first,
     )

@@ -1,24 +1,111 @@
-"""Changing jobs that have not started: all that a call names, or none.
+"""Changing jobs: those that have not started here, ended ones for `reruns`.
 
-Very many jobs are first all checked and then changed, both in slices. One that ends
-between its check and its change is left alone.
+A change gives a job another spec; jobs that share the old one keep it. A call changes
+all jobs that it names, or none: very many jobs are first all checked and then changed,
+both in slices. One that ends between its check and its change is left alone.
 """
+
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from grass.broker.core.calls import Done, Edit
 from grass.broker.core.jobs import (
+    array_limits,
     bulk_verbs,
     dependency_edits,
     dependency_graph,
     eligibility,
+    queues,
 )
+from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.jobs.bulk_verbs import Bulk, Work
-from grass.broker.core.jobs.changes import Change
-from grass.broker.core.jobs.enqueue import ends_of
+from grass.broker.core.jobs.enqueue import check_words, checked, ends_of, with_worker_id
 from grass.broker.core.state import State
 from grass.errors import Refused
+from grass.model.commands import is_shell_line
 from grass.model.dependencies import After
-from grass.model.job import Job
+from grass.model.job import Common, Job
 from grass.model.lifecycle import JobState
+from grass.model.queue import Queue
+from grass.model.spec import JobPatch, Spec, changed, given
+
+
+class Edited(NamedTuple):
+    """A job, what it was, and what it is to become."""
+
+    job: Job
+    old: Spec
+    own: dict[str, Any]
+    spec: Spec
+
+    @property
+    def open_after(self) -> tuple[After, ...]:
+        """What it still has to wait for: dependencies that were met count no more."""
+        was_met = self.job.met and self.spec.after == self.old.after
+        return () if was_met else self.spec.after
+
+
+class Change:
+    """What a call changes; computed once for all jobs that share a spec."""
+
+    def __init__(self, state: State, patch: JobPatch) -> None:
+        self._state = state
+        self._patch = with_worker_id(state, patch)
+        self._own = _of_the_job(patch)
+        self._prepared: dict[tuple[int, str], Prepared] = {}
+        self._numbers: dict[int, int] = {}
+        self._last: Common | None = None
+
+    def to(self, job: Job, spec: Spec) -> Edited:
+        """Return what a job is to become, or refuse what could never run."""
+        own = dict(self._own)
+        queue = queues.find(self._state, own.get("queue", job.queue))
+        if "words" in own and own.get("shell") is None:
+            own["shell"] = not queue.prefix and is_shell_line(own["words"])
+        prepared = self._checked(job.spec, spec, queue)
+        check_words(own.get("words", job.words), prepared)
+        return Edited(job, spec, own, prepared.spec)
+
+    def _checked(self, number: int, spec: Spec, queue: Queue) -> Prepared:
+        known = self._prepared.get((number, queue.name))
+        if known is None:
+            known = checked(self._state, queue, changed(spec, self._patch))
+            self._prepared[number, queue.name] = known
+        return known
+
+    def apply(self, one: Edited) -> None:
+        """Make a job what it is to become."""
+        state, job = self._state, one.job
+        number = self._number(one.spec)
+        if number != job.spec:
+            state.specs.use(number)
+            state.specs.release(job.spec)
+            if job.spec not in state.specs:
+                state.batch.changes.unused_specs.append(job.spec)
+        state.totals.unfinished[job.queue] -= 1
+        job.common = self._common(job.common, one.own, number)
+        state.totals.unfinished[job.queue] += 1
+        array_limits.moved(state, job)
+        if one.spec.after != one.old.after:
+            job.met = False
+        state.save_job(job)
+        state.batch.moved.add(job.id)
+
+    def _common(self, common: Common, own: dict[str, Any], spec: int) -> Common:
+        """Give what jobs have alike that had this alike before."""
+        new = replace(common, spec=spec, **own)
+        if new != self._last:
+            self._last = new
+        return self._last
+
+    def _number(self, spec: Spec) -> int:
+        """Give a spec's number; to find it takes a look at all of a long spec."""
+        known = self._numbers.get(id(spec))
+        if known is None:
+            known = self._numbers[id(spec)] = self._state.specs.number(spec)
+        return known
 
 
 def edit(state: State, call: Edit) -> Done | Bulk:
@@ -30,7 +117,7 @@ def _edit(state: State, call: Edit) -> Work:
     yield from dependency_edits.catch_up(state)
     found = (yield call.wanted) if call.wanted else None
     ends, waits = ends_of(found), dict[int, tuple[After, ...]]()
-    change, kept = Change(state, call.changes), dependency_edits.Remembered(state)
+    change, kept = Change(state, call.patch), dependency_edits.Remembered(state)
     numbers = list(dict.fromkeys(call.jobs))
 
     def check(number: int) -> None:
@@ -40,7 +127,7 @@ def _edit(state: State, call: Edit) -> Work:
 
     try:
         yield from bulk_verbs.work_off(numbers, check)
-        if "after" in call.changes:
+        if call.patch.after is not UNSET:
             dependency_edits.check(state, waits, ends, {})
         done = Done()
         act = _act(state, call, change, done)
@@ -62,7 +149,7 @@ def _act(state: State, call: Edit, change: Change, done: Done) -> bulk_verbs.Act
         _take_out(state, job)
         change.apply(one)
         eligibility.enter(state, job)
-        state.note_by(call.actor, "edited", number, changed=sorted(call.changes))
+        state.note_by(call.actor, "edited", number, changed=sorted(given(call.patch)))
         done.jobs.append(number)
 
     return act
@@ -82,3 +169,12 @@ def _take_out(state: State, job: Job) -> None:
         state.scheduler.remove(job.id)
         state.move_job(job, JobState.WAITING)
     dependency_graph.leave(state, job)
+
+
+def _of_the_job(patch: JobPatch) -> dict[str, Any]:
+    """Give what a patch changes of a job besides its spec."""
+    fields = given(patch)
+    own = {name: fields[name] for name in Common.__struct_fields__ if name in fields}
+    if "name" in own:
+        own["name"] = own["name"].encode("utf-8", "replace").decode()
+    return own

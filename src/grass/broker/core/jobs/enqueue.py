@@ -1,30 +1,24 @@
 """Taking new jobs in.
 
 Everything is checked before anything is changed: a call with one bad job among ten
-thousand adds none. Jobs that share settings share one checked spec.
+thousand adds none. Jobs that share a patch share one checked spec.
 """
 
 from msgspec.structs import replace
 
-from grass.broker.core.calls import Enqueue, Enqueued, Found
+from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
 from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared
-from grass.broker.core.jobs.new_job import NewJob, Settings
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
-from grass.model import dependencies, placeholders
-from grass.model.commands import (
-    UNCHECKED_LENGTH,
-    check_priority,
-    check_size,
-    split_assignments,
-)
+from grass.model import placeholders
+from grass.model.commands import UNCHECKED_LENGTH, check_size, split_assignments
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
-from grass.model.resources import ONE_CPU, Request, check_name
-from grass.model.spec import Spec
+from grass.model.resources import ONE_CPU
+from grass.model.spec import JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
 
 
@@ -41,7 +35,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     prepared = _prepared(state, call, ends)
     for job in call.jobs:
         try:
-            check_words(job.words, prepared[id(job.settings)])
+            check_words(job.words, prepared[id(job.patch)])
         except UsageError as error:
             raise _naming(job, call, error) from None
     if call.base_env is not None:
@@ -90,9 +84,9 @@ def _prepared(
 ) -> dict[int, Prepared]:
     found: dict[int, Prepared] = {}
     for job in call.jobs:
-        if id(job.settings) not in found:
+        if id(job.patch) not in found:
             try:
-                found[id(job.settings)] = prepare(state, job.settings, ends)
+                found[id(job.patch)] = _prepare(state, job.patch, call.directory, ends)
             except GrassError as error:
                 raise _naming(job, call, error) from None
     return found
@@ -114,14 +108,27 @@ def _with_environment(
     }
 
 
-def prepare(state: State, settings: Settings, ends: dict[int, JobState]) -> Prepared:
-    """Check settings against queues, units and the jobs they wait for."""
-    queue = queues.find(state, settings.queue or DEFAULT_QUEUE)
-    check_name(settings.project, "project")
-    check_priority(settings.priority)
-    spec = _spec(state, queue, settings)
+def _prepare(
+    state: State, patch: JobPatch, directory: str | None, ends: dict[int, JobState]
+) -> Prepared:
+    """Check a patch against queues, units and the jobs that it waits for."""
+    queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
+    plain = Spec(
+        request=ONE_CPU if queue.default_request is None else queue.default_request,
+        prefix=queue.prefix,
+        queue_cwd=None if patch.cwd else queue.cwd,
+        cwd=None if queue.prefix else directory,
+    )
+    spec = changed(plain, with_worker_id(state, patch))
     dependency_graph.check(state, spec.after, ends)
     return checked(state, queue, spec)
+
+
+def with_worker_id(state: State, patch: JobPatch) -> JobPatch:
+    """Return a patch that names its worker by id."""
+    if not patch.worker:
+        return patch
+    return replace(patch, worker=registry.find(state, patch.worker).id)
 
 
 def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
@@ -134,28 +141,6 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
         placeholders.check(texts, spec.request, kinds)
     return Prepared(queue.name, queue.prefix, spec, kinds)
-
-
-def _request(queue: Queue, settings: Settings) -> Request:
-    if settings.request is not None:
-        return settings.request
-    return ONE_CPU if queue.default_request is None else queue.default_request
-
-
-def _spec(state: State, queue: Queue, settings: Settings) -> Spec:
-    named = settings.worker
-    read_elsewhere = ("request", "cwd", "after", "worker", "labels")
-    same = set(Spec.__struct_fields__) & set(Settings.__struct_fields__)
-    return Spec(
-        request=_request(queue, settings),
-        prefix=queue.prefix,
-        queue_cwd=None if settings.cwd else queue.cwd,
-        cwd=settings.cwd or (None if queue.prefix else settings.caller_cwd),
-        after=dependencies.read(settings.after, state.last_job),
-        worker=None if named is None else registry.find(state, named).id,
-        labels=tuple(sorted(set(settings.labels))),
-        **{name: getattr(settings, name) for name in same.difference(read_elsewhere)},
-    )
 
 
 def _known_kinds(state: State) -> frozenset[str]:

@@ -14,6 +14,7 @@ from grass.model.job import DEFAULT_QUEUE
 from grass.model.journal import Kind
 from grass.model.queue import Queue, View
 from grass.model.resources import check_name
+from grass.model.spec import given
 from grass.model.worker import Worker
 
 OF_THE_QUEUE = {
@@ -58,7 +59,7 @@ def create(state: State, call: CreateQueue) -> Done:
 
 def edit(state: State, call: EditQueue) -> Done:
     """Change a queue, and a worker's view of it; what is not named stays."""
-    queue, of_view = find(state, call.name), dict(call.changes)
+    queue, of_view = find(state, call.name), given(call.patch)
     limits = {name: of_view.pop(name) for name in OF_THE_QUEUE if name in of_view}
     wanted, left_out = replace(queue, **limits), list[str]()
     if of_view:
@@ -145,7 +146,7 @@ def _unfinished(state: State, queue: Queue) -> int:
     """Count the jobs of a queue that have not ended, those on their way in included."""
     arriving = (job for arrival in state.bulk.arriving for job in arrival.call.jobs)
     return state.totals.unfinished[queue.name] + sum(
-        job.settings.queue == queue.name for job in arriving
+        job.patch.queue == queue.name for job in arriving
     )
 
 

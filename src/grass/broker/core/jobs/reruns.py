@@ -16,7 +16,7 @@ from grass.broker.core.jobs import (
     eligibility,
 )
 from grass.broker.core.jobs.bulk_verbs import Bulk, Work
-from grass.broker.core.jobs.changes import Change, Edited
+from grass.broker.core.jobs.edits import Change, Edited
 from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
 from grass.broker.core.state import State
@@ -24,7 +24,7 @@ from grass.errors import Busy, NotFound, Refused
 from grass.model.dependencies import After
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
-from grass.model.spec import Spec
+from grass.model.spec import Spec, given
 
 
 def rerun(state: State, call: Rerun) -> Done | Bulk:
@@ -67,7 +67,7 @@ class _Again:
     def __init__(self, state: State, call: Rerun) -> None:
         self._state = state
         self._call = call
-        self._change = Change(state, call.changes)
+        self._change = Change(state, call.patch)
         self._specs: dict[int, Spec] = {}
         """One object for each, whichever slice it was read for."""
         self._together: dict[int, tuple[After, ...]] = {}
@@ -139,7 +139,7 @@ def _revive(
     array_limits.join(state, job.common)
     change.apply(one)
     state.move_job(job, JobState.HELD if call.hold else JobState.WAITING)
-    state.note_by(call.actor, "rerun", job.id, changed=sorted(call.changes))
+    state.note_by(call.actor, "rerun", job.id, changed=sorted(given(call.patch)))
 
 
 def _ended(state: State, number: int, found: Found) -> Job | None:

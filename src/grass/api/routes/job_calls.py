@@ -1,0 +1,204 @@
+"""From bodies about jobs to the broker's calls.
+
+Jobs of one request that give the same share one `JobPatch`, so that ten thousand jobs
+are checked once and stored with one spec. An array is one job of the request and
+becomes as many as it has indices.
+"""
+
+from operator import attrgetter
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from grass.api.routes.request_bodies import EditBody, EnqueueBody, JobBody, RerunBody
+from grass.broker.core.calls import Edit, Enqueue, NewJob, Rerun
+from grass.broker.core.jobs.reruns import first_read
+from grass.broker.core.state import State
+from grass.errors import UsageError
+from grass.model import field_readers
+from grass.model.arrays import Array, read_array
+from grass.model.dependencies import After
+from grass.model.resources import Request
+from grass.model.spec import JobPatch, given, job_fields
+from grass.settings import Settings
+
+MOST_JOBS = 100_000
+_DEFAULT_WHERE_EMPTY = ("queue", "project")
+_OPTIONS = tuple(
+    name
+    for name in JobBody.__struct_fields__
+    if name not in ("command", "name", "array")
+)
+_options_of = attrgetter(*_OPTIONS)
+_NO_OPTIONS = _options_of(JobBody())
+_read_directory = field_readers.path("directory")
+
+
+def enqueue_call(
+    body: EnqueueBody, actor: str, state: State, settings: Settings
+) -> Enqueue:
+    """Read every job of a request; what it leaves open is as the settings say."""
+    if len(body.jobs) > MOST_JOBS:
+        raise UsageError(
+            f"{len(body.jobs)} jobs in one call", f"send at most {MOST_JOBS} at a time"
+        )
+    if body.key is not None and not body.key.isprintable():
+        raise UsageError("an idempotency key is printable text")
+    return _EnqueueReader(body, state, settings).call(actor)
+
+
+def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edit:
+    """Read changes to jobs that have not started."""
+    patch = _patch_of(body, last_job)
+    if not given(patch):
+        raise UsageError("nothing to change was given", "for example --priority 5")
+    return Edit(actor, jobs, patch, wanted=_named(patch))
+
+
+def rerun_call(body: RerunBody, actor: str, jobs: list[int], last_job: int) -> Rerun:
+    """Read how ended jobs run again."""
+    patch = _patch_of(body, last_job)
+    return Rerun(actor, jobs, patch, body.hold, wanted=first_read(jobs))
+
+
+def _patch_of(body: Struct, last_job: int) -> JobPatch:
+    """Read the changes of a body, whose other fields are not about one job."""
+    asked = given(body)
+    command = asked.pop("command", UNSET)
+    changes = {name: asked[name] for name in asked if name not in ("select", "hold")}
+    patch = JobPatch(**job_fields(changes, last_job))
+    if command is UNSET:
+        return patch
+    words, shell = _command(command)
+    return replace(patch, words=words, shell=shell)
+
+
+def _command(command: list[str] | str) -> tuple[tuple[str, ...], bool | None]:
+    """Give words, and whether they are a shell line; of a list the broker knows."""
+    return ((command,), True) if isinstance(command, str) else (tuple(command), None)
+
+
+def _named(patch: JobPatch) -> list[int]:
+    """Give the jobs that a patch waits for, each once."""
+    after: tuple[After, ...] = patch.after or ()
+    return list(dict.fromkeys(one.job for one in after))
+
+
+class _EnqueueReader:
+    """The reading of one request that adds jobs."""
+
+    def __init__(self, body: EnqueueBody, state: State, settings: Settings) -> None:
+        self._body = body
+        self._state = state
+        self._settings = settings
+        self._defaults = _options(body.defaults)
+        if body.defaults.name is not None:
+            self._defaults["name"] = body.defaults.name
+        self._wanted: dict[int, None] = {}
+        self._known: dict[str, JobPatch] = {}
+        self._array = _array(body)
+
+    def call(self, actor: str) -> Enqueue:
+        body = self._body
+        common = self._patch(self._defaults)
+        jobs = [self._numbered(number, common) for number in range(len(body.jobs))]
+        if self._array is not None:
+            jobs = _members(jobs[0], self._array)
+        field_readers.pairs(body.environment or {})
+        return Enqueue(
+            actor,
+            jobs,
+            body.key,
+            body.environment,
+            _read_directory(body.directory),
+            wanted=list(self._wanted),
+        )
+
+    def _numbered(self, number: int, common: JobPatch) -> NewJob:
+        """Read one job; where there are several, an error says which one is wrong."""
+        count = len(self._body.jobs)
+        try:
+            return self._new_job(self._body.jobs[number], common)
+        except UsageError as error:
+            where = f"job {number + 1} of {count}: " if count > 1 else ""
+            raise UsageError(where + error.message, error.hint) from None
+
+    def _new_job(self, job: JobBody, common: JobPatch) -> NewJob:
+        command = self._body.defaults.command if job.command is None else job.command
+        patch = common
+        own = _options_of(job)
+        if own != _NO_OPTIONS:
+            text = repr(own)
+            if text not in self._known:
+                self._known[text] = self._patch(self._over_defaults(job))
+            patch = self._known[text]
+        words, shell = _command(command or [])
+        return NewJob(words, patch, shell, job.name)
+
+    def _over_defaults(self, job: JobBody) -> dict[str, Any]:
+        options = _options(job)
+        merged = {**self._defaults, **options}
+        if "env" in options and "env" in self._defaults:
+            merged["env"] = {**self._defaults["env"], **options["env"]}
+        return merged
+
+    def _patch(self, options: dict[str, Any]) -> JobPatch:
+        """Read options, with the settings and the rest of the call in their place."""
+        settings, array = self._settings, self._array
+        if "max_fails" in options and array is None:
+            raise UsageError(
+                "--max-fails goes with --array",
+                "for all jobs of a queue: `grass edit-queue NAME --max-fails N`",
+            )
+        fields = {
+            "queue": settings.queue,
+            "project": settings.project,
+            "priority": settings.priority,
+            "grace_s": settings.grace_s,
+            **job_fields(options, self._state.last_job),
+            "umask": self._body.umask,
+            "at_most": None if array is None else array.at_most,
+        }
+        if "request" not in fields:
+            fields["request"] = self._default_request(fields["queue"])
+        patch = JobPatch(**fields)
+        self._wanted.update(dict.fromkeys(_named(patch)))
+        return patch
+
+    def _default_request(self, queue: str) -> Request | UnsetType:
+        """Return what the settings ask for, unless the queue has its own default."""
+        known = self._state.queues.get(queue)
+        has_default = known is not None and known.default_request is not None
+        asked = self._settings.require
+        return UNSET if has_default or asked is None else asked
+
+
+def _options(job: JobBody) -> dict[str, Any]:
+    """Give what a job says of how it is to run, by the names in the request."""
+    fields = zip(_OPTIONS, _options_of(job), strict=True)
+    return {
+        name: value
+        for name, value in fields
+        if value is not None and (value != "" or name not in _DEFAULT_WHERE_EMPTY)
+    }
+
+
+def _array(body: EnqueueBody) -> Array | None:
+    asked = [job.array for job in body.jobs if job.array is not None]
+    text = asked[0] if asked else body.defaults.array
+    if text is None:
+        return None
+    if len(body.jobs) != 1:
+        raise UsageError(
+            f"--array goes with one command, not with {len(body.jobs)}",
+            "enqueue each array by itself",
+        )
+    return read_array(text)
+
+
+def _members(job: NewJob, array: Array) -> list[NewJob]:
+    return [
+        NewJob(job.words, job.patch, job.shell, job.name, index)
+        for index in array.indices
+    ]

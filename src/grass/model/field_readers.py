@@ -1,0 +1,207 @@
+"""Readers of single values of a request: text and numbers to checked values.
+
+Each reader returns the value as the model keeps it, or raises a `UsageError` of one
+line that names the option. Which field is read how is in the tables of `spec` and
+`queue`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import msgspec
+from msgspec import UnsetType
+
+from grass.errors import UsageError
+from grass.model.amounts import size_bytes
+from grass.model.commands import LARGEST_PRIORITY
+from grass.model.resources import Request, check_name, request_from
+from grass.model.worker import check_label
+
+MOST_RETRIES = 1000
+LOWEST_CPU_PRIORITY = 19
+LONGEST_S = 1e9
+FAILURES = ("signal", "time-limit", "not-started")
+"""What `--retry-on` takes besides exit codes."""
+Amounts = str | dict[str, Any]
+"""A request or capacity, as an object or as JSON5."""
+Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST_EXIT_CODE = 255
+
+
+class Reader(NamedTuple):
+    """How a field of a request is read."""
+
+    read: Callable[[Any], Any]
+    form: Any = None
+    """Its type in a request; None: that of the patch's field."""
+    field: str = ""
+    """The patch's field, where it has another name."""
+
+
+Readers = Mapping[str, Reader]
+"""By a field's name in a request; one that is not listed is kept as it is."""
+
+
+def read_fields(given: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
+    """Read the values that a request gives; return them by the patch's names."""
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        reader = readers.get(name)
+        if reader is None:
+            fields[name] = value
+        else:
+            fields[reader.field or name] = reader.read(value)
+    return fields
+
+
+def request_forms(patch: type[msgspec.Struct], readers: Readers) -> dict[str, Any]:
+    """Give the type that each field of a patch has in a request, by its name there."""
+    names = {one.field: name for name, one in readers.items() if one.field}
+    forms: dict[str, Any] = {}
+    for field, kind in get_type_hints(patch, include_extras=True).items():
+        name = names.get(field, field)
+        reader = readers.get(name)
+        form = None if reader is None else reader.form
+        forms[name] = kind if form is None else form | UnsetType
+    return forms
+
+
+def begin_at(text: str | None) -> int | None:
+    """Read a time with its offset from UTC as microseconds."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        # In UTC it must still be within the years that can be written.
+        since = at.astimezone(UTC) - _EPOCH if at.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        since = None
+    if since is None:
+        raise UsageError(
+            f"--begin `{text}` is not a time with an offset",
+            "write 2030-01-31T08:00:00+01:00",
+        )
+    return since // timedelta(microseconds=1)
+
+
+def path(what: str) -> Callable[[str | None], str | None]:
+    """Return a reader of absolute paths: a daemon has no directory of its own."""
+
+    def read(text: str | None) -> str | None:
+        if text is not None and (not text.startswith("/") or "\0" in text):
+            raise UsageError(f"{what} `{text}` is not an absolute path")
+        return text
+
+    return read
+
+
+def count(what: str, most: int = MOST_RETRIES) -> Callable[[int], int]:
+    """Return a reader of numbers that start from 0."""
+
+    def read(value: int) -> int:
+        if not 0 <= value <= most:
+            raise UsageError(f"{what} is {value}", f"give a number from 0 to {most}")
+        return value
+
+    return read
+
+
+def at_least_one(what: str, hint: str = "") -> Callable[[int | None], int | None]:
+    """Return a reader of limits that would let nothing through below 1."""
+
+    def read(value: int | None) -> int | None:
+        if value is not None and not 1 <= value <= 2**31:
+            raise UsageError(f"{what} must be at least 1", hint)
+        return value
+
+    return read
+
+
+def seconds(what: str) -> Callable[[float], float]:
+    """Return a reader of durations that may be 0."""
+
+    def read(value: float) -> float:
+        if not 0 <= value <= LONGEST_S:
+            raise UsageError(f"{what} is {value:g} seconds", "give 0 or more")
+        return value
+
+    return read
+
+
+def time_limit(value: float | None) -> float | None:
+    """Check a time limit: 0 would let no job run at all."""
+    if value is not None and not 0 < value <= LONGEST_S:
+        raise UsageError(f"--time-limit is {value:g} seconds", "give more than 0")
+    return value
+
+
+def priority(value: int) -> int:
+    """Check the order among jobs of a queue."""
+    if abs(value) > LARGEST_PRIORITY:
+        raise UsageError(f"priority {value} is out of range")
+    return value
+
+
+def project(name: str) -> str:
+    """Check the name of a project."""
+    return check_name(name, "project")
+
+
+def failures(words: Iterable[str | int]) -> tuple[str, ...]:
+    """Read which failures are retried: exit codes and a few words."""
+    return tuple(dict.fromkeys(_failure(str(word)) for word in words))
+
+
+def _failure(word: str) -> str:
+    if word in FAILURES:
+        return word
+    if word.isascii() and word.isdecimal() and len(word) <= len("255"):
+        code = int(word)
+        if code <= _LARGEST_EXIT_CODE:
+            return str(code)
+    known = ", ".join(FAILURES)
+    raise UsageError(
+        f"--retry-on `{word}` is no failure",
+        f"use exit codes up to {_LARGEST_EXIT_CODE}, {known}",
+    )
+
+
+def request(value: Amounts) -> Request:
+    """Read what a job asks for."""
+    return request_from(value, "--require")
+
+
+def amounts(value: dict[str, Any]) -> dict[str, int]:
+    """Read single amounts; 0 takes a kind out of a request."""
+    known = dict(request_from(value, "--require"))
+    return {kind: known.get(kind, 0) for kind in value}
+
+
+def default_request(value: Amounts | None) -> Request | None:
+    """Read what the jobs of a queue ask for that name nothing themselves."""
+    return None if value is None else request_from(value)
+
+
+def size(value: int | str) -> int:
+    """Read a number of bytes."""
+    return size_bytes(value) if isinstance(value, str) else value
+
+
+def pairs(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Read variables of an environment."""
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise UsageError(f"`{name}` cannot be an environment variable")
+    return tuple(env.items())
+
+
+def labels(words: Iterable[str] | None) -> tuple[str, ...]:
+    """Read the labels that a worker must have."""
+    return tuple(sorted({check_label(word) for word in words or ()}))
+
+
+def texts(words: Iterable[str] | None) -> tuple[str, ...]:
+    """Keep texts that are read later; null is none."""
+    return tuple(words or ())
