@@ -32,7 +32,7 @@ WorkerNames = Mapping[str, str]
 
 
 def daemon_document(version: str, started_at: int, state: State) -> Document:
-    """Give the daemon itself, and sums over all jobs."""
+    """Return the daemon, and totals over all jobs."""
     return {
         "pid": os.getpid(),
         "version": version,
@@ -45,13 +45,13 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
 
 
 def worker_document(worker: Worker, state: State) -> Document:
-    """Give a worker: where it is, what it has, and what is free of that."""
+    """Return a worker: its address, units, and free amounts."""
     capacity = units.known_capacity(state, worker)
     origins = units.origins(worker, capacity)
     return {
         "id": worker.id,
         "name": worker.name,
-        **_whereabouts(worker, state),
+        **_connection(worker, state),
         "running": sum(one.worker == worker.id for one in state.attempts.values()),
         "capacity": units_json(capacity),
         "free": units_json(_free(worker, state)),
@@ -66,15 +66,15 @@ def worker_document(worker: Worker, state: State) -> Document:
 
 
 def _free(worker: Worker, state: State) -> Capacity:
-    """Give what is free; of a worker that is away, as far as is known."""
+    """Return the free amounts; none for an unknown worker."""
     try:
         return state.scheduler.free(worker.id)
     except NotFound:
         return {}
 
 
-def _whereabouts(worker: Worker, state: State) -> Document:
-    """Give whether a worker is there, and since when it is not."""
+def _connection(worker: Worker, state: State) -> Document:
+    """Return the state of a worker's connection."""
     own = worker.connected and worker.id == state.home_worker
     return {
         "connected": worker.connected,
@@ -85,19 +85,19 @@ def _whereabouts(worker: Worker, state: State) -> Document:
         "address": worker.address,
         "labels": list(worker.labels),
         "lease_s": worker.lease_s,
-        # The worker of this very daemon has no need to say that it is there.
+        # The worker in this daemon sends no heartbeats.
         "heard_at": None if own else rfc3339(worker.heard_at),
         "clock_skew_s": clock_skew.told_skew_s(worker),
     }
 
 
 def running_jobs(state: State) -> Counter[str]:
-    """Count the running jobs of all queues, in one go."""
+    """Count the running jobs of each queue."""
     return Counter(state.jobs[job].queue for job in state.attempts)
 
 
 def queue_document(queue: Queue, state: State, running: int) -> Document:
-    """Give a queue with its views and how many jobs it has."""
+    """Return a queue with its views and counts of jobs."""
     default = queue.default_request
     return {
         "name": queue.name,
@@ -128,13 +128,13 @@ class ForgottenNames:
         self._read_to = 0
 
     async def of_jobs(self, broker: Broker, jobs: Sequence[JobDetails]) -> WorkerNames:
-        """Give the names of those that these jobs speak of."""
+        """Return the names of forgotten workers in these jobs."""
         asked = {job.spec.worker for job in jobs if job.spec.worker is not None}
         asked |= {one.worker for job in jobs for one in job.attempts}
         return await self.of(broker, asked)
 
     async def of(self, broker: Broker, workers: Iterable[str]) -> WorkerNames:
-        """Give the names of those among these workers that were forgotten."""
+        """Return the names of all forgotten workers, reading those of these ids."""
         unknown = set(workers) - broker.state.workers.keys() - self._names.keys()
         if unknown:
             after = self._read_to

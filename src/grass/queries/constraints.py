@@ -29,14 +29,14 @@ States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""
 DISK_FULL = "the broker's disk is full: nothing starts until there is room"
 MOST_NAMED = 3
-"""Workers that are named one by one."""
+"""How many workers are named."""
 _SECOND = 1_000_000
 
 
 def waiting_constraints(
     job: Job, spec: Spec, states: States, now_us: int
 ) -> Iterator[Constraint]:
-    """Give what a held or waiting job needs besides units."""
+    """Return what a held or waiting job needs besides units."""
     if job.state is JobState.HELD:
         yield Constraint("hold", "released", "held", note=f"`grass release {job.id}`")
     for after in spec.after:
@@ -51,10 +51,10 @@ def waiting_constraints(
 def queued_constraints(
     state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
 ) -> Iterator[Constraint]:
-    """Give what a queued job needs: open gates, and units on one worker."""
+    """Return what a queued job needs: resumed queues, free places, and units."""
     yield from _gates(state, told)
     if told.worker is None:
-        note = nobody(state, spec, told, forgotten)
+        note = no_worker(state, spec, told, forgotten)
         yield Constraint("worker", "1", "0", note=note)
         return
     short = {need.kind: need for need in (*told.needs, *told.together)}
@@ -69,7 +69,7 @@ def queued_constraints(
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:
-    """Give what is free of a kind to a queue on a worker, and what there is in all."""
+    """Return the free and the total amount of a kind for a queue on a worker."""
     free = state.scheduler.free(worker).get(kind, {})
     has = state.scheduler.capacity(worker).get(kind, {})
     drained = state.workers[worker].drained.get(kind, [])
@@ -131,7 +131,7 @@ def _enough(state: State, told: Explanation, kind: str, asked: int) -> Constrain
 
 
 def is_unreachable(state: State, attempt: Attempt) -> bool:
-    """Tell whether nobody can be asked how an attempt is: who has it is away."""
+    """Return whether an attempt's worker is disconnected."""
     worker = state.workers.get(attempt.worker)
     return worker is None or not worker.connected
 
@@ -141,8 +141,10 @@ def absence(worker: Worker) -> str:
     return f"worker `{worker.name}` is {_gone(worker)}{_since(worker)}"
 
 
-def nobody(state: State, spec: Spec, told: Explanation, forgotten: WorkerNames) -> str:
-    """Say why no worker can run a job at present; `forgotten` names forgotten ones."""
+def no_worker(
+    state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
+) -> str:
+    """Explain why no worker can run a job now."""
     if spec.worker is not None and spec.worker not in state.workers:
         name = forgotten.get(spec.worker, spec.worker)
         return (
@@ -167,7 +169,7 @@ def nobody(state: State, spec: Spec, told: Explanation, forgotten: WorkerNames) 
 def prospects(
     state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
 ) -> list[ProspectReply]:
-    """Say for each worker of a job's queue why the job does not start there."""
+    """Explain for each worker of a job's queue why the job does not start there."""
     found = [_prospect(state, spec, one, forgotten) for one in told.feasibility()]
     return sorted(found, key=lambda one: one.worker)
 
@@ -187,7 +189,7 @@ def _prospect(
 
 
 def _away(state: State, worker: str) -> tuple[str, str]:
-    """Tell in a word and in words why a worker takes no jobs."""
+    """Return in one word and in a sentence why a worker takes no jobs."""
     known = state.workers.get(worker)
     if known is not None and known.connected and known.unable:
         return "unable", _unable(known)
@@ -201,12 +203,12 @@ def _away(state: State, worker: str) -> tuple[str, str]:
 
 
 def _is_off(worker: Worker) -> bool:
-    """Tell whether a worker was part of this daemon, which runs without it now."""
+    """Return whether a worker was part of this daemon, which now runs without."""
     return worker.address is None and not worker.connected
 
 
 def _moment(at: int) -> str:
-    """Write a time to the second."""
+    """Return a time, to the second."""
     return (rfc3339(at - at % _SECOND) or "").replace(".000Z", "Z")
 
 

@@ -1,15 +1,15 @@
-"""What routes answer with, where it is not a document about a job."""
+"""Replies of routes, except documents about jobs."""
 
 from typing import Any
 
 import msgspec
 
 Document = dict[str, Any]
-"""What is known of a job, a worker or a queue, by the names of its fields."""
+"""A job, a worker or a queue, as a JSON object."""
 
 
 class EnqueuedReply(msgspec.Struct):
-    """Ids follow on each other."""
+    """The ids of new jobs, which are consecutive."""
 
     first: int
     last: int
@@ -17,14 +17,14 @@ class EnqueuedReply(msgspec.Struct):
 
 
 class SelectedReply(msgspec.Struct):
-    """The jobs that selectors mean now."""
+    """The jobs that match selectors now."""
 
     jobs: list[int]
     count: int
 
 
 class DoneReply(msgspec.Struct):
-    """What a verb touched, and what is worth saying."""
+    """The jobs that a verb changed, and warnings."""
 
     jobs: list[int] = []
     warnings: list[str] = []
@@ -32,16 +32,16 @@ class DoneReply(msgspec.Struct):
 
 
 class ForgottenReply(DoneReply):
-    """What went with a worker that was forgotten: jobs are lost, views are gone."""
+    """The lost jobs and removed views of a forgotten worker."""
 
     queues: list[str] = []
     """The queues that had a view of it."""
     held: list[int] = []
-    """Those of the jobs that are to run again, and may still be alive there."""
+    """Those of the jobs that are to run again, and may still run on the worker."""
 
 
 class PrunedReply(msgspec.Struct, omit_defaults=True):
-    """What was forgotten."""
+    """How much was forgotten."""
 
     jobs: int
     output_bytes: int
@@ -49,13 +49,13 @@ class PrunedReply(msgspec.Struct, omit_defaults=True):
 
 
 class EndsReply(msgspec.Struct):
-    """How many jobs ended how."""
+    """Counts of ended jobs by state."""
 
     ends: dict[str, int]
 
 
 class QueueReply(msgspec.Struct):
-    """What a command line needs to know of a queue to read its own words."""
+    """What the command line needs of a queue to parse its arguments."""
 
     name: str
     prefix: list[str]
@@ -63,7 +63,7 @@ class QueueReply(msgspec.Struct):
 
 
 class EventReply(msgspec.Struct):
-    """One line of the journal."""
+    """One event of the journal."""
 
     seq: int
     at: str
@@ -72,11 +72,11 @@ class EventReply(msgspec.Struct):
     job: int | None
     attempt: int | None
     data: dict[str, Any]
-    """What it holds depends on the kind."""
+    """Its keys depend on the kind."""
 
 
 class EventsReply(msgspec.Struct):
-    """A page of the journal; `next` goes into `after` of the next call."""
+    """A page of the journal; `next` is `after` of the next call."""
 
     events: list[EventReply]
     next: int | None
@@ -97,19 +97,19 @@ class ConfigReply(msgspec.Struct):
 
 
 class WorkersReply(msgspec.Struct):
-    """All workers that are known, here or away."""
+    """All known workers, connected or not."""
 
     workers: list[dict[str, Any]]
 
 
 class TokenReply(msgspec.Struct):
-    """A token or code, without its secret, which nobody here knows."""
+    """A token or code, without its secret."""
 
     name: str
     role: str
     code: bool
     worker: str | None
-    """The name of the worker that it belongs to."""
+    """The name of the worker that it is bound to."""
     created_at: str | None
     created_by: str
     expires_at: str | None
@@ -123,7 +123,7 @@ class TokensReply(msgspec.Struct):
 
 
 class IssuedReply(msgspec.Struct):
-    """A new token, or a code; it is told once and never again."""
+    """A new token or code; it is returned only once."""
 
     name: str
     role: str
@@ -133,7 +133,7 @@ class IssuedReply(msgspec.Struct):
 
 
 class JoinedReply(msgspec.Struct):
-    """A machine's own token, and the cluster that it belongs to now."""
+    """A machine's own token, and its cluster."""
 
     name: str
     role: str
@@ -142,7 +142,7 @@ class JoinedReply(msgspec.Struct):
 
 
 class Constraint(msgspec.Struct):
-    """One thing a job needs before it starts, and how much of it there is."""
+    """One thing that a job needs before it starts, and how much of it there is."""
 
     what: str
     need: str
@@ -153,7 +153,7 @@ class Constraint(msgspec.Struct):
 
 
 class HolderReply(msgspec.Struct):
-    """Who has what a job waits for."""
+    """A job that holds units for which another one waits."""
 
     job: int | None
     name: str
@@ -166,7 +166,7 @@ class ProspectReply(msgspec.Struct):
 
     worker: str
     reason: str
-    """In a word: free, kept, busy, drained, unreachable, off, too-small and so on."""
+    """One word: free, kept, busy, drained, unreachable, off, too-small and so on."""
     why: str
 
 
@@ -179,7 +179,7 @@ class ExplainReply(msgspec.Struct):
     constraints: list[Constraint] = []
     holders: list[HolderReply] = []
     workers: list[ProspectReply] = []
-    """Every worker of its queue, while it is in line."""
+    """Every worker of its queue, while it is queued."""
     position: int | None = None
     overtaken: int = 0
     estimated_start_at: str | None = None

@@ -1,7 +1,7 @@
-"""Jobs as people and programs see them: the documents behind `show`.
+"""Jobs as JSON documents, as `grass show` prints them.
 
-Jobs come from the store, so what is shown was committed. Why a job waits, and flags,
-come from memory.
+Jobs come from the store, so only committed changes are shown. Flags and the reason why
+a job waits come from memory.
 """
 
 from functools import partial
@@ -27,7 +27,7 @@ _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 def job_document(
     details: JobDetails, state: State, now_s: float, forgotten: WorkerNames
 ) -> Document:
-    """Give everything there is to know of a job."""
+    """Return a job as a document."""
     job, spec, attempts = details.job, details.spec, details.attempts
     last = attempts[-1] if attempts else None
     running = last is not None and job.state is JobState.RUNNING
@@ -87,7 +87,7 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Docu
 
 
 def outcome_document(job: Job) -> Document:
-    """Give how a job ended, and nothing else: many may be asked for at once."""
+    """Return only how a job ended, as many may be asked for at once."""
     return {
         "id": job.id,
         "name": job.name,
@@ -99,7 +99,7 @@ def outcome_document(job: Job) -> Document:
 
 
 def _unreachable(job: Job, last: Attempt | None, state: State) -> bool:
-    """Tell whether a job runs where nobody can look at it."""
+    """Return whether a job runs on an unreachable worker."""
     if last is None or job.state is not JobState.RUNNING:
         return False
     return constraints.is_unreachable(state, last)
@@ -127,14 +127,14 @@ def _flags(job: Job, last: Attempt | None, state: State) -> list[str]:
 
 
 def _command(job: Job, spec: Spec, state: State) -> list[str]:
-    """Give what ran, or for a job that has not started what would run now."""
+    """Return what ran, or what would run now if the job has not started."""
     queue = state.queues.get(job.queue)
     prefix = spec.prefix if queue is None or job.attempts else queue.prefix
     return [*prefix, *job.words]
 
 
 def without_values(job: Job, command: list[str]) -> list[str]:
-    """Leave out the values of environment variables that a command begins with."""
+    """Hide the values of environment variables at the beginning of a command."""
     assignments, rest = split_assignments(job.words)
     if not assignments or command != list(job.words):
         return command
@@ -149,7 +149,7 @@ def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:
 def why_waiting(
     job: Job, state: State, now_s: float, forgotten: WorkerNames
 ) -> str | None:
-    """Say in one line why a job does not start; None where it is past that."""
+    """Explain in one line why a job does not start; None: it has started."""
     known = state.jobs.get(job.id)
     if known is None or known.state not in _WAITING:
         return None
@@ -162,14 +162,14 @@ def why_waiting(
     except NotFound:
         return "just arriving"
     if told.worker is None and told.gate() is None:
-        return constraints.nobody(state, state.specs[known.spec], told, forgotten)
+        return constraints.no_worker(state, state.specs[known.spec], told, forgotten)
     return told.text(partial(registry.name_of, state))
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:
     if job.state not in _WAITING:
         return job.reason
-    # Memory may be ahead of what was read: then the job is on its way.
+    # Memory may be ahead of the store: then the job has just started.
     return why_waiting(job, state, now_s, forgotten) or "starts now"
 
 

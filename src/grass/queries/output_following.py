@@ -1,7 +1,7 @@
-"""Following a job's output as it comes, over all of its attempts.
+"""Follows a job's output as it is written, over all of its attempts.
 
-It goes on with the next attempt where one fails and is retried, until the job has
-ended. What is out of reach of an earlier attempt does not hold up the next one.
+It continues with the next attempt where one fails and is retried, until the job has
+ended. Unreachable output of an earlier attempt does not delay the next one.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from grass.store.interface import JobDetails
 async def started(
     broker: Broker, job: int, wanted: int | None
 ) -> tuple[JobDetails, Attempt]:
-    """Wait until there is something to follow; gives the job anew, and the attempt.
+    """Wait until there is output to follow; return the job and the attempt.
 
     Without a wanted that is the one that runs, or the next one of a job that will run.
     """
@@ -42,7 +42,7 @@ async def started(
 
 
 async def first_piece(broker: Broker, source: OutputSource, offset: int) -> bytes:
-    """Read what following begins with, or raise what keeps it from going on."""
+    """Read the first piece, or raise if following cannot continue."""
     live = broker.state.attempts.get(source.attempt.job)
     if live is not None and is_unreachable(broker.state, live):
         raise out_of_reach(broker, live)
@@ -57,7 +57,7 @@ async def first_piece(broker: Broker, source: OutputSource, offset: int) -> byte
 async def followed(
     broker: Broker, source: OutputSource, offset: int, data: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """Send what one attempt writes until it has ended, after what has been read."""
+    """Yield what was read, and then what one attempt writes until it has ended."""
     if data:
         offset += len(data)
         yield data
@@ -76,9 +76,9 @@ async def followed(
 async def all_followed(
     broker: Broker, source: OutputSource, offset: int, stream: str, data: bytes
 ) -> AsyncIterator[bytes]:
-    """Send what one attempt and all later ones write until the job has ended."""
+    """Yield what one attempt and all later ones write until the job has ended."""
     job, latest = source.attempt.job, source.attempt.number
-    async for piece in _as_far_as_it_goes(broker, source, offset, data):
+    async for piece in _as_far_as_reachable(broker, source, offset, data):
         yield piece
     while True:
         await _until_started(broker, job, latest)
@@ -90,15 +90,15 @@ async def all_followed(
             latest = attempt.number
             following = source_of(attempt, stream)
             if following is not None:
-                rest = _as_far_as_it_goes(broker, following, following.begin)
+                rest = _as_far_as_reachable(broker, following, following.begin)
                 async for piece in rest:
                     yield piece
 
 
-async def _as_far_as_it_goes(
+async def _as_far_as_reachable(
     broker: Broker, source: OutputSource, offset: int, data: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """Send what one attempt writes; what is out of reach does not hold up the next."""
+    """Yield what one attempt writes; stop where it is unreachable."""
     try:
         async for piece in followed(broker, source, offset, data):
             yield piece
@@ -108,16 +108,16 @@ async def _as_far_as_it_goes(
 
 
 def _goes_on(broker: Broker, attempt: Attempt) -> bool:
-    """Tell whether a job is past an attempt, and has not ended."""
+    """Return whether an unfinished job is past an attempt."""
     return not _runs(broker, attempt) and attempt.job in broker.state.jobs
 
 
 async def _until_started(broker: Broker, job: int, latest: int) -> None:
-    """Sleep until the attempt after the latest one writes, or the job has ended."""
+    """Wait until the attempt after the latest one writes, or the job has ended."""
     while (known := broker.state.jobs.get(job)) is not None:
         live = broker.state.attempts.get(job)
         if live is None or live.number != latest + 1:
-            # It may have come and gone before anybody looked.
+            # It may have started and ended already.
             begun = known.attempts > latest
         else:
             begun = live.output is not None
@@ -128,14 +128,14 @@ async def _until_started(broker: Broker, job: int, latest: int) -> None:
         elif is_unreachable(broker.state, live):
             raise out_of_reach(broker, live)
         else:
-            # Its worker may go away first, which moves no job.
+            # Its worker may disconnect first, which changes no job.
             await broker.next_commit()
 
 
 async def _caught_up(broker: Broker, job: int) -> JobDetails:
-    """Read a job once more where an attempt ended meanwhile, which memory then forgets.
+    """Read a job, again if an attempt ended meanwhile and left memory.
 
-    What is in the store of an attempt that runs may be older than what memory has.
+    Of a running attempt the store may know less than memory.
     """
     while True:
         await broker.written(job)
@@ -151,7 +151,7 @@ def _runs(broker: Broker, attempt: Attempt) -> bool:
 
 
 async def _more_or_end(broker: Broker, source: OutputSource, offset: int) -> None:
-    """Sleep until the file has grown or the attempt has changed."""
+    """Wait until the file has grown or the attempt has changed."""
     attempt = source.attempt
     grown = asyncio.ensure_future(
         broker.output.grown(attempt.worker, source.path, offset)

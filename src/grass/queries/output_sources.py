@@ -1,4 +1,4 @@
-"""Where the output of one attempt is, and reading it there.
+"""Locates and reads the output of one attempt.
 
 A file may be shared: nothing is read before an attempt's own beginning, nor beyond its
 end once that is known. Output on a disconnected worker is an error.
@@ -27,7 +27,7 @@ LONGEST_LINE = 1024 * 1024
 """How far back the beginning of one line is looked for."""
 
 ReadPiece = Callable[[int, int], Awaitable[bytes]]
-"""An offset and a length in, what is there out; nothing beyond the end."""
+"""Takes an offset and a length; returns nothing beyond the end."""
 
 
 class OutputSource(NamedTuple):
@@ -44,7 +44,7 @@ class OutputSource(NamedTuple):
 
     @property
     def end(self) -> int | None:
-        """Where it ends, once that is known; of a lost attempt it never is."""
+        """Where it ends, once that is known; never for a lost attempt."""
         if self.path != self.attempt.output or not self.attempt.finished_at:
             return None
         if self.attempt.state is AttemptState.LOST:
@@ -54,17 +54,17 @@ class OutputSource(NamedTuple):
 
 
 def source_of(attempt: Attempt, stream: str) -> OutputSource | None:
-    """Find a stream of an attempt; None where it has none (yet)."""
+    """Return a stream of an attempt; None where it has none (yet)."""
     path = attempt.stderr if stream == "stderr" else attempt.output
     return None if path is None else OutputSource(attempt, path)
 
 
 def known_attempts(broker: Broker, details: JobDetails) -> dict[int, Attempt]:
-    """Give the attempts of a job by their numbers."""
+    """Return the attempts of a job by number."""
     known = {one.number: one for one in details.attempts}
     live = broker.state.attempts.get(details.job.id)
     if live is not None:
-        # Memory may know of the output's place before it is written down.
+        # Memory may know the output's path before the store does.
         known[live.number] = live
     return known
 
@@ -82,7 +82,7 @@ def chosen(broker: Broker, details: JobDetails, which: int | None) -> Attempt:
 
 
 async def beginning(broker: Broker, source: OutputSource, lines: int | None) -> int:
-    """Tell at which byte to begin, for all of a stream or its last lines."""
+    """Return the byte at which all of a stream, or its last lines, begin."""
     if lines is None:
         return source.begin
     piece = partial(read, broker, source)
@@ -115,7 +115,7 @@ async def read(
 async def pieces(
     broker: Broker, source: OutputSource, offset: int, data: bytes
 ) -> AsyncIterator[bytes]:
-    """Send all there is, the first piece of which has been read."""
+    """Yield the rest of a stream after its first piece."""
     while data:
         offset += len(data)
         yield data
@@ -123,7 +123,7 @@ async def pieces(
 
 
 def out_of_reach(broker: Broker, attempt: Attempt) -> GrassError:
-    """Say where output is that nobody can read now."""
+    """Return the error for output that cannot be read now."""
     state, job = broker.state, attempt.job
     worker = state.workers.get(attempt.worker)
     if worker is None:

@@ -1,7 +1,7 @@
-"""Which jobs a request means.
+"""Resolves selectors into jobs.
 
-What never existed is an error: an id, a project, a name, a queue. That no job happens
-to be in a state is not.
+An id, a project, a name or a queue that never existed is an error. A state in which no
+job is at the time is not.
 """
 
 from bisect import bisect_left
@@ -16,7 +16,7 @@ from grass.store import JobFilter, Store
 from grass.store.interface import JobDetails
 
 MOST_AT_ONCE = 200
-"""Selectors other than ids: SQLite nests them, and has a limit on that."""
+"""Selectors other than ids: SQLite limits how deep they nest."""
 
 
 async def select(broker: Broker, texts: list[str]) -> list[int]:
@@ -32,7 +32,7 @@ async def select(broker: Broker, texts: list[str]) -> list[int]:
 
 
 async def check_known(broker: Broker, texts: list[str]) -> None:
-    """Raise if an id was named that never existed; reads at most one job for each."""
+    """Raise if an id never existed; reads at most one job for each selector."""
     read = {text: selectors.read(text) for text in texts}
     named = {text: one for text, one in read.items() if one.ids is not None or one.last}
     if named:
@@ -42,7 +42,7 @@ async def check_known(broker: Broker, texts: list[str]) -> None:
 
 
 def read_selectors(texts: list[str]) -> list[Selection]:
-    """Read selectors, of which there must be one; ids may be many, others not."""
+    """Read at least one selector; only the number of ids is not limited."""
     if not texts:
         raise UsageError("no job was named", "give an id, a range, or `all`")
     selections = [selectors.read(text) for text in texts]
@@ -55,7 +55,7 @@ def read_selectors(texts: list[str]) -> list[Selection]:
 
 
 async def job_of(broker: Broker, text: str) -> JobDetails:
-    """Find the one job that a selector names."""
+    """Return the one job that a selector names."""
     ids = await select(broker, [text])
     if len(ids) != 1:
         raise UsageError(f"`{text}` selects {len(ids)} jobs", "name one")
@@ -89,7 +89,7 @@ def _selected(store: Store, selections: list[Selection]) -> list[int]:
 
 
 def _missing(store: Store, named: dict[str, Selection]) -> str | None:
-    """Find what stands for no job."""
+    """Return the first selector that matches no job."""
     for text, selection in named.items():
         if not store.jobs(JobFilter(selections=(selection,)), 1):
             return text

@@ -1,4 +1,4 @@
-"""Routes about everything but jobs and units: overview, queues, the daemon."""
+"""Routes for the overview, queues and the daemon."""
 
 import asyncio
 from functools import partial
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_queue_is_own, worker_for
 from grass.api.context import context_of
-from grass.api.routes.doing import do
+from grass.api.routes.broker_calls import do
 from grass.api.routes.jobs import present
 from grass.api.routes.request_bodies import (
     EditQueueBody,
@@ -57,7 +57,7 @@ HIDDEN = "hidden"
 
 
 async def overview(request: Request) -> Document:
-    """Give the daemon, its workers and queues, and the jobs worth looking at."""
+    """Return the daemon, workers, queues, and running, next and last jobs."""
     context = context_of(request)
     queue = request.query_params.get("queue")
     state = context.broker.state
@@ -80,7 +80,7 @@ async def overview(request: Request) -> Document:
 
 
 async def read_queue(request: Request) -> QueueReply:
-    """Tell whether a queue exists, and whether its words are a prefix's arguments."""
+    """Return a queue's command prefix and whether it is paused."""
     state = context_of(request).broker.state
     queue = queues.find(state, str(request.path_params["name"]))
     return QueueReply(queue.name, list(queue.prefix), queue.paused)
@@ -135,9 +135,9 @@ async def stop(request: Request, body: StopBody) -> DoneReply:
 
 
 async def _end_jobs(broker: Broker, who: str) -> list[int]:
-    """End what runs, and give the jobs that have ended.
+    """Cancel running jobs, and return those that have ended.
 
-    Who is away cannot say that it has ended its jobs: the wish waits for it.
+    Jobs on unreachable workers are cancelled when those connect again.
     """
     running = list(broker.state.attempts.values())
     broker.start_no_more()
@@ -153,10 +153,10 @@ async def _end_jobs(broker: Broker, who: str) -> list[int]:
 
 
 async def config(request: Request) -> ConfigReply:
-    """Give the daemon's own settings, and where each comes from."""
+    """Return the daemon's settings, and where each comes from."""
     shown = [SettingReply(**one) for one in context_of(request).settings.listed()]
     if not may(request, Right.ADMIN):
-        # A command line may hold what a reader of jobs is not to know.
+        # A command may contain secrets.
         for one in shown:
             if one.name.startswith("notify.") and one.value is not None:
                 one.value = HIDDEN
@@ -164,15 +164,15 @@ async def config(request: Request) -> ConfigReply:
 
 
 async def _active_and_recent(request: Request, queue: str | None) -> list[Document]:
-    """Running jobs, the next ones, and the last ones that ended."""
+    """Return running jobs, the next ones, and the last ones that ended."""
     broker = context_of(request).broker
-    first = _first_in_line(broker.state, queue)
+    first = _running_and_next(broker.state, queue)
     found = await broker.read(partial(_looked_up, first=first, queue=queue))
     return await present(request, found)
 
 
-def _first_in_line(state: State, queue: str | None) -> list[int]:
-    """Give the running jobs, and those that start next, which memory knows in order."""
+def _running_and_next(state: State, queue: str | None) -> list[int]:
+    """Return running jobs and those that start next, in order."""
     attempts = (state.jobs[number] for number in state.attempts)
     running = [job for job in attempts if queue in (None, job.queue)]
     running.sort(key=lambda job: (-job.priority, job.id))

@@ -1,9 +1,9 @@
-"""Routes that read the journal: by page, or as a stream that goes on.
+"""Routes that read the journal: by page, or as a stream.
 
-The stream is of server-sent events: `id` is the line's number, `event` its kind, `data`
-the line as JSON. A reader that was cut off goes on where it was by `after` or by the
-header that browsers send, `Last-Event-ID`. The stream begins with the number it counts
-from, so that also a reader who has seen no event yet misses none.
+The stream has server-sent events: `id` is the event's number, `event` its kind, `data`
+the event as JSON. After a disconnect a reader continues with `after`, or with the
+header `Last-Event-ID` that browsers send. The stream begins with the number that it
+starts from, so that a reader that has seen no event yet misses none.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ from grass.store.changes import StoredEvent
 MEDIA_TYPE = "text/event-stream"
 LARGEST_PAGE = 1000
 GATHER_S = 0.02
-"""How long news may gather: a busy broker commits hundreds of times a second."""
+"""How long events are collected: a busy broker commits hundreds of times a second."""
 
 
-class EventFilter(NamedTuple):
-    """Which lines: of a job, of some kinds; without either all."""
+class JournalFilter(NamedTuple):
+    """Which events: of a job, of some kinds, or all."""
 
     job: int | None
     kinds: tuple[str, ...]
@@ -66,7 +66,7 @@ async def stream(request: Request) -> Response:
 
 
 def _event_reply(event: StoredEvent) -> EventReply:
-    """Give a line of the journal as people and programs see it."""
+    """Return an event as a reply."""
     return EventReply(
         event.seq,
         rfc3339(event.at) or "",
@@ -78,38 +78,38 @@ def _event_reply(event: StoredEvent) -> EventReply:
     )
 
 
-def _wanted(request: Request) -> EventFilter:
+def _wanted(request: Request) -> JournalFilter:
     query = request.query_params
     job = number(query.get("job"), 0) or None
-    return EventFilter(job, tuple(query.getlist("kind")))
+    return JournalFilter(job, tuple(query.getlist("kind")))
 
 
 async def _stream(
-    broker: Broker, closing: asyncio.Event, after: int, wanted: EventFilter
+    broker: Broker, closing: asyncio.Event, after: int, wanted: JournalFilter
 ) -> AsyncIterator[bytes]:
     yield b"id: %d\n\n" % after
     while not closing.is_set():
-        # Asked for before reading, so that nothing falls between the two.
-        news = asyncio.ensure_future(broker.next_commit())
+        # Before reading, so that no commit in between is missed.
+        committed = asyncio.ensure_future(broker.next_commit())
         try:
             found, newest = await broker.read(partial(_after, after, wanted))
             for event in found:
                 yield _message(event)
             after = found[-1].seq if found else after
             if len(found) < LARGEST_PAGE:
-                # All there is was looked at, whether it was wanted or not.
+                # Skip events that do not match the filter.
                 after = max(after, newest)
-                await _either(news, closing)
+                await _either(committed, closing)
         finally:
-            news.cancel()
+            committed.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await news
+                await committed
 
 
 def _after(
-    after: int, wanted: EventFilter, store: Store
+    after: int, wanted: JournalFilter, store: Store
 ) -> tuple[list[StoredEvent], int]:
-    # The number first: what comes in between is then read, not passed over.
+    # The number first, so that events in between are read and not skipped.
     newest = store.last_event()
     return store.events(after, LARGEST_PAGE, *wanted), newest
 
@@ -119,10 +119,10 @@ def _message(event: StoredEvent) -> bytes:
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), data)
 
 
-async def _either(news: asyncio.Future[None], closing: asyncio.Event) -> None:
-    """Sleep until something was committed, or the daemon stops."""
+async def _either(committed: asyncio.Future[None], closing: asyncio.Event) -> None:
+    """Wait until something was committed, or the daemon stops."""
     stopping = asyncio.ensure_future(closing.wait())
-    either: set[asyncio.Future[Any]] = {news, stopping}
+    either: set[asyncio.Future[Any]] = {committed, stopping}
     try:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not closing.is_set():

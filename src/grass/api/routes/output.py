@@ -1,11 +1,10 @@
-"""The route that reads a job's output: from its beginning, its last lines, as it comes.
+"""The route that reads a job's output: all of it, its last lines, or as it is written.
 
-The header `Grass-Begin` names the attempt and the byte a reply begins with; as `begin`
-it makes a later reply begin there too, which is how following survives a restart of the
-daemon.
+The header `Grass-Begin` has the attempt and the byte at which a reply begins. A client
+sends it back as `begin` to continue there, for example after a restart of the daemon.
 
-A worker that is unreachable is an error before the reply begins, and cuts it off after
-that: whoever follows asks again, and is told.
+An unreachable worker is an error before the reply begins, and aborts the stream after
+that: the client asks again and gets the error.
 """
 
 from collections.abc import AsyncIterator
@@ -15,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from grass.api.bodies import number, switch
 from grass.api.context import context_of
-from grass.api.routes.doing import named_job
+from grass.api.routes.broker_calls import named_job
 from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
 from grass.errors import GrassError, NotFound
 from grass.queries import output_following, output_sources
@@ -31,7 +30,7 @@ async def output(request: Request) -> Response:
     broker = context_of(request).broker
     follow = switch(query.get("follow"))
     details = await named_job(request)
-    begun, offset = _where(query.get("begin"))
+    begun, offset = _begin(query.get("begin"))
     only = _attempt(query.get("attempt"))
     wanted = begun if only is None else only
     if follow:
@@ -57,14 +56,14 @@ async def output(request: Request) -> Response:
     else:
         data = await output_following.first_piece(broker, source, offset)
         pieces = output_following.all_followed(broker, source, offset, stream, data)
-    pieces = _until_trouble(pieces)
+    pieces = _until_error(pieces)
     if follow:
         pieces = until_stop(request.app.state.closing, pieces)
     headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 
 
-def _where(text: str | None) -> tuple[int | None, int | None]:
+def _begin(text: str | None) -> tuple[int | None, int | None]:
     if text is None:
         return None, None
     attempt, _, offset = text.partition(":")
@@ -89,8 +88,8 @@ def _no_output(details: JobDetails, stream: str) -> NotFound:
     return NotFound(f"job {job.id} has no output{because}")
 
 
-async def _until_trouble(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Pass a stream on; cut it off where it cannot go on: it has begun already."""
+async def _until_error(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Pass a stream on; abort it on an error, as the reply has begun."""
     try:
         async for piece in pieces:
             yield piece

@@ -1,4 +1,4 @@
-"""Forgetting ended jobs: records, journal, and the output on the workers' disks."""
+"""Routes that forget ended jobs, with their events and output."""
 
 import time
 from functools import partial
@@ -53,7 +53,7 @@ async def prune_before(broker: Broker, who: str, before: int) -> PrunedReply:
     total, seen = PrunedReply(0, 0), 0
     async with broker.pruning:
         while True:
-            # What cannot be forgotten yet is passed over.
+            # Skip jobs that cannot be forgotten yet.
             kept = seen - total.jobs
             page = partial(_page, before=before, skip=kept)
             old = await broker.read(page)

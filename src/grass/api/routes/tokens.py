@@ -15,7 +15,7 @@ from starlette.requests import Request
 from grass.api.access.auth import actor, bearer, connection_of
 from grass.api.access.tcp_connections import TcpConnections
 from grass.api.context import context_of
-from grass.api.routes.doing import do
+from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
 from grass.broker.core.calls import Enrol, NewToken, RevokeToken

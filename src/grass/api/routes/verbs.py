@@ -7,7 +7,7 @@ from starlette.requests import Request
 from grass.api.access.auth import actor
 from grass.api.access.own_jobs import own_jobs
 from grass.api.context import context_of
-from grass.api.routes.doing import do
+from grass.api.routes.broker_calls import do
 from grass.api.routes.job_calls import edit_call, rerun_call
 from grass.api.routes.request_bodies import CancelBody, EditBody, RerunBody, SelectBody
 from grass.broker.core.calls import (

@@ -5,7 +5,7 @@ from starlette.requests import Request
 from grass.api.access.auth import actor, identify, require
 from grass.api.access.own_jobs import worker_for
 from grass.api.context import context_of
-from grass.api.routes.doing import do
+from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import (
     AddCapacityBody,
     DrainWorkerBody,
@@ -32,7 +32,7 @@ from grass.queries.documents import DoneReply, ForgottenReply, WorkersReply
 
 
 async def page(request: Request) -> WorkersReply:
-    """List the workers: where they are, what is free, when they were heard."""
+    """List workers: addresses, free units, last contact."""
     state, caller = context_of(request).broker.state, identify(request)
     seen = [
         one
@@ -43,13 +43,13 @@ async def page(request: Request) -> WorkersReply:
 
 
 async def drain(request: Request, body: DrainWorkerBody) -> DoneReply:
-    """Start nothing new on a worker, or do so again; running jobs finish."""
+    """Drain or resume a worker; running jobs finish."""
     name = str(request.path_params["name"])
     return await do(request, SetWorkerDrained(actor(request), name, body.on))
 
 
 async def forget(request: Request) -> ForgottenReply:
-    """Give up a worker that is gone for good; what ran there is lost."""
+    """Forget a worker; its running jobs are lost."""
     state = context_of(request).broker.state
     worker = registry.find(state, str(request.path_params["name"]))
     queues = [one.name for one in state.queues.values() if worker.id in one.views]
@@ -60,7 +60,7 @@ async def forget(request: Request) -> ForgottenReply:
 
 
 async def add_units(request: Request, body: AddCapacityBody) -> DoneReply:
-    """Give a worker units besides those that were found."""
+    """Add units to a worker besides those that were found."""
     capacity = capacity_from(body.capacity)
     if not any(capacity.values()):
         raise UsageError("no units were given", "write {gpu:{'4':1}}")
@@ -69,14 +69,14 @@ async def add_units(request: Request, body: AddCapacityBody) -> DoneReply:
 
 
 async def remove_unit(request: Request, body: UnitBody) -> DoneReply:
-    """Take a unit away that was added, once nobody holds it."""
+    """Remove an added unit that no job holds."""
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
     return await do(request, RemoveUnit(actor(request), worker, kind, unit))
 
 
 async def drain_unit(request: Request, body: UnitBody) -> DoneReply:
-    """Start nothing new on a unit; running jobs finish."""
+    """Drain a unit; running jobs finish."""
     return await _set_drained(request, body, drained=True)
 
 

@@ -1,4 +1,4 @@
-"""What most routes do: make a call to the broker, and say what came of it."""
+"""Calls to the broker that most routes make."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,20 +14,22 @@ from grass.store.interface import JobDetails
 
 
 async def named_job(request: Request) -> JobDetails:
-    """Find the one job that the path names."""
+    """Return the job that the path names."""
     return await job_of(context_of(request).broker, str(request.path_params["id"]))
 
 
-async def do(request: Request, call: Call[Done], said: Sequence[str] = ()) -> DoneReply:
-    """Make a call; `said` goes before what the broker has to say."""
+async def do(
+    request: Request, call: Call[Done], warnings: Sequence[str] = ()
+) -> DoneReply:
+    """Make a call; `warnings` go before those of the broker."""
     try:
         done = await context_of(request).broker.call(call)
     except asyncio.CancelledError:
         if not request.app.state.closing.is_set():
             raise
-        # The server gives up what takes longer than a stop may: the caller is told.
+        # The server cancels requests that take longer than a stop may.
         raise Stopping(
             "the daemon stops, and may not have reached all jobs",
             "do it again once it is started: what was done already is passed over",
         ) from None
-    return DoneReply(done.jobs, [*said, *done.warnings], done.changed)
+    return DoneReply(done.jobs, [*warnings, *done.warnings], done.changed)
