@@ -125,11 +125,9 @@ def remember_stop(home: Home) -> None:
 
 def wait_until_gone(home: Home) -> None:
     """Sleep until no process holds the daemon's lock."""
-    if not _is_served(home):
-        return
     who = _holder(home)
     patience = Patience(f"{who} is stopping", LEAVING_S, tell)
-    # Another one may have taken its place already.
+    # Another daemon may have taken its place already.
     while _is_served(home) and _holder(home) == who:
         if not patience.pause():
             raise NoAnswer(f"{who} has not stopped", f"see {home.log}")
@@ -175,35 +173,24 @@ def check_owner(home: Home) -> None:
 
 def _wait_for_change(home: Home) -> HttpConnection | None:
     """Wait until a daemon that starts or stops has done so; None if there is none."""
-    patience = None
+    patience = Patience(f"{_holder(home)} is starting or stopping", HANDOVER_S, tell)
     while True:
         found = open_connection(home.socket)
         if found is not None or not _is_served(home):
             return found
-        if patience is None:
-            who = _holder(home)
-            patience = Patience(f"{who} is starting or stopping", HANDOVER_S, tell)
         if not patience.pause():
             raise NoDaemon(f"the daemon does not answer, see {home.log}")
 
 
 def _lock_start(lock: int) -> None:
     """Wait for the lock that a caller holds while it starts a daemon."""
-    patience = None
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            patience = patience or Patience(
-                "another command is starting the daemon", TURN_S, tell
+    patience = Patience("another command is starting the daemon", TURN_S, tell)
+    while _is_locked(lock, fcntl.LOCK_EX):
+        if not patience.pause():
+            raise NoDaemon(
+                "another command has been starting the daemon for too long",
+                "end that command, then try again",
             )
-            if not patience.pause():
-                raise NoDaemon(
-                    "another command has been starting the daemon for too long",
-                    "end that command, then try again",
-                ) from None
-        else:
-            return
 
 
 def _holder(home: Home) -> str:
@@ -227,9 +214,15 @@ def _is_held(path: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return _is_locked(lock, fcntl.LOCK_SH)
     finally:
         os.close(lock)
+
+
+def _is_locked(lock: int, kind: int) -> bool:
+    """Lock a file; tell whether another process has it locked instead."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
     return False
