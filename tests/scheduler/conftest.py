@@ -7,5 +7,5 @@ from .lab import Lab
 
 @pytest.fixture
 def lab() -> Lab:
-    """Give a scheduler without workers."""
+    """Return a scheduler without workers."""
     return Lab()

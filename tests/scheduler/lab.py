@@ -7,7 +7,7 @@ Started = dict[int, tuple[str, Allocation]]
 
 
 def whole(amount: float) -> int:
-    """Give units as an amount."""
+    """Return units as an amount."""
     return round(amount * 10_000)
 
 
@@ -71,7 +71,7 @@ class Lab:
         return self.last
 
     def decide(self) -> Started:
-        """Decide once and return who started where."""
+        """Decide once and return the started jobs with worker and units."""
         placements: list[Placement] = self.scheduler.decide(self.now)
         self.scheduler.check()
         return {job: (worker, units) for job, worker, units in placements}

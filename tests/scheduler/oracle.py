@@ -1,7 +1,7 @@
-"""What could start, found by trying everything: slow, simple, and independent.
+"""A brute-force model of what could start: slow, simple and independent.
 
-Knows the rules from their description only and shares no code with the scheduler, so
-that a wrong index or a lost wake-up shows as a difference.
+It shares no code with the scheduler, so that a wrong index or a lost wake-up shows as
+a difference.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class Waiting:
 
 @dataclass
 class Oracle:
-    """Everything that was ever told to the scheduler."""
+    """The state that the calls to the scheduler imply."""
 
     capacity: dict[str, Capacity] = field(default_factory=dict)
     views: dict[tuple[str, str], Capacity] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Oracle:
         ]
 
     def fits(self, asked: Waiting, worker: str) -> bool:
-        """Tell whether one worker could start a job now."""
+        """Return whether one worker could start a job now."""
         view = self.views.get((asked.queue, worker))
         serves = asked.queue == "default" or view is not None
         if not serves or asked.worker not in (None, worker):

@@ -1,6 +1,6 @@
 """A decision costs the shapes it touches, not the jobs that wait.
 
-Counted in calls, not in seconds: the same steps are taken however long the line is.
+Counted in calls, not in seconds: the same however many jobs wait.
 """
 
 import sys
@@ -16,7 +16,7 @@ ROUNDS = 32
 
 
 class Site:
-    """One full worker with 16 cpus, and a line of jobs behind it."""
+    """One full worker with 16 cpus, and jobs that wait behind it."""
 
     def __init__(
         self, requests: list[Request], waiting: int, too_large: int = 0
@@ -90,18 +90,18 @@ def calls(site: Site) -> int:
     return counted
 
 
-def test_a_longer_line_costs_no_more_calls() -> None:
+def test_a_longer_queue_costs_no_more_calls() -> None:
     assert calls(Site([ONE], 10_000)) == calls(Site([ONE], 100))
 
 
-def test_a_longer_line_of_many_shapes_costs_no_more_calls() -> None:
+def test_a_longer_queue_of_many_shapes_costs_no_more_calls() -> None:
     shapes: list[Request] = [
         (("cpu", WHOLE), ("ram", amount * WHOLE)) for amount in range(1, 201)
     ]
     assert calls(Site(shapes, 10_000)) <= 1.05 * calls(Site(shapes, 600))
 
 
-def test_better_jobs_that_do_not_fit_are_not_looked_at_again() -> None:
+def test_better_jobs_that_do_not_fit_are_not_examined_again() -> None:
     many = calls(Site([ONE], 100, too_large=999))
     assert many <= 1.5 * calls(Site([ONE], 100, too_large=1))
 
@@ -111,7 +111,7 @@ def test_a_release_costs_no_more_calls_with_many_queues_that_see_the_same() -> N
     assert calls(QueuesSite(1000, view)) <= 1.5 * calls(QueuesSite(20, view))
 
 
-def test_queues_at_their_own_limits_are_not_looked_at_for_what_others_release() -> None:
+def test_queues_at_their_own_limits_are_not_examined_when_others_release() -> None:
     memory: Request = (("ram", WHOLE),)
 
     def site(queues: int) -> Site:
@@ -129,7 +129,7 @@ def test_queues_at_their_own_limits_are_not_looked_at_for_what_others_release() 
     assert calls(site(500)) <= 1.5 * calls(site(5))
 
 
-def test_a_new_queue_does_not_make_others_look_again() -> None:
+def test_a_new_queue_does_not_reindex_others() -> None:
     view = {"cpu": {str(unit): WHOLE for unit in range(16)}}
 
     def created(queues: int) -> int:

@@ -1,4 +1,4 @@
-"""Who goes first, and what a closed gate keeps back."""
+"""The order of starts, and what closed gates prevent."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_higher_priority_goes_first(lab: Lab) -> None:
     assert list(lab.release(2)) == [1]
 
 
-def test_a_better_job_jumps_ahead_of_a_blocked_line(lab: Lab) -> None:
+def test_a_better_job_goes_before_a_blocked_shape(lab: Lab) -> None:
     lab.worker("w", "{cpu:1}")
     for _ in range(3):
         lab.enqueue("{cpu:1}")
@@ -145,7 +145,7 @@ def test_a_parked_job_that_was_removed_lets_the_next_one_through(lab: Lab) -> No
     assert list(lab.release(1)) == [3]
 
 
-def test_a_parked_line_with_a_better_head_comes_back_first(lab: Lab) -> None:
+def test_a_parked_shape_with_a_better_head_comes_back_first(lab: Lab) -> None:
     lab.worker("w", "{cpu:8}")
     lab.queue("q", max_running=1, open_to_all=True)
     for amount in (1, 2, 3):
@@ -157,7 +157,7 @@ def test_a_parked_line_with_a_better_head_comes_back_first(lab: Lab) -> None:
     assert list(lab.release(urgent)) == [2]
 
 
-def test_a_parked_line_that_lost_its_head_gives_way(lab: Lab) -> None:
+def test_a_parked_shape_that_lost_its_head_gives_way(lab: Lab) -> None:
     lab.worker("w", "{cpu:8}")
     lab.queue("q", max_running=1, open_to_all=True)
     for amount in (1, 2, 3, 2):
@@ -195,7 +195,7 @@ def test_explaining_a_job_that_does_not_wait_is_not_found(lab: Lab) -> None:
         lab.explain(7)
 
 
-def test_a_queue_at_its_own_limit_goes_on_once_it_gives_something_back(
+def test_a_queue_at_its_own_limit_goes_on_once_it_releases_something(
     lab: Lab,
 ) -> None:
     lab.worker("w", "{ram:[10]}")
@@ -205,13 +205,13 @@ def test_a_queue_at_its_own_limit_goes_on_once_it_gives_something_back(
     waits = {queue: lab.enqueue("{ram:1}", queue=queue) for queue in ("a", "b")}
     other = lab.enqueue("{ram:1}")
     assert set(lab.decide()) == {*runs.values(), other}
-    # What others give back is not theirs to have.
+    # What others release is beyond their own limit.
     assert lab.release(other) == {}
     assert set(lab.release(runs["a"])) == {waits["a"]}
     assert set(lab.release(runs["b"])) == {waits["b"]}
 
 
-def test_the_first_in_line_are_given_in_order_over_all_lines(lab: Lab) -> None:
+def test_the_first_jobs_are_in_order_over_all_shapes(lab: Lab) -> None:
     lab.worker("w", "{cpu:1}")
     small = [lab.enqueue("{cpu:1}") for _ in range(4)]
     large = [lab.enqueue("{cpu:0.5}", priority=1) for _ in range(3)]
@@ -225,7 +225,7 @@ def test_the_first_in_line_are_given_in_order_over_all_lines(lab: Lab) -> None:
     assert lab.scheduler.first(20, "none") == []
 
 
-def test_a_place_in_the_queue_counts_who_goes_before(lab: Lab) -> None:
+def test_a_position_counts_the_jobs_that_go_before(lab: Lab) -> None:
     jobs = [lab.enqueue("{cpu:1}") for _ in range(300)]
     urgent = [lab.enqueue("{cpu:1}", priority=1) for _ in range(100)]
     elsewhere = lab.enqueue("{cpu:1}", queue="other", priority=9)

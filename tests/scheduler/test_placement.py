@@ -18,7 +18,7 @@ def test_the_unit_with_the_least_free_that_still_fits_is_taken(lab: Lab) -> None
     assert lab.start("{gpu:0.5}") == {"gpu": {"0": whole(0.5)}}
 
 
-def test_units_are_counted_as_people_do(lab: Lab) -> None:
+def test_units_are_taken_in_natural_order(lab: Lab) -> None:
     lab.worker("w", "{gpu:{'10':1,'2':1,'a':1}}")
     names = [next(iter(lab.start("{gpu:1}")["gpu"])) for _ in range(3)]
     assert names == ["2", "10", "a"]

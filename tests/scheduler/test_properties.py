@@ -221,7 +221,7 @@ class Histories(RuleBasedStateMachine):
 
 
 class HistoriesWithReservations(Histories):
-    """The same with heads that reserve units after two overtakings."""
+    """The same with heads that reserve units after being overtaken twice."""
 
     overtakes = 2
 
@@ -307,13 +307,13 @@ for job in range(1, 400):
 def test_decisions_do_not_depend_on_hash_seeds() -> None:
     seen = defaultdict(list)
     for seed in ("1", "2"):
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", HISTORY],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
         )
-        seen[told.stdout].append(seed)
+        seen[done.stdout].append(seed)
     assert len(seen) == 1
     assert len(next(iter(seen)).splitlines()) > 100

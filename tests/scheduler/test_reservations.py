@@ -3,8 +3,18 @@
 from .lab import Lab
 
 
+def full_lab(overtakes: int = 1, patience_s: float = 900.0) -> Lab:
+    """Return a worker `w` with two cpus, on which jobs 1 and 2 run."""
+    lab = Lab(overtakes, patience_s)
+    lab.worker("w", "{cpu:2}")
+    lab.enqueue("{cpu:1}")
+    lab.enqueue("{cpu:1}")
+    lab.decide()
+    return lab
+
+
 def keep_busy(lab: Lab, rounds: int, request: str = "{cpu:1}") -> list[int]:
-    """Let small jobs come and go; return the jobs in the order of their starts."""
+    """Enqueue and end small jobs; return the jobs in the order of their starts."""
     running = [job for job in lab.scheduler.holders("w") if isinstance(job, int)]
     started: list[int] = []
     for _ in range(rounds):
@@ -28,11 +38,7 @@ def test_a_job_that_needs_every_unit_starts_within_the_bound() -> None:
 
 
 def test_a_job_overtaken_for_too_long_reserves_units() -> None:
-    lab = Lab(overtakes=1000, patience_s=900.0)
-    lab.worker("w", "{cpu:2}")
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
+    lab = full_lab(overtakes=1000, patience_s=900.0)
     large = lab.enqueue("{cpu:2}")
     lab.enqueue("{cpu:1}")
     lab.now = 5.0
@@ -54,11 +60,7 @@ def test_a_job_overtaken_for_too_long_reserves_units() -> None:
 
 
 def test_a_better_job_may_still_take_reserved_units() -> None:
-    lab = Lab(overtakes=1)
-    lab.worker("w", "{cpu:2}")
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
+    lab = full_lab()
     large = lab.enqueue("{cpu:2}")
     lab.enqueue("{cpu:1}")
     assert list(lab.release(1)) == [4]
@@ -70,11 +72,7 @@ def test_a_better_job_may_still_take_reserved_units() -> None:
 
 def lab_with_reservation() -> Lab:
     """Job 3 needs both units and has reserved them; 2 and 4 run, 5 waits behind."""
-    lab = Lab(overtakes=1)
-    lab.worker("w", "{cpu:2}")
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
+    lab = full_lab()
     lab.enqueue("{cpu:2}")
     lab.enqueue("{cpu:1}")
     lab.enqueue("{cpu:1}")
@@ -98,12 +96,8 @@ def test_a_reservation_moves_on_when_its_worker_goes_away() -> None:
 
 
 def test_a_reservation_is_suspended_while_its_queue_is_paused() -> None:
-    lab = Lab(overtakes=1)
-    lab.worker("w", "{cpu:2}")
+    lab = full_lab()
     lab.queue("q", open_to_all=True)
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
     large = lab.enqueue("{cpu:2}", queue="q")
     lab.enqueue("{cpu:1}")
     assert list(lab.release(1)) == [4]
@@ -173,12 +167,8 @@ def test_jobs_on_another_worker_are_not_held_up_by_a_reservation() -> None:
 
 
 def test_pausing_the_queue_of_a_reservation_lets_the_jobs_behind_it_start() -> None:
-    lab = Lab(overtakes=1)
-    lab.worker("w", "{cpu:2}")
+    lab = full_lab()
     lab.queue("q", open_to_all=True)
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
     lab.enqueue("{cpu:2}", queue="q")
     lab.enqueue("{cpu:1}")
     behind = lab.enqueue("{cpu:1}")
@@ -259,11 +249,7 @@ def test_a_reservation_given_up_for_another_worker_frees_its_units_at_once() -> 
 
 
 def test_heads_beyond_the_bound_wait_for_a_reservation() -> None:
-    lab = Lab(overtakes=1000, patience_s=10.0)
-    lab.worker("w", "{cpu:2}")
-    lab.enqueue("{cpu:1}")
-    lab.enqueue("{cpu:1}")
-    lab.decide()
+    lab = full_lab(overtakes=1000, patience_s=10.0)
     first = lab.enqueue("{cpu:2}")
     lab.enqueue("{cpu:1}")
     lab.release(1)

@@ -1,4 +1,4 @@
-"""A line of waiting jobs against plain sorting."""
+"""A shape compared with plain sorting."""
 
 import random
 
@@ -10,7 +10,7 @@ def a_shape() -> Shape:
     return Shape(1, key, QueueGate("q"), None)
 
 
-def test_jobs_come_and_go_anywhere_in_the_line() -> None:
+def test_jobs_come_and_go_anywhere_in_a_shape() -> None:
     for seed in range(30):
         chance, shape, plain = random.Random(seed), a_shape(), set[int]()
         for _ in range(600):
@@ -25,7 +25,7 @@ def test_jobs_come_and_go_anywhere_in_the_line() -> None:
 
 
 def change(chance: random.Random, shape: Shape, plain: set[int]) -> None:
-    """Let one job or a run of them in, or one out, the first more often than others."""
+    """Add one job or several, or remove one, the head more often than others."""
     new = chance.randrange(1, 300)
     roll = chance.random()
     if plain and roll < 0.25:
