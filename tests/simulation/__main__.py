@@ -1,4 +1,4 @@
-"""`python -m tests.simulation SEED` tells one seed's whole story."""
+"""`python -m tests.simulation SEED` prints the trace of one seed."""
 
 import sys
 
@@ -6,7 +6,7 @@ from tests.simulation.runner import run_seed
 
 result = run_seed(int(sys.argv[1]), tail=100_000)
 sys.stdout.write("\n".join(result.tail) + "\n")
-verdict = result.problem or "all is well"
+verdict = result.problem or "passed"
 sys.stdout.write(f"seed {result.seed}: {verdict}\n")
 sys.stdout.write(f"{result.events} events, {dict(result.faults)}\n")
 sys.stdout.write(f"trace {result.trace_hash}\n")

@@ -1,8 +1,8 @@
-"""Checks of all that is written, said and promised, against the witness.
+"""Checks all that the broker writes, sends and acknowledges against the witness.
 
-It sees every batch the moment before it is on the disk, every message to a worker and
-every answer to a caller. So a start that was not committed, an end that nobody saw, or
-a promise that is not in the store is found at once, not at the end.
+It sees every batch right before it is on the disk, every message to a worker and every
+answer to a client. So a start that was not committed, an end that did not happen, or an
+acknowledgement that is not in the store is found at once, not at the end.
 """
 
 import json
@@ -26,39 +26,39 @@ RESTARTED = "the machine was restarted"
 TIME_LIMIT = "time limit"
 KEEPERS_DEATH = ("the keeper was killed", "its keeper was killed")
 MOST_WRONG_US = 300 * SECOND
-"""How far the time of an end may be off: the broker's own clock jumps, too."""
+"""How far the time of an end may be off, as the broker's own clock jumps, too."""
 MOST_MISMEASURED_US = 60 * SECOND
 LONGEST_LEASE_US = 30 * SECOND
 CUT_OFF = ("cut off from the broker", "its worker was cut off")
 
 
 class Auditor:
-    """What the disk holds, and what may never be written to it."""
+    """Compares the disk and the broker's messages with what really happened."""
 
     def __init__(self, world: World, disk: MemoryDisk, witness: Witness) -> None:
         self.disk = disk
         self.home: Host | None = None
-        """The broker's machine, whose clock counts."""
+        """The broker's machine, by whose clock times are checked."""
         self.noted: set[tuple[str, str, int | None]] = set()
-        """Actor, kind and job of every line of the journal."""
+        """Actor, kind and job of every event of the journal."""
         self.cancelled: set[int | None] = set()
         """Jobs whose cancel was acknowledged, until they are run again."""
         self.forgotten: dict[int, str] = {}
         """Jobs that were pruned, and their names."""
         self.doomed: dict[str, set[str]] = {}
-        """Output of those that must go, by worker."""
+        """Output of pruned jobs that must be removed, by worker."""
         self.in_doubt: set[str] = set()
         """Attempts whose keeper died between their record and their start."""
         self._unclear_at: dict[str, int] = {}
-        """When something last happened to a machine that may cost an exit code."""
+        """When a machine last had a fault that may lose an exit code."""
         self._apart_at: dict[str, int] = {}
-        """When a machine was last seen without a link to the broker."""
+        """When a machine last had no link to the broker."""
         self._insisted: set[int | None] = set()
-        """Jobs that somebody let run again since their machine was forgotten."""
+        """Jobs that were run again after their machine was forgotten."""
         self._forgotten: set[str] = set()
-        """Attempts of machines that somebody said are gone."""
+        """Attempts of forgotten machines."""
         self._on_record: dict[str, list[str]] = {}
-        """Exits that a machine's records have brought through its last reboot."""
+        """Exits that survived a machine's last reboot in its records."""
         self._world = world
         self._witness = witness
         self._run_again: set[int | None] = set()
@@ -68,33 +68,33 @@ class Auditor:
         self._stops: dict[str, set[str]] = {}
         """Why the broker had attempts stopped."""
         self._ends = defaultdict[int | None, list[JobState]](list)
-        """How jobs ended, each time; one that is tried again has not."""
+        """How jobs ended, each time; one that is retried has not ended."""
         self._placed_at: dict[tuple[int, int], int] = {}
         self._base: dict[int, int] = {}
-        """The last attempt of a job before somebody ran it again."""
+        """The last attempt of a job before it was run again."""
 
-    # What went wrong.
+    # Faults.
 
     def unclear(self, host: Host) -> None:
-        """Note that exit codes of a machine may be lost from here on."""
+        """Record that exit codes of a machine may be lost from now on."""
         self._unclear_at[host.name] = self._world.now
 
     def apart(self, host: Host) -> None:
-        """Note that a machine may be out of the broker's reach from here on."""
+        """Record that a machine may have no link to the broker from now on."""
         self._apart_at[host.name] = self._world.now
 
     def on_record(self, host: Host, exits: list[str]) -> None:
-        """Note which exits a machine that goes down will know when it is back."""
+        """Record which exits a machine that goes down will know after its boot."""
         self._on_record[host.name] = exits
 
-    # What really starts.
+    # Processes.
 
     def started(self, process: Process) -> None:
         """Check a start against what is on the disk."""
         who = attempt_id(process.attempt)
         attempt = self._attempt(who.job, who.number)
         if attempt is None and process.attempt in self._forgotten:
-            # Its job was pruned, which the machine it was sent to cannot know.
+            # Its job was pruned, which a forgotten machine cannot know.
             self._witness.started(process, forgiven=True)
             return
         if attempt is None:
@@ -107,12 +107,12 @@ class Auditor:
             raise Violation(f"{process.attempt} runs on {process.host.name}")
 
     def ended(self, process: Process) -> None:
-        """Pass an end on."""
+        """Record an end."""
         self._witness.ended(process)
         if not process.runs and process.status is not None:
             self._never_ran[process.attempt] = process.status
 
-    # What is said.
+    # Messages.
 
     def sent(self, worker: str, message: ToWorker) -> None:
         """Check a message: it must follow from what is committed."""
@@ -147,20 +147,20 @@ class Auditor:
         who = attempt_id(name)
         attempt = self._attempt(who.job, who.number)
         if attempt is None or attempt.worker != worker:
-            # Whoever has no part in it may forget what it said of it.
+            # A worker that does not hold the attempt may forget its report.
             return
         if attempt.state not in OVER:
             raise Violation(f"the exit of {name} is forgotten and not committed")
 
     def told_ended(self, jobs: list[Job]) -> None:
-        """Check that ends which people hear of are on the disk."""
+        """Check that ends which clients are told of are on the disk."""
         for job in jobs:
             kept = self.disk.jobs.get(job.id)
             again = job.id in self._run_again
             if kept is None or (kept.state != job.state and not again):
                 raise Violation(f"job {job.id} is said to be over and is not on disk")
 
-    # What is written.
+    # Commits.
 
     def written(self, changes: Changes) -> None:
         """Check a batch before it is on the disk."""
@@ -185,7 +185,7 @@ class Auditor:
 
     def _read_journal(self, changes: Changes) -> None:
         for line in changes.events:
-            # One that is run again in the same batch has ended none the less.
+            # A job that is run again in the same batch has ended before.
             if line.kind == "finished":
                 self._ends[line.job].append(JobState(json.loads(line.data)["state"]))
             elif line.kind == "cancelled" and line.attempt is None:
@@ -245,7 +245,7 @@ class Auditor:
         self._check_tries(attempt, spec, changes)
 
     def _check_insisted(self, job: int) -> None:
-        """What may be alive on a machine that is gone runs again by a wish alone."""
+        """What may be alive on a forgotten machine runs again only on request."""
         if job not in self._insisted:
             raise Violation(f"job {job} runs again unasked while it may be alive")
 
@@ -286,7 +286,7 @@ class Auditor:
             self._check_reason(attempt, name, run)
 
     def _check_never_ran(self, attempt: Attempt, name: str) -> None:
-        """What never ran does not fail by its machine, nor is it lost by its keeper."""
+        """An attempt that never ran must not fail or be lost by machine or keeper."""
         if attempt.reason is None:
             self._check_status(attempt, name, self._never_ran.get(name))
         elif attempt.reason in (NO_PROCESS, DISK_FULL):
@@ -294,11 +294,11 @@ class Auditor:
         elif attempt.reason.startswith(KEEPERS_DEATH) and name not in self.in_doubt:
             raise Violation(f"{name} never ran and is lost: {attempt.reason}")
         elif _is_cut_off(attempt):
-            # Sent to a keeper whose lease was over: that has the same causes.
+            # It was sent to a keeper whose lease was over, which has the same causes.
             self._check_cause(attempt, name)
 
     def _check_times(self, attempt: Attempt) -> None:
-        """Check that an end has the broker's time, and the duration that it took."""
+        """Check that an end has the broker's time and the right duration."""
         name = self._name(attempt.job, attempt.number)
         assert self.home is not None
         late_us = self.home.wall_us - (attempt.finished_at or 0)
@@ -314,7 +314,7 @@ class Auditor:
                 raise Violation(f"{name} ran for {attempt.ran_s} s by another clock")
 
     def _check_cause(self, attempt: Attempt, name: str) -> None:
-        """Nothing is lost but where its machine was in trouble while it ran."""
+        """An attempt is lost only if its machine had a fault while it ran."""
         placed_at = self._placed_at[attempt.job, attempt.number]
         known = self._apart_at if _is_cut_off(attempt) else self._unclear_at
         since = placed_at - LONGEST_LEASE_US if _is_cut_off(attempt) else placed_at
@@ -331,7 +331,7 @@ class Auditor:
             raise Violation(f"{name} ended with {(code, signal)}, recorded {recorded}")
 
     def _check_reason(self, attempt: Attempt, name: str, run: Run) -> None:
-        """Whoever was stopped says why: by its time limit, or as the broker wished."""
+        """A stopped attempt has a reason: its time limit, or the broker's."""
         causes = set(self._stops.get(name, ()))
         if run.main.spec.time_limit is not None:
             causes.add(TIME_LIMIT)
@@ -352,7 +352,7 @@ def _is_cut_off(attempt: Attempt) -> bool:
 
 
 def _ended_in_its_sleep(attempt: Attempt, run: Run) -> bool:
-    """Tell whether an attempt was given up by time while its machine stood still."""
+    """Return whether an attempt's lease ran out while its machine slept."""
     host = run.main.host
     asleep = host.asleep or host.world.now <= host.excused_until
     return attempt.state is AttemptState.LOST and _is_cut_off(attempt) and asleep

@@ -1,9 +1,9 @@
-"""What carries messages: one way, in order, until it is closed or cut.
+"""Simulated connections: one way, in order, until closed or cut.
 
 A channel behaves like one direction of a socket: what was sent before its sender died
-still arrives, then the end does. A cut loses the tail: an unknown number of the last
-messages, and all that is sent before anybody notices. What survives a cut may arrive
-late, even after the next connection is up.
+still arrives, then the end does. A cut loses an unknown number of the last messages,
+and all that is sent before a side notices. What survives a cut may arrive late, even
+after the next connection is up.
 """
 
 from collections import deque
@@ -19,19 +19,19 @@ SLOWEST_US = 300
 
 
 class Channel(Generic[T]):
-    """One direction; what arrives, arrives on the reader's host."""
+    """One direction; messages arrive on the reader's host."""
 
     def __init__(
         self, host: Host, name: str, reader: Life, slowest_us: int = SLOWEST_US
     ) -> None:
-        """Carry messages to a reader; `listen` says how it takes them."""
+        """Carry messages to a reader, which calls `listen`."""
         self.alive = True
         self._slowest_us = slowest_us
         self._host = host
         self._name = name
         self._reader = reader
         self._waiting: deque[T] = deque()
-        self._arrived: Callable[[list[T]], None] = _nobody
+        self._arrived: Callable[[list[T]], None] = _discard
         self._ended: Callable[[], None] = _nothing
         self._scheduled = False
         self._quietly = False
@@ -42,11 +42,11 @@ class Channel(Generic[T]):
     def listen(
         self, arrived: Callable[[list[T]], None], ended: Callable[[], None]
     ) -> None:
-        """Say who takes what arrives, and the end."""
+        """Set the callbacks for messages and for the end."""
         self._arrived, self._ended = arrived, ended
 
     def send(self, message: T) -> None:
-        """Put a message on its way; once closed or cut it goes nowhere."""
+        """Send a message; dropped once closed or cut."""
         if not self._closing:
             self._waiting.append(message)
             self._schedule(quiet=_is_quiet(message))
@@ -58,7 +58,7 @@ class Channel(Generic[T]):
             self._schedule()
 
     def cut(self, stall_us: int) -> None:
-        """Lose a tail; what is left, and the end, arrive after a while."""
+        """Lose the last messages; the rest, and the end, arrive after a while."""
         lost = self._host.rng.randint(0, len(self._waiting))
         for _ in range(lost):
             self._waiting.pop()
@@ -72,7 +72,7 @@ class Channel(Generic[T]):
         self._closing = self._dropped = True
 
     def _schedule(self, *, quiet: bool = False) -> None:
-        # Loud news that follow quiet ones are an event of their own.
+        # A message that is not quiet, behind quiet ones, is an event of its own.
         if not self.alive or (self._scheduled and (quiet or not self._quietly)):
             return
         self._scheduled, self._quietly = True, quiet
@@ -93,14 +93,14 @@ class Channel(Generic[T]):
             self._tell_end()
 
     def arrive(self) -> None:
-        """Let all arrive that was sent, before anything that comes another way."""
+        """Deliver all that was sent, before anything from another channel."""
         batch = list(self._waiting)
         self._waiting.clear()
         if batch:
             self._arrived(batch)
 
     def _tell_end(self) -> None:
-        # Taking the last messages may have been the reader's own end.
+        # The last messages may have ended the reader.
         if self._reader.alive and not self._dropped:
             self.alive = False
             self._ended()
@@ -122,7 +122,7 @@ class Link:
         to_worker = Channel[ToWorker](worker_host, "link>worker", worker, slowest_us)
         self.to_broker, self.to_worker = to_broker, to_worker
         self.on_given_up: Callable[[], None] = _nothing
-        """Told when the broker gives it up by itself."""
+        """Called when the broker closes it by itself."""
 
     def close(self) -> None:
         """End both directions, as when one side hangs up or dies."""
@@ -136,9 +136,9 @@ def _is_quiet(message: object) -> bool:
     return isinstance(message, Heartbeat | Heard)
 
 
-def _nobody(_batch: object) -> None:
-    """Throw a message away that nobody listens for."""
+def _discard(_batch: object) -> None:
+    """Discard messages of a channel without a listener."""
 
 
 def _nothing() -> None:
-    """Nobody asked to be told."""
+    """Ignore the end of a channel without a listener."""

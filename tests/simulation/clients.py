@@ -1,7 +1,7 @@
-"""People and programs that want something of the broker: what, and when.
+"""The clients of the broker: which calls they make, and when.
 
-Which verbs there are, whether jobs are short and whether they look alike is drawn once
-for each run, so that some runs hand jobs ahead all the time and others never do.
+Which verbs there are, whether jobs are short and whether they have one shape is drawn
+once for each run, so that some runs prefetch jobs all the time and others never do.
 """
 
 from collections.abc import Callable
@@ -67,18 +67,18 @@ class Clients:
         del self._verbs[rng.randint(2, len(self._verbs)) :]
 
     def plan(self, until_us: int, enqueues: int, verbs: int) -> None:
-        """Decide who asks for something, and when."""
+        """Draw calls and their times."""
         for _ in range(enqueues):
             self._host.after(self._world.between(0, until_us), "", self.enqueue)
         for _ in range(verbs):
             self._host.after(self._world.between(0, until_us), "", self.some_verb)
 
     def size_of(self, name: str) -> int:
-        """Tell for how many jobs a request asked."""
+        """Return how many jobs a request enqueues."""
         return self._sizes[name]
 
     def ask(self, make: Callable[[str], AnyCall], size: int = 0) -> None:
-        """Make a wish, maybe for so many jobs."""
+        """Send a request, perhaps for so many jobs."""
         name = f"r{len(self.requests) + 1}"
         self._sizes[name] = size
         patience = 0.02 * 200 ** self._world.rng.random()
@@ -126,19 +126,19 @@ class Clients:
         )
 
     def _name(self, machine: Machine) -> str:
-        """Name a machine's worker as people do, by its name or its id."""
+        """Return the name or the id of a machine's worker."""
         known = self._cluster.disk.workers.get(machine.id)
         named = known is not None and self._world.chance(0.5)
         return known.name if named and known is not None else machine.id
 
     def _request(self, machine: Machine) -> tuple[tuple[str, int], ...]:
         rng = self._world.rng
-        wishes: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for kind, units in machine.capacity.items():
             if kind == "cpu" or rng.random() < 0.4:
                 most = min(2, len(units))
-                wishes[kind] = rng.choice((5_000, 10_000, 10_000, most * 10_000))
-        return tuple(sorted(wishes.items()))
+                amounts[kind] = rng.choice((5_000, 10_000, 10_000, most * 10_000))
+        return tuple(sorted(amounts.items()))
 
     def _begin_at(self) -> int:
         return self._host.wall_us + self._world.between(-SECOND, 5 * SECOND)
@@ -157,7 +157,7 @@ class Clients:
     # The other verbs.
 
     def some_verb(self) -> None:
-        """Do something to some jobs."""
+        """Call a verb on some jobs."""
         rng = self._world.rng
         verb = rng.choice(self._verbs)
         if verb is SetPaused:
@@ -188,7 +188,7 @@ class Clients:
             self.ask(lambda name: verb(name, list(jobs)))
 
     def _some_worker(self, verb: type) -> None:
-        """Drain a machine for a while, or say that one is gone for good."""
+        """Drain a machine for a while, or forget one that is away."""
         world, machine = self._world, self._world.rng.choice(self._cluster.others)
         who = self._name(machine)
         if verb is SetWorkerDrained:

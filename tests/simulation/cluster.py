@@ -1,7 +1,7 @@
 """The cluster: a broker with its disk on the first machine, and the machines.
 
-Broker and worker of the first machine are one daemon that dies as one, or two as if on
-two machines. The others reach the broker over a network that is cut now and then.
+Broker and worker of the first machine are one daemon that is killed as one, or two as
+if on two machines. The others reach the broker over a network with cuts.
 """
 
 from copy import copy
@@ -20,9 +20,9 @@ from tests.simulation.world import MILLISECOND, SECOND, Violation, World
 
 CLUSTER = "c1a55e5000000001"
 SILENCE_US = 3 * SECOND
-"""How long a link may be silent before a side gives it up."""
+"""How long a link may be silent before a side closes it."""
 WAKE_US = LEASED_SLEEP_US + 50 * MILLISECOND
-"""How long after a sleep something may go on that was given up meanwhile."""
+"""How long after a sleep an attempt may live that is recorded as lost."""
 
 
 class Cluster:
@@ -54,7 +54,7 @@ class Cluster:
 
     @property
     def leases(self) -> bool:
-        """Whether a machine ends what it runs when it is cut off for long."""
+        """Whether any machine has a lease."""
         return any(machine.lease_s is not None for machine in self.machines)
 
     # The broker.
@@ -86,7 +86,7 @@ class Cluster:
         if any(token.worker == worker for token in broker.state.tokens.values()):
             return True
         if broker.turning:
-            # That it was forgotten may not be on the disk yet.
+            # The forget may not be committed yet.
             return False
         token = Token(worker, "worker", b"", 0, "me", worker=worker)
         self.disk.tokens[worker] = token
@@ -94,7 +94,7 @@ class Cluster:
         return True
 
     def kill_daemon(self) -> None:
-        """Kill broker and home worker at once; another daemon comes up."""
+        """Kill broker and home worker at once; another daemon starts later."""
         home = self.home
         home.host.note("KILL daemon")
         self._end_broker()
@@ -141,7 +141,7 @@ class Cluster:
         self._tell_of_jump(machine)
 
     def suspend(self, machine: Machine, lasts_us: int) -> None:
-        """Put a machine to sleep for a while; whoever speaks to it notices that."""
+        """Put a machine to sleep for a while; its peers notice the silence."""
         if machine.host.asleep:
             return
         machine.host.note("SLEEPS")
@@ -149,7 +149,7 @@ class Cluster:
         for one in self.machines if machine is self.home else [machine]:
             self.auditor.apart(one.host)
         if len(self.machines) == 1:
-            # Nobody else is there: the callers are on the same machine.
+            # A lone machine: the clients are on it, too.
             self.world.now += lasts_us
             self.world.elsewhere.slept += lasts_us
             self.wake(machine)
@@ -159,7 +159,7 @@ class Cluster:
         self.world.elsewhere.after(lasts_us, "wakes", lambda: self.wake(machine))
 
     def wake(self, machine: Machine) -> None:
-        """Let a machine go on."""
+        """Wake a machine up."""
         if machine.host.asleep:
             machine.host.note("WAKES")
             machine.host.wake()
@@ -169,14 +169,14 @@ class Cluster:
             self._tell_of_jump(machine)
 
     def _expect_ends(self, machine: Machine) -> None:
-        """Check that what was given up in its sleep ends before it does much more."""
+        """Check that attempts that were lost in its sleep end soon after it."""
         host, keeper = machine.host, machine.keeper
         host.excused_until = self.world.now + WAKE_US
 
         def check() -> None:
             living = [run.main.attempt for run in self.witness.doomed(host)]
             if keeper is None or machine.keeper is not keeper:
-                # Somebody else takes over first; then there is no more excuse.
+                # Another keeper takes over first and gets the same time.
                 self._expect_ends(machine)
             elif living:
                 raise Violation(f"{living[0]} goes on after its machine slept")
@@ -184,7 +184,7 @@ class Cluster:
         host.after(WAKE_US, "must be over", check, quiet=True)
 
     def _falls_silent(self, machine: Machine, asleep: Machine) -> None:
-        """Let the side that is awake give the link up, if it is still silent then."""
+        """Let the side that is awake close the link, if it is still silent then."""
         link, broker, worker = machine.link, self.broker, machine.worker
         if link is None or broker is None or worker is None or worker.link is not link:
             return

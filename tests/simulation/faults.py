@@ -1,7 +1,7 @@
-"""What goes wrong, and when: drawn from the seed before anything happens.
+"""Faults and their times, drawn from the seed before the run.
 
-Each run knows only some kinds of faults: what one kind hides another cannot find.
-Deaths come between two events, or in the middle of one, at a crash point of the shell:
+Each run has only some kinds of faults, because one kind may hide what another shows.
+Processes are killed between two events, or within one, at a crash point of the shell:
 before and after each commit, between answers, between a record and its spawn.
 """
 
@@ -49,13 +49,13 @@ class Faults:
         chosen = rng.sample(sorted(self._kinds), rng.randint(3, len(self._kinds)))
         self._chosen = sorted(chosen)
         if cluster.leases:
-            # Only a long time apart shows what a lease is worth.
+            # Only a long time without the broker exercises a lease.
             self._chosen += links.long_ones() * (len(chosen) // 3)
         for machine in cluster.machines:
             machine.flaps = "link cut" in chosen and rng.random() < 0.3
 
     def plan(self, until_us: int, count: int) -> None:
-        """Decide when what happens."""
+        """Draw kinds and times."""
         for _ in range(count):
             kind = self._world.rng.choice(self._chosen)
             at = self._world.between(until_us // 20, until_us)
@@ -67,7 +67,7 @@ class Faults:
         self._kinds[kind]()
 
     def heal(self) -> None:
-        """Let nothing go wrong any more."""
+        """End all faults."""
         cluster = self._cluster
         cluster.store.heal()
         cluster.store.fails_in = 0
@@ -138,7 +138,7 @@ class Faults:
         self._cluster.reboot(home, power_lost=True)
 
     def _fill_worker(self) -> None:
-        """Let a keeper write nothing, on a machine whose broker can."""
+        """Fill the disk of a keeper's machine, not the broker's."""
         machine = self._some()
         machine.records.full = True
         self._mend_later(machine, lambda: setattr(machine.records, "full", False))
@@ -149,26 +149,26 @@ class Faults:
         self._mend_later(machine, lambda: setattr(machine.processes, "full", False))
 
     def _mend_later(self, machine: Machine, mend: Callable[[], None]) -> None:
-        """Let a machine start jobs again after a while, with whom is left there."""
+        """Let a machine start jobs again later, perhaps with killed processes."""
         lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)
         elsewhere = self._world.elsewhere
         elsewhere.after(lasts, "mended", mend)
         if self._world.chance(0.5):
-            # Soon, while not everything is given back: first who asked, then who knows.
+            # Soon, before all attempts are returned: first the worker, then the keeper.
             soon = self._world.spread(MILLISECOND, SECOND)
             later = soon + self._world.spread(10 * MILLISECOND, 2 * SECOND)
             elsewhere.after(soon, "killed", machine.kill_worker)
             elsewhere.after(later, "killed", machine.kill_keeper)
 
     def _delete_socket(self) -> None:
-        """Delete a keeper's socket, which only the next worker there misses."""
+        """Delete a keeper's socket, which only the next worker there needs."""
         machine = self._some()
         machine.lose_socket()
         if self._world.chance(0.5):
             machine.kill_worker()
 
     def _hide_disk(self) -> None:
-        """Let nothing be read, and mostly nothing be written either."""
+        """Make the disk unreadable, and mostly full as well."""
         store = self._cluster.store
         store.unreadable, store.full = True, self._world.chance(0.7)
         lasts = self._world.spread(10 * MILLISECOND, LONGEST_FULL_US)

@@ -1,4 +1,4 @@
-"""The memory store on a disk that fails when it is told to."""
+"""The memory store on a disk with injected faults."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,16 +11,16 @@ from tests.simulation.world import World
 
 
 class InputOutputError(StorageError):
-    """A sync failed: nobody knows what is on the disk."""
+    """A sync failed: what is on the disk is unknown."""
 
 
 def is_fatal(error: StorageError) -> bool:
-    """Tell whether the daemon must stop and start anew from what is on the disk."""
+    """Return whether the daemon must stop and load what is on the disk."""
     return isinstance(error, InputOutputError)
 
 
 class FaultyStore(MemoryStore):
-    """A store that may fail; whatever is written is shown to an observer."""
+    """A store that may fail; an observer gets all that is written."""
 
     def __init__(
         self, disk: MemoryDisk, world: World, written: Callable[[Changes], None]
@@ -30,13 +30,13 @@ class FaultyStore(MemoryStore):
         self._written = written
         self.full = False
         self.reserve = 0
-        """So many commits a full disk still takes."""
+        """How many commits a full disk still takes."""
         self.unreadable = False
         self.fails_in = 0
         """How many commits from now the disk fails; 0: it does not."""
 
     def commit(self, changes: Changes) -> None:
-        """Write durably, or fail as was drawn."""
+        """Write durably, or fail if a fault is due."""
         if self.full:
             if not self.reserve:
                 raise DiskFull("the disk is full")
@@ -50,24 +50,24 @@ class FaultyStore(MemoryStore):
         self.write_anyway(changes)
 
     def fill(self) -> None:
-        """Leave no room but what is kept back."""
+        """Fill the disk, except for a reserve."""
         self.full, self.reserve = True, self._world.rng.choice((0, 3, 30))
 
     def shortage(self) -> StorageError | None:
-        """Tell that nothing may be added for want of room."""
+        """Return an error if the disk is full."""
         return DiskFull("the disk is full") if self.full else None
 
     def read(self, query: Callable[[Store], Any]) -> Any:
-        """Read for a broker that runs; none is started while that is impossible."""
+        """Read for a running broker; fails while the disk is unreadable."""
         if self.unreadable:
             raise StorageError("the disk cannot be read")
         return query(self)
 
     def heal(self) -> None:
-        """Let it be read and written again."""
+        """End all faults of the disk."""
         self.full = self.unreadable = False
 
     def write_anyway(self, changes: Changes) -> None:
-        """Write it, whoever learns of that."""
+        """Write it, acknowledged or not."""
         self._written(changes)
         super().commit(changes)

@@ -1,8 +1,7 @@
-"""Heal and drain: with every fault over and everybody connected, all must come to rest.
+"""The end of a run: with all faults over and all workers connected, it must go idle.
 
-Then every job has ended once, or waits for a reason that can be told; nothing is held,
-nothing lives, nothing is kept that was acknowledged; and the journal alone tells how
-every job ended.
+Then every job has ended once, or waits for a known reason; no unit is held, no process
+lives, nothing acknowledged is kept; and the journal alone has the end of every job.
 """
 
 from grass.broker.core.calls import (
@@ -19,8 +18,8 @@ from tests.simulation import replay
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster
 from tests.simulation.invariants import (
-    check_books,
     check_numbers,
+    check_state,
     check_twin,
     unfinished,
 )
@@ -31,20 +30,19 @@ A_WHILE = 20 * SECOND
 
 
 def drain(cluster: Cluster, clients: Clients) -> None:
-    """Let everything go on that somebody stopped, until nothing happens any more."""
+    """Resume all that is paused or drained, and run until nothing happens any more."""
     world = cluster.world
     cluster.start_broker()
     for machine in cluster.machines:
         machine.start_worker()
-    # First whoever still asks gets an answer: the last word is ours.
+    # First all clients get their answers, so that no later call pauses again.
     world.run(world.now + int(LONGEST_PAUSE_S * SECOND) + A_WHILE)
     clients.ask(lambda name: SetPaused(name, False, None))
     clients.ask(lambda name: SetPaused(name, False, "default"))
     for machine in cluster.others:
         clients.ask(lambda name, who=machine.id: SetWorkerDrained(name, who, False))  # type: ignore[misc]
     world.run(world.now + A_WHILE)
-    # All are connected; what is left may take long, and a year of heartbeats tells
-    # nothing more.
+    # All are connected; the rest may take long, and needs no heartbeats.
     for machine in cluster.machines:
         machine.rest()
     # A renewal may be under way to a keeper still.
@@ -60,7 +58,7 @@ def drain(cluster: Cluster, clients: Clients) -> None:
 
 
 def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
-    """ContinueJobs whoever stands still; late wishes may still suspend others."""
+    """Continue suspended jobs; late calls may still suspend others."""
     world = cluster.world
     while True:
         world.run(world.now + A_WHILE)
@@ -73,7 +71,7 @@ def _wake_suspended(cluster: Cluster, clients: Clients) -> None:
 
 
 def check(cluster: Cluster, clients: Clients) -> None:
-    """Check what must be true at rest."""
+    """Check what must be true when idle."""
     _check_up(cluster)
     _check_answered(clients)
     _check_ends(cluster)
@@ -118,7 +116,7 @@ def _check_ends(cluster: Cluster) -> None:
 
 
 def _check_keys(cluster: Cluster, clients: Clients) -> None:
-    """Whoever asked for jobs, however often, has them once."""
+    """A call that was sent several times made its jobs once."""
     found: dict[str, list[int]] = {}
     kept = {job.id: job.name for job in cluster.disk.jobs.values()}
     for number, name in sorted({**cluster.auditor.forgotten, **kept}.items()):
@@ -142,7 +140,7 @@ def _check_nothing_held(cluster: Cluster) -> None:
             raise Violation(f"units leaked: {scheduler.free(machine.id)}")
     if broker.state.removals.waiting or cluster.disk.removals:
         raise Violation(f"at rest, to be removed: {broker.state.removals.waiting}")
-    check_books(broker)
+    check_state(broker)
     if broker.settled:
         check_twin(cluster, broker)
 

@@ -1,8 +1,7 @@
-"""The walker: what must hold after every step, in memory as on disk.
+"""Invariants that must hold after every step, in memory and on disk.
 
-The cheap questions are asked after every event, the costly ones now and then: whether
-the books of the scheduler add up, and whether a broker loaded from the disk would know
-exactly what this one knows.
+Cheap ones are checked after every event, costly ones now and then: the scheduler's own
+invariants, and that a broker loaded from the disk would have exactly the same state.
 """
 
 from grass.broker.core.attempts.placing import MOST_SKIPPED
@@ -16,23 +15,23 @@ from tests.simulation.machine import Machine
 from tests.simulation.world import SECOND, Violation
 from tests.support.brokerage import check, memory
 
-BOOKS_EVERY, TWIN_EVERY = 41, 173
+STATE_EVERY, TWIN_EVERY = 41, 173
 LONGEST_HELD_US = 10 * SECOND
 """Longer than a keeper stalls."""
 
 
-class Walker:
-    """Looks at a cluster after every event."""
+class InvariantChecker:
+    """Checks a cluster after every event."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._steps = 0
         self._holds_since: dict[str, int] = {}
-        """Since when a machine holds what it cannot start."""
+        """Since when a machine holds attempts that it cannot start."""
         self._line = 0
 
-    def look(self) -> None:
-        """Ask what is due to be asked."""
+    def check(self) -> None:
+        """Check what is due."""
         self._steps += 1
         cluster = self._cluster
         for machine in cluster.machines:
@@ -42,8 +41,8 @@ class Walker:
             check_order(cluster, self._line)
             self._line = cluster.disk.last_event
         if cluster.broker is not None:
-            if self._steps % BOOKS_EVERY == 0:
-                check_books(cluster.broker)
+            if self._steps % STATE_EVERY == 0:
+                check_state(cluster.broker)
                 check_numbers(cluster)
             if self._steps % TWIN_EVERY == 0 and cluster.broker.settled:
                 check_twin(cluster, cluster.broker)
@@ -63,7 +62,7 @@ class Walker:
 
 
 def check_worker(machine: Machine) -> None:
-    """Check that a worker gives out no unit beyond its capacity."""
+    """Check that a worker allocates no unit beyond its capacity."""
     if machine.worker is None:
         return
     ledger = machine.worker.core._ledger
@@ -73,9 +72,9 @@ def check_worker(machine: Machine) -> None:
 
 
 def check_order(cluster: Cluster, since: int) -> None:
-    """Check that none was placed before another of its shape that came first.
+    """Check that no job was placed before a better one of its shape.
 
-    `since` is the last line of the journal before the batch that placed it.
+    `since` is the last event of the journal before the batch that placed it.
     """
     disk = cluster.disk
     waiting: dict[tuple[object, ...], list[tuple[int, int]]] = {}
@@ -107,16 +106,16 @@ def _shape(cluster: Cluster, job: Job) -> tuple[object, ...]:
     return (job.queue, spec.request, spec.worker, spec.labels, limiter)
 
 
-def check_books(broker: SimBroker) -> None:
-    """Walk the scheduler's own invariants and the broker's."""
+def check_state(broker: SimBroker) -> None:
+    """Check the scheduler's own invariants and the broker's."""
     try:
         check(broker.state)
     except AssertionError as error:
-        raise Violation(f"the broker's books: {error}") from error
+        raise Violation(f"the broker's state: {error}") from error
 
 
 def check_numbers(cluster: Cluster) -> None:
-    """Check that no ids and no numbers of attempts were used up by made-up ones."""
+    """Check that invented attempts used up no ids and no attempt numbers."""
     disk = cluster.disk
     if int(disk.meta["last_job"]) >= FAR_ID:
         raise Violation(f"the ids of jobs go on above {disk.meta['last_job']}")
@@ -126,17 +125,17 @@ def check_numbers(cluster: Cluster) -> None:
 
 
 def check_twin(cluster: Cluster, broker: SimBroker) -> None:
-    """Compare memory with what a broker would know after a restart."""
+    """Compare memory with that of a broker loaded from the disk."""
     due = broker.rounds.core.next_time()
     if due is not None and due <= cluster.home.host.wall_us:
-        # One that is loaded now looks at the clock before this one does.
+        # A broker that is loaded now reads the clock before this one does.
         return
     twin = BrokerCore(cluster.store.load(0), cluster.home.host.wall_us)
     mine, other = memory(broker.state), memory(twin.state)
     for what, known in mine.items():
         if what != "calls" and other[what] != known:
-            told = _difference(known, other[what])
-            raise Violation(f"{what} differ after a restart: {told}")
+            difference = _difference(known, other[what])
+            raise Violation(f"{what} differ after a restart: {difference}")
 
 
 def _difference(mine: object, other: object) -> str:
@@ -147,5 +146,5 @@ def _difference(mine: object, other: object) -> str:
 
 
 def unfinished(cluster: Cluster) -> list[Job]:
-    """Give the jobs that have not ended."""
+    """Return the jobs that have not ended."""
     return [job for job in cluster.disk.jobs.values() if job.state not in ENDED]

@@ -1,7 +1,7 @@
-"""What a job's program will do, decided by the seed, the job and the attempt alone.
+"""What a job's program does, drawn from the seed, the job and the attempt alone.
 
-So a plan does not depend on who asks, or when: a job that runs once in one history and
-twice in another does the same each time.
+So a plan does not depend on the history: a job that runs once in one and twice in
+another does the same each time.
 """
 
 from random import Random
@@ -28,11 +28,11 @@ class Child(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The life of one attempt's program."""
+    """What one attempt's program does."""
 
     run_us: int
     status: int
-    """As `wait` tells it."""
+    """As `wait` returns it."""
     on_term: str = DIES
     children: tuple[Child, ...] = ()
     cannot_start: str | None = None
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(seed: int, job: int, number: int, pace: str) -> Plan:
-    """Decide what an attempt does; in some worlds most jobs are very short."""
+    """Draw what an attempt does; in some runs most jobs are very short."""
     rng = Random((seed * 1_000_003 + job) * 1_009 + number)
     if rng.random() < 0.02:
         return Plan(0, 0, cannot_start="could not start: no such program")

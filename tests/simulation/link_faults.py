@@ -1,4 +1,4 @@
-"""What goes wrong between machines, and with a machine that has a lease."""
+"""Faults between machines, and of machines with a lease."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ from tests.simulation.world import MILLISECOND, SECOND
 
 LONGEST_CUT_US = 45 * SECOND
 LONGEST_STALL_US = 6 * SECOND
-"""Less than the margin that a broker gives."""
+"""Less than the margin that a broker adds to a lease."""
 FAR_ID = 5_000
-"""No run has as many jobs."""
+"""Higher than any id of a job in a run."""
 LIFTS = (400, 1_000, 10**9)
-"""How far above a job's last attempt a made-up one is."""
+"""How far above a job's last attempt an invented one is."""
 ONE_CORE = {"cpu": {"0": WHOLE}}
 
 
@@ -27,7 +27,7 @@ class LinkFaults:
         self._world = cluster.world
 
     def kinds(self) -> dict[str, Callable[[], None]]:
-        """Give what can go wrong, by name."""
+        """Return the faults by name."""
         return {
             "cut for long": self._cut_off,
             "cut, keeper stalls": self._cut_off_and_stall,
@@ -43,7 +43,7 @@ class LinkFaults:
         }
 
     def long_ones(self) -> list[str]:
-        """Name those that outlast a lease."""
+        """Return the names of faults that outlast a lease."""
         return [
             "cut for long",
             "cut, keeper stalls",
@@ -67,7 +67,7 @@ class LinkFaults:
         self._cluster.suspend(self._some(), lasts)
 
     def _sleep_with_start(self) -> None:
-        """Let the keeper hear of the next start when nobody waits for it any more."""
+        """Let the keeper get the next start after the broker has given it up."""
         lasts = self._world.between(LONGEST_CUT_US // 2, LONGEST_CUT_US)
         self._some().sleeps_next_us = lasts
 
@@ -98,7 +98,7 @@ class LinkFaults:
         machine.kill_worker()
 
     def _change_policy_and_cut(self) -> None:
-        """Cut the link while the broker takes in that there is a lease now."""
+        """Cut the link while the broker learns of the lease."""
         world, others = self._world, self._cluster.others
         unleased = [machine for machine in others if machine.lease_s is None]
         machine = world.rng.choice(unleased or others)
@@ -113,7 +113,7 @@ class LinkFaults:
         self._world.elsewhere.after(lasts, "disk has room", self._cluster.store.heal)
 
     def _lie(self) -> None:
-        """Have a worker say something of an attempt that another one holds."""
+        """Let a worker report on an attempt that another one holds."""
         machine, rng = self._some(), self._world.rng
         disk = self._cluster.disk
         held = [
@@ -134,7 +134,7 @@ class LinkFaults:
             machine.worker.say(rng.choice(lies))
 
     def _make_up(self) -> None:
-        """Have a worker report attempts that it was not given, and later the truth."""
+        """Let a worker report attempts that it was not given, and later the truth."""
         machine, world = self._some(), self._world
         worker, cluster = machine.worker, self._cluster.disk.meta["cluster"]
         if worker is None:
@@ -148,7 +148,7 @@ class LinkFaults:
         worker.report()
 
         def tell_truth() -> None:
-            # What could not be said until now is not said any more.
+            # A false report that was not sent until now is never sent.
             worker.made_up = []
             worker.report()
 

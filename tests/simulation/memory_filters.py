@@ -1,4 +1,4 @@
-"""Which jobs a page or a selector means, for the store in memory."""
+"""Filters and selectors of jobs, for the store in memory."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,14 +17,14 @@ _ORDERS: dict[Order, Callable[[Job], Any]] = {
 
 
 def page(known: list[Job], wanted: JobFilter) -> list[Job]:
-    """Give the jobs a filter means, in its order."""
+    """Return the jobs that a filter matches, in its order."""
     last = max((job.id for job in known), default=0)
     found = [job for job in known if _fits(job, wanted, last)]
     return sorted(found, key=_ORDERS[wanted.order])
 
 
 def selected(known: list[Job], selections: Iterable[Selection]) -> list[int]:
-    """Give the ids that any of the selections means."""
+    """Return the ids that any of the selections matches."""
     last = max((job.id for job in known), default=0)
     chosen = list(selections)
     return sorted(

@@ -99,7 +99,7 @@ def _welcomed_with_an_old_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Caller, "say", say)
 
 
-# Whose word counts.
+# Which worker is believed.
 
 
 @bug("a hello that is late on an older link wins")
@@ -181,7 +181,7 @@ def _measured_by_the_wall(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KeeperAttempt, "measure", measure)
 
 
-# What workers make up.
+# Invented attempts.
 
 
 @bug("a worker is believed about attempts that it was not given")

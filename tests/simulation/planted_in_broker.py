@@ -1,7 +1,7 @@
 """Bugs of a broker that the simulation must find, one at a time.
 
-Each undoes one rule that keeps the promise "nothing lost, nothing run twice". A test
-that cannot fail proves nothing; these show that this one can.
+Each removes one rule behind "nothing lost, nothing run twice": a test that cannot fail
+proves nothing.
 """
 
 from typing import Any
@@ -194,7 +194,7 @@ def _reboot_restarts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tracking, "lose", lose)
 
 
-@bug("somebody is lined up behind one that was asked back")
+@bug("a job is prefetched behind one that was recalled")
 def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
     # The broker does not do it, and the worker would not go along: here both do.
     patch.setattr(prefetch, "_asked_back", lambda state, job: False)

@@ -1,18 +1,59 @@
-"""The list of planted bugs, each a small change to the real code."""
+"""Planted bugs, each a small change to the real code, and the hunt for them.
 
-from collections.abc import Callable
+A hunt runs seeds with one bug in the code until one of them fails.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from importlib import import_module
+from typing import NamedTuple
 
 import pytest
 
+from tests.simulation.runner import run_seed
+
+MOST_SEEDS = 1000
+
 Plant = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, Plant] = {}
+_BUGS: dict[str, Plant] = {}
+
+
+class Catch(NamedTuple):
+    """A bug, the seed that found it, and the problem that this seed had."""
+
+    bug: str
+    seed: int | None
+    problem: str
 
 
 def bug(name: str) -> Callable[[Plant], Plant]:
-    """Put a bug on the list."""
+    """Add a bug to the list."""
 
     def listed(plant: Plant) -> Plant:
-        BUGS[name] = plant
+        _BUGS[name] = plant
         return plant
 
     return listed
+
+
+def bugs() -> dict[str, Plant]:
+    """Return all planted bugs, from the modules that plant them."""
+    for part in ("in_broker", "below", "across"):
+        import_module(f"tests.simulation.planted_{part}")
+    return _BUGS
+
+
+def hunt(bug: str) -> Catch:
+    """Run seeds with a bug in the code until one of them fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        bugs()[bug](patch)
+        for seed in range(MOST_SEEDS):
+            problem = run_seed(seed).problem
+            if problem is not None:
+                return Catch(bug, seed, problem)
+    return Catch(bug, None, f"not found within {MOST_SEEDS} seeds")
+
+
+def hunt_all(pool: Executor) -> Iterator[Catch]:
+    """Hunt each bug of the list."""
+    return pool.map(hunt, bugs())

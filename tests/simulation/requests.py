@@ -1,8 +1,8 @@
-"""One wish of one caller, asked until it is answered.
+"""One request of one client, sent until it is answered.
 
-Whoever gets no answer asks again, with the same key where there is one; the impatient
-ask again while the first call is still under way. What is answered is a promise, and is
-looked up in the store the moment it is given.
+A client that gets no answer sends again, with the same key where there is one; an
+impatient one sends again while the first call is still under way. What is acknowledged
+must be in the store at that moment.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from tests.simulation.cluster import Cluster
 from tests.simulation.world import MILLISECOND, SECOND, Violation
 
 HONEST = (Busy, NeverFits, NotFound, Refused, StorageError, UsageError)
-"""What a caller may be told; anything else is a defect."""
+"""Errors that a client may get; any other is a defect."""
 LONGEST_PATIENCE_S = 5.0
 ABOUT_NO_JOB = (SetPaused, SetWorkerDrained, ForgetWorker)
 KINDS = {
@@ -52,7 +52,7 @@ KINDS = {
 
 
 class Request:
-    """One wish of one caller, until it is answered or given up."""
+    """One request of one client, until it is answered."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Request:
         make: Callable[[str], AnyCall],
         patience: float,
     ) -> None:
-        """`make` builds the call anew for every try."""
+        """`make` builds the call for every try."""
         self.alive = True
         self.answered = False
         self._cluster = cluster
@@ -72,7 +72,7 @@ class Request:
         self.call: AnyCall | None = None
 
     def ask(self) -> None:
-        """Send the call, and come back if no answer came."""
+        """Send the call, and send it again if no answer comes."""
         broker = self._cluster.broker
         if broker is None:
             self._later(int(20 * MILLISECOND * 100 ** self._world.rng.random()))
@@ -89,7 +89,7 @@ class Request:
         )
 
     def answer(self, outcome: object) -> None:
-        """Take an answer; an error of the disk is a reason to ask again."""
+        """Take an answer; after an error of the disk it is sent again."""
         self._world.note(f"answers {self._name} {_short(outcome)}")
         if isinstance(outcome, StorageError):
             return
@@ -142,7 +142,7 @@ class Request:
             auditor.cancelled.update(self._still_cancelled(reply.jobs))
 
     def _still_cancelled(self, jobs: list[int]) -> list[int]:
-        """Leave out jobs that somebody ran again in the meantime."""
+        """Leave out jobs that were run again in the meantime."""
         disk = self._cluster.disk
         return [
             number

@@ -9,16 +9,16 @@ from tests.simulation import final_check
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster
 from tests.simulation.faults import Faults
-from tests.simulation.invariants import Walker
+from tests.simulation.invariants import InvariantChecker
 from tests.simulation.world import SECOND, TAIL, Violation, World
 
 SLICES = (500, 1, 2)
-"""How many jobs a verb does at a time, so that few jobs are many."""
+"""How many jobs a verb does at a time; small, so that few jobs take several slices."""
 
 
 @dataclass
 class Result:
-    """What came of a seed."""
+    """The outcome of a seed."""
 
     seed: int
     trace_hash: str
@@ -29,11 +29,11 @@ class Result:
 
     @property
     def fault_count(self) -> int:
-        """How many faults struck."""
+        """How many faults were injected."""
         return self.faults.total()
 
-    def story(self) -> str:
-        """Tell a failure, and how to see it again."""
+    def report(self) -> str:
+        """Describe a failure, and how to reproduce it."""
         lines = [f"seed {self.seed}: {self.problem}", "the last events:"]
         lines += [f"  {line}" for line in self.tail]
         lines.append(f"run it alone: python -m tests.simulation {self.seed}")
@@ -49,7 +49,7 @@ def run_seed(seed: int, tail: int = TAIL) -> Result:
         _run(world)
     except Violation as violation:
         problem = str(violation)
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the seed tells it
+    except Exception as error:  # noqa: BLE001 -- any error is the seed's problem
         where = traceback.extract_tb(error.__traceback__)[-1]
         problem = f"a defect: {error!r} in {where.name}, line {where.lineno}"
     finally:
@@ -63,13 +63,13 @@ def _run(world: World) -> None:
     cluster = Cluster(world)
     rng = world.rng
     clients, faults = Clients(cluster), Faults(cluster)
-    world.after_step.append(Walker(cluster).look)
-    # A lease takes its time to run out.
+    world.after_step.append(InvariantChecker(cluster).check)
+    # A lease takes long to run out.
     until = rng.choice((40, 60) if cluster.leases else (5, 10, 20)) * SECOND
     clients.plan(until, rng.randint(14, 30), rng.randint(0, 25))
     faults.plan(until, rng.randint(3, 9))
     while world.elsewhere.now < until:
-        # Those who ask, and what goes wrong, stand still while a lone machine sleeps.
+        # Clients and faults stand still while a lone machine sleeps.
         world.run(world.now + until - world.elsewhere.now)
     faults.heal()
     world.note("healed")

@@ -1,6 +1,6 @@
-"""`make simulate SEEDS=20000`: many seeds on all cores, and what they came to.
+"""`make simulate SEEDS=20000`: many seeds on all cores, and a summary.
 
-In the end every planted bug is looked for: seeds that cannot fail would prove nothing.
+Afterwards every planted bug must be found: seeds that cannot fail prove nothing.
 """
 
 import argparse
@@ -10,22 +10,22 @@ import time
 from collections import Counter
 from concurrent.futures import Executor, ProcessPoolExecutor
 
-from tests.simulation.hunting import hunt_all
+from tests.simulation.planting import hunt_all
 from tests.simulation.runner import Result, run_seed
 
-MOST_STORIES = 5
+MOST_TRACES = 5
 
 
 def main() -> int:
-    """Run the seeds that are asked for; the exit code tells whether all is well."""
+    """Run the seeds; the exit code is 0 if all passed and all bugs were found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     asked = parser.parse_args()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        held = _run(pool, range(asked.first, asked.first + asked.seeds))
+        passed = _run(pool, range(asked.first, asked.first + asked.seeds))
         found = _hunt(pool)
-    return 0 if held and found else 1
+    return 0 if passed and found else 1
 
 
 def _run(pool: Executor, seeds: range) -> bool:
@@ -37,14 +37,14 @@ def _run(pool: Executor, seeds: range) -> bool:
         if result.problem is not None:
             failed.append(result)
     _print(len(seeds), events, faults, time.perf_counter() - began)
-    for result in failed[:MOST_STORIES]:
-        _say(result.story())
+    for result in failed[:MOST_TRACES]:
+        _say(result.report())
     _say(f"violations       {len(failed)}  {[one.seed for one in failed][:20]}")
     return not failed
 
 
 def _hunt(pool: Executor) -> bool:
-    """Say by which seed each planted bug was found."""
+    """Print by which seed each planted bug was found."""
     catches = sorted(hunt_all(pool), key=lambda catch: catch.seed or 0)
     found = [catch for catch in catches if catch.seed is not None]
     _say(f"planted bugs     {len(found)} of {len(catches)} found")

@@ -1,4 +1,4 @@
-"""What the auditor takes for the end of a job that another one waits for."""
+"""What the auditor counts as the end of a job that another one waits for."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.building import a_job, a_spec, an_attempt
 
 UNSTARTED, RUNNING = None, 1
 CANCELLED = ("cancelled", UNSTARTED, "{}")
-WISH = ("cancelled", RUNNING, "{}")
+REQUESTED = ("cancelled", RUNNING, "{}")
 FAILED = ("finished", RUNNING, '{"state":"failed"}')
 LOST = ("finished", RUNNING, '{"state":"lost"}')
 RETRIED = ("retried", UNSTARTED, "{}")
@@ -45,8 +45,10 @@ def test_a_job_run_again_in_the_batch_of_its_end_has_ended(
     start_after(*lines)
 
 
-@pytest.mark.parametrize("lines", [(), (WISH,), (FAILED, RETRIED), (LOST, REQUEUED)])
-def test_a_wish_to_cancel_and_an_attempt_that_is_retried_are_no_end(
+@pytest.mark.parametrize(
+    "lines", [(), (REQUESTED,), (FAILED, RETRIED), (LOST, REQUEUED)]
+)
+def test_a_requested_cancel_and_an_attempt_that_is_retried_are_no_end(
     lines: tuple[Line, ...],
 ) -> None:
     with pytest.raises(Violation, match="job 2 starts before 1:any"):

@@ -1,4 +1,4 @@
-"""Many seeds, and those that once failed; every run is the same every time."""
+"""Many seeds, and those that once failed; a run of a seed is deterministic."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def passed(seed: int) -> Result:
     """Run a seed that must not fail."""
     result = run_seed(seed)
     if result.problem is not None:
-        pytest.fail(result.story(), pytrace=False)
+        pytest.fail(result.report(), pytrace=False)
     return result
 
 
@@ -40,12 +40,12 @@ def test_a_seed_that_once_failed_passes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 7])
-def test_a_seed_tells_the_same_story_every_time(seed: int) -> None:
+def test_a_seed_has_the_same_trace_every_time(seed: int) -> None:
     here = run_seed(seed).trace_hash
     assert run_seed(seed).trace_hash == here
-    # Whatever order sets have in another interpreter must not show either.
+    # The order of sets in another interpreter must not matter either.
     for hash_seed in ("1", "2"):
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "tests.simulation", str(seed)],
             env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(sys.path)},
             cwd=Path(__file__).parents[2],
@@ -53,8 +53,8 @@ def test_a_seed_tells_the_same_story_every_time(seed: int) -> None:
             text=True,
             check=True,
         )
-        assert told.stdout.splitlines()[-1] == f"trace {here}"
+        assert done.stdout.splitlines()[-1] == f"trace {here}"
 
 
-def test_two_seeds_tell_two_stories() -> None:
+def test_two_seeds_have_two_traces() -> None:
     assert run_seed(1).trace_hash != run_seed(2).trace_hash

@@ -1,12 +1,12 @@
-"""The independent ledger: what really ran, as the processes themselves noted it.
+"""An independent record of what really ran, made by the simulated processes.
 
-It knows nothing of brokers, workers and keepers. At every start it checks what no
-bookkeeping can excuse: an attempt runs once, a job has one attempt alive on all
-machines together, and no unit is given to more processes than it has room for.
+It knows nothing of brokers, workers and keepers. At every start it checks that an
+attempt runs once, that a job has one attempt alive on all machines together, and that
+no unit is oversubscribed.
 
-Two excuses there are. What a forgotten machine still runs is on the head of whoever
-said that the machine is gone. And what stands still on a machine that sleeps may be
-replaced once its lease is over, but then it must be ended before it does anything more.
+There are two exceptions. What a forgotten machine still runs was given up by the user.
+And what stands still on a machine that sleeps may be replaced once its lease is over,
+but must be ended soon after the machine wakes.
 """
 
 from grass.model.ids import attempt_id
@@ -15,11 +15,11 @@ from tests.simulation.processes import SIGKILL, SIGTERM, Process
 from tests.simulation.world import Host, Violation, World
 
 CLEANED_UP = 143 << 8
-"""How a program ends that cleans up when it is told to end."""
+"""The status of a program that cleans up on SIGTERM."""
 
 
 class Run:
-    """One attempt as it really went."""
+    """One attempt as it really ran."""
 
     def __init__(self, main: Process) -> None:
         self.main = main
@@ -29,18 +29,18 @@ class Run:
         """How long its main process lived."""
         self.allocation: Allocation = main.spec.meta["allocation"]
         self.forgiven = False
-        """Whether somebody said that its machine is gone for good."""
+        """Whether its machine was forgotten."""
         self.doomed = False
-        """Whether it was given up while its machine slept."""
+        """Whether it was recorded as lost while its machine slept."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it lives."""
+        """Whether none of its processes lives."""
         return self.living == 0
 
     @property
     def was_stopped(self) -> bool:
-        """Whether its program ended as none does by itself: somebody ended it."""
+        """Whether its program was ended by a signal that it did not plan."""
         status, planned = self.main.status, self.main.end_status
         return status in (SIGTERM, CLEANED_UP) or (
             status == SIGKILL and planned != SIGKILL
@@ -56,14 +56,14 @@ class Witness:
         self._capacity: dict[tuple[str, str, str], int] = {}
         self._held: dict[tuple[str, str, str], int] = {}
         self._alive: dict[int, list[Run]] = {}
-        """Jobs with something alive."""
+        """Jobs with live processes."""
 
     def has(self, host: Host, capacity: Capacity) -> None:
-        """Learn what a machine has."""
+        """Record the capacity of a machine."""
         self._capacity.update(_amounts(host, capacity))
 
     def started(self, process: Process, *, forgiven: bool) -> None:
-        """Note that a program runs; maybe on a machine that was said to be gone."""
+        """Record the start of a program; `forgiven` on a forgotten machine."""
         name = process.attempt
         process.host.note(f"START {name} pid {process.pid}")
         if name in self.runs:
@@ -81,7 +81,7 @@ class Witness:
                 raise Violation(f"{' '.join(key)} is oversubscribed by {name}")
 
     def ended(self, process: Process) -> None:
-        """Note that a process is gone."""
+        """Record the end of a process."""
         if not process.runs:
             return
         run = self.runs[process.attempt]
@@ -98,12 +98,12 @@ class Witness:
                 self._held[key] -= amount
 
     def doomed(self, host: Host) -> list[Run]:
-        """Give what lives on a machine and was given up while that slept."""
+        """Return what lives on a machine and was lost while that slept."""
         living = [run for runs in self._alive.values() for run in runs]
         return [run for run in living if run.doomed and run.main.host is host]
 
     def alive(self) -> list[str]:
-        """Give the attempts of which something lives."""
+        """Return the attempts with live processes."""
         return [run.main.attempt for runs in self._alive.values() for run in runs]
 
 

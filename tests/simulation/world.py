@@ -1,12 +1,12 @@
-"""One seed, hosts with their clocks, heaps of events: all a simulated run is made of.
+"""The virtual clock, the hosts and the event queue of one simulated run.
 
 The code under test is the code that ships: scheduler, broker, worker and keeper are
-steps without I/O, so only the shells around them are simulated. Whatever is drawn is
-drawn from one `Random`; nothing here knows the real time, threads or sockets, and two
-runs of a seed do exactly the same, event by event.
+steps without I/O, so only the shells around them are simulated. Everything random is
+drawn from one `Random`; there is no real time, no thread and no socket, and two runs of
+a seed do exactly the same, event by event.
 
-The world's own time is true, and nobody sees it. Each `Host` has clocks of its own, and
-a heap of what will happen on it by the clock that stands still while it sleeps.
+The world's own time is true, and no simulated code reads it. Each `Host` has its own
+clocks, and a heap of events by the clock that stands still while it sleeps.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ Act = Callable[[], object]
 
 
 class Violation(BaseException):
-    """Something that must always hold does not.
+    """An invariant is broken.
 
     Not an `Exception`: the code under test must not swallow it.
     """
 
 
 class Killed(BaseException):
-    """A process dies here, in the middle of what it does."""
+    """A process dies here, at a crash point."""
 
     def __init__(self, kill: Act) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Event(NamedTuple):
     act: Act
     life: Life | None
     quiet: bool
-    """Whether it alone is no reason to go on: a heartbeat, and what follows from it."""
+    """Whether it does not keep the run going: a heartbeat, and what follows from it."""
 
 
 class World:
@@ -76,7 +76,7 @@ class World:
         """How many events there are that are not quiet."""
         self.cancelled: set[int] = set()
         self.elsewhere = Host(self, "")
-        """Where callers are, and whoever makes things go wrong."""
+        """The host of clients and of injected faults."""
         self._hash = hashlib.blake2b(digest_size=16)
 
     def between(self, least_us: int, most_us: int) -> int:
@@ -84,11 +84,11 @@ class World:
         return least_us + int(self.rng.random() * (most_us - least_us))
 
     def chance(self, probability: float) -> bool:
-        """Draw whether."""
+        """Draw a boolean."""
         return self.rng.random() < probability
 
     def spread(self, least_us: int, most_us: int) -> int:
-        """Draw a time whose logarithm is drawn evenly."""
+        """Draw a time, log-uniformly."""
         return int(least_us * (most_us / least_us) ** self.rng.random())
 
     def new_host(self, name: str) -> "Host":
@@ -98,10 +98,7 @@ class World:
     # Events.
 
     def run(self, until_us: int | None = None) -> None:
-        """Let everything happen that is to happen, up to a time or until all is quiet.
-
-        Quiet events never end; they alone do not keep the world going.
-        """
+        """Process events, up to a time or until only quiet ones are left."""
         while until_us is not None or self.loud:
             host = self._next()
             if host is None:
@@ -151,12 +148,12 @@ class World:
         self.tail.append(line)
 
     def trace_hash(self) -> str:
-        """Give what the whole trace comes to."""
+        """Return the hash of the whole trace."""
         return self._hash.hexdigest()
 
 
 class Host:
-    """One machine's clocks, and what will happen on it."""
+    """One machine's clocks and events."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -166,10 +163,10 @@ class Host:
         self.name = name
         self.heap: list[Event] = []
         self.slept = 0
-        """How long it has slept, the sleep that is not over left out."""
+        """How long it has slept, without a sleep that is not over."""
         self.asleep = False
         self.excused_until = 0
-        """Until when it need not have noticed that it slept."""
+        """Until when it may not have noticed yet that it slept."""
         self._asleep_at = 0
         self._booted_at = 0
         self._jumped = 0
@@ -179,7 +176,7 @@ class Host:
 
     @property
     def now(self) -> int:
-        """Time since the beginning that it was awake."""
+        """Time awake since the beginning."""
         return (self._asleep_at if self.asleep else self.world.now) - self.slept
 
     @property
@@ -193,12 +190,12 @@ class Host:
         return EPOCH_US + self.world.now + self._jumped
 
     def sleep(self) -> None:
-        """Be suspended: only the boot clock and the wall clock go on."""
+        """Suspend it: only the boot clock and the wall clock go on."""
         if not self.asleep:
             self.asleep, self._asleep_at = True, self.world.now
 
     def wake(self) -> None:
-        """Go on where everything stood."""
+        """Resume it."""
         if self.asleep:
             self.slept += self.world.now - self._asleep_at
             self.asleep = False
@@ -222,7 +219,7 @@ class Host:
         *,
         quiet: bool = False,
     ) -> Event:
-        """Have something happen later, unless the one it happens to dies before."""
+        """Schedule an event, which is dropped if its `life` ends before."""
         world = self.world
         world.numbered += 1
         world.loud += not quiet
@@ -232,7 +229,7 @@ class Host:
         return event
 
     def cancel(self, event: Event | None) -> None:
-        """Have something not happen that has not happened yet."""
+        """Cancel an event that has not happened yet."""
         if event is not None:
             self.world.cancelled.add(event.number)
 
