@@ -28,9 +28,9 @@ from grass.api.access.auth import (
     refused_unread,
 )
 from grass.api.access.tcp_connections import TcpConnections
-from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
 from grass.api.openapi import Endpoint, openapi
+from grass.api.payloads import json_bytes, read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,

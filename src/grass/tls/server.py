@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from grass.errors import GrassError
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.tls.key_files import RENEWED_BEFORE_S, KeyPair, own_pair, read_pkcs12
 from grass.tls.pins import expiry_of, pin_of
 

@@ -8,8 +8,8 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_may_pause
-from grass.api.bodies import job_filter, number
 from grass.api.context import context_of, forgotten_names
+from grass.api.payloads import job_filter, number
 from grass.api.routes.broker_calls import named_job
 from grass.api.routes.job_calls import enqueue_call
 from grass.api.routes.request_bodies import EnqueueBody, WaitAllBody, WaitBody

@@ -9,6 +9,7 @@ import asyncio
 import time
 from typing import Any
 
+from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.keeper.system.shortage import cause
 from grass.link.channel import Link
@@ -20,7 +21,6 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.logs import EventLog
 from grass.worker.core.keeper_lines import tell_exits
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.exit_watch import Watch
