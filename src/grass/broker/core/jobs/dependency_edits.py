@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from grass.broker.core.attempts import tracking
 from grass.broker.core.jobs import dependency_graph, eligibility
-from grass.broker.core.jobs.bulk_verbs import Slices
+from grass.broker.core.jobs.bulk_calls import Slices
 from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.model.dependencies import After

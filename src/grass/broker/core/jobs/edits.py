@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from grass.broker.core.calls import Done, Edit
 from grass.broker.core.jobs import (
     array_limits,
-    bulk_verbs,
+    bulk_calls,
     dependency_edits,
     dependency_graph,
     eligibility,
     queues,
 )
+from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.jobs.bulk_enqueue import Prepared
-from grass.broker.core.jobs.bulk_verbs import Bulk, Work
 from grass.broker.core.jobs.enqueue import check_words, checked, ends_of, with_worker_id
 from grass.broker.core.state import State
 from grass.errors import Refused
@@ -108,9 +108,9 @@ class Change:
         return known
 
 
-def edit(state: State, call: Edit) -> Done | Bulk:
+def edit(state: State, call: Edit) -> Done | BulkCall:
     """Change jobs that have not started: all of them, or none."""
-    return bulk_verbs.begin(state, _edit(state, call), call.found)
+    return bulk_calls.begin(state, _edit(state, call), call.found)
 
 
 def _edit(state: State, call: Edit) -> Work:
@@ -126,12 +126,12 @@ def _edit(state: State, call: Edit) -> Work:
         kept.remember(waits[number], ends)
 
     try:
-        yield from bulk_verbs.work_off(numbers, check)
+        yield from bulk_calls.each(numbers, check)
         if call.patch.after is not UNSET:
             dependency_edits.check(state, waits, ends, {})
         done = Done()
         act = _act(state, call, change, done)
-        yield from bulk_verbs.work_off_before_start(state, numbers, act)
+        yield from bulk_calls.each_before_start(state, numbers, act)
     finally:
         kept.forget()
     left = len(numbers) - len(done.jobs)
@@ -140,7 +140,7 @@ def _edit(state: State, call: Edit) -> Work:
     return done
 
 
-def _act(state: State, call: Edit, change: Change, done: Done) -> bulk_verbs.Act:
+def _act(state: State, call: Edit, change: Change, done: Done) -> bulk_calls.Act:
     def act(number: int) -> None:
         job = state.jobs.get(number)
         if job is None or job.state is JobState.RUNNING:

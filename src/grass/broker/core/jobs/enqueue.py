@@ -42,9 +42,9 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = bulk_enqueue.begin(state, call, prepared, ends)
-    if bulk_enqueue.done(arrival):
+    if arrival.finished:
         return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
-    state.bulk.arriving.append(arrival)
+    state.bulk.enqueues.append(arrival)
     return arrival
 
 
@@ -59,7 +59,7 @@ def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
     """Find what a repeated call was, or will be, answered with."""
-    for arrival in state.bulk.arriving:
+    for arrival in state.bulk.enqueues:
         if arrival.call.key == call.key and arrival.call.actor == call.actor:
             return arrival
     earlier = state.answered.by_key.get(call.key or "")

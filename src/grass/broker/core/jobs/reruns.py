@@ -10,12 +10,12 @@ from copy import copy
 from grass.broker.core.calls import Done, Found, Rerun
 from grass.broker.core.jobs import (
     array_limits,
-    bulk_verbs,
+    bulk_calls,
     dependency_edits,
     dependency_graph,
     eligibility,
 )
-from grass.broker.core.jobs.bulk_verbs import Bulk, Work
+from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.jobs.edits import Change, Edited
 from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
@@ -27,20 +27,20 @@ from grass.model.lifecycle import ENDED, JobState
 from grass.model.spec import Spec, given
 
 
-def rerun(state: State, call: Rerun) -> Done | Bulk:
+def rerun(state: State, call: Rerun) -> Done | BulkCall:
     """Give ended jobs a new attempt; those that have not ended are left alone."""
-    return bulk_verbs.begin(state, _rerun(state, call), call.found)
+    return bulk_calls.begin(state, _rerun(state, call), call.found)
 
 
 def first_read(jobs: list[int]) -> list[int]:
     """Tell which of the jobs to run again are read before anything is done."""
-    return list(dict.fromkeys(jobs))[: bulk_verbs.SLICE]
+    return list(dict.fromkeys(jobs))[: bulk_calls.SLICE]
 
 
 def _rerun(state: State, call: Rerun) -> Work:
     yield from dependency_edits.catch_up(state)
     again = _Again(state, call)
-    parts = bulk_verbs.parts(list(dict.fromkeys(call.jobs)))
+    parts = bulk_calls.parts(list(dict.fromkeys(call.jobs)))
     found = Found()
     try:
         for part in parts:
@@ -54,7 +54,7 @@ def _rerun(state: State, call: Rerun) -> Work:
                 for _ in dependency_edits.catch_up(state):
                     """Little has come since: it is looked at in this slice."""
             again.revive(part, found)
-        yield from bulk_verbs.work_off(again.done.jobs, again.enter)
+        yield from bulk_calls.each(again.done.jobs, again.enter)
     finally:
         again.kept.forget()
     again.done.changed = bool(again.done.jobs)
