@@ -136,6 +136,13 @@ def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
     return Job(number, _common(state, arrival, new), first, new.index)
 
 
+def is_for_a_shell(new: NewJob, known: Prepared) -> bool:
+    """Return whether a job's command is a shell line."""
+    if new.shell is not None:
+        return new.shell
+    return not known.prefix and is_shell_line(new.words)
+
+
 def _alike(one: NewJob, other: NewJob) -> bool:
     return one.patch is other.patch and (
         (one.words, one.shell, one.name) == (other.words, other.shell, other.name)
@@ -144,9 +151,7 @@ def _alike(one: NewJob, other: NewJob) -> bool:
 
 def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
     patch, known = new.patch, arrival.prepared[id(new.patch)]
-    shell = new.shell
-    if shell is None:
-        shell = not known.prefix and is_shell_line(new.words)
+    shell = is_for_a_shell(new, known)
     name = new.name or patch.name or default_name(known.prefix or new.words)
     return Common(
         arrival.specs[id(patch)],
