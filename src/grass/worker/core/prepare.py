@@ -81,7 +81,7 @@ def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]
 
 
 def _argv(start: Start, words: list[str], shell: str) -> list[str]:
-    return [shell, "-c", *words] if start.shell else words
+    return [start.shell_program or shell, "-c", *words] if start.shell else words
 
 
 def _output_path(

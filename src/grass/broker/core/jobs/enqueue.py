@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
-from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared
+from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shell
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
@@ -35,7 +35,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     prepared = _prepared(state, call, ends)
     for job in call.jobs:
         try:
-            check_words(job.words, prepared[id(job.patch)])
+            _check_command(job, prepared[id(job.patch)])
         except UsageError as error:
             raise _naming(job, call, error) from None
     if call.base_env is not None:
@@ -46,6 +46,14 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
     state.bulk.enqueues.append(arrival)
     return arrival
+
+
+def _check_command(job: NewJob, prepared: Prepared) -> None:
+    check_words(job.words, prepared)
+    if prepared.spec.shell_program and not is_for_a_shell(job, prepared):
+        raise UsageError(
+            "--shell goes with a shell line", "give the command as one word: 'a && b'"
+        )
 
 
 def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
