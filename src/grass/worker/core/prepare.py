@@ -1,8 +1,8 @@
-"""From a `Start` to exactly what the keeper is to run.
+"""From a `Start` to what the keeper runs.
 
-Pure: paths are composed, nothing is looked at. What a job sees of its environment is
-decided here and nowhere else; later wins: the base, the queue's, what grass sets,
-`--env`, leading `NAME=value` words.
+Paths are composed here, and no file is looked at. The whole environment of a job is
+made here; later wins: the base, the queue's, what grass sets, `--env`, leading
+`NAME=value` words.
 """
 
 import re

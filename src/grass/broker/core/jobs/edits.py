@@ -94,14 +94,14 @@ class Change:
         state.batch.moved.add(job.id)
 
     def _common(self, common: Common, own: dict[str, Any], spec: int) -> Common:
-        """Give what jobs have alike that had this alike before."""
+        """Return one `Common` for jobs that shared one before."""
         new = replace(common, spec=spec, **own)
         if new != self._last:
             self._last = new
         return self._last
 
     def _number(self, spec: Spec) -> int:
-        """Give a spec's number; to find it takes a look at all of a long spec."""
+        """Return a spec's number, found once: that hashes all of a spec."""
         known = self._numbers.get(id(spec))
         if known is None:
             known = self._numbers[id(spec)] = self._state.specs.number(spec)
@@ -172,7 +172,7 @@ def _take_out(state: State, job: Job) -> None:
 
 
 def _of_the_job(patch: JobPatch) -> dict[str, Any]:
-    """Give what a patch changes of a job besides its spec."""
+    """Return what a patch changes of a job besides its spec."""
     fields = given(patch)
     own = {name: fields[name] for name in Common.__struct_fields__ if name in fields}
     if "name" in own:

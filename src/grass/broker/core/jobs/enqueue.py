@@ -1,4 +1,4 @@
-"""Taking new jobs in.
+"""Adding new jobs.
 
 Everything is checked before anything is changed: a call with one bad job among ten
 thousand adds none. Jobs that share a patch share one checked spec.
@@ -57,7 +57,7 @@ def _check_command(job: NewJob, prepared: Prepared) -> None:
 
 
 def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
-    """Say which of many jobs an error is about."""
+    """Return an error that says which of many jobs it is about."""
     if len(call.jobs) == 1 or job.index is not None:
         return error
     number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
@@ -66,7 +66,7 @@ def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
 
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
-    """Find what a repeated call was, or will be, answered with."""
+    """Return what a call with the same key was, or will be, answered with."""
     for arrival in state.bulk.enqueues:
         if arrival.call.key == call.key and arrival.call.actor == call.actor:
             return arrival
@@ -75,14 +75,14 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
 
 
 def answered(earlier: AnsweredCall, actor: str) -> Enqueued:
-    """Give the answer of a call that is repeated, to whoever made it."""
+    """Return the answer to a repeated call; only its own caller gets it."""
     if earlier.actor != actor:
         raise Refused("this idempotency key belongs to somebody else")
     return Enqueued(earlier.first_job, earlier.last_job)
 
 
 def ends_of(found: Found | None) -> dict[int, JobState]:
-    """Give the states of jobs as the store had them."""
+    """Return the states of jobs as the store had them."""
     jobs = found.jobs if found is not None else {}
     return {number: details.job.state for number, details in jobs.items()}
 
@@ -103,9 +103,10 @@ def _prepared(
 def _with_environment(
     state: State, owner: str, env: dict[str, str], prepared: dict[int, Prepared]
 ) -> dict[int, Prepared]:
-    """Store the caller's environment; only now, when nothing can be refused any more.
+    """Store the caller's environment, after the last check that may refuse the call.
 
-    One that no job uses would be pruned from the store, but not from memory.
+    An environment that no job uses would be pruned from the store, but not from
+    memory.
     """
     if state.envs.crowded:
         state.envs.keep_only(state.specs.base_envs())
@@ -152,7 +153,7 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
 
 
 def _known_kinds(state: State) -> frozenset[str]:
-    """Name every kind that a placeholder could mean."""
+    """Return every kind that a placeholder could mean."""
     found = [kind for worker in state.workers.values() for kind in worker.found]
     return frozenset(["gpu", *found, *state.declared.kinds()])
 
