@@ -37,7 +37,7 @@ default of 5 ms each could wait that long to get it back."""
 def run_daemon(
     home: Home, hosting: Hosting, *, ready: int | None, foreground: bool
 ) -> int:
-    """Run a daemon until it is told to stop; returns the process's exit code."""
+    """Run a daemon until it stops; return the process's exit code."""
     set_up(hosting.log_format or "text")
     sys.setswitchinterval(SWITCH_S)
     os.umask(0o077)

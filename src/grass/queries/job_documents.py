@@ -161,12 +161,12 @@ def why_waiting(
     if state.disk_full:
         return constraints.DISK_FULL
     try:
-        told = state.scheduler.explain(job.id, now_s)
+        reason = state.scheduler.explain(job.id, now_s)
     except NotFound:
         return "just arriving"
-    if told.worker is None and told.gate() is None:
-        return constraints.no_worker(state, state.specs[known.spec], told, forgotten)
-    return told.text(partial(registry.name_of, state))
+    if reason.worker is None and reason.gate() is None:
+        return constraints.no_worker(state, state.specs[known.spec], reason, forgotten)
+    return reason.text(partial(registry.name_of, state))
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:

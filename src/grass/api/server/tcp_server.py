@@ -158,7 +158,7 @@ class TcpServer:
         self._handshakes: set[asyncio.Task[None]] = set()
 
     async def serve(self, listeners: Sequence[socket.socket]) -> None:
-        """Let connections in until the server is told to stop."""
+        """Accept connections until the server stops."""
         for listener in listeners:
             self._open(listener)
         try:
