@@ -1,4 +1,4 @@
-"""A broker's TCP server on loopback with real TLS, and its clients."""
+"""A broker's door on loopback, under real TLS, and those who come to it."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 
 
 class Reply(NamedTuple):
-    """What came back from the tcp."""
+    """What came back from the door."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Reply(NamedTuple):
 
 
 class Visit:
-    """One connection to the tcp."""
+    """One connection to the door."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -74,7 +74,7 @@ class Visit:
 
 
 class TcpApi:
-    """A running TCP server."""
+    """A door that is open."""
 
     def __init__(self, api: Api, port: int, server: ApiServer) -> None:
         self.api = api
@@ -121,7 +121,7 @@ def over_tcp(
     run: Callable[..., None] = asyncio.run,
     patience_s: float = 10,
 ) -> None:
-    """Serve while the story runs."""
+    """Open a door for as long as the story lasts."""
     tls = identity(str(folder), None, lambda: None).context
 
     async def inside(api: Api) -> None:
@@ -132,11 +132,11 @@ def over_tcp(
             asyncio.create_task(server.serve_on(listen(str(folder / "s")))),
             asyncio.create_task(TcpServer(server, tls).serve(listeners)),
         ]
-        tcp = TcpApi(api, port, server)
+        doorway = TcpApi(api, port, server)
         try:
-            await story(tcp)
+            await story(doorway)
         finally:
-            for visit in tcp.visits:
+            for visit in doorway.visits:
                 visit.close()
             server.stop()
             await asyncio.gather(*tasks)

@@ -6,6 +6,7 @@ back and gives its numbers out again.
 """
 
 import contextlib
+import json
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -17,10 +18,13 @@ from typing import Any
 import pytest
 from tests.support.brokerage import SECOND, Brokerage
 from tests.support.building import BOOT, WORKER, units
+from tests.worker.lab import entry_of
 
+from grass.keeper.codec import encode
 from grass.link.messages import Resync, ToBroker, ToWorker
 from grass.model.lifecycle import JobState
 from grass.store.sqlite.sqlite_store import SqliteStore
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 
@@ -86,17 +90,19 @@ class Pair:
 
     def new_worker(self) -> None:
         found = units(UNITS)
-        self.worker = WorkerCore(WORKER, "desk", BOOT, found, AROUND, instance="i")
+        who = WorkerIdentity(WORKER, "desk", BOOT, found, instance="i")
+        self.worker = WorkerCore(who, AROUND)
         self.keeper.lines.clear()
         listed = [{"id": id, **one} for id, one in self.keeper.kept.items()]
-        self.worker.from_keeper({"e": "hello", "version": 2, "attempts": listed})
+        hello = {"e": "hello", "version": 2, "attempts": listed}
+        self.worker.from_keeper(entry_of(hello))
         self.cut()
         self.work()
 
     def work(self) -> None:
         effects = self.worker.take()
         for verb in effects.to_keeper:
-            self.keeper.hear(verb, self.broker.now_us)
+            self.keeper.hear(json.loads(encode(verb)), self.broker.now_us)
         if self.linked:
             self.to_broker.extend(effects.to_broker)
 
@@ -133,7 +139,7 @@ class Pair:
     def learn(self) -> None:
         """Let the next line of the keeper arrive."""
         if self.keeper.lines:
-            self.worker.from_keeper(self.keeper.lines.popleft())
+            self.worker.from_keeper(entry_of(self.keeper.lines.popleft()))
             self.work()
 
     def enqueue(self) -> None:

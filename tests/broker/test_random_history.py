@@ -27,7 +27,7 @@ from grass.link.messages import (
 )
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import ENDED, JobState
-from grass.worker.core.unit_ledger import Ledger
+from grass.worker.core.attempt_table import AllocatedUnits
 
 REQUESTS = [
     "{cpu:1}",
@@ -106,11 +106,11 @@ class History(RuleBasedStateMachine):
         twins = [one for one in self.running.values() if one.job == start.job]
         assert not twins, "two attempts of one job run at once"
         self.running[start.attempt] = start
-        ledger = Ledger()
-        ledger.set_capacity({"cpu": {"0": WHOLE, "1": WHOLE}, "gpu": {"0": WHOLE}})
+        units = AllocatedUnits()
+        units.set_capacity({"cpu": {"0": WHOLE, "1": WHOLE}, "gpu": {"0": WHOLE}})
         for one in self.running.values():
-            assert ledger.excess(one.allocation) is None, "a unit is given out twice"
-            ledger.hold(one.allocation)
+            assert units.excess(one.allocation) is None, "a unit is given out twice"
+            units.allocate(one.allocation)
 
     def step_aside(self, name: str) -> None:
         """Take out an attempt that waits for its turn; who follows it moves up."""

@@ -1,4 +1,4 @@
-"""The imports of commands that only read: most of their cost is starting Python."""
+"""What the commands that look import: starting Python is most of what they cost."""
 
 import subprocess
 import sys

@@ -19,24 +19,23 @@ _PROTOCOL = 1
 _FORGET = f"""
 
 # What a keeper of the version before did not know.
-import grass.keeper.core.attempt as _attempt
-import grass.keeper.core.keeper_core as _core
-import grass.keeper.wire as _wire
+import grass.keeper.codec as _codec
+import grass.keeper.protocol as _protocol
+
+_all = _codec._document
 
 
-def _less(entry_of):
-    def entry(self, *about):
-        told = entry_of(self, *about)
-        return {{k: v for k, v in told.items() if k not in {_NEWER_FIELDS!r}}}
+def _less(message):
+    told = _all(message)
+    if isinstance(message, _protocol.SuspendedEntry):
+        return told
+    return {{k: v for k, v in told.items() if k not in {_NEWER_FIELDS!r}}}
 
-    return entry
 
-
-for _name in ("spawning_entry", "started_entry", "full_entry"):
-    setattr(_attempt.Attempt, _name, _less(getattr(_attempt.Attempt, _name)))
-_core.VERSION = {_PROTOCOL}
+_codec._document = _less
+_protocol.VERSION = VERSION = {_PROTOCOL}
 for _name in {_NEWER_VERBS!r}:
-    del _wire._READERS[_name]
+    del _codec._VERBS[_name]
 """
 
 

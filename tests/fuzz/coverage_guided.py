@@ -30,12 +30,13 @@ def _dependencies(data: bytes) -> object:
 
 def _body(data: bytes) -> object:
     schemas = import_module("grass.api.routes.request_bodies")
-    return import_module("grass.api.payloads").read_body(data, schemas.EnqueueBody)
+    return import_module("grass.api.bodies").read_body(data, schemas.EnqueueBody)
 
 
 def _keeper(data: bytes) -> object:
-    wire = import_module("grass.keeper.wire")
-    return wire.event_of(wire.decode(data), 1)
+    codec = import_module("grass.keeper.codec")
+    codec.decode_entry(data)
+    return codec.decode_verb(data)
 
 
 def _link(data: bytes) -> object:
@@ -64,7 +65,7 @@ MODULES = (
     "model.resources",
     "api.bodies",
     "model.field_readers",
-    "keeper.wire",
+    "keeper.codec",
     "broker.core.workers.message_checks",
     "link.frames",
 )
@@ -77,7 +78,7 @@ def _fuzz(name: str, seconds: str) -> None:
         for module in MODULES:
             import_module(f"grass.{module}")
     from grass.errors import GrassError
-    from grass.keeper.wire import BadMessage, BrokenLine
+    from grass.keeper.codec import BadMessage, BrokenLine
 
     def one(data: bytes) -> None:
         with contextlib.suppress(GrassError, BadMessage, BrokenLine):

@@ -9,19 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from grass.api.payloads import read_body
+from grass.api.bodies import read_body
 from grass.api.routes.request_bodies import AddCapacityBody
 from grass.client.json_codec import encoded
 from grass.errors import GrassError, UsageError
-from grass.keeper import wire
+from grass.keeper.codec import BrokenLine
+from grass.keeper.protocol import RecalledEntry
+from grass.keeper.system.connections import LINE_LIMIT, DaemonConnection
 from grass.model import arrays, dependencies, field_readers
 from grass.model.resources import capacity_from, request_from
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from tests.fuzz.dose import bounded
 from tests.fuzz.messages import said_by_keeper
 from tests.support.building import units
 from tests.support.calling import Api, play
+from tests.worker.lab import entry_of
 
 HUGE = "0x" + "f" * 20_000
 """Hex has no limit on digits; writing the number down again has."""
@@ -65,11 +69,12 @@ def test_a_number_that_cannot_be_sent_is_refused_in_words(number: float) -> None
 
 def test_an_attempt_that_has_exited_cannot_be_recalled() -> None:
     around = Surroundings("/out", "/home/me", "/bin/sh", {})
-    worker = WorkerCore("w", "desk", "boot", units("{cpu:1}"), around)
+    who = WorkerIdentity("w", "desk", "boot", units("{cpu:1}"))
+    worker = WorkerCore(who, around)
     hello, *_ = said_by_keeper()
     _, exited = hello["attempts"]
-    worker.from_keeper({"e": "hello", "attempts": [exited]})
-    worker.from_keeper({"e": "recalled", "id": exited["id"]})
+    worker.from_keeper(entry_of({"e": "hello", "attempts": [exited]}))
+    worker.from_keeper(RecalledEntry(exited["id"]))
 
 
 def test_a_body_nested_where_anything_may_stand_is_refused() -> None:
@@ -80,21 +85,21 @@ def test_a_body_nested_where_anything_may_stand_is_refused() -> None:
 
 def test_a_long_line_costs_the_keeper_no_more_than_its_length() -> None:
     near, far = socket.socketpair()
-    connection = wire.Connection(near)
+    connection = DaemonConnection(near)
     piece = b"x" * (1 << 16)
     with far, bounded():
-        for _ in range(wire.LINE_LIMIT // len(piece)):
+        for _ in range(LINE_LIMIT // len(piece)):
             far.sendall(piece)
             assert connection.receive() == []
         far.sendall(piece)
-        with pytest.raises(wire.BrokenLine, match="too long"):
+        with pytest.raises(BrokenLine, match="too long"):
             connection.receive()
     connection.close()
 
 
 def test_lines_are_whole_however_they_come() -> None:
     near, far = socket.socketpair()
-    connection = wire.Connection(near)
+    connection = DaemonConnection(near)
     with far:
         heard = []
         for piece in (b"a", b"b\nc", b"", b"\n\nd\ne"):

@@ -13,11 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.keeper.core import events
+from grass.keeper.codec import (
+    BadMessage,
+    BrokenLine,
+    decode_entry,
+    decode_verb,
+    encode,
+)
 from grass.keeper.launch import connect, start_keeper
-from grass.keeper.wire import BadMessage, BrokenLine, decode, encode, event_of
+from grass.keeper.protocol import Entry, ErrorEntry, Verb
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes, slipped_values, values
+from tests.fuzz.messages import said_by_keeper
 from tests.keeper.conversation import Daemon
 from tests.support.homes import _end_jobs
 
@@ -64,7 +71,7 @@ LINES = [json.dumps(one).encode() for one in verbs(Path("/"))]
 @given(line=st.one_of(st.binary(max_size=60), slipped_bytes(LINES)))
 def test_a_line_is_an_event_or_refused(line: bytes) -> None:
     with bounded(), contextlib.suppress(BadMessage, BrokenLine):
-        assert isinstance(event_of(decode(line), 1), events.Event)
+        assert isinstance(decode_verb(line), Verb)
 
 
 @examples(300)
@@ -73,11 +80,19 @@ def test_a_message_is_an_event_or_refused(message: Any) -> None:
     line = json.dumps(message).encode()
     with bounded():
         try:
-            event_of(decode(line), 1)
+            decode_verb(line)
         except BrokenLine:
             pass
         except BadMessage as error:
-            encode({"e": "error", "message": str(error), "id": error.id})
+            encode(ErrorEntry(str(error), error.id))
+
+
+@examples(300)
+@given(message=st.one_of(slipped_values(said_by_keeper()), values))
+def test_a_line_of_a_keeper_is_an_entry_or_refused(message: Any) -> None:
+    with bounded(), contextlib.suppress(BadMessage, BrokenLine):
+        entry = decode_entry(json.dumps(message).encode())
+        assert entry is None or isinstance(entry, Entry)
 
 
 @pytest.fixture(scope="module")

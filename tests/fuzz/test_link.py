@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from grass.errors import GrassError
 from grass.link.messages import ToBroker, ToWorker
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from tests.fuzz.dose import bounded, examples
@@ -22,6 +23,7 @@ from tests.fuzz.garbage import slipped_bytes, slipped_values
 from tests.fuzz.messages import said_by_broker, said_by_keeper, said_by_worker
 from tests.support.brokerage import SECOND, Brokerage, check
 from tests.support.building import units
+from tests.worker.lab import entry_of
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 FRAMES = [msgspec.msgpack.encode(one) for one in said_by_worker("a" * 16)]
@@ -100,7 +102,8 @@ def hear(broker: Brokerage, message: ToBroker) -> None:
 @examples(200)
 @given(data=st.data())
 def test_a_worker_takes_a_message_or_refuses_it(data: st.DataObject) -> None:
-    worker = WorkerCore("w", "desk", "boot", units("{cpu:2,ram:[4]}"), AROUND)
+    who = WorkerIdentity("w", "desk", "boot", units("{cpu:2,ram:[4]}"))
+    worker = WorkerCore(who, AROUND)
     seeds, lines = said_by_broker(), said_by_keeper()
     documents = st.lists(
         st.one_of(
@@ -117,7 +120,7 @@ def test_a_worker_takes_a_message_or_refuses_it(data: st.DataObject) -> None:
 
 def take(worker: WorkerCore, document: Any) -> None:
     if document in said_by_keeper():
-        worker.from_keeper(document)
+        worker.from_keeper(entry_of(document))
         return
     message = understood(document, ToWorker)
     if message is None:

@@ -1,6 +1,12 @@
 """What a keeper of the version before has put on record of an attempt that runs."""
 
-SPAWNING = {
+import json
+from typing import Any
+
+from grass.keeper.codec import decode_entry
+from grass.keeper.protocol import Entry
+
+_SPAWNING = {
     "e": "spawning",
     "id": "a",
     "output": "/output",
@@ -10,7 +16,7 @@ SPAWNING = {
     "max_output": None,
     "meta": None,
 }
-STARTED = {
+_STARTED = {
     "e": "started",
     "id": "a",
     "pid": 7,
@@ -19,3 +25,12 @@ STARTED = {
     "offset": 10,
     "since": 11.0,
 }
+
+
+def _decoded(entry: dict[str, Any]) -> Entry:
+    decoded = decode_entry(json.dumps(entry).encode())
+    assert decoded is not None
+    return decoded
+
+
+SPAWNING, STARTED = _decoded(_SPAWNING), _decoded(_STARTED)

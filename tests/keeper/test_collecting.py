@@ -10,7 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import KeeperCore
 
 from .conversation import Daemon, kill_and_await, wait_readable
@@ -63,6 +64,6 @@ def test_a_process_whose_end_is_known_is_not_asked_after_again() -> None:
     core.step(events.AdoptedUnclear("a", True, 9), 0.0)
     core.step(events.AdoptedEnded("a", 42 << 8, 9), 0.01)
     core.step(events.Surveyed("a", False, 0), 0.01)
-    wanted = core.step(events.Tick(), 1.0)
+    wanted = core.step(events.TimerTick(), 1.0)
     assert not [one for one in wanted if isinstance(one, effects.Inspect)]
     assert core.attempts["a"].code == 42

@@ -10,5 +10,5 @@ from .earlier import SPAWNING, STARTED
 def test_fields_that_were_added_since_have_a_default() -> None:
     attempt = attempts_of([SPAWNING, STARTED])["a"]
     assert (attempt.state, attempt.pid, attempt.offset) == ("running", 7, 10)
-    assert (attempt.own_output, attempt.stderr_offset) == (False, 0)
+    assert (attempt.spawning.own_output, attempt.stderr_offset) == (False, 0)
     assert (attempt.suspended, attempt.found) == (False, False)

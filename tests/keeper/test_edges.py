@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from grass.keeper.codec import encode
 from grass.keeper.core.deadlines import Timers
+from grass.keeper.protocol import AbleEntry, KeeperEntry, RecalledEntry, UnableEntry
 from grass.keeper.system import records as records_module
 from grass.keeper.system.cgroups import find_cgroup2
 from grass.keeper.system.mounts import network_mount, read_mountinfo
 from grass.keeper.system.pidfd import open_checked
-from grass.keeper.system.process_tree import Forest, start_ticks
+from grass.keeper.system.process_table import ProcessTable, start_ticks
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import parse_limits
 
@@ -112,17 +114,17 @@ def test_cancelled_deadlines_do_not_pile_up() -> None:
 
 def test_attempt_without_a_known_process_has_no_members() -> None:
     """Session 0 holds half a machine, and the first process begets all the others."""
-    forest = Forest(os.getpid())
+    table = ProcessTable(os.getpid())
     for pid in (0, 1):
-        forest.plant("a", pid, 0, adopted=True)
-        assert forest.members("a") == []
+        table.add("a", pid, 0, adopted=True)
+        assert table.members("a") == []
 
 
 def test_keeper_and_what_it_descends_from_are_never_members() -> None:
-    forest = Forest(os.getpid())
+    table = ProcessTable(os.getpid())
     parent = os.getppid()
-    forest.plant("a", parent, start_ticks(parent) or 0, adopted=True)
-    members = {stat.pid for stat in forest.members("a")}
+    table.add("a", parent, start_ticks(parent) or 0, adopted=True)
+    members = {stat.pid for stat in table.members("a")}
     assert not members & {0, 1, os.getpid(), parent}
 
 
@@ -132,7 +134,7 @@ def test_pids_that_mean_nobody_or_everybody_are_never_opened() -> None:
 
 
 def records_in(directory: Path, boot: str = "this") -> Records:
-    records = Records(str(directory), {"e": "keeper", "boot": boot})
+    records = Records(str(directory), KeeperEntry(2, 1, 5, boot))
     records.rewrite([])
     return records
 
@@ -144,12 +146,12 @@ def add(records: Records, size: int = 1) -> None:
 def test_records_are_read_back_in_order(tmp_path: Path) -> None:
     records = records_in(tmp_path)
     for id in "ab":
-        records.add(b'{"e":"started","id":"%s"}\n' % id.encode())
+        records.add(encode(RecalledEntry(id)))
     records.flush(list, empty=False)
-    kept, rebooted = Records(str(tmp_path), {"boot": "this"}).load()
-    assert [entry["id"] for entry in kept] == ["a", "b"]
+    kept, rebooted = Records(str(tmp_path), KeeperEntry(2, 1, 5, "this")).load()
+    assert kept == [RecalledEntry("a"), RecalledEntry("b")]
     assert not rebooted
-    assert Records(str(tmp_path), {"boot": "other"}).load() == (kept, True)
+    assert Records(str(tmp_path), KeeperEntry(2, 1, 5, "other")).load() == (kept, True)
 
 
 def test_large_records_are_emptied_when_nothing_is_kept(tmp_path: Path) -> None:
@@ -168,8 +170,8 @@ def test_very_large_records_are_compacted_to_what_is_known(
     monkeypatch.setattr(records_module, "COMPACT_BYTES", 1000)
     records = records_in(tmp_path)
     add(records, 2000)
-    records.flush(lambda: [{"e": "known"}], empty=False)
-    assert (tmp_path / "records").read_text().splitlines()[1:] == ['{"e":"known"}']
+    records.flush(lambda: [AbleEntry()], empty=False)
+    assert (tmp_path / "records").read_text().splitlines()[1:] == ['{"e":"able"}']
 
 
 def test_full_disk_leaves_whole_lines_and_is_made_good_later(tmp_path: Path) -> None:
@@ -182,12 +184,12 @@ def test_full_disk_leaves_whole_lines_and_is_made_good_later(tmp_path: Path) -> 
     try:
         add(records)
         with pytest.raises(OSError, match="large"):
-            records.flush(lambda: [{"e": "x" * 100}], empty=False)
+            records.flush(lambda: [UnableEntry("x" * 100)], empty=False)
         assert (tmp_path / "records").read_bytes() == whole
         with pytest.raises(OSError, match="large"):
-            records.flush(lambda: [{"e": "x" * 100}], empty=False)
+            records.flush(lambda: [UnableEntry("x" * 100)], empty=False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    records.flush(lambda: [{"e": "all"}], empty=False)
-    assert (tmp_path / "records").read_text().splitlines()[1:] == ['{"e":"all"}']
+    records.flush(lambda: [AbleEntry()], empty=False)
+    assert (tmp_path / "records").read_text().splitlines()[1:] == ['{"e":"able"}']
     assert os.listdir(tmp_path) == ["records"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -9,12 +10,21 @@ from typing import Any
 
 import pytest
 
-from grass.keeper.core import effects, events
+from grass.keeper.codec import BadMessage, decode_verb
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import KeeperCore
-from grass.keeper.wire import BadMessage, event_of
+from grass.keeper.protocol import (
+    Entry,
+    HelloVerb,
+    LeasedEntry,
+    LeaseEntry,
+    LeaseVerb,
+    StopVerb,
+)
 
 from .conversation import Daemon, kill_and_await, wait_readable
-from .cores import core_with_job, ended, of, spawned, spec
+from .cores import asked, core_with_job, ended, of, spawned, spec
 
 Make = Callable[..., Daemon]
 REASON = "cut off from the broker"
@@ -27,101 +37,101 @@ def boot_s() -> float:
 def leased(until: float | None, now: float = 0.0, **fields: Any) -> KeeperCore:
     """Give a core with a job of 15 seconds' grace, and a lease."""
     core = core_with_job(**fields)
-    core.step(events.Lease(7, "", until), now)
+    core.step(asked(LeaseVerb("", until)), now)
     return core
 
 
-def ladders(wanted: list[effects.Effect]) -> list[tuple[str, float]]:
+def stops(wanted: list[effects.Effect]) -> list[tuple[str, float]]:
     published = [one.entry for one in of(wanted, effects.Publish)]
-    return [(one["reason"], one["kill_at"]) for one in published if "kill_at" in one]
+    return [(one.reason, one.kill_at) for one in published if hasattr(one, "kill_at")]
 
 
 def test_a_lease_is_on_record_before_it_is_confirmed() -> None:
     core = core_with_job()
-    wanted = core.step(events.Lease(7, "", 40.0), 1.0)
+    wanted = core.step(asked(LeaseVerb("", 40.0)), 1.0)
     assert wanted == [
-        effects.Record({"e": "lease", "cluster": "", "until": 40.0}),
-        effects.Reply(7, {"e": "leased", "cluster": "", "until": 40.0}),
+        effects.Record(LeaseEntry("", 40.0)),
+        effects.Reply(7, LeasedEntry("", 40.0)),
     ]
-    [greeting] = of(core.step(events.Hello(7), 1.0), effects.Greet)
-    assert greeting.entry["leases"] == {"": 40.0}
+    [greeting] = of(core.step(asked(HelloVerb()), 1.0), effects.Greet)
+    assert greeting.entry.leases == {"": 40.0}
 
 
 def test_every_attempt_is_ended_by_its_own_grace_when_the_lease_runs_out() -> None:
     core = leased(40.0)
-    core.step(events.Start(7, spec("b", grace=2.0)), 1.0)
+    core.step(asked(spec("b", grace=2.0)), 1.0)
     core.step(spawned("b", 101), 1.0)
-    assert not ladders(core.step(events.Tick(), 39.9))
+    assert not stops(core.step(events.TimerTick(), 39.9))
     assert core.timers.next_due() == 40.0
-    wanted = core.step(events.Tick(), 40.0)
-    assert ladders(wanted) == [(REASON, 55.0), (REASON, 42.0)]
-    signalled = of(wanted, effects.SignalTree)
+    wanted = core.step(events.TimerTick(), 40.0)
+    assert stops(wanted) == [(REASON, 55.0), (REASON, 42.0)]
+    signalled = of(wanted, effects.SignalProcesses)
     assert signalled == [
-        effects.SignalTree("a", (15, 18)),
-        effects.SignalTree("b", (15, 18)),
+        effects.SignalProcesses("a", (15, 18)),
+        effects.SignalProcesses("b", (15, 18)),
     ]
 
 
 def test_a_renewed_lease_is_the_one_that_counts() -> None:
     core = leased(40.0)
-    core.step(events.Lease(7, "", 60.0), 30.0)
-    assert not ladders(core.step(events.Tick(), 59.0))
-    assert ladders(core.step(events.Tick(), 60.0))
+    core.step(asked(LeaseVerb("", 60.0)), 30.0)
+    assert not stops(core.step(events.TimerTick(), 59.0))
+    assert stops(core.step(events.TimerTick(), 60.0))
 
 
 def test_without_a_lease_nothing_ends() -> None:
     core = leased(40.0)
-    core.step(events.Lease(7, "", None), 30.0)
+    core.step(asked(LeaseVerb("", None)), 30.0)
     assert ("lease", "") not in core.timers
-    assert not ladders(core.step(events.Tick(), 1e9))
+    assert not stops(core.step(events.TimerTick(), 1e9))
 
 
 def test_who_slept_through_the_end_has_had_the_grace() -> None:
     core = leased(40.0)
-    wanted = core.step(events.Tick(), 5000.0)
-    assert of(wanted, effects.KillTree) == [effects.KillTree("a")]
+    wanted = core.step(events.TimerTick(), 5000.0)
+    assert of(wanted, effects.KillProcesses) == [effects.KillProcesses("a")]
 
 
 def test_a_stop_with_a_longer_grace_is_hastened() -> None:
     core = leased(40.0)
-    core.step(events.Stop(7, "a", 15, 1000.0, "cancelled"), 10.0)
-    core.step(events.Tick(), 40.0)
+    core.step(asked(StopVerb("a", 15, 1000.0, "cancelled")), 10.0)
+    core.step(events.TimerTick(), 40.0)
     assert core.timers.next_due() == 55.0
     core.step(ended(status=15), 41.0)
     [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
-    assert exit.entry["reason"] == "cancelled"
+    assert exit.entry.reason == "cancelled"
 
 
 def test_an_end_by_the_lease_says_so() -> None:
     core = leased(40.0)
-    core.step(events.Tick(), 40.0)
+    core.step(events.TimerTick(), 40.0)
     core.step(ended(status=15), 41.0)
     [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
-    assert (exit.entry["reason"], exit.entry["signal"]) == (REASON, 15)
+    assert (exit.entry.reason, exit.entry.signal) == (REASON, 15)
 
 
 def test_a_job_whose_main_process_was_done_keeps_its_code() -> None:
     core = leased(40.0)
     core.step(ended(), 39.0)
     core.step(events.Surveyed("a", False, 0), 39.0)
-    core.step(events.Tick(), 40.0)
+    core.step(events.TimerTick(), 40.0)
     [exit] = of(core.step(events.Surveyed("a", True, 0), 41.0), effects.Publish)
-    assert (exit.entry["code"], exit.entry["reason"]) == (0, None)
+    assert (exit.entry.code, exit.entry.reason) == (0, None)
 
 
 def test_nothing_starts_under_a_lease_that_has_run_out() -> None:
     core = leased(40.0)
     # The timer comes late: what arrives first finds the lease over all the same.
-    wanted = core.step(events.Start(7, spec("b")), 40.5)
+    wanted = core.step(asked(spec("b")), 40.5)
     assert not of(wanted, effects.Spawn)
     assert of(wanted, effects.GiveUp) == [effects.GiveUp("b", REASON)]
     [exit] = of(core.step(events.SpawnFailed("b", REASON, 5), 40.5), effects.Publish)
-    assert (exit.entry["id"], exit.entry["reason"]) == ("b", REASON)
+    assert (exit.entry.id, exit.entry.reason) == ("b", REASON)
 
 
 def test_who_waits_for_another_is_given_up_and_does_not_follow_it() -> None:
     core = leased(40.0)
-    core.step(events.Start(7, spec("b"), "a"), 1.0)
+    core.step(asked(spec("b", after="a")), 1.0)
     core.step(ended(), 40.5)
     wanted = core.step(events.Surveyed("a", True, 0), 40.5)
     assert not of(wanted, effects.Spawn)
@@ -130,9 +140,9 @@ def test_who_waits_for_another_is_given_up_and_does_not_follow_it() -> None:
 
 def test_a_lease_that_is_renewed_lets_jobs_start_again() -> None:
     core = leased(40.0)
-    core.step(events.Tick(), 40.0)
-    core.step(events.Lease(7, "", 80.0), 41.0)
-    assert of(core.step(events.Start(7, spec("b")), 41.0), effects.Spawn)
+    core.step(events.TimerTick(), 40.0)
+    core.step(asked(LeaseVerb("", 80.0)), 41.0)
+    assert of(core.step(asked(spec("b")), 41.0), effects.Spawn)
 
 
 def test_a_successor_keeps_the_lease() -> None:
@@ -141,14 +151,11 @@ def test_a_successor_keeps_the_lease() -> None:
     successor.step(events.Restored(core.snapshot()), 50.0)
     assert successor.leases.untils() == {"": 40.0}
     assert successor.snapshot() == core.snapshot()
-    assert ladders(successor.step(events.Tick(), 50.0)) == [(REASON, 55.0)]
+    assert stops(successor.step(events.TimerTick(), 50.0)) == [(REASON, 55.0)]
 
 
 def test_what_is_taken_off_the_record_is_off_it() -> None:
-    entries: list[events.Entry] = [
-        {"e": "lease", "cluster": "", "until": 40.0},
-        {"e": "lease", "cluster": "", "until": None},
-    ]
+    entries: list[Entry] = [LeaseEntry("", 40.0), LeaseEntry("", None)]
     core = KeeperCore(2, "boot")
     core.step(events.Restored(entries), 0.0)
     assert core.snapshot() == []
@@ -159,10 +166,10 @@ def two_clusters() -> KeeperCore:
     core = KeeperCore(1, "boot")
     core.step(events.Opened(7), 0.0)
     for pid, id in enumerate(("one.1.1", "two.1.1"), 100):
-        core.step(events.Start(7, spec(id)), 0.0)
+        core.step(asked(spec(id)), 0.0)
         core.step(spawned(id, pid), 0.0)
-    core.step(events.Lease(7, "one", 40.0), 0.0)
-    core.step(events.Lease(7, "two", 40.0), 0.0)
+    core.step(asked(LeaseVerb("one", 40.0)), 0.0)
+    core.step(asked(LeaseVerb("two", 40.0)), 0.0)
     return core
 
 
@@ -171,33 +178,35 @@ def test_a_broker_neither_renews_nor_ends_the_lease_of_another(
     until: float | None,
 ) -> None:
     core = two_clusters()
-    core.step(events.Lease(7, "two", until), 30.0)
-    wanted = core.step(events.Tick(), 40.0)
-    assert of(wanted, effects.SignalTree) == [effects.SignalTree("one.1.1", (15, 18))]
-    assert of(core.step(events.Start(7, spec("two.2.1")), 41.0), effects.Spawn)
-    wanted = core.step(events.Start(7, spec("one.2.1")), 41.0)
+    core.step(asked(LeaseVerb("two", until)), 30.0)
+    wanted = core.step(events.TimerTick(), 40.0)
+    assert of(wanted, effects.SignalProcesses) == [
+        effects.SignalProcesses("one.1.1", (15, 18))
+    ]
+    assert of(core.step(asked(spec("two.2.1")), 41.0), effects.Spawn)
+    wanted = core.step(asked(spec("one.2.1")), 41.0)
     assert of(wanted, effects.GiveUp) == [effects.GiveUp("one.2.1", REASON)]
 
 
 def test_a_successor_keeps_the_leases_of_all_clusters() -> None:
     core = two_clusters()
-    core.step(events.Lease(7, "two", 60.0), 0.0)
+    core.step(asked(LeaseVerb("two", 60.0)), 0.0)
     successor = KeeperCore(2, "boot")
     successor.step(events.Restored(core.snapshot()), 1.0)
-    [greeting] = of(successor.step(events.Hello(7), 1.0), effects.Greet)
-    assert greeting.entry["leases"] == {"one": 40.0, "two": 60.0}
+    [greeting] = of(successor.step(asked(HelloVerb()), 1.0), effects.Greet)
+    assert greeting.entry.leases == {"one": 40.0, "two": 60.0}
     assert successor.timers.next_due() is not None
 
 
 @pytest.mark.parametrize("until", ["soon", -1, float("inf"), []])
 def test_a_lease_that_is_no_time_is_refused(until: object) -> None:
     with pytest.raises(BadMessage):
-        event_of({"v": "lease", "cluster": "", "until": until}, 1)
+        decode_verb(json.dumps({"v": "lease", "cluster": "", "until": until}).encode())
 
 
 def test_a_lease_without_a_time_is_refused() -> None:
     with pytest.raises(BadMessage):
-        event_of({"v": "lease", "cluster": ""}, 1)
+        decode_verb(b'{"v":"lease","cluster":""}')
 
 
 # With a real keeper and real processes.

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.system import pidfd
 from grass.keeper.system.cgroups import Cgroups
 from grass.keeper.system.mounts import Mounts
-from grass.keeper.system.poller import Waiting
-from grass.keeper.system.processes import Jobs
+from grass.keeper.system.poller import Poller
+from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.rlimits import OpenFiles
 
 ID = "5ea2c4000000aaaa.1.1"
@@ -29,15 +30,15 @@ def carrier() -> Iterator[int]:
 
 
 @pytest.fixture
-def jobs() -> Jobs:
-    jobs = Jobs(Mounts(), Cgroups("", os.getpid()), OpenFiles())
-    jobs.connect(Waiting(), lambda _: None)
+def jobs() -> JobProcesses:
+    jobs = JobProcesses(Mounts(), Cgroups("", os.getpid()), OpenFiles())
+    jobs.connect(Poller(), lambda _: None)
     jobs.know(effects.Know(ID, 0, 0, None, []))
     return jobs
 
 
 def test_a_process_that_cannot_be_opened_at_first_is_found_again(
-    jobs: Jobs, carrier: int, monkeypatch: pytest.MonkeyPatch
+    jobs: JobProcesses, carrier: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_many(_pid: int, _ticks: int) -> int:
         raise OSError("too many open files")
@@ -45,9 +46,9 @@ def test_a_process_that_cannot_be_opened_at_first_is_found_again(
     with monkeypatch.context() as patched:
         patched.setattr(pidfd, "open_checked", too_many)
         assert isinstance(
-            jobs.adopting.search(effects.Search(ID)), events.AdoptedUnclear
+            jobs.adopted.search(effects.Search(ID)), events.AdoptedUnclear
         )
-    adopted = jobs.adopting.inspect(effects.Inspect(ID))
+    adopted = jobs.adopted.inspect(effects.Inspect(ID))
     assert isinstance(adopted, events.Adopted)
     assert adopted.pid == carrier
-    jobs.release(effects.Release(ID))
+    jobs.release(effects.ReleaseAttempt(ID))

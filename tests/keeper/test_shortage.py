@@ -10,17 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from grass.keeper.core import effects, events
-from grass.keeper.core.events import Entry
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.start_failures import CALM_S, TOLD_AFTER
+from grass.keeper.protocol import (
+    AbleEntry,
+    Entry,
+    ForkedEntry,
+    KeeperEntry,
+    SpawningEntry,
+    StopVerb,
+    UnableEntry,
+)
 from grass.keeper.system.records import Records
-from grass.keeper.system.spawn import CannotStart, _exec_failure
-from grass.keeper.wire import encode
+from grass.keeper.system.spawn import _exec_failure
+from grass.keeper.system.start_errors import CannotStart
 from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
 
 from .conversation import Daemon, kill_and_await
-from .cores import of, spawned, spec
+from .cores import asked, of, spawned, spec
 from .successors import Make
 
 __all__ = ["forks"]
@@ -158,12 +167,12 @@ def core_with(*ids: str) -> KeeperCore:
     core = KeeperCore(1, "boot")
     core.step(events.Opened(7), 0.0)
     for id in ids:
-        core.step(events.Start(7, spec(id)), 0.0)
+        core.step(asked(spec(id)), 0.0)
     return core
 
 
 def fail(core: KeeperCore, id: str, now: float) -> list[effects.Effect]:
-    core.spawning(id)
+    core.starts.begin(id)
     return core.step(events.CannotSpawn(spec(id), "short", 1), now)
 
 
@@ -175,10 +184,10 @@ def test_what_could_not_be_spawned_is_taken_off_the_record_and_goes_last() -> No
     core = core_with("a", "b")
     wanted = fail(core, "a", 0.0)
     [unrecorded] = of(wanted, effects.Unrecord)
-    assert [entry["e"] for entry in unrecorded.entries] == ["spawning"]
+    assert [type(entry) for entry in unrecorded.entries] == [SpawningEntry]
     assert of(wanted, effects.Spawn) == [effects.Spawn(spec("a"))]
     assert core.snapshot() == []
-    assert not core.may_start
+    assert not core.start_failures.may_try
 
 
 def test_daemons_are_told_once_it_lasts_and_once_it_is_over() -> None:
@@ -186,18 +195,18 @@ def test_daemons_are_told_once_it_lasts_and_once_it_is_over() -> None:
     for _ in range(TOLD_AFTER + 3):
         heard += told(fail(core, "a", now))
         now = core.timers.next_due() or now
-        heard += told(core.step(events.Tick(), now))
-    assert heard == [{"e": "unable", "reason": "short"}]
-    core.spawning("a")
-    assert told(core.step(spawned("a"), now)) == [{"e": "able"}]
-    assert core.may_start
+        heard += told(core.step(events.TimerTick(), now))
+    assert heard == [UnableEntry("short")]
+    core.starts.begin("a")
+    assert told(core.step(spawned("a"), now)) == [AbleEntry()]
+    assert core.start_failures.may_try
 
 
 def test_a_failure_that_passes_at_once_is_told_to_nobody() -> None:
     core = core_with("a")
     assert told(fail(core, "a", 0.0)) == []
-    core.step(events.Tick(), 1.0)
-    core.spawning("a")
+    core.step(events.TimerTick(), 1.0)
+    core.starts.begin("a")
     assert told(core.step(spawned("a"), 1.0)) == []
 
 
@@ -206,11 +215,11 @@ def test_pauses_stay_long_while_it_comes_and_goes() -> None:
     for _ in range(20):
         fail(core, "a", now)
         now = core.timers.next_due() or now
-        core.step(events.Tick(), now)
+        core.step(events.TimerTick(), now)
         core.step(events.Probed(None, None), now)
     fail(core, "a", now)
     assert core.timers.next_due() == now + 5.0
-    core.step(events.Tick(), now + 5.0)
+    core.step(events.TimerTick(), now + 5.0)
     core.step(events.Probed(None, None), now + 5.0)
     fail(core, "a", now + 5.0 + CALM_S)
     assert core.timers.next_due() == pytest.approx(now + 5.0 + CALM_S + 0.02)
@@ -218,23 +227,23 @@ def test_pauses_stay_long_while_it_comes_and_goes() -> None:
 
 def test_a_careful_start_that_the_machine_cannot_make_is_put_back() -> None:
     core = core_with("a")
-    core.spawning("a")
+    core.starts.begin("a")
     core.step(events.Forked("a", 100, 5), 0.0)
     wanted = core.step(events.CannotSpawn(spec("a"), "short", 1), 0.0)
     [unrecorded] = of(wanted, effects.Unrecord)
-    assert [entry["e"] for entry in unrecorded.entries] == ["spawning", "forked"]
-    assert of(wanted, effects.Release) == [effects.Release("a")]
-    assert core.step(events.ChildEnded(100, 0, {}, 1), 0.0) == []
+    assert [type(entry) for entry in unrecorded.entries] == [SpawningEntry, ForkedEntry]
+    assert of(wanted, effects.ReleaseAttempt) == [effects.ReleaseAttempt("a")]
+    assert core.step(events.ChildEnded(100, 0, None, 1), 0.0) == []
 
 
 def test_a_careful_start_that_is_to_be_stopped_meanwhile_ends_as_that_says() -> None:
     core = core_with("a")
-    core.spawning("a")
+    core.starts.begin("a")
     core.step(events.Forked("a", 100, 5), 0.0)
-    core.step(events.Stop(7, "a", 15, 5.0, "cancelled"), 0.0)
+    core.step(asked(StopVerb("a", 15, 5.0, "cancelled")), 0.0)
     wanted = core.step(events.CannotSpawn(spec("a"), "short", 1), 0.0)
     [published] = of(wanted, effects.Publish)
-    assert (published.entry["e"], published.entry["reason"]) == ("exited", "cancelled")
+    assert (published.entry.e, published.entry.reason) == ("exited", "cancelled")
     assert not of(wanted, effects.Unrecord)
 
 
@@ -242,8 +251,10 @@ def test_a_careful_start_that_is_to_be_stopped_meanwhile_ends_as_that_says() -> 
 
 
 def test_the_last_lines_are_cut_off_and_others_get_a_note(tmp_path: Path) -> None:
-    records = Records(str(tmp_path), {"boot": "x"})
-    first, second, note = (encode({"e": word}) for word in ("first", "second", "note"))
+    records = Records(str(tmp_path), KeeperEntry(2, 1, 5, "x"))
+    first, second, note = (
+        b'{"e":"%s"}\n' % word for word in (b"first", b"second", b"note")
+    )
     records.rewrite([])
     for line in (first, second):
         records.add(line)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from grass.keeper.wire import encode
+from grass.keeper.codec import encode
+from grass.keeper.protocol import KeeperEntry
 
 from .conversation import Daemon, alive, kill_and_await
 from .successors import Make, exit_of, replaced, state_of, tells
@@ -132,7 +133,7 @@ def test_of_another_boot_only_exits_are_told(daemon: Daemon, make_daemon: Make) 
 def pretend_other_boot(directory: Path) -> None:
     records = directory / "records"
     _, *rest = records.read_bytes().splitlines(keepends=True)
-    header = encode({"e": "keeper", "version": 1, "pid": 1, "boot": "another"})
+    header = encode(KeeperEntry(1, 1, None, "another"))
     records.write_bytes(b"".join([header, *rest]))
 
 

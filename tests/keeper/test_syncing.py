@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from grass.keeper import crash_points, launch
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import SYNC_S, KeeperCore
+from grass.keeper.protocol import ExitEntry, ForgetVerb, KeeperEntry, StopVerb
 from grass.keeper.system.records import Records
 
 from .conversation import Daemon, end_all, wait_readable
-from .cores import core_with_job, ended, of, spawned, spec
+from .cores import asked, core_with_job, ended, of, spawned, spec
 
-HEADER = {"e": "keeper", "version": 2, "pid": 1, "boot": "boot"}
+HEADER = KeeperEntry(2, 1, 5, "boot")
 
 
 def core_with_exit() -> KeeperCore:
@@ -27,7 +28,7 @@ def core_with_exit() -> KeeperCore:
 
 
 def syncs(core: KeeperCore, now: float) -> int:
-    return len(of(core.step(events.Tick(), now), effects.Sync))
+    return len(of(core.step(events.TimerTick(), now), effects.Sync))
 
 
 def test_an_exit_that_nobody_takes_is_synced_once() -> None:
@@ -40,15 +41,15 @@ def test_an_exit_that_nobody_takes_is_synced_once() -> None:
 
 def test_an_exit_that_is_forgotten_in_time_costs_no_sync() -> None:
     core = core_with_exit()
-    core.step(events.Forget(["a"]), 1.1)
+    core.step(asked(ForgetVerb(["a"])), 1.1)
     assert [syncs(core, now) for now in (2.0, 3.0)] == [0, 0]
 
 
 def test_exits_during_a_sync_are_synced_after_it() -> None:
     core = core_with_exit()
     assert syncs(core, 2.0) == 1
-    core.step(events.Start(7, spec("b")), 2.0)
-    core.spawning("b")
+    core.step(asked(spec("b")), 2.0)
+    core.starts.begin("b")
     core.step(spawned("b", 101), 2.0)
     core.step(ended(101), 2.0)
     core.step(events.Surveyed("b", True, 0), 2.0)
@@ -75,13 +76,13 @@ def test_restored_exits_are_synced(rebooted: bool) -> None:
 
 def test_what_was_being_ended_when_the_machine_went_down_has_ended() -> None:
     core = core_with_job()
-    core.step(events.Stop(7, "a", 15, 9.0, "time limit"), 1.0)
+    core.step(asked(StopVerb("a", 15, 9.0, "time limit")), 1.0)
     core.step(ended(status=15), 2.0)
     core.step(events.Surveyed("a", False, 0), 2.0)
     after = KeeperCore(2, "another boot")
     after.step(events.Restored(core.snapshot(), rebooted=True), 0.0)
-    exit = after.attempts["a"].full_entry()
-    assert (exit["state"], exit["signal"], exit["reason"]) == (
+    exit = after.attempts["a"].state_entry()
+    assert (exit.state, exit.signal, exit.reason) == (
         "exited",
         15,
         "time limit",
@@ -90,7 +91,7 @@ def test_what_was_being_ended_when_the_machine_went_down_has_ended() -> None:
 
 def test_a_sync_ends_well_and_holds_no_lock_of_its_keeper(tmp_path: Path) -> None:
     records = Records(str(tmp_path), HEADER)
-    records.rewrite([{"e": "exited", "id": "a"}])
+    records.rewrite([ExitEntry("exited", "a")])
     reader, writer = os.pipe()
     child = records.begin_sync()
     os.close(writer)
@@ -104,7 +105,7 @@ def test_synced_exits_stay_so_when_their_file_is_replaced(
 ) -> None:
     syncs: list[int] = []
     monkeypatch.setattr(os, "fsync", syncs.append)
-    exit: dict[str, Any] = {"e": "exited", "id": "a"}
+    exit = ExitEntry("exited", "a")
     records = Records(str(tmp_path), HEADER)
     records.rewrite([exit])
     assert syncs == []

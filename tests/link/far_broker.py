@@ -1,4 +1,4 @@
-"""A broker's server for tests: real TLS and WebSockets on loopback."""
+"""A broker's door for tests: real TLS and WebSockets on loopback, answers on demand."""
 
 import asyncio
 import ssl
@@ -19,12 +19,12 @@ Refusal = Callable[[ServerConnection, Request], Response | None]
 
 
 def an_identity(folder: Path) -> ServerIdentity:
-    """Return a broker's own key, made in a folder at the first call."""
+    """Give a broker's own key, made in a folder at the first call."""
     return identity(str(folder), None, lambda: None)
 
 
 class FarBroker:
-    """Keeps connections and the messages that arrive."""
+    """What has connected, and what it said."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -41,7 +41,7 @@ class FarBroker:
         return Address("127.0.0.1", self.port)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until a condition holds; checked after every event."""
+        """Wait until something holds; looked at whenever something happens."""
         async with asyncio.timeout(20), self.news:
             await self.news.wait_for(lambda: bool(holds()))
 
@@ -55,13 +55,13 @@ class FarBroker:
         for frame in encode(messages):
             await self.connections[-1].send(frame)
 
-    async def notify(self) -> None:
+    async def tell(self) -> None:
         async with self.news:
             self.news.notify_all()
 
-    async def serve_link(self, connection: ServerConnection) -> None:
+    async def converse(self, connection: ServerConnection) -> None:
         self.connections.append(connection)
-        await self.notify()
+        await self.tell()
         try:
             async for frame in connection:
                 assert isinstance(frame, bytes)
@@ -76,13 +76,11 @@ class FarBroker:
             await self.say(Welcome("c" * 16, at=message.at))
         if isinstance(message, Heartbeat) and self.answers:
             await self.say(Heard(message.at))
-        await self.notify()
+        await self.tell()
 
-    async def on_request(
-        self, _: ServerConnection, request: Request
-    ) -> Response | None:
+    async def look(self, _: ServerConnection, request: Request) -> Response | None:
         self.requests.append(request)
-        await self.notify()
+        await self.tell()
         return self.refusal
 
 
@@ -93,11 +91,11 @@ async def far_broker(
     """Serve until the end of the block; every connection is then cut."""
     broker = FarBroker()
     server = await serve(
-        broker.serve_link,
+        broker.converse,
         host,
         port,
         ssl=context,
-        process_request=broker.on_request,
+        process_request=broker.look,
         max_size=LARGEST_FRAME,
         compression="deflate",
         ping_interval=None,

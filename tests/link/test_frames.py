@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import ProtocolError
+from grass.keeper.protocol import HelloEntry
 from grass.link import frames
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import (
@@ -27,6 +28,7 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from tests.fuzz.dose import bounded, examples
@@ -95,7 +97,7 @@ def test_a_type_of_tomorrow_is_skipped_and_its_field_ignored() -> None:
     tomorrow = {"type": "of-tomorrow", "attempt": 7}
     frame = frame_of(tomorrow, document, msgspec.msgpack.Ext(9, b"?"), tomorrow)
     assert decoder_to_worker.decode(frame) == [Stop("a", 1.5)]
-    # A worker skips the messages of workers, too.
+    # What a worker says, a worker does not understand, and skips as well.
     assert decoder_to_worker.decode(frame_of(msgspec.Raw(odd))) == []
 
 
@@ -126,7 +128,7 @@ def test_a_type_of_tomorrow_is_skipped_and_its_field_ignored() -> None:
         bytes(frames.LARGEST_FRAME + 1),
     ],
 )
-def test_an_invalid_frame_is_a_protocol_error(frame: bytes) -> None:
+def test_what_makes_no_sense_is_a_protocol_error(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         decoder_to_broker.decode(frame)
 
@@ -164,7 +166,7 @@ def test_a_message_that_fits_exactly_is_sent_and_a_larger_one_refused() -> None:
         encode([OutputData(1, bytes(most + 1))])
 
 
-def test_an_exit_and_a_resync_are_small() -> None:
+def test_an_exit_and_its_question_are_small() -> None:
     (frame,) = encode([Exited(f"{'a' * 16}.7.1", 1_700_000_000_000_000, 0)])
     assert len(frame) < 80
     (frame,) = encode([Resync()])
@@ -172,15 +174,16 @@ def test_an_exit_and_a_resync_are_small() -> None:
 
 
 def on_the_wire(message: Message) -> Any:
-    """Decode the bytes of a message without its type."""
+    """Give what the bytes of a message say, read without any of its types."""
     (frame,) = encode([message])
     (document,) = msgspec.msgpack.decode(frame)
     return document
 
 
 def test_both_sides_write_their_version() -> None:
-    worker = WorkerCore("w", "desk", "boot", {}, Surroundings("/o", "/h", "sh", {}))
-    worker.from_keeper({"e": "hello", "version": 2, "attempts": []})
+    who = WorkerIdentity("w", "desk", "boot", {})
+    worker = WorkerCore(who, Surroundings("/o", "/h", "sh", {}))
+    worker.from_keeper(HelloEntry(2, 1, "boot", {}, None, []))
     (hello,) = worker.take().to_broker
     assert on_the_wire(hello)["version"] == VERSION
     assert on_the_wire(Welcome("c", VERSION))["version"] == VERSION

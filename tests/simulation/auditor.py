@@ -333,7 +333,7 @@ class Auditor:
     def _check_reason(self, attempt: Attempt, name: str, run: Run) -> None:
         """A stopped attempt has a reason: its time limit, or the broker's."""
         causes = set(self._stops.get(name, ()))
-        if run.main.spec.time_limit is not None:
+        if run.main.start.time_limit is not None:
             causes.add(TIME_LIMIT)
         if attempt.reason not in causes and (run.was_stopped or attempt.reason):
             raise Violation(f"{name} was stopped, recorded reason: {attempt.reason}")

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from grass.keeper.protocol import LeasedEntry, LeaseVerb
 from grass.link.messages import Heard, Heartbeat, ToBroker, ToWorker
 from tests.simulation.world import Host, Life
 
@@ -131,9 +132,7 @@ class Link:
 
 
 def _is_quiet(message: object) -> bool:
-    if isinstance(message, dict):
-        return message.get("v") == "lease" or message.get("e") == "leased"
-    return isinstance(message, Heartbeat | Heard)
+    return isinstance(message, Heartbeat | Heard | LeaseVerb | LeasedEntry)
 
 
 def _discard(_batch: object) -> None:

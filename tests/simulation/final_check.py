@@ -154,8 +154,9 @@ def _check_machine(cluster: Cluster, machine: Machine) -> None:
         raise Violation(f"{machine.id} keeps output of pruned jobs: {sorted(left)}")
     if machine.processes.living():
         raise Violation(f"something lives at rest: {cluster.witness.alive()}")
-    if worker.core._attempts or worker.core._ledger._held or worker.core._books.heirs:
-        raise Violation(f"{machine.id} keeps {list(worker.core._attempts)}")
+    table = worker.core._table
+    if table.attempts or table.units._allocated or table.followers:
+        raise Violation(f"{machine.id} keeps {list(table.attempts)}")
     if keeper.core.attempts:
         raise Violation(f"the keeper keeps {list(keeper.core.attempts)}")
     if attempts_of(machine.records.entries):

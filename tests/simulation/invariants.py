@@ -54,8 +54,8 @@ class InvariantChecker:
             since.pop(machine.id, None)
             return
         core, now = worker.core, self._cluster.world.now
-        waits = any(held.may_be_given_back for held in core._attempts.values())
-        if not (waits and core._ability.takes_none and core._keeper_ready):
+        waits = any(one.may_be_returned for one in core._attempts.values())
+        if not (waits and core._readiness.returns_starts and core._keeper_ready):
             since.pop(machine.id, None)
         elif now > since.setdefault(machine.id, now) + LONGEST_HELD_US:
             raise Violation(f"{machine.id} holds jobs that it cannot start")
@@ -65,8 +65,8 @@ def check_worker(machine: Machine) -> None:
     """Check that a worker allocates no unit beyond its capacity."""
     if machine.worker is None:
         return
-    ledger = machine.worker.core._ledger
-    for (kind, unit), amount in ledger._held.items():
+    units = machine.worker.core._table.units
+    for (kind, unit), amount in units._allocated.items():
         if not 0 < amount <= machine.capacity.get(kind, {}).get(unit, 0):
             raise Violation(f"{machine.id} gives out {amount} of {kind} {unit}")
 

@@ -7,7 +7,9 @@ it, and those that take time post theirs later.
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
+from grass.keeper.protocol import StartVerb
 from grass.model.ids import attempt_id
 from tests.simulation.job_plans import MIXED, Plan, plan_of
 from tests.simulation.processes import NO_PROCESS, SIGKILL, Process, Processes
@@ -47,8 +49,8 @@ class KeeperJobs:
         """Give who carries out which effect."""
         return {
             effects.Probe: self._probe,
-            effects.SignalTree: self._signal_tree,
-            effects.KillTree: self._kill_tree,
+            effects.SignalProcesses: self._signal_tree,
+            effects.KillProcesses: self._kill_tree,
             effects.Survey: self._survey,
             effects.Enclose: lambda effect: None,
             effects.Measure: lambda effect: events.Measured(effect.id, 0),
@@ -59,23 +61,23 @@ class KeeperJobs:
             effects.Search: self._search,
             effects.Inspect: self._inspect,
             effects.Know: self._know,
-            effects.Release: self._release,
+            effects.ReleaseAttempt: self._release,
         }
 
     # Starting.
 
-    def spawn(self, spec: events.Spec) -> events.Event:
+    def spawn(self, start: StartVerb) -> events.Event:
         """Start a program, the careful way where its plan says so."""
-        who = attempt_id(spec.id)
-        pace = spec.env.get("PACE", MIXED)
+        who = attempt_id(start.id)
+        pace = start.env.get("PACE", MIXED)
         plan = plan_of(self._host.seed, who.job, who.number, pace)
         if self._fork_fails():
-            return events.CannotSpawn(spec, NO_PROCESS, self._host.wall_us)
+            return events.CannotSpawn(start, NO_PROCESS, self._host.wall_us)
         if plan.careful_us is not None:
-            return self._fork(spec, plan)
+            return self._fork(start, plan)
         if plan.cannot_start is not None:
-            return events.SpawnFailed(spec.id, plan.cannot_start, self._host.wall_us)
-        process = self._processes.fork(spec, self._keeper)
+            return events.SpawnFailed(start.id, plan.cannot_start, self._host.wall_us)
+        process = self._processes.fork(start, self._keeper)
         self._processes.run_program(process, plan)
         return self._spawned(process)
 
@@ -89,16 +91,16 @@ class KeeperJobs:
         now = self._host.wall_us
         return events.Spawned(process.attempt, process.pid, process.ticks, now, 0, 0)
 
-    def _fork(self, spec: events.Spec, plan: Plan) -> events.Forked:
-        process = self._processes.fork(spec, self._keeper)
+    def _fork(self, start: StartVerb, plan: Plan) -> events.Forked:
+        process = self._processes.fork(start, self._keeper)
         self._careful[process.pid] = None
         self._host.after(
             plan.careful_us or 0,
-            f"execs {spec.id}",
+            f"execs {start.id}",
             lambda: self._exec(process, plan),
             process,
         )
-        return events.Forked(spec.id, process.pid, process.ticks)
+        return events.Forked(start.id, process.pid, process.ticks)
 
     def _exec(self, process: Process, plan: Plan) -> None:
         if process.stopped:
@@ -109,8 +111,8 @@ class KeeperJobs:
             self._processes.die(process, SIGPIPE)
         elif self._host.chance(FAILED_FORKS):
             # Its output cannot be made: it reports that, and ends.
-            spec, now = process.spec, self._host.wall_us
-            self._careful[process.pid] = events.CannotSpawn(spec, NO_PROCESS, now)
+            start, now = process.start, self._host.wall_us
+            self._careful[process.pid] = events.CannotSpawn(start, NO_PROCESS, now)
             self._processes.die(process, 127 << 8)
         else:
             self._processes.run_program(process, plan)
@@ -134,16 +136,16 @@ class KeeperJobs:
             self._processes.reap(process)
             assert process.status is not None
             now = self._host.wall_us
-            yield events.ChildEnded(process.pid, process.status, {}, now)
+            yield events.ChildEnded(process.pid, process.status, None, now)
 
     # Signals and looks.
 
-    def _signal_tree(self, effect: effects.SignalTree) -> None:
+    def _signal_tree(self, effect: effects.SignalProcesses) -> None:
         for process in self._processes.tree(effect.id):
             for number in effect.signals:
                 self._processes.signal(process, number)
 
-    def _kill_tree(self, effect: effects.KillTree) -> None:
+    def _kill_tree(self, effect: effects.KillProcesses) -> None:
         for process in self._processes.tree(effect.id):
             self._processes.signal(process, SIGKILL)
 
@@ -192,6 +194,6 @@ class KeeperJobs:
         status = self._processes.exit_status(process)
         return events.AdoptedEnded(id, status, self._host.wall_us)
 
-    def _release(self, effect: effects.Release) -> None:
+    def _release(self, effect: effects.ReleaseAttempt) -> None:
         self._adopted.pop(effect.id, None)
         self._known.pop(effect.id, None)

@@ -12,13 +12,20 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import attempts_of
-from grass.keeper.core.events import Entry
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.lease import LONGEST_SLEEP_S
-from grass.keeper.core.turn import Turn
-from grass.keeper.wire import event_of
+from grass.keeper.core.turn import KeeperTurn
+from grass.keeper.protocol import (
+    Entry,
+    ExitEntry,
+    ForgottenEntry,
+    LeaseVerb,
+    StartVerb,
+    Verb,
+)
 from tests.simulation.channels import Channel
 from tests.simulation.keeper_jobs import KeeperJobs
 from tests.simulation.processes import DISK_FULL, Process, Processes
@@ -110,7 +117,7 @@ class RecordsFile:
 
 
 def _has_exits(entries: list[Entry]) -> bool:
-    return any(entry["e"] in ("ended", "exited") for entry in entries)
+    return any(isinstance(entry, ExitEntry) for entry in entries)
 
 
 class Line:
@@ -121,7 +128,7 @@ class Line:
     ) -> None:
         self.number = number
         self.listening = False
-        self.to_keeper: Channel[Entry] = Channel(host, "line>keeper", keeper)
+        self.to_keeper: Channel[Verb] = Channel(host, "line>keeper", keeper)
         self.to_worker: Channel[Entry] = Channel(host, "line>worker", worker)
 
     def close(self) -> None:
@@ -173,7 +180,7 @@ class SimKeeper:
             effects.Exit: self._exit,
             **self._jobs.actions(),
         }
-        self._order = Turn(self.core, self, actions)
+        self._order = KeeperTurn(self.core, self, actions)
         self._order.feed(events.Restored(*records.load(boot)))
         self._order.finish()
         self._arm()
@@ -193,9 +200,10 @@ class SimKeeper:
         )
         self.post(events.Opened(line.number))
 
-    def _received(self, line: Line, batch: list[Entry]) -> None:
-        for message in batch:
-            self.post(event_of(message, line.number))
+    def _received(self, line: Line, batch: list[Verb]) -> None:
+        for verb in batch:
+            # A real keeper decodes each line anew, and tells starts by identity.
+            self.post(events.VerbReceived(line.number, verb._replace()))
 
     def _hung_up(self, line: Line) -> None:
         self._lines.pop(line.number, None)
@@ -247,7 +255,7 @@ class SimKeeper:
             self._order.feed(event)
         due = self.core.timers.next_due()
         if due is not None and due <= self.now:
-            self._order.feed(events.Tick())
+            self._order.feed(events.TimerTick())
         self._order.finish()
         if self.alive:
             self._arm()
@@ -285,8 +293,8 @@ class SimKeeper:
         self._pending.append(entry)
 
     def _note_exit(self, entry: Entry) -> None:
-        if entry["e"] in ("ended", "exited"):
-            self._exited_at[entry["id"]] = self._host.now
+        if isinstance(entry, ExitEntry):
+            self._exited_at[entry.id] = self._host.now
 
     def send(self) -> None:
         """Send all that waits to be sent."""
@@ -298,13 +306,13 @@ class SimKeeper:
         if self._urgent or not held:
             self._flush_lines()
 
-    def spawn(self, spec: events.Spec) -> events.Event:
+    def spawn(self, start: StartVerb) -> events.Event:
         """Start an attempt's process, and tell what came of it."""
-        event = self._jobs.spawn(spec)
+        event = self._jobs.spawn(start)
         self.crash_point()
         return event
 
-    def tell(self, event: events.Event) -> None:
+    def spawn_result(self, event: events.Event) -> None:
         """Tell the core."""
         self._order.feed(event)
 
@@ -338,7 +346,7 @@ class SimKeeper:
         if not self._pending and not self._behind and written[-len(false) :] == false:
             self._records.cut(len(false))
         else:
-            self._pending.append({"e": "forgotten", "ids": [effect.id]})
+            self._pending.append(ForgottenEntry([effect.id]))
 
     def _sync(self, effect: effects.Sync) -> events.Synced | None:
         if self.flush_records() is not None:
@@ -405,7 +413,7 @@ class SimKeeper:
         self._hold_until = None
         unsent, self._unsent = self._unsent, []
         for line, entry in unsent:
-            line.to_worker.send(dict(entry))
+            line.to_worker.send(entry)
 
     # The end.
 
@@ -426,4 +434,5 @@ class SimKeeper:
 
 def _is_quiet(event: events.Event) -> bool:
     """Tell whether an event follows from a heartbeat alone."""
-    return isinstance(event, events.Lease)
+    verb = event.verb if isinstance(event, events.VerbReceived) else None
+    return isinstance(verb, LeaseVerb)

@@ -1,7 +1,5 @@
 """Bugs between machines that the simulation must find, one at a time."""
 
-from typing import Any
-
 import pytest
 
 from grass.broker.core.attempts import reconcile, tracking
@@ -10,16 +8,16 @@ from grass.broker.core.workers import leases
 from grass.broker.core.workers.worker_memory import Absence
 from grass.broker.shell.links import Caller, Links
 from grass.keeper.core import lease as keeper_lease
-from grass.keeper.core.attempt import Attempt as KeeperAttempt
-from grass.keeper.core.events import Stop
+from grass.keeper.core.attempt import KeeperAttempt, StopPlan
 from grass.keeper.core.keeper_core import KeeperCore
-from grass.keeper.core.supervision import SIGTERM
+from grass.keeper.core.running import SIGTERM
+from grass.keeper.protocol import StartVerb
 from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.worker import Worker
-from grass.worker.core import lease as worker_lease
+from grass.worker.core.hello import WorkerLease
 from tests.simulation.planting import bug
 from tests.simulation.worker_shell import SimWorker
 
@@ -34,7 +32,7 @@ def _no_margin(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the keeper ignores its lease")
 def _lease_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(keeper_lease.Lease, "runs_out", lambda self, now: False)
+    patch.setattr(keeper_lease.ClusterLease, "runs_out", lambda self, now: False)
 
 
 @bug("a worker renews its lease by what it says, not by what it hears")
@@ -50,31 +48,31 @@ def _renewed_by_itself(patch: pytest.MonkeyPatch) -> None:
 
 @bug("the grace counts from when the keeper notices that the lease is over")
 def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
-    def cut_off(self: KeeperCore, _lease: keeper_lease.Lease, now: float) -> None:
+    def cut_off(self: KeeperCore, _: keeper_lease.ClusterLease, now: float) -> None:
         for attempt in list(self.attempts.values()):
             if attempt.state not in ("ended", "exited"):
-                reason = keeper_lease.CUT_OFF
-                wish = Stop(0, attempt.id, SIGTERM, attempt.grace, reason)
-                self._custody.stop(attempt, wish, now)
+                kill_at = now + attempt.spawning.grace
+                plan = StopPlan(kill_at, SIGTERM, keeper_lease.CUT_OFF)
+                self._end(attempt, plan, now)
 
     patch.setattr(KeeperCore, "_cut_off", cut_off)
 
 
 @bug("a worker promises a lease that its keeper does not have yet")
 def _promised_early(patch: pytest.MonkeyPatch) -> None:
-    def promise(self: worker_lease.Lease) -> tuple[str, float] | None:
-        length_s = self._length_s if self._can else None
+    def promise(self: WorkerLease) -> tuple[str, float] | None:
+        length_s = self._length_s if self._supported else None
         return None if length_s is None else (self._cluster or "", length_s)
 
-    patch.setattr(worker_lease.Lease, "promise", property(promise))
-    patch.setattr(worker_lease.Lease, "before_hello", lambda self, now_s: None)
+    patch.setattr(WorkerLease, "promise", property(promise))
+    patch.setattr(WorkerLease, "before_hello", lambda self, now_s: None)
 
 
 @bug("a start is taken after the lease is over")
 def _started_late(patch: pytest.MonkeyPatch) -> None:
-    def start(self: KeeperCore, event: Any, now: float) -> None:
-        if event.spec.id not in self.attempts:
-            self._custody.take(event.spec, event.after)
+    def start(self: KeeperCore, verb: StartVerb, _by: int, _now: float) -> None:
+        if verb.id not in self.attempts:
+            self.starts.add(verb)
 
     patch.setattr(KeeperCore, "_start", start)
 

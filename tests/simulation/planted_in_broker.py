@@ -16,12 +16,13 @@ from grass.broker.core.jobs.job_memory import AnsweredCalls
 from grass.broker.core.rounds import Rounds
 from grass.broker.core.shell_interface import Commit
 from grass.broker.core.state import State
+from grass.keeper.protocol import ExitEntry, RecallVerb
 from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.store.changes import Changes
-from grass.worker.core.unit_ledger import Ledger
+from grass.worker.core.attempt_table import AllocatedUnits
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.faulty_store import FaultyStore
 from tests.simulation.planting import bug
@@ -90,16 +91,16 @@ def _keys_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a unit is freed twice")
 def _freed_twice(patch: pytest.MonkeyPatch) -> None:
-    real = Ledger.release
+    real = AllocatedUnits.free
 
-    def release(self: Ledger, allocation: Any) -> None:
+    def free(self: AllocatedUnits, allocation: Any) -> None:
         real(self, allocation)
         for kind, amounts in allocation.items():
             for unit, amount in amounts.items():
-                if self._held.get((kind, unit), 0) >= amount:
+                if self._allocated.get((kind, unit), 0) >= amount:
                     real(self, {kind: {unit: amount}})
 
-    patch.setattr(Ledger, "release", release)
+    patch.setattr(AllocatedUnits, "free", free)
 
 
 @bug("the broker frees units when a cancel is asked for")
@@ -129,9 +130,9 @@ def _stale_believed(patch: pytest.MonkeyPatch) -> None:
 def _forgotten_early(patch: pytest.MonkeyPatch) -> None:
     real = WorkerCore._exited
 
-    def exited(self: WorkerCore, line: Any) -> None:
-        real(self, line)
-        self._forget([line["id"]])
+    def exited(self: WorkerCore, attempt: Any, entry: ExitEntry) -> None:
+        real(self, attempt, entry)
+        self._forget([entry.id])
 
     patch.setattr(WorkerCore, "_exited", exited)
 
@@ -202,7 +203,7 @@ def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
 
 
 def _recall_carelessly(worker: WorkerCore, message: Recall) -> None:
-    worker._effects.to_keeper.append({"v": "recall", "ids": message.attempts})
+    worker._effects.to_keeper.append(RecallVerb(message.attempts))
 
 
 @bug("dependencies are ignored after a restart")

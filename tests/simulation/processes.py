@@ -8,7 +8,7 @@ truth against which everything else is checked.
 from collections.abc import Callable
 from typing import Protocol
 
-from grass.keeper.core.events import Spec
+from grass.keeper.protocol import StartVerb
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
 from tests.simulation.world import MILLISECOND, Host
 
@@ -44,13 +44,13 @@ class Process:
     """One process: a job's main one, or a child of that."""
 
     def __init__(
-        self, host: Host, pid: int, ticks: int, spec: Spec, parent: Parent
+        self, host: Host, pid: int, ticks: int, start: StartVerb, parent: Parent
     ) -> None:
         self.host = host
         self.pid = pid
         self.ticks = ticks
-        self.attempt = spec.id
-        self.spec = spec
+        self.attempt = start.id
+        self.start = start
         self.parent: Parent | None = parent
         self.main: Process | None = None
         """Whose child it is; None: it is a main process itself."""
@@ -87,17 +87,17 @@ class Processes:
 
     # Making them.
 
-    def fork(self, spec: Spec, parent: Parent) -> Process:
+    def fork(self, start: StartVerb, parent: Parent) -> Process:
         """Make a child that does not run its program yet."""
         while self._next_pid in self._by_pid:
             self._count_pid()
         pid = self._next_pid
         self._count_pid()
         ticks = self._host.boot_us // TICK_US
-        process = Process(self._host, pid, ticks, spec, parent)
+        process = Process(self._host, pid, ticks, start, parent)
         self._by_pid[pid] = process
-        self._trees.setdefault(spec.id, []).append(process)
-        self.output.add(spec.output)
+        self._trees.setdefault(start.id, []).append(process)
+        self.output.add(start.output)
         return process
 
     def _count_pid(self) -> None:
@@ -112,7 +112,7 @@ class Processes:
         process.end_status = plan.status
         process.left_us = plan.run_us
         for child in plan.children:
-            made = self.fork(process.spec, _NOBODY)
+            made = self.fork(process.start, _NOBODY)
             made.parent, made.main, made.runs = None, process, True
             made.on_term = child.on_term
             made.left_us = plan.run_us + child.outlives_us

@@ -27,7 +27,7 @@ class Run:
         self.started_us = main.host.world.now
         self.lasted_us: int | None = None
         """How long its main process lived."""
-        self.allocation: Allocation = main.spec.meta["allocation"]
+        self.allocation: Allocation = main.start.meta.allocation
         self.forgiven = False
         """Whether its machine was forgotten."""
         self.doomed = False

@@ -6,8 +6,9 @@ every new link.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from grass.keeper.protocol import Entry, HelloVerb, StartVerb
 from grass.link.messages import (
     Heartbeat,
     Hello,
@@ -19,7 +20,8 @@ from grass.link.messages import (
     ToWorker,
 )
 from grass.model.worker import Found
-from grass.worker.core.keeper_lines import tell_exits
+from grass.worker.core.hello import WorkerIdentity
+from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
@@ -86,16 +88,8 @@ class SimWorker:
         self.on_killed: Callable[[], None] = lambda: None
         self.who = who
         self.beats = who.remote
-        self.core = WorkerCore(
-            who.worker,
-            who.name,
-            boot,
-            who.found,
-            AROUND,
-            labels=who.labels,
-            lease_s=who.lease_s,
-            instance=who.instance,
-        )
+        told = (who.worker, who.name, boot, who.found, who.labels, who.instance)
+        self.core = WorkerCore(WorkerIdentity(*told), AROUND, who.lease_s)
         self.link: Link | None = None
         self.made_up: list[Report] = []
         """Attempts that its next hello reports, and that it was never given."""
@@ -140,20 +134,19 @@ class SimWorker:
             return
         self._keeper = line
         line.to_worker.listen(self._from_keeper, lambda: self._keeper_lost(line))
-        line.to_keeper.send({"v": "hello"})
+        line.to_keeper.send(HelloVerb())
 
     def _keeper_lost(self, line: Line) -> None:
         if self._keeper is line:
             self._keeper = None
-            self._watch.hold_all()
+            self._watch.open_all()
             self.core.keeper_lost()
             self._host.after(100, "seeks keeper", self._seek_keeper, self)
 
-    def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
+    def _from_keeper(self, entries: list[Entry]) -> None:
         self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
-        for line in lines:
-            tell_exits(line, self._watch.status)
-            self.core.from_keeper(line)
+        for entry in entries:
+            self.core.from_keeper(with_kernel_status(entry, self._watch.status))
         self._flush()
 
     # The broker.
@@ -212,7 +205,7 @@ class SimWorker:
         if self._keeper is not None:
             for verb in effects.to_keeper:
                 self._keeper.to_keeper.send(verb)
-            if any(verb["v"] == "start" for verb in effects.to_keeper):
+            if any(isinstance(verb, StartVerb) for verb in effects.to_keeper):
                 self._around.start_sent()
         self.crash_point()
         for message in effects.to_broker:
@@ -258,10 +251,10 @@ class Watch:
     def add(self, attempt: str, pid: int, ticks: int) -> None:
         """Hold on to a process, if it lives for a while."""
         if not self._young:
-            self._host.after(YOUNG_US, "watches", self.hold_all, self._owner)
+            self._host.after(YOUNG_US, "watches", self.open_all, self._owner)
         self._young[attempt] = (pid, ticks)
 
-    def hold_all(self) -> None:
+    def open_all(self) -> None:
         """Hold on to every process that is still there."""
         for attempt, (pid, ticks) in self._young.items():
             process = self._processes.find(pid, ticks)

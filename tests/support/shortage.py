@@ -95,28 +95,17 @@ class ForkLimit:
         """Leave no cgroup behind."""
         self.allow()
         if self._group is not None:
-            until(self._in_the_way, "a cgroup cannot be removed", lambda left: not left)
+            until(self._gone, "a cgroup cannot be removed")
 
-    def _in_the_way(self) -> list[str]:
-        """Move all processes out of the cgroup and remove it; tell what is left in it.
-
-        A process that is ending cannot be moved, and counts until it is gone.
-        """
+    def _gone(self) -> bool:
+        """Remove the cgroup, which may have processes that are about to be gone."""
         assert self._group is not None
-        left = []
         for pid in (self._group / "cgroup.procs").read_text().split():
-            try:
+            with contextlib.suppress(OSError):
                 (self._group.parent / "cgroup.procs").write_text(pid)
-            except OSError as error:
-                left.append(f"{pid}: {error}")
-        try:
+        with contextlib.suppress(OSError):
             self._group.rmdir()
-        except OSError as error:
-            left.append(str(error))
-        else:
-            self._group = None
-            left = []
-        return left
+        return not self._group.exists()
 
 
 @pytest.fixture

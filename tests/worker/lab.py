@@ -1,10 +1,13 @@
 """A worker's core between a broker and a keeper that are played by hand."""
 
+import json
 from typing import Any
 
+from grass.keeper.codec import decode_entry, name_of
+from grass.keeper.protocol import AbleEntry, Entry, Verb
 from grass.link.messages import Hello, Resync, Start, Units
 from grass.model.amounts import WHOLE
-from grass.worker.core.effects import Effects
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from tests.support.building import units
@@ -18,18 +21,19 @@ class Lab:
     """A worker core, and what it wants to say."""
 
     def __init__(self, cores: int = 1) -> None:
-        self.core = WorkerCore("w", "desk", "boot", units(f"{{cpu:{cores}}}"), AROUND)
+        who = WorkerIdentity("w", "desk", "boot", units(f"{{cpu:{cores}}}"))
+        self.core = WorkerCore(who, AROUND)
         self.core.from_broker(Units({"cpu": {str(n): WHOLE for n in range(cores)}}))
 
-    def broker(self, message: Any) -> Effects:
+    def broker(self, message: Any) -> Any:
         self.core.from_broker(message)
         return self.core.take()
 
-    def keeper(self, event: str, **fields: Any) -> Effects:
-        self.core.from_keeper({"e": event, **fields})
+    def keeper(self, event: str, **fields: Any) -> Any:
+        self.core.from_keeper(entry_of({"e": event, **fields}))
         return self.core.take()
 
-    def start(self, name: str = FIRST, allocation: Any = None, **more: Any) -> Effects:
+    def start(self, name: str = FIRST, allocation: Any = None, **more: Any) -> Any:
         held = ONE_CORE if allocation is None else allocation
         job = int(name.split(".")[1])
         start = Start(name, job, 1, "n", "p", ("true",), False, held, **more)
@@ -39,6 +43,17 @@ class Lab:
         (hello,) = self.broker(Resync()).to_broker
         assert isinstance(hello, Hello)
         return hello
+
+
+def verbs_of(verbs: list[Verb]) -> list[str]:
+    return [name_of(type(verb)) for verb in verbs]
+
+
+def entry_of(document: dict[str, Any]) -> Entry:
+    """Give what a worker reads in a keeper's line."""
+    entry = decode_entry(json.dumps(document).encode())
+    # One of a kind that is unknown is not even passed on.
+    return AbleEntry() if entry is None else entry
 
 
 def ready(cores: int = 1) -> Lab:

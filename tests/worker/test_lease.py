@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from grass.keeper.protocol import LeaseVerb
 from grass.link.messages import Heard, Hello, Resync, Start, Units, Welcome
 from grass.model.amounts import WHOLE
-from grass.worker.core.effects import Effects
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
-from grass.worker.core.worker_core import WorkerCore
+from grass.worker.core.worker_core import WorkerCore, WorkerEffects
 from tests.support.building import units
+from tests.worker.lab import entry_of, verbs_of
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 FIRST = f"{'a' * 16}.1.1"
@@ -20,19 +22,18 @@ class Lab:
 
     def __init__(self, lease_s: float | None = LEASE_S) -> None:
         found = units("{cpu:1}")
-        self.core = WorkerCore(
-            "w", "desk", "boot", found, AROUND, labels=("big",), lease_s=lease_s
-        )
+        who = WorkerIdentity("w", "desk", "boot", found, ("big",))
+        self.core = WorkerCore(who, AROUND, lease_s)
         self.core.from_broker(Units({"cpu": {"0": WHOLE}}))
 
-    def broker(self, message: Any, now_s: float = 0.0) -> Effects:
+    def broker(self, message: Any, now_s: float = 0.0) -> Any:
         self.core.now_s = now_s
         self.core.from_broker(message)
         return self.core.take()
 
-    def keeper(self, line: dict[str, Any], now_s: float = 0.0) -> Effects:
+    def keeper(self, line: dict[str, Any], now_s: float = 0.0) -> Any:
         self.core.now_s = now_s
-        self.core.from_keeper(line)
+        self.core.from_keeper(entry_of(line))
         return self.core.take()
 
     def connected(self, at: float) -> None:
@@ -47,11 +48,11 @@ def leased(until: float | None) -> dict[str, Any]:
     return {"e": "leased", "cluster": "c", "until": until}
 
 
-def lease(until: float | None) -> dict[str, Any]:
-    return {"v": "lease", "cluster": "c", "until": until}
+def lease(until: float | None) -> LeaseVerb:
+    return LeaseVerb("c", until)
 
 
-def hello_of(effects: Effects) -> Hello:
+def hello_of(effects: WorkerEffects) -> Hello:
     (hello,) = effects.to_broker
     assert isinstance(hello, Hello)
     return hello
@@ -61,7 +62,7 @@ def start() -> Start:
     return Start(FIRST, 1, 1, "n", "p", ("true",), False, {"cpu": {"0": WHOLE}})
 
 
-def welcomed(hello: dict[str, Any]) -> tuple[Lab, Effects]:
+def welcomed(hello: dict[str, Any]) -> tuple[Lab, WorkerEffects]:
     """Have a keeper there and the broker's name known, all within one moment."""
     lab = Lab()
     assert hello_of(lab.keeper(hello, 5.0)).lease_s is None
@@ -89,14 +90,14 @@ def test_the_lease_of_another_broker_is_left_as_it_is() -> None:
         lab.keeper({**KNOWS, "leases": {"d": 12.0}}, 5.0)
         told = lab.broker(Welcome("c", at=5.0), 5.0).to_keeper
         told += lab.broker(Heard(9.0), 9.0).to_keeper
-        assert {verb["cluster"] for verb in told} <= {"c"}
+        assert {verb.cluster for verb in told} <= {"c"}
 
 
 def test_a_broker_with_a_new_name_gets_a_promise_of_its_own() -> None:
     lab = Lab()
     lab.connected(5.0)
     effects = lab.broker(Welcome("d", at=50.0), 50.0)
-    told = {"v": "lease", "cluster": "d", "until": 80.0}
+    told = LeaseVerb("d", 80.0)
     assert (effects.to_keeper, effects.to_broker) == ([told], [])
     confirmed = {"e": "leased", "cluster": "d", "until": 80.0}
     assert hello_of(lab.keeper(confirmed, 50.0)).lease_s == LEASE_S
@@ -127,7 +128,10 @@ def test_the_lease_is_told_before_the_starts_that_came_with_it() -> None:
     lab.connected(5.0)
     lab.core.from_broker(Welcome("c", at=8.0))
     lab.core.from_broker(start())
-    assert [verb["v"] for verb in lab.core.take().to_keeper] == ["lease", "start"]
+    assert verbs_of(lab.core.take().to_keeper) == [
+        "lease",
+        "start",
+    ]
 
 
 def test_a_new_keeper_is_told_the_lease_before_what_the_old_one_missed() -> None:
@@ -136,7 +140,7 @@ def test_a_new_keeper_is_told_the_lease_before_what_the_old_one_missed() -> None
     lab.core.keeper_lost()
     lab.broker(start(), 20.0)
     effects = lab.keeper(KNOWS, 100.0)
-    assert [verb["v"] for verb in effects.to_keeper] == ["lease", "start"]
+    assert verbs_of(effects.to_keeper) == ["lease", "start"]
     assert effects.to_keeper[0] == lease(35.0)
 
 

@@ -1,9 +1,10 @@
 """Attempts of one name, and exits of other brokers: nothing is mixed up or lost."""
 
+from grass.keeper.protocol import ForgetVerb, RecallVerb
 from grass.link.messages import Exited, Forget, Recall, Returned, Started, Welcome
 from grass.worker.core import attempt_table
 from grass.worker.core.worker_core import NAME_IS_TAKEN
-from tests.worker.lab import FIRST, SECOND, Lab, listed, ready
+from tests.worker.lab import FIRST, SECOND, Lab, listed, ready, verbs_of
 
 OWN, OTHER = "a" * 16, "b" * 16
 FOREIGN = f"{OTHER}.1.1"
@@ -48,7 +49,7 @@ def test_a_start_is_given_back_while_another_attempt_has_its_name() -> None:
     lab.keeper("exited", id=FIRST, at=2, code=0)
     assert lab.start(placed_at=7).to_broker == [Returned(FIRST, NAME_IS_TAKEN, 7)]
     lab.broker(Forget([FIRST]))
-    assert [verb["v"] for verb in lab.start(placed_at=8).to_keeper] == ["start"]
+    assert verbs_of(lab.start(placed_at=8).to_keeper) == ["start"]
 
 
 def test_a_start_that_was_given_back_is_never_taken_later() -> None:
@@ -67,7 +68,7 @@ def test_a_recall_of_one_attempt_does_not_take_its_namesake_back() -> None:
     lab.start(placed_at=5)
     effects = lab.broker(Recall([FIRST], [6]))
     assert effects.to_broker == [Returned(FIRST, "recalled", 6)]
-    assert effects.to_keeper == [{"v": "recall", "ids": []}]
+    assert effects.to_keeper == [RecallVerb([])]
 
 
 def test_an_exit_that_the_keeper_did_not_hear_was_forgotten_is_no_news() -> None:
@@ -80,7 +81,7 @@ def test_an_exit_that_the_keeper_did_not_hear_was_forgotten_is_no_news() -> None
     line = listed(FIRST, "exited", at=2, code=1)
     line["meta"]["placed_at"] = 5
     effects = lab.keeper("hello", attempts=[line])
-    assert [verb["v"] for verb in effects.to_keeper] == ["forget", "start"]
+    assert verbs_of(effects.to_keeper) == ["forget", "start"]
     told = lab.reported()
     assert told.exited == []
     assert [one.placed_at for one in told.running] == [6]
@@ -91,9 +92,7 @@ def test_a_broker_cannot_have_the_exits_of_another_forgotten() -> None:
     ended = ran(lab, FOREIGN)
     lab.broker(Welcome(OWN))
     own = ran(lab, FIRST)
-    assert lab.broker(Forget([FOREIGN, FIRST])).to_keeper == [
-        {"v": "forget", "ids": [FIRST]}
-    ]
+    assert lab.broker(Forget([FOREIGN, FIRST])).to_keeper == [ForgetVerb([FIRST])]
     assert own not in lab.reported().exited
     assert lab.reported().exited == [ended]
     lab.broker(Welcome(OTHER))
@@ -110,7 +109,7 @@ def test_exits_of_other_brokers_are_not_kept_without_end() -> None:
     ran(lab, FIRST)
     lab.start(names[-1], allocation={})
     effects = lab.keeper("exited", id=names[-1], at=9999, code=0)
-    assert effects.to_keeper == [{"v": "forget", "ids": [names[0]]}]
+    assert effects.to_keeper == [ForgetVerb([names[0]])]
     (event,) = effects.log_events
     assert str(event).startswith(f"exits.dropped exits=1 attempt={names[0]} ")
     kept = [one.attempt for one in lab.reported().exited]

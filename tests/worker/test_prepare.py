@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from grass.config import MARKER, user_environment
+from grass.keeper.protocol import StartVerb
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE
 from grass.worker.core.prepare import Surroundings, start_verb
@@ -13,7 +14,7 @@ AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"
 ATTEMPT = "a" * 16 + ".7.2"
 
 
-def verb(*words: str, **fields: Any) -> dict[str, Any]:
+def verb(*words: str, **fields: Any) -> StartVerb:
     start: dict[str, Any] = {
         "attempt": ATTEMPT,
         "job": 7,
@@ -28,8 +29,7 @@ def verb(*words: str, **fields: Any) -> dict[str, Any]:
 
 
 def env_of(*words: str, **fields: Any) -> dict[str, str]:
-    env: dict[str, str] = verb(*words, **fields)["env"]
-    return env
+    return verb(*words, **fields).env
 
 
 def test_later_wins_base_queue_own_env_and_leading_words() -> None:
@@ -97,55 +97,50 @@ def test_placeholders_are_filled_everywhere() -> None:
         output="{id}.{attempt}.log",
         stderr="err/{id}",
     )
-    assert made["argv"] == ["run", "--gpu=0,1", "${gpu} {x}"]
-    assert (made["env"]["A"], made["env"]["B"]) == ("3", "train")
-    assert made["cwd"] == "/data/thesis"
-    assert made["output"] == "/data/thesis/7.2.log"
-    assert made["stderr"] == "/data/thesis/err/7"
-    assert made["meta"]["output"] == made["output"]
+    assert made.argv == ["run", "--gpu=0,1", "${gpu} {x}"]
+    assert (made.env["A"], made.env["B"]) == ("3", "train")
+    assert made.cwd == "/data/thesis"
+    assert made.output == "/data/thesis/7.2.log"
+    assert made.stderr == "/data/thesis/err/7"
+    assert made.meta.output == made.output
 
 
 def test_raw_turns_placeholders_off() -> None:
     made = verb("run", "{gpu}", raw=True, env=(("A", "{gpu}"),), cwd="/{id}")
-    assert made["argv"] == ["run", "{gpu}"]
-    assert made["env"]["A"] == "{gpu}"
-    assert made["cwd"] == "/{id}"
-
-
-def test_a_shell_line_runs_in_the_shell_that_was_asked_for() -> None:
-    line = verb("a && b", shell=True, shell_program="zsh")
-    assert line["argv"] == ["zsh", "-c", "a && b"]
+    assert made.argv == ["run", "{gpu}"]
+    assert made.env["A"] == "{gpu}"
+    assert made.cwd == "/{id}"
 
 
 def test_a_shell_line_is_one_argument_of_the_shell() -> None:
     made = verb("echo {gpu}; echo b", shell=True)
-    assert made["argv"] == ["/bin/bash", "-c", "echo 0,1; echo b"]
+    assert made.argv == ["/bin/bash", "-c", "echo 0,1; echo b"]
     made = verb("A=1 echo $A", shell=True)
-    assert made["argv"] == ["/bin/bash", "-c", "A=1 echo $A"]
+    assert made.argv == ["/bin/bash", "-c", "A=1 echo $A"]
     made = verb("A=1", "echo $A b", shell=True)
-    assert made["argv"] == ["/bin/bash", "-c", "echo $A b"]
-    assert made["env"]["A"] == "1"
+    assert made.argv == ["/bin/bash", "-c", "echo $A b"]
+    assert made.env["A"] == "1"
 
 
 def test_after_a_prefix_every_word_is_an_argument() -> None:
     made = verb("A=1", "-x", "two words", prefix=("python", "{gpu}.py"))
-    assert made["argv"] == ["python", "0,1.py", "A=1", "-x", "two words"]
-    assert "A" not in made["env"]
+    assert made.argv == ["python", "0,1.py", "A=1", "-x", "two words"]
+    assert "A" not in made.env
 
 
 def test_output_has_a_place_of_its_own_unless_told_otherwise() -> None:
-    assert verb()["output"] == "/out/thesis/train/7/2.log"
-    assert verb(name="../../etc")["output"] == "/out/thesis/.._.._etc/7/2.log"
-    assert verb(name="..")["output"] == "/out/thesis/___/7/2.log"
-    assert verb(output="/tmp/x")["output"] == "/tmp/x"
-    assert verb(output="x")["output"] == "/home/me/x"
-    assert verb()["stderr"] is None
+    assert verb().output == "/out/thesis/train/7/2.log"
+    assert verb(name="../../etc").output == "/out/thesis/.._.._etc/7/2.log"
+    assert verb(name="..").output == "/out/thesis/___/7/2.log"
+    assert verb(output="/tmp/x").output == "/tmp/x"
+    assert verb(output="x").output == "/home/me/x"
+    assert verb().stderr is None
 
 
 def test_directory_and_umask_have_defaults() -> None:
-    assert verb()["cwd"] == "/home/me"
-    assert verb()["umask"] == 0o022
-    assert verb(umask=0)["umask"] == 0
+    assert verb().cwd == "/home/me"
+    assert verb().umask == 0o022
+    assert verb(umask=0).umask == 0
 
 
 @pytest.mark.parametrize(
@@ -160,13 +155,13 @@ def test_directory_and_umask_have_defaults() -> None:
 def test_only_pinned_jobs_are_bound_to_their_cores(
     fields: dict[str, Any], cpus: list[int] | None
 ) -> None:
-    assert verb(**fields)["cpus"] == cpus
+    assert verb(**fields).cpus == cpus
 
 
 def test_bytes_that_are_not_utf8_pass_through() -> None:
     made = verb("caf\udce9", env=(("A", "\udcff"),), cwd="/caf\udce9")
-    assert made["argv"] == ["caf\udce9"]
-    assert made["env"]["A"] == "\udcff"
+    assert made.argv == ["caf\udce9"]
+    assert made.env["A"] == "\udcff"
 
 
 def test_a_daemon_started_inside_a_job_forgets_that_job() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from grass.keeper.protocol import RecallVerb
 from grass.link.messages import RECALLED, Exited, Readiness, Returned, Welcome
 from grass.worker.core.readiness import LONGEST_REASON
 
@@ -38,7 +39,7 @@ def test_what_has_not_begun_is_asked_back_and_returned() -> None:
         lab.start(name, on(unit), placed_at=5)
     lab.keeper("started", id=FIRST, pid=1, at=1)
     asked = lab.keeper("unable", reason=FULL).to_keeper
-    assert asked == [{"v": "recall", "ids": [SECOND, THIRD]}]
+    assert asked == [RecallVerb([SECOND, THIRD])]
     answer = lab.keeper("recalled", id=SECOND).to_broker
     assert answer == [Returned(SECOND, RECALLED, 5)]
     # The keeper had begun with the other by then.
@@ -52,7 +53,7 @@ def test_a_start_that_was_under_way_is_returned_at_once() -> None:
     assert effects.to_broker == [Returned(FIRST, RECALLED, 5)]
     assert effects.to_keeper == []
     lab.keeper("able")
-    assert lab.start(SECOND).to_keeper[0]["v"] == "start"
+    assert lab.start(SECOND).to_keeper[0].id
 
 
 def test_a_broker_that_does_not_heed_it_is_given_nothing_back() -> None:
@@ -61,7 +62,7 @@ def test_a_broker_that_does_not_heed_it_is_given_nothing_back() -> None:
     lab.start(FIRST)
     effects = lab.keeper("unable", reason=FULL)
     assert (effects.to_broker, effects.to_keeper) == ([], [])
-    assert lab.start(SECOND, on(1)).to_keeper[0]["v"] == "start"
+    assert lab.start(SECOND, on(1)).to_keeper[0].id
 
 
 def test_a_broker_that_is_met_later_is_given_back_what_has_not_begun() -> None:
@@ -69,7 +70,7 @@ def test_a_broker_that_is_met_later_is_given_back_what_has_not_begun() -> None:
     lab.start(FIRST)
     assert lab.keeper("unable", reason=FULL).to_broker == []
     effects = lab.broker(Welcome(CLUSTER, heeds_readiness=True))
-    assert effects.to_keeper == [{"v": "recall", "ids": [FIRST]}]
+    assert effects.to_keeper == [RecallVerb([FIRST])]
 
 
 def test_what_changed_between_hello_and_welcome_is_told() -> None:
@@ -96,7 +97,7 @@ def test_a_keeper_that_says_so_when_it_is_met_is_believed() -> None:
     waits = listed(FIRST, "running", started_at=None, pid=None, begun=False)
     effects = lab.keeper("hello", attempts=[waits], unable=FULL)
     assert effects.to_broker[-1] == Readiness(FULL)
-    assert {"v": "recall", "ids": [FIRST]} in effects.to_keeper
+    assert RecallVerb([FIRST]) in effects.to_keeper
     assert lab.keeper("hello", attempts=[]).to_broker[-1] == Readiness("")
 
 
@@ -128,7 +129,7 @@ def test_what_a_dead_keeper_left_no_trace_of_is_lost_only_if_it_may_have_begun(
     lab.core.keeper_lost()
     [answer, *_] = lab.keeper("hello", attempts=[]).to_broker
     if lost:
-        [ended] = answer.exited  # type: ignore[union-attr]
+        [ended] = answer.exited
         assert isinstance(ended, Exited)
         assert ended.lost
     else:
@@ -142,4 +143,4 @@ def test_what_has_begun_since_it_was_listed_is_lost_without_a_trace() -> None:
     lab.keeper("started", id=FIRST, pid=7, at=1, meta=waits["meta"])
     lab.core.keeper_lost()
     [hello] = lab.keeper("hello", attempts=[]).to_broker
-    assert hello.exited[0].lost  # type: ignore[union-attr]
+    assert hello.exited[0].lost

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grass.keeper.wire import BadMessage, event_of
+from grass.keeper.codec import BadMessage, decode_verb, encode
 from grass.link.messages import Exited, Hello, Recall, Returned, Start, Stop
-from grass.worker.core.effects import Effects
+from grass.worker.core.worker_core import WorkerEffects
 from tests.worker.lab import FIRST, ONE_CORE, SECOND, THIRD, Lab, ready
 
 
@@ -12,7 +12,7 @@ def refused(lab: Lab, **changed: object) -> str:
     """Ask the real keeper's reader for a start it cannot read; give its answer."""
     (verb,) = lab.start(FIRST).to_keeper
     with pytest.raises(BadMessage) as error:
-        event_of({**verb, **changed}, 1)
+        decode_verb(encode(verb._replace(**changed)))
     assert error.value.id == FIRST
     return str(error.value)
 
@@ -89,7 +89,7 @@ def test_an_attempt_without_a_program_is_not_even_asked_for() -> None:
 
 def test_what_is_over_before_the_keeper_came_is_told_with_the_hello() -> None:
     lab = Lab()
-    assert lab.broker(no_command()) == Effects(unwatch=[FIRST])
+    assert lab.broker(no_command()) == WorkerEffects(unwatch=[FIRST])
     effects = lab.keeper("hello", attempts=[])
     assert effects.to_keeper == []
     (hello,) = effects.to_broker

@@ -1,13 +1,7 @@
 """What a worker tells the keeper that comes after one that died."""
 
-from typing import Any
-
 from grass.link.messages import Continue, Hello, Recall, Returned, Stop, Suspend
-from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready
-
-
-def verbs_of(lines: list[dict[str, Any]]) -> list[str]:
-    return [line["v"] for line in lines]
+from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready, verbs_of
 
 
 def waiting() -> Lab:
@@ -56,8 +50,9 @@ def test_what_was_asked_back_and_is_nowhere_is_given_back() -> None:
     lab.broker(Recall([SECOND], [6]))
     lab.core.keeper_lost()
     effects = lab.keeper("hello", attempts=[listed(FIRST, "running")])
-    assert [(verb["v"], verb["id"]) for verb in effects.to_keeper] == [("start", THIRD)]
-    assert effects.to_keeper[0]["after"] == FIRST
+    assert verbs_of(effects.to_keeper) == ["start"]
+    assert effects.to_keeper[0].id == THIRD
+    assert effects.to_keeper[0].after == FIRST
     returned, hello = effects.to_broker
     assert returned == Returned(SECOND, "recalled", 6)
     assert isinstance(hello, Hello)
@@ -69,7 +64,7 @@ def test_a_recall_that_no_keeper_heard_is_answered_by_the_next() -> None:
     lab.core.keeper_lost()
     lab.broker(Recall([THIRD], [7]))
     effects = lab.keeper("hello", attempts=[listed(FIRST, "running")])
-    assert [verb["id"] for verb in effects.to_keeper] == [SECOND]
+    assert [verb.id for verb in effects.to_keeper] == [SECOND]
     assert effects.to_broker[0] == Returned(THIRD, "recalled", 7)
 
 
@@ -90,3 +85,11 @@ def test_what_was_asked_back_and_runs_runs_on() -> None:
     effects = lab.keeper("hello", attempts=[listed(FIRST, "running")])
     assert effects.to_keeper == []
     assert [type(message) for message in effects.to_broker] == [Hello]
+
+
+def test_the_output_of_an_attempt_that_another_daemon_asked_for_is_known() -> None:
+    lab = Lab()
+    waits = listed(FIRST, "running", started_at=None, pid=None, begun=False)
+    lab.keeper("hello", attempts=[waits])
+    (started,) = lab.keeper("started", id=FIRST, pid=7, at=1).to_broker
+    assert (started.output, started.stderr) == ("/o", None)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from grass.keeper.system.process_tree import start_ticks
-from grass.worker.shell.exit_watch import Watch
+from grass.keeper.system.process_table import start_ticks
+from grass.worker.shell.exit_watch import ExitWatch
 
 
 def ticks_of(pid: int) -> int:
@@ -23,10 +23,10 @@ def waiting_child() -> "subprocess.Popen[bytes]":
 
 def test_the_kernel_tells_how_a_held_process_ended() -> None:
     async def story() -> int | None:
-        watch = Watch()
+        watch = ExitWatch()
         with waiting_child() as child:
             watch.add("a", child.pid, ticks_of(child.pid))
-            watch.hold_all()
+            watch.open_all()
             assert watch.status("a") is None
             child.communicate(b"\n")
         status = watch.status("a")
@@ -43,10 +43,10 @@ def test_the_kernel_tells_how_a_held_process_ended() -> None:
 
 def test_a_process_with_another_start_time_is_not_held() -> None:
     async def story() -> None:
-        watch = Watch()
+        watch = ExitWatch()
         watch.add("a", os.getpid(), ticks_of(os.getpid()) + 1)
         watch.add("b", 2**22 + 1, 1)
-        watch.hold_all()
+        watch.open_all()
         assert not watch._descriptors
         watch.close()
 
@@ -56,11 +56,11 @@ def test_a_process_with_another_start_time_is_not_held() -> None:
 def test_descriptors_are_given_back() -> None:
     async def story() -> None:
         before = len(os.listdir("/proc/self/fd"))
-        watch = Watch()
+        watch = ExitWatch()
         watch.add("a", os.getpid(), ticks_of(os.getpid()))
-        watch.hold_all()
+        watch.open_all()
         watch.add("a", os.getpid(), ticks_of(os.getpid()))
-        watch.hold_all()
+        watch.open_all()
         assert len(os.listdir("/proc/self/fd")) == before + 1
         watch.close()
         watch.close()

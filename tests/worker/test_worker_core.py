@@ -1,5 +1,7 @@
 """The worker's decisions, between a broker and a keeper that are played by hand."""
 
+from grass.keeper.codec import name_of
+from grass.keeper.protocol import ForgetVerb, RecallVerb
 from grass.link.messages import (
     Exited,
     Forget,
@@ -11,8 +13,8 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amounts import WHOLE
-from grass.worker.core.effects import Effects
-from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready
+from grass.worker.core.worker_core import WorkerEffects
+from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready, verbs_of
 
 
 def test_the_broker_hears_nothing_before_the_keeper_has_spoken() -> None:
@@ -28,9 +30,9 @@ def test_the_broker_hears_nothing_before_the_keeper_has_spoken() -> None:
 def test_a_start_reaches_the_keeper_and_its_life_the_broker() -> None:
     lab = ready()
     (verb,) = lab.start().to_keeper
-    assert (verb["v"], verb["id"]) == ("start", FIRST)
+    assert (name_of(type(verb)), verb.id) == ("start", FIRST)
     effects = lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5, offset=3)
-    output = verb["output"]
+    output = verb.output
     assert effects.to_broker == [Started(FIRST, 7, 5, output, 3, None)]
     assert effects.watch == {FIRST: (7, 9)}
     usage = {"max_rss": 10, "user_s": 1.0, "system_s": 0.5}
@@ -46,7 +48,7 @@ def test_a_start_that_comes_before_the_keeper_waits_for_it() -> None:
     lab = Lab()
     assert lab.start().to_keeper == []
     effects = lab.keeper("hello", attempts=[])
-    assert [verb["v"] for verb in effects.to_keeper] == ["start"]
+    assert verbs_of(effects.to_keeper) == ["start"]
     (hello,) = effects.to_broker
     assert isinstance(hello, Hello)
     assert [(one.attempt, one.running) for one in hello.running] == [(FIRST, False)]
@@ -57,13 +59,13 @@ def test_a_start_that_was_stopped_before_the_keeper_came_does_not_just_run() -> 
     lab.start()
     lab.broker(Stop(FIRST, 5.0))
     verbs = lab.keeper("hello", attempts=[]).to_keeper
-    assert [verb["v"] for verb in verbs] in ([], ["start", "stop"])
+    assert verbs_of(verbs) in ([], ["start", "stop"])
 
 
 def test_the_same_start_twice_is_harmless() -> None:
     lab = ready()
     lab.start()
-    assert lab.start() == Effects()
+    assert lab.start() == WorkerEffects()
 
 
 def test_no_unit_is_given_out_twice_whatever_the_broker_says() -> None:
@@ -86,8 +88,8 @@ def test_a_stop_goes_to_the_keeper_and_an_unknown_one_nowhere() -> None:
     lab = ready()
     lab.start()
     (verb,) = lab.broker(Stop(FIRST, 2.5, 2)).to_keeper
-    assert verb["v"] == "stop"
-    assert (verb["signal"], verb["grace"]) == (2, 2.5)
+    assert name_of(type(verb)) == "stop"
+    assert (verb.signal, verb.grace) == (2, 2.5)
     assert lab.reported().running[0].stopping
     assert lab.broker(Stop(SECOND, 1.0)).to_keeper == []
     lab.keeper("exited", id=FIRST, at=1, code=0)
@@ -101,7 +103,7 @@ def test_an_exit_is_reported_again_until_it_is_forgotten() -> None:
     assert lab.reported().exited == [ended]
     assert lab.reported().exited == [ended]
     effects = lab.broker(Forget([FIRST]))
-    assert effects.to_keeper == [{"v": "forget", "ids": [FIRST]}]
+    assert effects.to_keeper == [ForgetVerb([FIRST])]
     assert lab.reported().exited == []
 
 
@@ -109,16 +111,16 @@ def test_an_exit_told_twice_frees_its_units_once() -> None:
     lab = ready()
     lab.start()
     lab.keeper("exited", id=FIRST, at=1, code=0)
-    assert lab.keeper("exited", id=FIRST, at=2, code=1) == Effects()
+    assert lab.keeper("exited", id=FIRST, at=2, code=1) == WorkerEffects()
     lab.start(SECOND)
     assert lab.start(THIRD).to_keeper == []
 
 
 def test_lines_about_strangers_are_left_alone() -> None:
     lab = ready()
-    assert lab.keeper("exited", id=FIRST, at=1, code=0) == Effects()
-    assert lab.keeper("started", id=FIRST, at=1, pid=7) == Effects()
-    assert lab.keeper("news of tomorrow", id=FIRST) == Effects()
+    assert lab.keeper("exited", id=FIRST, at=1, code=0) == WorkerEffects()
+    assert lab.keeper("started", id=FIRST, at=1, pid=7) == WorkerEffects()
+    assert lab.keeper("news of tomorrow", id=FIRST) == WorkerEffects()
 
 
 def test_a_new_daemon_takes_over_what_the_keeper_has() -> None:
@@ -152,7 +154,7 @@ def test_when_the_keeper_is_lost_its_successor_tells_what_became_of_it() -> None
     (hello,) = effects.to_broker
     assert isinstance(hello, Hello)
     assert [(one.attempt, one.lost) for one in hello.exited] == [(FIRST, True)]
-    assert [verb["id"] for verb in effects.to_keeper] == [SECOND]
+    assert [verb.id for verb in effects.to_keeper] == [SECOND]
 
 
 def test_a_started_attempt_that_left_no_trace_is_lost_and_frees_its_units() -> None:
@@ -185,14 +187,14 @@ def test_a_keeper_that_was_never_told_forgets_on_the_next_hello() -> None:
     lab.broker(Forget([FIRST]))
     lab.keeper("hello", attempts=[listed(FIRST, "exited", at=1, code=0)])
     assert [one.attempt for one in lab.reported().exited] == [FIRST]
-    assert lab.broker(Forget([FIRST])).to_keeper[-1]["ids"] == [FIRST]
+    assert lab.broker(Forget([FIRST])).to_keeper[-1].ids == [FIRST]
 
 
 def test_a_start_behind_another_takes_over_its_units_when_that_one_is_gone() -> None:
     lab = ready()
     lab.start(FIRST)
     (verb,) = lab.start(SECOND, after=FIRST).to_keeper
-    assert verb["after"] == FIRST
+    assert verb.after == FIRST
     assert lab.start(THIRD).to_keeper == []
     lab.keeper("exited", id=FIRST, at=1, code=0)
     assert lab.start(THIRD).to_keeper == []
@@ -215,7 +217,7 @@ def test_a_recalled_start_is_returned_and_who_follows_it_moves_up() -> None:
     lab.start(SECOND, after=FIRST)
     lab.start(THIRD, after=SECOND)
     (verb,) = lab.broker(Recall([SECOND])).to_keeper
-    assert verb == {"v": "recall", "ids": [SECOND]}
+    assert verb == RecallVerb([SECOND])
     effects = lab.keeper("recalled", id=SECOND)
     assert effects.to_broker == [Returned(SECOND, "recalled")]
     assert lab.start(SECOND).to_keeper == []
@@ -287,7 +289,7 @@ def test_a_new_keeper_is_told_whom_an_attempt_follows_now() -> None:
     lab.keeper("recalled", id=SECOND)
     lab.core.keeper_lost()
     again = lab.keeper("hello", attempts=[listed(FIRST, "running")]).to_keeper
-    assert [(verb["id"], verb["after"]) for verb in again] == [(THIRD, FIRST)]
+    assert [(verb.id, verb.after) for verb in again] == [(THIRD, FIRST)]
 
 
 def test_a_hello_says_how_long_attempts_have_run_and_what_the_clock_shows() -> None:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 import grass
 from grass.api.access.auth import identify
 from grass.api.app import ENDPOINTS, PREFIX, Application, build
-from grass.api.payloads import json_bytes
+from grass.api.bodies import json_bytes
 from grass.api.server.cancellation import while_connected
 from grass.api.server.request_body import LARGEST_BODY, counted_body
 from grass.client.client import Client
@@ -32,7 +32,7 @@ from grass.link.dialer import DialerState, Phase
 from grass.model.access import Right
 from grass.model.times import rfc3339
 from grass.settings import Settings
-from grass.worker.shell.agent import Worker
+from grass.worker.shell.agent import WorkerAgent
 
 WELCOME_S = 10.0
 """How long a call waits for the broker to accept this worker."""
@@ -48,7 +48,7 @@ class WorkerDaemon(NamedTuple):
     works_for: RemoteBroker
     settings: Settings
     process: DaemonProcess
-    agent: Worker
+    agent: WorkerAgent
     standing: Callable[[], DialerState]
     """The state of the link to the broker."""
     version: str = grass.__version__

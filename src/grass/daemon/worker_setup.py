@@ -12,15 +12,16 @@ from grass.daemon.hosting import Hosting
 from grass.devices.probe import boot_id, found_units
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
+from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
-from grass.worker.shell.agent import Worker
+from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of
 
 
 def worker(
     home: Home, hosting: Hosting, identity: str, link: Link[ToBroker, ToWorker]
-) -> Worker:
+) -> WorkerAgent:
     """Make the agent of this machine."""
     around = Surroundings(
         output_folder=home.output,
@@ -28,17 +29,18 @@ def worker(
         shell=shell(),
         environment=user_environment(os.environ),
     )
-    core = WorkerCore(
+    who = WorkerIdentity(
         identity,
         hosting.machine,
         boot_id(),
         found_units(),
-        around,
-        labels=hosting.labels,
-        lease_s=hosting.lease_s,
-        instance=home_instance(home),
+        hosting.labels,
+        home_instance(home),
     )
-    return Worker(core, link, home.keeper, home.output, hosting.log_format or "text")
+    core = WorkerCore(who, around, hosting.lease_s)
+    return WorkerAgent(
+        core, link, home.keeper, home.output, hosting.log_format or "text"
+    )
 
 
 def shell() -> str:

@@ -1,6 +1,6 @@
 """Deadlines of the keeper: one heap, at most one deadline per purpose and attempt.
 
-Setting a deadline replaces the one before. Cancelled entries stay in the heap until
+Setting a deadline replaces the earlier one. Cancelled entries stay in the heap until
 they come up or outnumber the live ones, so that a cancel costs nothing.
 """
 
@@ -11,6 +11,13 @@ from heapq import heapify, heappop, heappush
 Key = tuple[str, str]
 
 _SLACK = 64
+PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Pauses between repeated checks and tries."""
+
+
+def pause(tries: int) -> float:
+    """Return how long to wait before the next check or try."""
+    return PAUSES_S[min(tries, len(PAUSES_S) - 1)]
 
 
 class Timers:

@@ -1,14 +1,14 @@
-"""What the keeper's core wants done; the shell carries it out and reports back.
+"""Effects of the keeper's core; the shell carries them out and answers with events.
 
-Effects of one step are carried out in order, with one exception the core relies on:
-a `Spawn` happens only after every record before it has reached the file.
+Effects of one step are carried out in order, with one exception that the core relies
+on: a `Spawn` happens only after every record before it has reached the file.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from grass.keeper.core.events import Entry, Spec
+from grass.keeper.protocol import Entry, StartVerb
 
 
 class Record(NamedTuple):
@@ -18,7 +18,7 @@ class Record(NamedTuple):
 
 
 class Unrecord(NamedTuple):
-    """Take back what the records say of an attempt, which never ran."""
+    """Remove an attempt, which never ran, from the records."""
 
     id: str
     entries: list[Entry]
@@ -27,7 +27,7 @@ class Unrecord(NamedTuple):
 class Publish(NamedTuple):
     """Append the entry to the records and send it to every listening connection.
 
-    One that is not urgent may wait a moment for company.
+    One that is not urgent may wait a moment for others.
     """
 
     entry: Entry
@@ -35,7 +35,7 @@ class Publish(NamedTuple):
 
 
 class Tell(NamedTuple):
-    """Send the entry to every listening connection, off the record."""
+    """Send the entry to every listening connection, without a record."""
 
     entry: Entry
 
@@ -60,14 +60,14 @@ class Spawn(NamedTuple):
     Answered by Spawned, SpawnFailed, CannotSpawn or Forked.
     """
 
-    spec: Spec
+    start: StartVerb
 
 
 class Probe(NamedTuple):
-    """Look whether a program could be started now; answered by Probed."""
+    """Try whether a program could be started now; answered by Probed."""
 
     folder: str | None
-    """Where it must be possible to make a file."""
+    """A folder in which a file must be creatable."""
 
 
 class GiveUp(NamedTuple):
@@ -77,33 +77,33 @@ class GiveUp(NamedTuple):
     reason: str
 
 
-class SignalTree(NamedTuple):
+class SignalProcesses(NamedTuple):
     """Send the signals, in order, to every process of the attempt."""
 
     id: str
     signals: tuple[int, ...]
 
 
-class KillTree(NamedTuple):
+class KillProcesses(NamedTuple):
     """Send SIGKILL to every process of the attempt."""
 
     id: str
 
 
 class Survey(NamedTuple):
-    """Look whether anything of the attempt's tree is left; answered by Surveyed."""
+    """Look whether any process of the attempt is left; answered by Surveyed."""
 
     id: str
 
 
 class Enclose(NamedTuple):
-    """Give the attempt's tree a cgroup; answered by Enclosed where that works."""
+    """Move the attempt's processes into a cgroup; answered by Enclosed if possible."""
 
     id: str
 
 
 class Measure(NamedTuple):
-    """Look how much the attempt wrote; answered by Measured, or not at all."""
+    """Measure how much the attempt wrote; answered by Measured, or not at all."""
 
     id: str
 
@@ -130,7 +130,7 @@ class Search(NamedTuple):
 
 
 class Inspect(NamedTuple):
-    """Ask again about an adopted process that was unclear."""
+    """Look again at an adopted process that was unclear."""
 
     id: str
 
@@ -145,22 +145,22 @@ class Know(NamedTuple):
     files: list[tuple[str, int]]
 
 
-class Release(NamedTuple):
-    """The attempt is over: drop its cgroup and whatever is held for it."""
+class ReleaseAttempt(NamedTuple):
+    """The attempt is over: remove its cgroup and all that is held for it."""
 
     id: str
 
 
 class Sync(NamedTuple):
-    """Have the disk keep what is on record; answered by Synced, later."""
+    """Sync the records to the disk; answered by Synced, later."""
 
 
 class CheckSocket(NamedTuple):
-    """Put the socket's file back if it is gone; SocketMissing where that fails."""
+    """Create the socket's file again if it is gone; SocketMissing if that fails."""
 
 
 class Exit(NamedTuple):
-    """Nothing is left to keep: end the keeper."""
+    """End the keeper: it has neither attempts nor exits."""
 
 
 Effect = (
@@ -173,8 +173,8 @@ Effect = (
     | Spawn
     | Probe
     | GiveUp
-    | SignalTree
-    | KillTree
+    | SignalProcesses
+    | KillProcesses
     | Survey
     | Enclose
     | Measure
@@ -183,7 +183,7 @@ Effect = (
     | Search
     | Inspect
     | Know
-    | Release
+    | ReleaseAttempt
     | Sync
     | CheckSocket
     | Exit

@@ -1,33 +1,38 @@
 """Every decision of the keeper, without I/O: `step(event, now) -> effects`.
 
 This module deals with daemons: what they ask for, what they are told, and when the
-keeper is not needed any more; `custody` deals with the attempts. An attempt's id is
-started at most once, and its exit is kept until it is forgotten. `now` is in seconds
-and never runs backwards. Processes, files, sockets and clocks belong to the shell.
+keeper exits. `starts`, `running`, `exits` and `takeover` deal with the attempts. An
+attempt's id is started at most once, and its exit is kept until it is forgotten. `now`
+is in seconds and never goes back. Processes, files, sockets and clocks belong to the
+shell.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grass.keeper.core import effects, events
-from grass.keeper.core.lease import CUT_OFF, Lease, Leases, cluster_of, entry
-from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, Hindrance
-from grass.keeper.core.supervision import SIGTERM, Custody
+from grass.keeper import protocol
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
+from grass.keeper.core.attempt import StopPlan
+from grass.keeper.core.exits import Exits
+from grass.keeper.core.keeper_state import KeeperState
+from grass.keeper.core.lease import CUT_OFF, ClusterLease, Leases, cluster_of
+from grass.keeper.core.running import SIGTERM, Running
+from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
+from grass.keeper.core.starts import Starts
+from grass.keeper.core.takeover import Takeover
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from grass.keeper.core.attempt import Attempt
-    from grass.keeper.core.deadlines import Timers
+    from grass.keeper.core.attempt import KeeperAttempt
 
-VERSION = 2
-"""Grows with the verbs: from 2 on `lease` is known."""
 FIRST_DAEMON_S = 30.0
 SYNC_S = 0.5
-"""How long an exit waits for others before it is synced, if nobody has taken it."""
+"""How long an exit waits for others before it is synced, if it is not forgotten."""
 SOCKET_CHECK_S = 2.0
-"""How often to look, while no daemon is connected, whether one could be."""
+"""How often to check the socket's file while no daemon is connected."""
 
 
 class KeeperCore:
@@ -37,99 +42,93 @@ class KeeperCore:
         """Begin empty; `pid` and `boot` are only repeated to daemons."""
         self._pid = pid
         self._boot = boot
-        self._custody = Custody()
+        self._state = state = KeeperState()
+        self.attempts, self.timers = state.attempts, state.timers
+        self.starts = Starts(state)
+        self.start_failures = StartFailures(state)
         self.leases = Leases()
+        self._running = Running(state)
+        self._exits = Exits(state, self.starts, self._running)
+        self._takeover = Takeover(state, self._running, self._exits)
         self._connections: set[int] = set()
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
-        self._hindrance = Hindrance(self.timers, self._want)
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self._handlers = self._event_handlers()
+        self._verbs = self._verb_handlers()
+        self._due: dict[str, Callable[[KeeperAttempt, float], None]] = {
+            "kill": self._running.kill,
+            "leftovers": self._exits.look_for_leftovers,
+            "time limit": self._running.time_is_up,
+            "output": self._running.measure_output,
+            "unclear": self._takeover.inspect,
+            "suspend": self._running.suspend_again,
+        }
+
+    def _event_handlers(self) -> dict[type, Callable[[Any, float], None]]:
+        return {
             events.Opened: self._opened,
             events.Closed: self._closed,
-            events.Hello: self._hello,
-            events.Start: self._start,
-            events.Recall: self._recall,
-            events.Stop: self._stop,
-            events.Signal: self._signal,
-            events.Suspend: self._suspend,
-            events.Continue: self._continue,
-            events.Forget: self._forget,
-            events.Lease: self._set_lease,
-            events.Leave: self._leave,
+            events.VerbReceived: self._verb_received,
             events.SocketMissing: self._socket_is_missing,
             events.Restored: self._restored,
             events.Synced: self._synced,
-            events.Tick: self._tick,
+            events.TimerTick: self._tick,
             events.Flushed: self._flushed,
             events.Probed: self._probed,
             events.Spawned: self._spawned,
             events.CannotSpawn: self._cannot_spawn,
-            **self._custody.handlers(),
+            events.SpawnFailed: self._exits.spawn_failed,
+            events.ChildEnded: self._exits.child_ended,
+            events.Surveyed: self._exits.surveyed,
+            events.Forked: self._running.forked,
+            events.Enclosed: self._running.enclosed,
+            events.Measured: self._running.measured,
+            events.Adopted: self._takeover.adopted,
+            events.Missing: self._takeover.missing,
+            events.AdoptedEnded: self._takeover.adopted_ended,
+            events.AdoptedUnclear: self._takeover.adopted_unclear,
+        }
+
+    def _verb_handlers(self) -> dict[type, Callable[[Any, int, float], None]]:
+        return {
+            protocol.HelloVerb: self._hello,
+            protocol.StartVerb: self._start,
+            protocol.RecallVerb: self._recall,
+            protocol.StopVerb: self._stop,
+            protocol.SignalVerb: self._signal,
+            protocol.SuspendVerb: self._suspend,
+            protocol.ContinueVerb: self._continue,
+            protocol.ForgetVerb: self._forget,
+            protocol.LeaseVerb: self._set_lease,
+            protocol.LeaveVerb: self._leave,
         }
 
     def step(self, event: events.Event, now: float) -> list[effects.Effect]:
-        """Take one event and return what is to be done about it."""
-        # Before anything else: nothing starts because a timer came late, and a lease
-        # that is renewed too late does not save what the broker has given up by then.
+        """Handle one event and return what is to be done about it."""
+        # First of all: nothing may start because a timer came late, and a lease that
+        # is renewed too late does not save what the broker has given up by then.
         for lease in self.leases.run_out(now):
             self._cut_off(lease, now)
         self._handlers[type(event)](event, now)
-        if self._custody.syncing.is_due:
+        if self._exits.unsynced.are_due:
             self._plan_sync(now)
         if self._asked_to_leave or not self._connections:
             self._consider_leaving(now)
-        return self._custody.take_effects()
+        return self._state.take_effects()
 
-    def is_due(self, spec: events.Spec) -> bool:
-        """Tell whether the attempt is still to be spawned, neither stopped nor back."""
-        return self._custody.is_due(spec)
-
-    def spawning(self, id: str) -> list[events.Entry]:
-        """Return what must be on record before this attempt, the next, is spawned."""
-        return self._custody.spawning(id)
-
-    def put_off(self, spec: events.Spec) -> None:
-        """Have the attempt wait in line: that it starts cannot be put on record.
-
-        Nothing ran and nothing is on record, so it is neither failed nor lost: it may
-        still be stopped or recalled, and a successor is asked for it again. Handed back
-        it would be placed again at once, and come round and round.
-        """
-        self._custody.put_off(spec)
-
-    @property
-    def may_start(self) -> bool:
-        """Tell whether a start may be tried now, or only after a pause."""
-        return self._hindrance.may_try
-
-    def start_later(self, now: float) -> None:
-        """Plan a turn for those who are left in line."""
-        self._hindrance.try_again(now)
-
-    def snapshot(self) -> list[events.Entry]:
-        """Return the shortest records from which a successor learns all of this."""
+    def snapshot(self) -> list[protocol.Entry]:
+        """Return the shortest records from which a successor can restore all this."""
         kept = self.attempts.values()
         entries = [one for attempt in kept for one in attempt.entries()]
         return self.leases.entries() + entries
 
     @property
-    def attempts(self) -> dict[str, Attempt]:
-        """Return the attempts that are not forgotten, by id."""
-        return self._custody.attempts
-
-    @property
-    def timers(self) -> Timers:
-        """Return the deadlines; the shell asks for the next one."""
-        return self._custody.timers
-
-    @property
     def empty(self) -> bool:
-        """Tell whether there are neither jobs nor exits to keep."""
-        return not self._custody.attempts
+        """Tell whether there are neither jobs nor exits."""
+        return not self.attempts
 
-    def _want(self, effect: effects.Effect) -> None:
-        self._custody.want(effect)
+    # Daemons.
 
     def _opened(self, event: events.Opened, now: float) -> None:
         self._connections.add(event.connection)
@@ -140,147 +139,163 @@ class KeeperCore:
     def _closed(self, event: events.Closed, now: float) -> None:
         self._connections.discard(event.connection)
 
-    def _hello(self, event: events.Hello, now: float) -> None:
-        greeting = {
-            "e": "hello",
-            "version": VERSION,
-            "pid": self._pid,
-            "boot": self._boot,
-            "leases": self.leases.untils(),
-            "unable": self._hindrance.told,
-            "attempts": [each.full_entry() for each in self.attempts.values()],
-        }
-        self._want(effects.Greet(event.connection, greeting))
+    def _verb_received(self, event: events.VerbReceived, now: float) -> None:
+        self._verbs[type(event.verb)](event.verb, event.connection, now)
 
-    def _start(self, event: events.Start, now: float) -> None:
-        known = self.attempts.get(event.spec.id)
+    def _hello(self, _: protocol.HelloVerb, connection: int, now: float) -> None:
+        hello = protocol.HelloEntry(
+            protocol.VERSION,
+            self._pid,
+            self._boot,
+            self.leases.untils(),
+            self.start_failures.told,
+            [attempt.state_entry() for attempt in self.attempts.values()],
+        )
+        self._state.want(effects.Greet(connection, hello))
+
+    def _start(self, start: protocol.StartVerb, connection: int, now: float) -> None:
+        known = self.attempts.get(start.id)
         if known is not None:
-            self._answer_with_state(event.connection, known)
-        elif self.leases.is_over(event.spec.id):
-            self._custody.refuse(event.spec, event.after, CUT_OFF)
+            self._answer_with_state(connection, known)
+        elif self.leases.is_over(start.id):
+            self.starts.refuse(start, CUT_OFF)
         else:
-            self._custody.take(event.spec, event.after)
+            self.starts.add(start)
 
-    def _recall(self, event: events.Recall, now: float) -> None:
-        for id in event.ids:
-            if self._custody.recall(id):
-                self._want(effects.Tell({"e": "recalled", "id": id}))
+    def _recall(self, verb: protocol.RecallVerb, connection: int, now: float) -> None:
+        for id in verb.ids:
+            if self.starts.recall(id):
+                self._state.want(effects.Tell(protocol.RecalledEntry(id)))
 
-    def _stop(self, event: events.Stop, now: float) -> None:
-        attempt = self._attempt_or_error(event.connection, event.id)
+    def _stop(self, verb: protocol.StopVerb, connection: int, now: float) -> None:
+        attempt = self._attempt_or_error(connection, verb.id)
         if attempt is None:
             return
         if attempt.state == "exited":
-            self._answer_with_state(event.connection, attempt)
+            self._answer_with_state(connection, attempt)
         else:
-            self._custody.stop(attempt, event, now)
+            plan = StopPlan(now + verb.grace, verb.signal, verb.reason)
+            self._end(attempt, plan, now)
 
-    def _signal(self, event: events.Signal, now: float) -> None:
-        attempt = self._attempt_or_error(event.connection, event.id)
+    def _end(self, attempt: KeeperAttempt, plan: StopPlan, now: float) -> None:
+        """Stop an attempt, or give it up if it has not begun."""
+        if self.starts.withdraw(attempt.id):
+            self.starts.give_up(attempt, plan.reason or "")
+        else:
+            self._running.stop(attempt, plan, now)
+
+    def _signal(self, verb: protocol.SignalVerb, connection: int, now: float) -> None:
+        attempt = self._attempt_or_error(connection, verb.id)
         if attempt is not None and attempt.state not in ("waiting", "exited"):
-            self._want(effects.SignalTree(attempt.id, (event.signal,)))
+            self._state.want(effects.SignalProcesses(attempt.id, (verb.signal,)))
 
-    def _suspend(self, event: events.Suspend, now: float) -> None:
-        attempt = self._attempt_or_error(event.connection, event.id)
+    def _suspend(self, verb: protocol.SuspendVerb, connection: int, now: float) -> None:
+        attempt = self._attempt_or_error(connection, verb.id)
         if attempt is not None and attempt.state not in ("ended", "exited"):
-            self._custody.suspend(attempt, now)
+            self._running.suspend(attempt, now)
 
-    def _continue(self, event: events.Continue, now: float) -> None:
-        attempt = self._attempt_or_error(event.connection, event.id)
+    def _continue(
+        self, verb: protocol.ContinueVerb, connection: int, now: float
+    ) -> None:
+        attempt = self._attempt_or_error(connection, verb.id)
         if attempt is not None and attempt.state != "exited":
-            self._custody.go_on(attempt)
+            self._running.resume(attempt)
 
-    def _forget(self, event: events.Forget, now: float) -> None:
-        gone = [id for id in event.ids if self._custody.forget(id)]
+    def _forget(self, verb: protocol.ForgetVerb, connection: int, now: float) -> None:
+        gone = [id for id in verb.ids if self._exits.forget(id)]
         if gone:
-            self._want(effects.Record({"e": "forgotten", "ids": gone}))
+            self._state.want(effects.Record(protocol.ForgottenEntry(gone)))
 
-    def _set_lease(self, event: events.Lease, now: float) -> None:
-        self.leases.set(event.cluster, event.until)
-        known = entry(event.cluster, event.until)
-        self._want(effects.Record(known))
-        self._want(effects.Reply(event.connection, {**known, "e": "leased"}))
-        if event.until is None:
-            self.timers.cancel("lease", event.cluster)
+    def _set_lease(self, verb: protocol.LeaseVerb, connection: int, now: float) -> None:
+        cluster, until = verb
+        self.leases.set(cluster, until)
+        self._state.want(effects.Record(protocol.LeaseEntry(cluster, until)))
+        confirmed = protocol.LeasedEntry(cluster, until)
+        self._state.want(effects.Reply(connection, confirmed))
+        if until is None:
+            self.timers.cancel("lease", cluster)
         else:
-            self.timers.set("lease", event.cluster, event.until)
+            self.timers.set("lease", cluster, until)
 
-    def _cut_off(self, lease: Lease, now: float) -> None:
-        """End a cluster's attempts by their own grace; what has ended is left to end.
+    def _cut_off(self, lease: ClusterLease, now: float) -> None:
+        """Stop a cluster's attempts, each with its own grace, unless they have ended.
 
-        The grace counts from the lease's end: who slept through it has had it.
+        The grace counts from the lease's end, also on a machine that slept meanwhile.
         """
         late_s = now - lease.until
         for attempt in list(self.attempts.values()):
             ours = cluster_of(attempt.id) == lease.cluster
             if ours and attempt.state not in ("ended", "exited"):
-                grace = max(0.0, attempt.grace - late_s)
-                wish = events.Stop(0, attempt.id, SIGTERM, grace, CUT_OFF)
-                self._custody.stop(attempt, wish, now)
+                grace = max(0.0, attempt.spawning.grace - late_s)
+                self._end(attempt, StopPlan(now + grace, SIGTERM, CUT_OFF), now)
 
-    def _leave(self, event: events.Leave, now: float) -> None:
+    def _leave(self, _: protocol.LeaveVerb, connection: int, now: float) -> None:
         self._asked_to_leave = True
 
-    def _attempt_or_error(self, connection: int, id: str) -> Attempt | None:
+    def _attempt_or_error(self, connection: int, id: str) -> KeeperAttempt | None:
         attempt = self.attempts.get(id)
         if attempt is None:
-            problem = {"e": "error", "id": id, "message": f"no attempt `{id}`"}
-            self._want(effects.Reply(connection, problem))
+            problem = protocol.ErrorEntry(f"no attempt `{id}`", id)
+            self._state.want(effects.Reply(connection, problem))
         return attempt
 
-    def _answer_with_state(self, connection: int, attempt: Attempt) -> None:
-        known = attempt.full_entry()
-        known["e"] = "started" if known["state"] == "running" else known["state"]
-        self._want(effects.Reply(connection, known))
+    def _answer_with_state(self, connection: int, attempt: KeeperAttempt) -> None:
+        known = attempt.state_entry()
+        kind = "started" if known.state == "running" else known.state
+        self._state.want(effects.Reply(connection, known._replace(e=kind)))
+
+    # The keeper itself.
 
     def _restored(self, event: events.Restored, now: float) -> None:
         self.timers.set("first daemon", "", now + FIRST_DAEMON_S)
         if event.rebooted:
-            self._custody.restore_exits(event.entries)
+            self._takeover.restore_exits(event.entries)
             return
-        self._custody.restore(event.entries)
+        self._takeover.restore(event.entries)
         self.leases.restore(event.entries)
         for cluster, until in self.leases.untils().items():
             self.timers.set("lease", cluster, until)
 
-    def _tick(self, event: events.Tick, now: float) -> None:
+    def _tick(self, event: events.TimerTick, now: float) -> None:
         for purpose, id in self.timers.take_due(now):
-            if purpose == "first daemon":
+            if purpose in self._due:
+                if (attempt := self.attempts.get(id)) is not None:
+                    self._due[purpose](attempt, now)
+            elif purpose == "young":
+                self._running.young_are_due(now)
+            elif purpose == "first daemon":
                 self._may_leave = True
             elif purpose == "sync":
                 self._sync()
-            elif purpose == "try again":
-                if not self._custody.in_line:
-                    self._hindrance.look()
-            elif purpose != "socket":
-                self._custody.due(purpose, id, now)
+            elif purpose == "try again" and not self.starts.any_due:
+                self.start_failures.probe()
 
     def _flushed(self, event: events.Flushed, now: float) -> None:
         if event.reason is None:
-            self._hindrance.worked(RECORDS, now)
+            self.start_failures.worked(RECORDS, now)
         else:
-            self._hindrance.failed(RECORDS, event.reason, now)
+            self.start_failures.failed(RECORDS, event.reason, now)
 
     def _probed(self, event: events.Probed, now: float) -> None:
         if event.reason is None:
-            self._hindrance.worked(PROCESSES, now)
-            self._hindrance.worked(OUTPUT, now)
+            self.start_failures.worked(PROCESSES, now)
+            self.start_failures.worked(OUTPUT, now)
         else:
             self._cannot_start(event.reason, event.folder, now)
 
     def _spawned(self, event: events.Spawned, now: float) -> None:
-        self._hindrance.worked(PROCESSES, now)
-        if self.attempts[event.id].own_output:
-            self._hindrance.worked(OUTPUT, now)
-        self._custody.spawned(event, now)
+        self.start_failures.worked(PROCESSES, now)
+        if self.attempts[event.id].spawning.own_output:
+            self.start_failures.worked(OUTPUT, now)
+        self._running.spawned(event, now)
 
     def _cannot_spawn(self, event: events.CannotSpawn, now: float) -> None:
         self._cannot_start(event.reason, event.folder, now)
-        self._custody.cannot_spawn(event)
+        self._exits.cannot_spawn(event, now)
 
     def _cannot_start(self, reason: str, folder: str | None, now: float) -> None:
         what = PROCESSES if folder is None else OUTPUT
-        self._hindrance.failed(what, reason, now, folder)
+        self.start_failures.failed(what, reason, now, folder)
 
     def _plan_sync(self, now: float) -> None:
         if ("sync", "") not in self.timers:
@@ -288,11 +303,11 @@ class KeeperCore:
 
     def _sync(self) -> None:
         # Most exits are forgotten by now: the broker has committed them.
-        if self._custody.syncing.begin():
-            self._want(effects.Sync())
+        if self._exits.unsynced.begin():
+            self._state.want(effects.Sync())
 
     def _synced(self, event: events.Synced, now: float) -> None:
-        self._custody.syncing.end(done=event.done)
+        self._exits.unsynced.end(done=event.done)
 
     def _socket_is_missing(self, event: events.SocketMissing, now: float) -> None:
         self._socket_missing = True
@@ -300,11 +315,11 @@ class KeeperCore:
     def _consider_leaving(self, now: float) -> None:
         if not self._connections and ("socket", "") not in self.timers:
             self._socket_missing = False
-            self._want(effects.CheckSocket())
+            self._state.want(effects.CheckSocket())
             self.timers.set("socket", "", now + SOCKET_CHECK_S)
-        if self._custody.live:
+        if self._state.live:
             return
         unreachable = self._socket_missing and not self._connections
         unused = self.empty and (self._may_leave or self._asked_to_leave)
         if unreachable or unused:
-            self._want(effects.Exit())
+            self._state.want(effects.Exit())

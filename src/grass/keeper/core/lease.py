@@ -1,32 +1,33 @@
-"""Leases: until when attempts may live without a word from the daemon.
+"""Leases: until when attempts may run without a renewal by the daemon.
 
-A worker that is to end its jobs when it is cut off renews the lease with every answer
-of its broker. A lease is of one cluster and for its attempts only: another broker that
-this machine works for now can neither renew nor end it. The time is of the boot clock,
-so it goes on while the machine sleeps, and it is on record, so that a successor keeps
-it.
+A worker that ends its jobs when it is cut off renews the lease with every answer of its
+broker. A lease is for the attempts of one cluster: another broker that this machine
+works for now can neither renew nor end it. The time is of the boot clock, so it goes on
+while the machine sleeps, and it is on record, so that a successor keeps it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from grass.keeper.protocol import LeaseEntry
+
 if TYPE_CHECKING:
-    from grass.keeper.core.events import Entry
+    from grass.keeper.protocol import Entry
 
 CUT_OFF = "cut off from the broker"
 LONGEST_SLEEP_S = 1.0
-"""While there is a lease the clock is looked at this often: a machine that slept
-through its end must notice soon after it wakes."""
+"""While there is a lease the clock is read this often: a machine that slept past the
+end of a lease must notice soon after it wakes."""
 
 
 def cluster_of(id: str) -> str:
-    """Name the cluster of an attempt, with which its id begins."""
+    """Return the cluster of an attempt, with which its id begins."""
     head, dot, _ = id.partition(".")
     return head if dot else ""
 
 
-class Lease:
+class ClusterLease:
     """One deadline for all attempts of a cluster."""
 
     def __init__(self, cluster: str, until: float) -> None:
@@ -35,7 +36,7 @@ class Lease:
         self.over = False
 
     def runs_out(self, now: float) -> bool:
-        """Tell, once, that the time has come."""
+        """Tell, once, that the lease has run out."""
         if self.over or now < self.until:
             return False
         self.over = True
@@ -43,52 +44,48 @@ class Lease:
 
 
 class Leases:
-    """The leases by cluster; who has none lives without end."""
+    """The leases by cluster; without one attempts run without end."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Lease] = {}
+        self._kept: dict[str, ClusterLease] = {}
 
     def set(self, cluster: str, until: float | None) -> None:
-        """Let a cluster's attempts live until then; None: without end."""
+        """Let a cluster's attempts run until then; None: without end."""
         if until is None:
             self._kept.pop(cluster, None)
         else:
-            self._kept[cluster] = Lease(cluster, until)
+            self._kept[cluster] = ClusterLease(cluster, until)
 
     @property
     def watched(self) -> bool:
-        """Tell whether there is one: it may run out, or what it ended is still dying.
+        """Tell whether there is a lease.
 
-        Both go on while the machine sleeps.
+        It may run out, or the attempts that it ended still exit; both go on while the
+        machine sleeps.
         """
         return bool(self._kept)
 
     def untils(self) -> dict[str, float]:
-        """Give the time of each cluster that has one."""
+        """Return the time of each cluster that has a lease."""
         return {lease.cluster: lease.until for lease in self._kept.values()}
 
     def is_over(self, id: str) -> bool:
-        """Tell whether an attempt may not live any more."""
+        """Tell whether the lease of an attempt has run out."""
         lease = self._kept.get(cluster_of(id))
         return lease is not None and lease.over
 
-    def run_out(self, now: float) -> list[Lease]:
-        """Give, once, those whose time has come."""
+    def run_out(self, now: float) -> list[ClusterLease]:
+        """Return, once, the leases that have run out."""
         if not self._kept:
             return []
         return [lease for lease in self._kept.values() if lease.runs_out(now)]
 
     def entries(self) -> list[Entry]:
-        """Give what must be on record."""
-        return [entry(*one) for one in self.untils().items()]
+        """Return what must be on record."""
+        return [LeaseEntry(*one) for one in self.untils().items()]
 
     def restore(self, entries: list[Entry]) -> None:
-        """Take over what a predecessor had on record."""
+        """Take over the leases of an earlier keeper."""
         for one in entries:
-            if one.get("e") == "lease":
-                self.set(one.get("cluster", ""), one["until"])
-
-
-def entry(cluster: str, until: float | None) -> Entry:
-    """Give the note of a lease."""
-    return {"e": "lease", "cluster": cluster, "until": until}
+            if isinstance(one, LeaseEntry):
+                self.set(one.cluster, one.until)

@@ -1,9 +1,8 @@
 """Why this machine cannot start jobs now: a state of the machine, not of a job.
 
 Before an attempt can start its record must be written, its output opened and a process
-made. What fails is tried again, with growing
-pauses and without end. Daemons are told once it has lasted, and when it is over: a
-failure of a few tries is over before anybody could act on it.
+forked. What fails is tried again without end, with growing pauses. Daemons are told
+only after several failures, and when starts work again.
 """
 
 from __future__ import annotations
@@ -11,29 +10,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from grass.keeper.core import effects
-from grass.keeper.core.endings import pause
+from grass.keeper.core.deadlines import pause
+from grass.keeper.protocol import AbleEntry, UnableEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from grass.keeper.core.deadlines import Timers
+    from grass.keeper.core.keeper_state import KeeperState
 
 RECORDS, PROCESSES, OUTPUT = "records", "processes", "output"
 TOLD_AFTER = 5
-"""So many tries fail, in about a second, before daemons are told."""
+"""How many tries fail, in about a second, before daemons are told."""
 CALM_S = 10.0
-"""After so long without a failure pauses are short again."""
+"""After this long without a failure pauses are short again."""
 _TIMER = ("try again", "")
 
 
-class Hindrance:
-    """What stands in the way of starts, and when they are tried again."""
+class StartFailures:
+    """Why starts fail, and when they are tried again."""
 
-    def __init__(self, timers: Timers, want: Callable[[effects.Effect], None]) -> None:
+    def __init__(self, state: KeeperState) -> None:
         self.told: str | None = None
         """The reason that daemons know."""
-        self._timers = timers
-        self._want = want
+        self._timers = state.timers
+        self._want = state.want
         self._reasons: dict[str, str] = {}
         self._folder: str | None = None
         self._failures = 0
@@ -47,7 +45,7 @@ class Hindrance:
     def failed(
         self, what: str, why: str, now: float, folder: str | None = None
     ) -> None:
-        """Note a failure; `folder` is where no output could be made."""
+        """Note a failure; `folder` is where no output could be created."""
         if not self._reasons and now >= self._calm_since + CALM_S:
             self._failures = 0
         self._reasons[what] = why
@@ -57,7 +55,7 @@ class Hindrance:
             self._tell()
 
     def worked(self, what: str, now: float) -> None:
-        """Note that something works, again or still."""
+        """Note that something works."""
         if self._reasons.pop(what, None) is None:
             return
         if what == OUTPUT:
@@ -68,13 +66,13 @@ class Hindrance:
         self._tell()
 
     def try_again(self, now: float) -> None:
-        """Plan a turn that tries without anything else happening."""
+        """Plan a turn that tries again."""
         if self.may_try:
             self._timers.set(*_TIMER, now + pause(self._failures))
             self._failures += 1
 
-    def look(self) -> None:
-        """Look whether programs can be started, as nobody is in line to tell it."""
+    def probe(self) -> None:
+        """Try whether programs can be started, as no start is due that would show."""
         if self._reasons.keys() & {PROCESSES, OUTPUT}:
             self._want(effects.Probe(self._folder))
 
@@ -82,5 +80,5 @@ class Hindrance:
         why = next(iter(self._reasons.values()), None)
         if why != self.told and (why is None or self._failures >= TOLD_AFTER):
             self.told = why
-            entry = {"e": "able"} if why is None else {"e": "unable", "reason": why}
+            entry = AbleEntry() if why is None else UnableEntry(why)
             self._want(effects.Tell(entry))

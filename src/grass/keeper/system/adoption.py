@@ -1,8 +1,8 @@
-"""Processes that a dead keeper left: found, watched, and asked how they ended.
+"""Processes that an earlier keeper left: found, watched, and how they ended.
 
-They are nobody's children here, so the kernel tells of their end by a descriptor only.
-What cannot be told now, as there are no descriptors left, is unclear and asked again:
-only a process that is known to be gone is missing.
+They are not this keeper's children, so only a pidfd tells that they ended. A process
+that cannot be inspected now, for example without free descriptors, is unclear and is
+inspected again: only a process that is known to be gone is missing.
 """
 
 from __future__ import annotations
@@ -11,35 +11,32 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grass.keeper.core import effects, events
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.system import pidfd
-from grass.keeper.system.clocks import utc_us
-from grass.keeper.system.process_tree import all_stats, marker_of
+from grass.keeper.system.poller import utc_us
+from grass.keeper.system.process_table import all_stats, marker_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from grass.keeper.system.poller import Waiting
-    from grass.keeper.system.process_tree import Forest, Stat
-
-    Feed = Callable[[events.Event], None]
+    from grass.keeper.system.poller import Feed, Poller
+    from grass.keeper.system.process_table import ProcessTable, Stat
 
 
-class Adopting:
+class AdoptedProcesses:
     """The processes that this keeper adopted."""
 
-    def __init__(self, forest: Forest) -> None:
+    def __init__(self, table: ProcessTable) -> None:
         """Begin with none; `connect` must follow."""
-        self._forest = forest
+        self._table = table
         self._descriptors: dict[str, int] = {}
 
-    def connect(self, waiting: Waiting, feed: Feed) -> None:
-        """Say how to wait for a descriptor and whom to tell what came of it."""
-        self._waiting = waiting
+    def connect(self, poller: Poller, feed: Feed) -> None:
+        """Set how to wait for a descriptor and where later events go."""
+        self._poller = poller
         self._feed = feed
 
     def adopt(self, effect: effects.Adopt) -> events.Event:
-        """Watch a process that was another keeper's child."""
+        """Watch a process that an earlier keeper started."""
         id = effect.id
         try:
             descriptor = pidfd.open_checked(effect.pid, effect.ticks)
@@ -48,50 +45,50 @@ class Adopting:
             self._watch(id, descriptor)
         except OSError:
             return events.AdoptedUnclear(id, False, utc_us())
-        main = self._forest.mains[id]
+        main = self._table.mains[id]
         main.pid, main.ticks, main.alive = effect.pid, effect.ticks, True
         return events.Adopted(id, effect.pid, effect.ticks, utc_us())
 
     def _watch(self, id: str, descriptor: int) -> None:
         try:
-            self._waiting.watch(descriptor, lambda: self._feed(self._ask(id)))
+            self._poller.watch(descriptor, lambda: self._feed(self._end_of(id)))
         except OSError:
             os.close(descriptor)
             raise
         self._descriptors[id] = descriptor
 
     def search(self, effect: effects.Search) -> events.Event:
-        """Find a process whose start was recorded but not its pid."""
+        """Find a process whose start is on record but not its pid."""
         try:
-            carriers = _carriers(effect.id)
+            marked = _marked(effect.id)
         except OSError:
             return events.AdoptedUnclear(effect.id, False, utc_us())
-        if not carriers:
+        if not marked:
             return events.Missing(effect.id, utc_us())
-        return self.adopt(effects.Adopt(effect.id, carriers[0].pid, carriers[0].ticks))
+        return self.adopt(effects.Adopt(effect.id, marked[0].pid, marked[0].ticks))
 
     def inspect(self, effect: effects.Inspect) -> events.Event:
-        """Ask again about a process that was unclear."""
+        """Look again at a process that was unclear."""
         if effect.id in self._descriptors:
-            return self._ask(effect.id)
-        main = self._forest.mains[effect.id]
+            return self._end_of(effect.id)
+        main = self._table.mains[effect.id]
         if not main.pid:
             return self.search(effects.Search(effect.id))
         return self.adopt(effects.Adopt(effect.id, main.pid, main.ticks))
 
-    def _ask(self, id: str) -> events.Event:
+    def _end_of(self, id: str) -> events.Event:
         descriptor = self._descriptors[id]
-        self._waiting.unwatch(descriptor)
+        self._poller.unwatch(descriptor)
         try:
             status = pidfd.exit_status(descriptor)
         except pidfd.NotReaped:
-            # The kernel hangs up when its parent collects it, be that soon or late; it
-            # is asked again by and by in any case.
+            # The kernel hangs up when its parent reaps it, soon or late; the core also
+            # inspects it again from time to time.
             with suppress(OSError):
-                again = lambda: self._feed(self._ask(id))  # noqa: E731
-                self._waiting.watch_for_end(descriptor, again)
+                again = lambda: self._feed(self._end_of(id))  # noqa: E731
+                self._poller.watch_for_end(descriptor, again)
             return events.AdoptedUnclear(id, True, utc_us())
-        self._forest.mains[id].alive = False
+        self._table.mains[id].alive = False
         os.close(self._descriptors.pop(id))
         return events.AdoptedEnded(id, status, utc_us())
 
@@ -99,11 +96,11 @@ class Adopting:
         """Drop the descriptor of an attempt, if there is one."""
         descriptor = self._descriptors.pop(id, None)
         if descriptor is not None:
-            self._waiting.unwatch(descriptor)
+            self._poller.unwatch(descriptor)
             os.close(descriptor)
 
 
-def _carriers(id: str) -> list[Stat]:
-    """Find who carries an attempt's marker, the likeliest main process first."""
+def _marked(id: str) -> list[Stat]:
+    """Return the processes with an attempt's marker, the likeliest main one first."""
     found = [stat for stat in all_stats().values() if marker_of(stat.pid) == id]
     return sorted(found, key=lambda stat: (stat.session != stat.pid, stat.ticks))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from grass.keeper.system.process_tree import NO_MEANS, cgroup_of, read_stat
+from grass.keeper.system.process_table import CANNOT_LOOK, cgroup_of, read_stat
 
 _PREFIX = "grass-"
 
@@ -118,7 +118,7 @@ def pids(path: str) -> list[int]:
         with open(os.path.join(path, "cgroup.procs"), "rb") as file:
             return [int(word) for word in file.read().split()]
     except OSError as error:
-        if error.errno in NO_MEANS:
+        if error.errno in CANNOT_LOOK:
             raise
         return []
 

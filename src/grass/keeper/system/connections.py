@@ -1,7 +1,7 @@
-"""The daemons that are connected: what they say, and what waits to be sent to them.
+"""The connected daemons: what they send, and what is queued for them.
 
-What is to be sent is only queued here; the loop says when it may go out, as nothing
-leaves before the records were written. News that are not urgent may wait a moment.
+Entries are only queued here; the loop decides when they are sent, as nothing is sent
+before the records are written. Entries that are not urgent may wait a moment.
 """
 
 from __future__ import annotations
@@ -9,30 +9,26 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 from typing import TYPE_CHECKING
 
-from grass.keeper.core import events
+from grass.keeper.codec import BadMessage, BrokenLine, decode_verb, encode
+from grass.keeper.core import keeper_events as events
 from grass.keeper.crash_points import crash_point
-from grass.keeper.system.clocks import boot_s
-from grass.keeper.wire import (
-    BadMessage,
-    BrokenLine,
-    Connection,
-    decode,
-    encode,
-    event_of,
-    peer_uid,
-)
+from grass.keeper.protocol import ErrorEntry
+from grass.keeper.system.poller import boot_s
 
 if TYPE_CHECKING:
     from grass.keeper.core import effects
-    from grass.keeper.system.adoption import Feed
-    from grass.keeper.system.poller import Waiting
-    from grass.keeper.system.processes import Jobs
+    from grass.keeper.system.poller import Feed, Poller
+    from grass.keeper.system.processes import JobProcesses
 
-# The news of a start waits this long for that of an exit: a short job then costs the
+# The entry of a start waits this long for that of an exit: a short job then costs the
 # daemon one wake-up and one commit instead of two.
 _HOLD_S = 0.002
+LINE_LIMIT = 64 << 20
+BACKLOG_LIMIT = 16 << 20
+_CHUNK = 1 << 18
 SOCKET_NAME = "keeper.sock"
 
 
@@ -40,33 +36,37 @@ class Connections:
     """Every connection to a daemon."""
 
     def __init__(
-        self, listener: socket.socket, waiting: Waiting, jobs: Jobs, feed: Feed
+        self,
+        listener: socket.socket,
+        poller: Poller,
+        jobs: JobProcesses,
+        feed: Feed,
     ) -> None:
-        """Take over the listening socket; what is said is told to `feed`."""
+        """Take over the listening socket; verbs go to `feed`."""
         self._listener = listener
-        self._waiting = waiting
+        self._poller = poller
         self._jobs = jobs
         self._feed = feed
-        self._open: dict[int, Connection] = {}
+        self._open: dict[int, DaemonConnection] = {}
         self._urgent = False
         self.hold_until: float | None = None
-        waiting.watch(listener.fileno(), self._accept)
+        poller.watch(listener.fileno(), self._accept)
 
     def listen_on(self, listener: socket.socket) -> None:
-        """Take over another listening socket: nobody finds the one before any more."""
-        self._waiting.unwatch(self._listener.fileno())
+        """Take over another listening socket: the file of the old one is gone."""
+        self._poller.unwatch(self._listener.fileno())
         self._listener.close()
         self._listener = listener
-        self._waiting.watch(listener.fileno(), self._accept)
+        self._poller.watch(listener.fileno(), self._accept)
 
     @property
-    def knocking(self) -> bool:
-        """Tell whether a daemon is at the door that was not let in yet."""
+    def any_unaccepted(self) -> bool:
+        """Tell whether a connection waits to be accepted."""
         return bool(select.select([self._listener], [], [], 0)[0])
 
     @property
     def may_hold(self) -> bool:
-        """Tell whether all that waits to be sent may go on waiting."""
+        """Tell whether all that is queued may wait longer."""
         if self._urgent or self.hold_until is None:
             return False
         return boot_s() < self.hold_until
@@ -76,49 +76,48 @@ class Connections:
             channel = self._listener.accept()[0]
         except OSError:
             return
-        # The socket's mode keeps others out; a folder that was opened up does not.
-        if peer_uid(channel) not in (0, os.geteuid()):
+        # The socket's mode excludes other users, unless it was changed.
+        if _peer(channel)[1] not in (0, os.geteuid()):
             channel.close()
             return
-        connection = Connection(channel)
+        connection = DaemonConnection(channel)
         self._open[connection.descriptor] = connection
-        self._jobs.spare(connection.peer)
-        self._waiting.watch(connection.descriptor, lambda: self._receive(connection))
+        self._jobs.exclude(connection.peer)
+        self._poller.watch(connection.descriptor, lambda: self._receive(connection))
         self._feed(events.Opened(connection.descriptor))
 
-    def _receive(self, connection: Connection) -> None:
+    def _receive(self, connection: DaemonConnection) -> None:
         try:
             lines = connection.receive()
             for line in lines or ():
-                self._take(connection, decode(line))
+                self._handle(connection, line)
         except BrokenLine as error:
-            connection.put(encode({"e": "error", "message": str(error)}))
+            connection.put(encode(ErrorEntry(str(error))))
             connection.flush()
             lines = None
         if lines is None:
             self._drop(connection)
 
-    def _take(self, connection: Connection, message: events.Entry) -> None:
+    def _handle(self, connection: DaemonConnection, line: bytes) -> None:
         try:
-            event = event_of(message, connection.descriptor)
+            verb = decode_verb(line)
         except BadMessage as error:
-            answer = {"e": "error", "message": str(error), "id": error.id}
-            connection.put(encode(answer))
+            connection.put(encode(ErrorEntry(str(error), error.id)))
             self._urgent = True
         else:
-            self._feed(event)
+            self._feed(events.VerbReceived(connection.descriptor, verb))
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: DaemonConnection) -> None:
         if self._open.pop(connection.descriptor, None) is None:
             return
-        self._waiting.unwatch(connection.descriptor)
+        self._poller.unwatch(connection.descriptor)
         if all(other.peer != connection.peer for other in self._open.values()):
-            self._jobs.spare_no_more(connection.peer)
+            self._jobs.include(connection.peer)
         connection.close()
         self._feed(events.Closed(connection.descriptor))
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send what is queued."""
         self._urgent = False
         self.hold_until = None
         for connection in list(self._open.values()):
@@ -129,11 +128,11 @@ class Connections:
                 self._drop(connection)
             elif bool(connection.backlog) != connection.writing:
                 connection.writing = not connection.writing
-                self._waiting.also_for_room(connection.descriptor, connection.writing)
+                self._poller.watch_writable(connection.descriptor, connection.writing)
             crash_point("keeper.after-publish")
 
     def publish(self, line: bytes, *, urgent: bool) -> None:
-        """Have a line sent to all who listen."""
+        """Queue a line for all connections that said hello."""
         if urgent:
             self._urgent = True
         elif self.hold_until is None:
@@ -143,22 +142,102 @@ class Connections:
                 connection.put(line)
 
     def tell(self, effect: effects.Tell) -> None:
-        """Have an entry sent to all who listen, soon."""
+        """Queue an entry for all connections that said hello."""
         self.publish(encode(effect.entry), urgent=True)
 
     def reply(self, effect: effects.Reply) -> None:
-        """Have an entry sent to one."""
+        """Queue an entry for one connection."""
         self._urgent = True
         connection = self._open.get(effect.connection)
         if connection is not None:
             connection.put(encode(effect.entry))
 
     def greet(self, effect: effects.Greet) -> None:
-        """Have an entry sent to one who listens from now on."""
+        """Queue an entry for one connection, and all entries from now on."""
         self._urgent = True
         connection = self._open.get(effect.connection)
         if connection is not None:
             connection.greet(encode(effect.entry))
+
+
+def _peer(channel: socket.socket) -> tuple[int, int]:
+    """Return the pid and the user at the other end, as the kernel knows them."""
+    size = struct.calcsize("3i")
+    raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    pid, uid, _ = struct.unpack("3i", raw)
+    return pid, uid
+
+
+class DaemonConnection:
+    """One connection of a daemon: lines in, entries out; it never blocks."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        channel.setblocking(False)
+        self.descriptor = channel.fileno()
+        self.peer = _peer(channel)[0]
+        self.listening = False
+        self.writing = False
+        self._channel = channel
+        self._received = bytearray()
+        self._unsent = bytearray()
+        self._allowed = BACKLOG_LIMIT
+
+    def receive(self) -> list[bytes] | None:
+        """Return the complete lines received; None at the end of the stream."""
+        known = len(self._received)
+        ended = not self._read_all()
+        lines: list[bytearray] = []
+        # Only new bytes are searched, or a long line would cost its square.
+        if self._received.find(b"\n", known) >= 0:
+            *lines, self._received = self._received.split(b"\n")
+        if len(self._received) > LINE_LIMIT:
+            raise BrokenLine("line too long")
+        if ended and not lines:
+            return None
+        return [bytes(line) for line in lines if line]
+
+    def _read_all(self) -> bool:
+        while True:
+            try:
+                chunk = self._channel.recv(_CHUNK)
+            except (BlockingIOError, InterruptedError):
+                return True
+            except OSError:
+                return False
+            self._received += chunk
+            if len(chunk) < _CHUNK or len(self._received) > LINE_LIMIT:
+                return bool(chunk)
+
+    def put(self, data: bytes) -> None:
+        """Queue bytes for the next flush."""
+        self._unsent += data
+
+    def greet(self, data: bytes) -> None:
+        """Queue the full state, whose size does not count as backlog."""
+        self._allowed = BACKLOG_LIMIT + len(data)
+        self._unsent += data
+        self.listening = True
+
+    def flush(self) -> bool:
+        """Send what the socket accepts; False if the connection must be dropped."""
+        if self._unsent:
+            try:
+                sent = self._channel.send(self._unsent)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                return False
+            del self._unsent[:sent]
+        return len(self._unsent) <= self._allowed
+
+    @property
+    def backlog(self) -> int:
+        """Return how many bytes are not sent yet."""
+        return len(self._unsent)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._channel.close()
 
 
 def listen(directory: str) -> socket.socket:

@@ -1,8 +1,8 @@
-"""The keeper as a process: what it must be before its loop may turn.
+"""The keeper's process, and its setup before the loop runs.
 
-Own session, subreaper, deaf to the signals of a logout, limits of a login, one lock
-for life. Everything is imported before the lock is taken, as an upgrade may replace
-the files at any time later.
+It has its own session, is a subreaper, ignores the signals of a logout, has the limits
+of a login, and holds one lock until it exits. Everything is imported before the lock is
+taken, as an upgrade may replace the files at any time later.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import signal
 import sys
 from contextlib import suppress
 
-from grass.keeper.core.events import Restored
-from grass.keeper.core.keeper_core import VERSION, KeeperCore
+from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.core.keeper_events import Restored
+from grass.keeper.protocol import VERSION, KeeperEntry
 from grass.keeper.system import log
 from grass.keeper.system.cgroups import Cgroups
 from grass.keeper.system.connections import SOCKET_NAME, listen
 from grass.keeper.system.loop import Loop
 from grass.keeper.system.mounts import Mounts, read_mountinfo
-from grass.keeper.system.process_tree import start_ticks
-from grass.keeper.system.processes import Jobs
+from grass.keeper.system.process_table import start_ticks
+from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import OpenFiles, set_login_limits
 
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _take_lock(directory: str) -> bool:
-    """Take the lock for life: its descriptor is never closed."""
+    """Take the lock; its descriptor is never closed."""
     path = os.path.join(directory, "lock")
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -66,8 +67,8 @@ def _take_lock(directory: str) -> bool:
         holder = os.pread(lock, 20, 0).decode() or "unknown"
         log.write("info", "keeper.locked", path=path, pid=holder)
         return False
-    # It only tells people who holds the lock. Over what is there before that is cut, as
-    # a full disk has no room for more.
+    # The pid is only for people. It is written over the old one before that is
+    # truncated, as a full disk has no space for more.
     with suppress(OSError):
         os.ftruncate(lock, os.pwrite(lock, b"%d" % os.getpid(), 0))
     return True
@@ -92,12 +93,11 @@ def _detach() -> None:
 def _make_loop(directory: str) -> Loop:
     pid, boot = os.getpid(), _boot_id()
     core = KeeperCore(pid, boot)
-    ticks = start_ticks(pid)
-    header = {"e": "keeper", "version": VERSION, "pid": pid, "ticks": ticks}
-    records = Records(directory, {**header, "boot": boot})
+    header = KeeperEntry(VERSION, pid, start_ticks(pid), boot)
+    records = Records(directory, header)
     files = OpenFiles()
     files.raise_own()
-    jobs = Jobs(Mounts(), Cgroups(read_mountinfo(), pid), files)
+    jobs = JobProcesses(Mounts(), Cgroups(read_mountinfo(), pid), files)
     path = os.path.join(directory, SOCKET_NAME)
     listener = listen(directory)
     loop = Loop(core, records, jobs, listener, path)
@@ -121,11 +121,11 @@ def _wake_on_child(loop: Loop) -> None:
         os.read(reader, 4096)
         loop.children_ended()
 
-    loop.waiting.watch(reader, woken)
+    loop.poller.watch(reader, woken)
 
 
 def _tell_starter(word: bytes) -> None:
-    """Say it to the starter, which waits on standard output, and let go of that."""
+    """Answer the starter, which reads standard output, and close that."""
     with suppress(OSError):
         os.write(1, word)
     os.dup2(0, 1)

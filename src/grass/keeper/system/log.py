@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import time
+import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-class Log(io.TextIOBase):
+class StderrLog(io.TextIOBase):
     """Writes to standard error without a buffer, and ignores failures."""
 
     form = "text"
@@ -34,19 +35,19 @@ class Log(io.TextIOBase):
 
 def open_log(form: str = "text") -> None:
     """Send standard error to the log, and log exceptions that end the process."""
-    Log.form = form
-    sys.stderr = cast("TextIO", Log())
+    StderrLog.form = form
+    sys.stderr = cast("TextIO", StderrLog())
     sys.excepthook = _log_exception
 
 
 def write(level: str, event: str, **fields: object) -> None:
-    """Log an event."""
-    line = LINES[Log.form](time.time(), level, LogEvent(event, fields))
+    """StderrLog an event."""
+    line = LINES[StderrLog.form](time.time(), level, LogEvent(event, fields))
     sys.stderr.write(line + "\n")
 
 
 def log_defect() -> None:
-    """Log the exception that is being handled."""
+    """StderrLog the exception that is being handled."""
     sys.excepthook(*sys.exc_info())
 
 
@@ -57,16 +58,6 @@ def _log_exception(
 ) -> None:
     if error is None:
         return
+    lines = "".join(traceback.format_exception(error)).rstrip()
     text = f"{type(error).__name__}: {error}"
-    frames = _frames(error.__traceback__)
-    write("error", "defect", logger="grass.keeper", error=text, traceback=frames)
-
-
-def _frames(where: TracebackType | None) -> str:
-    """Format a traceback; the module for that would cost every keeper 0.5 MB."""
-    lines = []
-    while where is not None:
-        code = where.tb_frame.f_code
-        lines.append(f"{code.co_filename}:{where.tb_lineno} in {code.co_name}")
-        where = where.tb_next
-    return "\n".join(lines)
+    write("error", "defect", logger="grass.keeper", error=text, traceback=lines)

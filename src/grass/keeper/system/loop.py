@@ -1,26 +1,26 @@
-"""The keeper's loop: waits, and has all that follows done in the order of a turn.
+"""The keeper's loop: waits for events, then runs one turn of the core.
 
 One turn reads all that is ready before it acts. With nothing to do it sleeps until the
-next deadline, or for ever.
+next deadline, or without end.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from grass.keeper.core import effects, events
+from grass.keeper.codec import encode
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
 from grass.keeper.core.lease import LONGEST_SLEEP_S
-from grass.keeper.core.turn import Turn
+from grass.keeper.core.turn import KeeperTurn
 from grass.keeper.crash_points import crash_point
-from grass.keeper.system.clocks import boot_s, utc_us
+from grass.keeper.protocol import ForgottenEntry
+from grass.keeper.system import log
 from grass.keeper.system.connections import Connections, listen
-from grass.keeper.system.log import log_defect
-from grass.keeper.system.poller import Waiting
-from grass.keeper.system.shortage import cause
-from grass.keeper.wire import encode
+from grass.keeper.system.poller import Poller, boot_s, utc_us
+from grass.keeper.system.start_errors import cause
 
 if TYPE_CHECKING:
     import socket
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from grass.keeper.core.keeper_core import KeeperCore
     from grass.keeper.core.turn import Action
-    from grass.keeper.system.processes import Jobs
+    from grass.keeper.protocol import Entry, StartVerb
+    from grass.keeper.system.processes import JobProcesses
     from grass.keeper.system.records import Records
 
 # The sleep's own clock stands still while the machine is suspended; deadlines do not.
@@ -36,13 +37,13 @@ _LONGEST_SLEEP_S = 60.0
 
 
 class Loop:
-    """Ties the core to sockets, records and processes."""
+    """Connects the core with sockets, records and processes."""
 
     def __init__(
         self,
         core: KeeperCore,
         records: Records,
-        jobs: Jobs,
+        jobs: JobProcesses,
         listener: socket.socket,
         socket_path: str,
     ) -> None:
@@ -50,9 +51,9 @@ class Loop:
         self._records = records
         self._jobs = jobs
         self._socket_path = socket_path
-        self.waiting = Waiting()
-        self._connections = Connections(listener, self.waiting, jobs, self.feed)
-        self._behind = False
+        self.poller = Poller()
+        self._connections = Connections(listener, self.poller, jobs, self.feed)
+        self._incomplete = False
         self._done = False
         self._sync_child = 0
         actions: dict[type, Action] = {
@@ -62,24 +63,24 @@ class Loop:
             effects.Greet: self._connections.greet,
             effects.Unrecord: self._unrecord,
             effects.GiveUp: self._give_up,
-            effects.Probe: jobs.probe,
-            effects.SignalTree: jobs.signal_tree,
-            effects.KillTree: jobs.kill_tree,
+            effects.Probe: jobs.starter.probe,
+            effects.SignalProcesses: jobs.signal,
+            effects.KillProcesses: jobs.kill,
             effects.Survey: jobs.survey,
             effects.Enclose: jobs.enclose,
             effects.Measure: jobs.measure,
             effects.Truncate: jobs.truncate,
-            effects.Adopt: jobs.adopting.adopt,
-            effects.Search: jobs.adopting.search,
-            effects.Inspect: jobs.adopting.inspect,
+            effects.Adopt: jobs.adopted.adopt,
+            effects.Search: jobs.adopted.search,
+            effects.Inspect: jobs.adopted.inspect,
             effects.Know: jobs.know,
-            effects.Release: jobs.release,
+            effects.ReleaseAttempt: jobs.release,
             effects.Sync: self._sync,
             effects.CheckSocket: self._check_socket,
             effects.Exit: self._exit,
         }
-        self._order = Turn(core, self, actions)
-        jobs.connect(self.waiting, self.feed)
+        self._turn = KeeperTurn(core, self, actions)
+        jobs.connect(self.poller, self.feed)
 
     def run(self) -> None:
         """Turn until the core wants to exit."""
@@ -87,7 +88,7 @@ class Loop:
             self.turn()
 
     def leave(self) -> None:
-        """Take down the socket and empty the records, unless exits are kept there."""
+        """Remove the socket and empty the records, unless there are exits."""
         with suppress(OSError):
             os.unlink(self._socket_path)
         with suppress(OSError):
@@ -96,12 +97,12 @@ class Loop:
         self._jobs.leave()
 
     def turn(self) -> None:
-        """Wait for something, then do all that follows from it."""
-        for ready in self.waiting.sleep(self._sleep()):
+        """Wait for events, then handle them."""
+        for ready in self.poller.sleep(self._sleep()):
             _guarded(ready)
         due = self._core.timers.next_due()
         if due is not None and due <= boot_s():
-            _guarded(lambda: self.feed(events.Tick()))
+            _guarded(lambda: self.feed(events.TimerTick()))
         _guarded(self.finish_turn)
 
     def _sleep(self) -> float | None:
@@ -116,16 +117,16 @@ class Loop:
         return min(longest, max(0.0, due - boot_s()))
 
     def finish_turn(self) -> None:
-        """Write, answer and start what the turn has led to."""
-        self._jobs.look_away()
-        self._order.finish()
+        """Write, spawn and send what the turn has led to."""
+        self._jobs.drop_snapshot()
+        self._turn.finish()
 
     def feed(self, event: events.Event) -> None:
-        """Tell the core, and do what it wants."""
-        self._order.feed(event)
+        """Run the core on an event, and carry out its effects."""
+        self._turn.feed(event)
 
     def children_ended(self) -> None:
-        """Collect the children that ended and tell the core."""
+        """Reap the children that ended and tell the core."""
         for event in self._jobs.reap():
             if isinstance(event, events.ChildEnded) and event.pid == self._sync_child:
                 self._sync_ended(done=event.status == 0)
@@ -136,57 +137,57 @@ class Loop:
     def _sync_ended(self, *, done: bool) -> None:
         self._sync_child = 0
         if not done:
-            # The kernel may have dropped what it could not write: write it anew.
+            # The kernel may have dropped what it could not write: write it again.
             self._records.distrust()
         self.feed(events.Synced(done))
         crash_point("keeper.after-sync")
 
-    # What the order of a turn needs.
+    # What a turn needs.
 
     @property
     def now(self) -> float:
-        """Tell the time since boot, with sleep."""
+        """Return the seconds since boot, the time the machine slept included."""
         return boot_s()
 
-    def record(self, entry: events.Entry) -> None:
-        """Have an entry written with the next flush."""
+    def record(self, entry: Entry) -> None:
+        """Queue an entry for the next flush."""
         self._records.add(encode(entry))
 
     def flush_records(self) -> str | None:
-        """Write the entries; tell why the records are not complete, if so."""
+        """Write the entries; return why the records are not complete, if so."""
         try:
             self._records.flush(self._core.snapshot, self._core.empty)
         except OSError as error:
-            if not self._behind:
-                self._behind = True
-                sys.stderr.write(f"records cannot be written: {error}\n")
+            if not self._incomplete:
+                self._incomplete = True
+                log.write("error", "records.failed", error=error)
             return cause(error)
-        self._behind = False
+        self._incomplete = False
         return None
 
     def send(self) -> None:
-        """Send all that waits to be sent."""
+        """Send all that is queued."""
         self._connections.flush()
 
     def send_unless_held(self) -> None:
-        """Send the same, unless it may wait for more."""
+        """Send the same, unless it may wait for more entries."""
         if not self._connections.may_hold:
             self._connections.flush()
 
-    def spawn(self, spec: events.Spec) -> events.Event:
-        """Start an attempt's process, and tell what came of it."""
+    def spawn(self, start: StartVerb) -> events.Event:
+        """Start an attempt's process and return the result."""
         crash_point("keeper.before-spawn")
         try:
-            event = self._jobs.spawn(spec)
+            event = self._jobs.starter.spawn(start)
         except Exception as error:  # noqa: BLE001 - every start is answered
-            log_defect()
+            log.log_defect()
             reason = f"could not start: {error}"
-            event = events.SpawnFailed(spec.id, reason, utc_us())
+            event = events.SpawnFailed(start.id, reason, utc_us())
         crash_point("keeper.after-spawn")
         return event
 
-    def tell(self, event: events.Event) -> None:
-        """Tell the core; a defect must not keep the others in line from their turn."""
+    def spawn_result(self, event: events.Event) -> None:
+        """Run the core; a defect must not prevent the other spawns."""
         _guarded(lambda: self.feed(event))
 
     # Effects that are not about processes.
@@ -198,14 +199,14 @@ class Loop:
 
     def _unrecord(self, effect: effects.Unrecord) -> None:
         lines = b"".join(map(encode, effect.entries))
-        note = encode({"e": "forgotten", "ids": [effect.id]})
+        note = encode(ForgottenEntry([effect.id]))
         self._records.take_back(lines, note)
 
     def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
         return events.SpawnFailed(effect.id, effect.reason, utc_us())
 
     def _sync(self, effect: effects.Sync) -> events.Synced | None:
-        # What this turn has led to belongs to it.
+        # What this turn has recorded so far is included.
         if self.flush_records() is None:
             with suppress(OSError):
                 self._sync_child = self._records.begin_sync()
@@ -218,19 +219,19 @@ class Loop:
         try:
             self._connections.listen_on(listen(os.path.dirname(self._socket_path)))
         except OSError:
-            # The folder is gone, or the disk takes no more files.
+            # The folder is gone, or the disk is full.
             return events.SocketMissing()
-        sys.stderr.write("the socket was deleted; it is back\n")
+        log.write("warning", "file.restored", path=self._socket_path)
         return None
 
     def _exit(self, effect: effects.Exit) -> None:
-        # A daemon may be knocking already; then there is a reason to stay.
-        self._done = not self._connections.knocking
+        # A daemon may be connecting already.
+        self._done = not self._connections.any_unaccepted
 
 
 def _guarded(act: Callable[[], None]) -> None:
-    """Act; a defect is logged, as the parent of all jobs must not die of it."""
+    """Call `act`; a defect is logged, as the parent of all jobs must not die of it."""
     try:
         act()
     except Exception:  # noqa: BLE001 - see above
-        log_defect()
+        log.log_defect()

@@ -1,27 +1,41 @@
-"""What the keeper waits for: descriptors, and who acts when one is ready."""
+"""Waiting for descriptors and for time: epoll, and the keeper's two clocks."""
 
 from __future__ import annotations
 
 import select
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from grass.keeper.core.keeper_events import Event
+
     Act = Callable[[], None]
+    Feed = Callable[[Event], None]
 
 
-class Waiting:
-    """The descriptors that are waited for."""
+def boot_s() -> float:
+    """Return seconds since boot, the time the machine slept included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def utc_us() -> int:
+    """Return the present time in microseconds UTC."""
+    return time.time_ns() // 1000
+
+
+class Poller:
+    """The descriptors that are waited for, each with a callback."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._ready: dict[int, Act] = {}
 
     def watch(self, descriptor: int, ready: Act) -> None:
-        """Call `ready` whenever the descriptor has something.
+        """Call `ready` whenever the descriptor is readable.
 
-        Raises OSError when the kernel will not have it, and then nothing is watched.
+        Raises OSError if the kernel refuses it; then nothing is watched.
         """
         self._register(descriptor, select.EPOLLIN, ready)
 
@@ -33,10 +47,10 @@ class Waiting:
         self._epoll.register(descriptor, mask)
         self._ready[descriptor] = ready
 
-    def also_for_room(self, descriptor: int, wanted: bool) -> None:
-        """Wait besides until the descriptor takes more, or no longer do."""
-        room = select.EPOLLOUT if wanted else 0
-        self._epoll.modify(descriptor, select.EPOLLIN | room)
+    def watch_writable(self, descriptor: int, wanted: bool) -> None:
+        """Also wait until the descriptor is writable, or stop doing so."""
+        writable = select.EPOLLOUT if wanted else 0
+        self._epoll.modify(descriptor, select.EPOLLIN | writable)
 
     def unwatch(self, descriptor: int) -> None:
         """Stop waiting for the descriptor, if it was waited for."""
@@ -44,9 +58,9 @@ class Waiting:
             self._epoll.unregister(descriptor)
 
     def sleep(self, longest_s: float | None) -> Iterator[Act]:
-        """Wait until something is ready, and give who acts on it."""
+        """Wait until something is ready, and yield the callbacks."""
         for descriptor, _ in self._epoll.poll(longest_s):
-            # Whoever acted before may have ended the wait for this one.
+            # An earlier callback may have unwatched this one.
             ready = self._ready.get(descriptor)
             if ready is not None:
                 yield ready

@@ -1,12 +1,12 @@
-"""The keeper's memory on disk: JSON lines, from which a successor takes over.
+"""The keeper's records on disk: JSON lines, from which a successor takes over.
 
-A line is whole or not there: a write that fails is cut off again. After a failure the
-file is behind the truth, and the next flush writes it anew from a snapshot; until that
-works no attempt may start. A keeper begins so, with its predecessor's file.
+A line is complete or missing: a write that fails is truncated. After a failure the file
+is incomplete, and the next flush rewrites it from a snapshot; until that works no
+attempt may start. A keeper begins in this state, with its predecessor's file.
 
-Within one boot nothing needs a sync. Exits outlive it, so they are synced when they are
-kept for longer than a moment: by a forked child, as a disk may hang. A file that takes
-the place of one with synced exits is synced before.
+Within one boot nothing needs a sync. Exits must survive a power cut, so they are synced
+if they are kept for longer than a moment: by a forked child, as a disk may hang. A file
+that replaces one with synced exits is synced before.
 """
 
 from __future__ import annotations
@@ -15,55 +15,56 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from grass.keeper.codec import BadMessage, BrokenLine, decode_entry, encode
 from grass.keeper.crash_points import crash_point
-from grass.keeper.wire import BrokenLine, decode, encode
+from grass.keeper.protocol import ExitEntry, KeeperEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from grass.keeper.core.events import Entry
+    from grass.keeper.protocol import Entry
 
 TIDY_BYTES = 1 << 20
 COMPACT_BYTES = 64 << 20
-_ENDS = ("ended", "exited")
 
 
 class Records:
     """The records file of one keeper."""
 
-    def __init__(self, directory: str, header: Entry) -> None:
+    def __init__(self, directory: str, header: KeeperEntry) -> None:
         self._path = os.path.join(directory, "records")
         self._header = header
         self._descriptor = -1
         self._size = 0
         self._pending: list[bytes] = []
-        self._behind = True
+        self._incomplete = True
         self._tail = b""
         """What was appended last."""
         self._compact_at = COMPACT_BYTES
         self._was_synced = False
 
     def load(self) -> tuple[list[Entry], bool]:
-        """Return what a predecessor left, and whether that was in an earlier boot."""
+        """Return an earlier keeper's records, and whether they are of another boot."""
         try:
             with open(self._path, "rb") as file:
                 lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             return [], False
-        entries = list(_readable(lines))
+        entries = _readable(lines)
         self._was_synced = _has_exits(entries)
-        rebooted = not entries or entries[0].get("boot") != self._header["boot"]
-        return entries[1:], rebooted
+        first = entries[0] if entries else None
+        same_boot = isinstance(first, KeeperEntry) and first.boot == self._header.boot
+        return entries[1:], not same_boot
 
     def add(self, line: bytes) -> None:
         """Queue a line for the next flush."""
         self._pending.append(line)
 
     def take_back(self, lines: bytes, note: bytes) -> None:
-        """Cut off lines that are not true any more; elsewhere a note must say so.
+        """Truncate lines that are not valid any more, or add a note if not possible.
 
-        A cut needs no room, so it works on a full disk, too.
+        Truncating needs no space, so it works on a full disk, too.
         """
         if lines and not self._pending and self._tail.endswith(lines):
             self._tail = b""
@@ -71,14 +72,14 @@ class Records:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self._size)
                 return
-            self._behind = True
+            self._incomplete = True
         self.add(note)
 
     def flush(self, snapshot: Callable[[], list[Entry]], empty: bool) -> None:
-        """Write the queued lines; raises OSError when the file is behind after it."""
+        """Write the queued lines; raises OSError if the file is incomplete after it."""
         data = b"".join(self._pending)
         self._pending.clear()
-        if self._behind or self._is_too_large(len(data), empty):
+        if self._incomplete or self._is_too_large(len(data), empty):
             self.rewrite(snapshot())
         elif data:
             self._append(data)
@@ -92,7 +93,7 @@ class Records:
         try:
             self._write(self._descriptor, data)
         except OSError:
-            self._behind = True
+            self._incomplete = True
             os.ftruncate(self._descriptor, self._size)
             raise
         self._size += len(data)
@@ -100,9 +101,9 @@ class Records:
         crash_point("keeper.after-record")
 
     def rewrite(self, entries: list[Entry]) -> None:
-        """Replace the file by the header and these entries, at once or not at all."""
+        """Replace the file by the header and these entries, atomically."""
         data = b"".join(map(encode, [self._header, *entries]))
-        self._behind = True
+        self._incomplete = True
         descriptor = os.open(
             self._path + ".new",
             os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC,
@@ -118,7 +119,7 @@ class Records:
             os.rename(self._path + ".new", self._path)
         except OSError:
             os.close(descriptor)
-            # Half of it only takes room that others could use.
+            # An incomplete copy only uses space.
             os.unlink(self._path + ".new")
             raise
         if self._descriptor >= 0:
@@ -126,20 +127,20 @@ class Records:
         self._descriptor = descriptor
         self._size = len(data)
         self._tail = b""
-        self._behind = False
-        # Under many live attempts a snapshot is large itself: let it double first.
+        self._incomplete = False
+        # With many live attempts a snapshot is large itself: let it double first.
         self._compact_at = max(COMPACT_BYTES, 2 * len(data))
 
     def distrust(self) -> None:
-        """Have the next flush write everything anew."""
-        self._behind = True
+        """Have the next flush rewrite the file."""
+        self._incomplete = True
 
     def begin_sync(self) -> int:
-        """Have a child sync the file and its name; return the child's pid.
+        """Fork a child that syncs the file and its folder; return the child's pid.
 
         Its exit status tells whether that worked.
         """
-        # From now on: the file may be replaced before the child has done its work.
+        # From now on: the file may be replaced before the child has finished.
         self._was_synced = True
         pid = os.fork()
         if pid == 0:
@@ -155,25 +156,28 @@ class Records:
 def _sync(descriptor: int, folder: str) -> NoReturn:
     """Sync a file and the folder that names it, in a child of the keeper."""
     try:
-        # Above all the lock: a child that hangs must not hold it for a dead keeper.
+        # Above all the lock: a child that hangs must not hold it after the keeper died.
         os.dup2(descriptor, 0)
         os.closerange(1, os.sysconf("SC_OPEN_MAX"))
         os.fdatasync(0)
         os.fsync(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
-    except BaseException:  # noqa: BLE001 - whatever it is, nothing was promised yet
+    except BaseException:  # noqa: BLE001 - the exit status tells
         os._exit(1)
     os._exit(0)
 
 
 def _has_exits(entries: list[Entry]) -> bool:
-    return any(entry.get("e") in _ENDS for entry in entries)
+    return any(isinstance(entry, ExitEntry) for entry in entries)
 
 
 def _readable(lines: list[bytes]) -> list[Entry]:
+    """Decode the lines; those that cannot be understood are left out."""
     entries = []
     for line in lines:
         try:
-            entries.append(decode(line))
-        except BrokenLine:
+            entry = decode_entry(line)
+        except (BrokenLine, BadMessage):
             continue
+        if entry is not None:
+            entries.append(entry)
     return entries

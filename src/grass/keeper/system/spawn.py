@@ -1,9 +1,9 @@
-"""Starting a job's program: the fast way and, where a disk may hang, the careful way.
+"""Spawning a job's program: directly or, where a disk may hang, by a forked child.
 
-Fast: everything up to the spawn happens in the keeper itself. Careful: a forked child
-does what may hang (directory, output, looking up and running the program) and tells by
-a pipe how far it came. Both give the program exactly the environment, umask and three
-descriptors it should have, and both say in one sentence why it could not start.
+Directly, everything up to the spawn happens in the keeper itself. A forked child does
+what may hang (directory, output, finding and running the program) and reports through a
+pipe. Both give the program the same environment, umask and three descriptors, and both
+say in one sentence why it could not start.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.keeper.core.events import Spec
 from grass.keeper.system.rlimits import OomScore
-from grass.keeper.system.shortage import (
+from grass.keeper.system.start_errors import (
+    CannotStart,
     CannotStartNow,
     cause,
     is_of_disk,
@@ -26,6 +26,7 @@ from grass.keeper.system.shortage import (
 )
 
 if TYPE_CHECKING:
+    from grass.keeper.protocol import StartVerb
     from grass.keeper.system.rlimits import OpenFiles
 
 _OPEN_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
@@ -37,12 +38,20 @@ _EXEC_FAILURES = {
 }
 
 
-class CannotStart(Exception):
-    """One sentence that names what stood in the way."""
-
-
 class WouldBlock(Exception):
-    """Opening the output would have to wait for somebody."""
+    """Opening the output would block, as for a pipe without a reader."""
+
+
+class StartReport(NamedTuple):
+    """What a forked child reports; the last report counts."""
+
+    offset: int = 0
+    stderr_offset: int = 0
+    error: str | None = None
+    shortage: str | None = None
+    """Why the machine cannot start programs now."""
+    folder: str | None = None
+    """Where no output could be created, if that is the cause."""
 
 
 class Outputs(NamedTuple):
@@ -63,7 +72,7 @@ def ignored_signals() -> list[int]:
 class Spawner:
     """Starts programs; the caller must be single-threaded with `/` as directory.
 
-    What raises has started nothing: once there is a process, its pid is returned.
+    If a method raises, no process was started.
     """
 
     def __init__(self, files: OpenFiles) -> None:
@@ -72,30 +81,30 @@ class Spawner:
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._defaults = ignored_signals()
 
-    def spawn(self, spec: Spec) -> tuple[int, Outputs]:
-        """Start the program the fast way and return its pid."""
-        umask = os.umask(_kind_umask(spec))
+    def spawn(self, start: StartVerb) -> tuple[int, Outputs]:
+        """Spawn the program directly and return its pid."""
+        umask = os.umask(_output_umask(start))
         try:
-            _enter(spec.cwd)
-            outputs = open_outputs(spec, _OPEN_FLAGS)
-            os.umask(spec.umask)
+            _enter(start.cwd)
+            outputs = open_outputs(start, _OPEN_FLAGS)
+            os.umask(start.umask)
             try:
-                return self._run(spec, find_program(spec), outputs), outputs
+                return self._run(start, find_program(start), outputs), outputs
             finally:
                 _close(outputs)
         finally:
             os.chdir("/")
             os.umask(umask)
 
-    def _run(self, spec: Spec, program: str, outputs: Outputs) -> int:
-        # Only now: the output was opened with what the keeper may have.
+    def _run(self, start: StartVerb, program: str, outputs: Outputs) -> int:
+        # Only now: the output was opened under the keeper's own limit.
         self._files.lower()
         self._oom_score.set_for_job()
         try:
             return os.posix_spawn(
                 program,
-                spec.argv,
-                spec.env,
+                start.argv,
+                start.env,
                 file_actions=(
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
                     (os.POSIX_SPAWN_DUP2, outputs.stdout, 1),
@@ -111,79 +120,77 @@ class Spawner:
             self._oom_score.set_own()
             self._files.raise_own()
 
-    def fork(self, spec: Spec, writer: int) -> int:
-        """Begin a careful start: return the pid of the child, which reports there."""
+    def fork(self, start: StartVerb, writer: int) -> int:
+        """Fork a child that starts the program and reports to `writer`."""
         self._oom_score.set_for_job()
         try:
             pid = os.fork()
         finally:
             self._oom_score.set_own()
         if pid == 0:
-            _become(spec, writer, self._files)
+            _become(start, writer, self._files)
         return pid
 
 
 def report_pipe() -> tuple[int, int]:
-    """Make a pipe for the reports of a careful start: reader and writer."""
+    """Create a pipe for the reports of a forked child: reader and writer."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     return reader, writer
 
 
-def _become(spec: Spec, writer: int, files: OpenFiles) -> None:
+def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
     """Turn this forked child into the job; never returns."""
     try:
-        # Above all the lock: a child that hangs must not hold it for a dead keeper.
+        # Above all the lock: a child that hangs must not hold it after the keeper died.
         os.closerange(3, writer)
         os.closerange(writer + 1, os.sysconf("SC_OPEN_MAX"))
         files.lower()
         _reset_signals()
         os.setsid()
-        os.umask(_kind_umask(spec))
-        _set_priority(spec)
-        _enter(spec.cwd)
-        outputs = open_outputs(spec, _OPEN_FLAGS & ~os.O_NONBLOCK)
-        os.umask(spec.umask)
-        program = find_program(spec)
+        os.umask(_output_umask(start))
+        _set_priority(start)
+        _enter(start.cwd)
+        outputs = open_outputs(start, _OPEN_FLAGS & ~os.O_NONBLOCK)
+        os.umask(start.umask)
+        program = find_program(start)
         null = os.open(os.devnull, os.O_RDWR)
         for source, target in ((null, 0), (outputs.stdout, 1), (outputs.stderr, 2)):
             os.dup2(source, target)
-        _tell(writer, {"offset": outputs.offset, "stderr": outputs.stderr_offset})
+        _report(writer, StartReport(outputs.offset, outputs.stderr_offset))
         try:
-            os.execve(program, spec.argv, spec.env)
+            os.execve(program, start.argv, start.env)
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
     except CannotStart as error:
-        _tell(writer, {"error": str(error)})
+        _report(writer, StartReport(error=str(error)))
     except CannotStartNow as error:
-        _tell(writer, {"now": str(error), "folder": error.folder})
+        _report(writer, StartReport(shortage=str(error), folder=error.folder))
     except BaseException as error:  # noqa: BLE001 - a child must never return
         if isinstance(error, OSError) and is_of_machine(error):
-            _tell(writer, {"now": cause(error), "folder": None})
+            _report(writer, StartReport(shortage=cause(error)))
         else:
-            _tell(writer, {"error": f"could not start: {error}"})
+            _report(writer, StartReport(error=f"could not start: {error}"))
     finally:
         os._exit(127)
 
 
-def _tell(writer: int, report: dict[str, object]) -> None:
+def _report(writer: int, report: StartReport) -> None:
     os.write(writer, json.dumps(report).encode() + b"\n")
 
 
-def read_reports(reader: int) -> tuple[dict[str, object], bool]:
-    """Read what a careful start reported, merged, and whether the pipe has ended."""
-    text = b""
-    merged: dict[str, object] = {}
-    ended = False
+def read_report(reader: int, received: bytearray) -> StartReport | None:
+    """Read on; return the last report once the pipe has ended, None before that.
+
+    A child that was killed before it reported has reported nothing to go by.
+    """
     try:
         while chunk := os.read(reader, 65536):
-            text += chunk
-        ended = True
+            received += chunk
     except BlockingIOError:
-        pass
-    for line in text.splitlines():
-        merged.update(json.loads(line))
-    return merged, ended
+        return None
+    lines = received.splitlines()
+    return StartReport(*json.loads(lines[-1])) if lines else StartReport()
 
 
 def _reset_signals() -> None:
@@ -194,23 +201,23 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _set_priority(spec: Spec) -> None:
+def _set_priority(start: StartVerb) -> None:
     try:
-        if spec.nice:
-            os.nice(spec.nice)
-        if spec.cpus is not None:
-            os.sched_setaffinity(0, spec.cpus)
+        if start.nice:
+            os.nice(start.nice)
+        if start.cpus is not None:
+            os.sched_setaffinity(0, start.cpus)
     except (OSError, ValueError) as error:
-        wanted = f"priority {spec.nice} and cores {spec.cpus}"
+        wanted = f"priority {start.nice} and cores {start.cpus}"
         raise CannotStart(f"could not start: {wanted}: {cause(error)}") from None
 
 
-def _kind_umask(spec: Spec) -> int:
-    """Return the job's umask without what would lock its own user out.
+def _output_umask(start: StartVerb) -> int:
+    """Return the job's umask, but with all rights for its own user.
 
-    Folders of output are shared with other jobs, and the file is read by the daemon.
+    Output folders are shared with other jobs, and the daemon reads the file.
     """
-    return spec.umask & 0o077
+    return start.umask & 0o077
 
 
 def _enter(cwd: str) -> None:
@@ -221,14 +228,14 @@ def _enter(cwd: str) -> None:
         raise CannotStart(f"could not start: {what}: {cause(error)}") from None
 
 
-def open_outputs(spec: Spec, flags: int) -> Outputs:
-    """Open the job's output files, making their directories where missing."""
-    own = os.path.dirname(spec.output) if spec.own_output else None
-    stdout, offset = _open_output(spec.output, flags, own)
-    if spec.stderr is None or spec.stderr == spec.output:
+def open_outputs(start: StartVerb, flags: int) -> Outputs:
+    """Open the job's output files, and create their directories."""
+    own = os.path.dirname(start.output) if start.own_output else None
+    stdout, offset = _open_output(start.output, flags, own)
+    if start.stderr is None or start.stderr == start.output:
         return Outputs(stdout, stdout, offset, 0)
     try:
-        stderr, stderr_offset = _open_output(spec.stderr, flags, None)
+        stderr, stderr_offset = _open_output(start.stderr, flags, None)
     except BaseException:
         os.close(stdout)
         raise
@@ -236,9 +243,9 @@ def open_outputs(spec: Spec, flags: int) -> Outputs:
 
 
 def _open_output(path: str, flags: int, own: str | None) -> tuple[int, int]:
-    """Open a file; a disk's trouble is the job's own, unless grass chose the folder.
+    """Open a file; an error of its disk fails the job, unless grass chose the folder.
 
-    Otherwise one job that writes to a full disk would keep all others from starting.
+    Otherwise one job that writes to a full disk would prevent all others from starting.
     """
     try:
         try:
@@ -261,33 +268,33 @@ def _open_output(path: str, flags: int, own: str | None) -> tuple[int, int]:
 
 
 def _close(outputs: Outputs) -> None:
-    # A disk may complain when a file is closed, but the job has its own by now.
+    # Closing may report an error of the disk, but the job has its own descriptors.
     for descriptor in {outputs.stdout, outputs.stderr}:
         with suppress(OSError):
             os.close(descriptor)
 
 
-def find_program(spec: Spec) -> str:
+def find_program(start: StartVerb) -> str:
     """Find argv[0] in the job's own PATH, then in its directory; cwd must be set."""
-    name = spec.argv[0]
+    name = start.argv[0]
     if "/" in name:
-        return _checked(name, spec.cwd)
-    candidates = [f"{directory}/{name}" for directory in search_path(spec)]
+        return _checked(name, start.cwd)
+    candidates = [f"{directory}/{name}" for directory in search_path(start)]
     for program in candidates:
         if os.access(program, os.X_OK) and not _kind(program):
             return program
     for program in candidates:
         if _kind(program) == "refused":
             raise CannotStart(f"could not start: `{_shown(program)}` is not executable")
-    where = f"PATH or {_shown(spec.cwd)}"
+    where = f"PATH or {_shown(start.cwd)}"
     raise CannotStart(f"could not start: program `{_shown(name)}` not found in {where}")
 
 
-def search_path(spec: Spec) -> list[str]:
+def search_path(start: StartVerb) -> list[str]:
     """Return where to look for a program, in order."""
-    if "/" in spec.argv[0]:
-        return [os.path.dirname(spec.argv[0])]
-    path = spec.env.get("PATH", os.defpath)
+    if "/" in start.argv[0]:
+        return [os.path.dirname(start.argv[0])]
+    path = start.env.get("PATH", os.defpath)
     return [*(directory or "." for directory in path.split(":")), "."]
 
 

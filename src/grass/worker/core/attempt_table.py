@@ -1,81 +1,210 @@
-"""The attempts of this machine and the units that each of them holds or inherits.
+"""The attempts of this machine, and the units that each of them holds or inherits.
 
-What always holds: an attempt that follows another one holds nothing itself; when the
-one before it leaves, it has the same units at once, so nobody comes in between.
+What always holds: no unit is given out beyond its capacity, even if the broker errs; an
+attempt that waits for another one holds nothing itself, and gets that one's units at
+the moment it exits, so that no other attempt can take them.
 
-This machine may have worked for another broker before. What it ran for that one goes
-on, and how it ended is kept until that broker hears of it; but not without end, as it
-may be gone for good.
+This machine may have worked for another broker before. Its attempts go on, and their
+exits are kept until that broker connects again, up to a limit, as it may never do so.
 """
 
-from grass.model.ids import attempt_id
-from grass.worker.core.held_attempt import Held
-from grass.worker.core.unit_ledger import Ledger
+import msgspec
+
+from grass.keeper.protocol import Notes, StartVerb, StopVerb, SuspendVerb, Verb
+from grass.link.messages import RECALLED, Exited, Report, Start, Started, Stop
+from grass.model.resources import Allocation, Capacity
 
 MOST_KEPT = 500
 """How many exits are kept for brokers that this machine does not work for now."""
 MOST_REFUSALS = 1_000
-"""How many starts that were given back are remembered."""
+"""How many returned starts are remembered."""
 
 
-class Books:
-    """Who is here, who holds what, and who takes over from whom."""
+class WorkerAttempt(msgspec.Struct):
+    """An attempt of this machine, as the worker knows it."""
+
+    notes: Notes
+    """Its units, its output, and when it was placed."""
+    after: str | None = None
+    """Whose units it gets; until then it holds nothing."""
+    start: StartVerb | None = None
+    """The verb for the keeper, until the attempt has started."""
+    started: Started | None = None
+    since: float | None = None
+    """When it started, in seconds since boot."""
+    stopping: bool = False
+    suspended: bool = False
+    recalled: bool = False
+    sent: bool = False
+    """Whether any keeper may have received its start."""
+    begun: bool = True
+    """For one that a daemon before this one started: whether the keeper recorded it."""
+    exited: Exited | None = None
+
+    @property
+    def may_be_returned(self) -> bool:
+        """Tell whether it may not have begun; the keeper knows."""
+        asked = self.start is not None or not self.begun
+        return asked and self.started is None and self.exited is None
+
+    def was_placed(self, at: int) -> bool:
+        """Tell whether this is the attempt placed then, or that is unknown."""
+        return at == self.notes.placed_at or 0 in (at, self.notes.placed_at)
+
+    def start_again(self) -> list[Verb]:
+        """Return the verbs for a new keeper, if the old one did not start it.
+
+        It waits for its present predecessor, and is suspended or stopped as asked.
+        """
+        if self.start is None:
+            return []
+        notes = self.notes._replace(after=self.after)
+        verbs: list[Verb] = [self.start._replace(after=self.after, meta=notes)]
+        if self.suspended:
+            verbs.append(SuspendVerb(self.start.id))
+        if self.stopping:
+            verbs.append(stop_verb(Stop(self.start.id, 0.0)))
+        return verbs
+
+    def report(self, attempt: str, now_s: float) -> Report:
+        """Return what a `Hello` says of an attempt that has not ended."""
+        started, notes = self.started, self.notes
+        report = Report(
+            attempt,
+            notes.allocation,
+            running=started is not None,
+            stopping=self.stopping,
+            suspended=self.suspended,
+            placed_at=notes.placed_at,
+        )
+        if started is not None:
+            report.pid, report.started_at = started.pid, started.at
+            report.output, report.output_offset = started.output, started.output_offset
+            report.stderr, report.stderr_offset = started.stderr, started.stderr_offset
+            if self.since is not None:
+                report.ran_s = max(0.0, now_s - self.since)
+        return report
+
+
+def stop_verb(message: Stop) -> StopVerb:
+    """Return the verb that stops an attempt."""
+    stop = message.signal, message.grace_s, message.reason
+    return StopVerb(message.attempt, *stop)
+
+
+class AttemptTable:
+    """The attempts, the units they hold, and who waits for whom."""
 
     def __init__(self) -> None:
-        self.attempts: dict[str, Held] = {}
-        self.ledger = Ledger()
-        self.heirs: dict[str, str] = {}
-        """Who takes over whose units."""
+        self.attempts: dict[str, WorkerAttempt] = {}
+        self.units = AllocatedUnits()
+        self.followers: dict[str, str] = {}
+        """Which attempt gets whose units."""
         self.cluster: str | None = None
-        """Whose broker this machine works for; None: none has answered yet."""
-        self._given_back: dict[str, int] = {}
+        """The cluster of the present broker; None: none has answered yet."""
+        self._returned: dict[str, int] = {}
 
-    def give_back(self, attempt: str, placed_at: int) -> None:
+    def note_returned(self, attempt: str, placed_at: int) -> None:
         """Note that a placement is never begun here: the broker is told so."""
         if placed_at:
-            self._given_back.pop(attempt, None)
-            self._given_back[attempt] = placed_at
-        if len(self._given_back) > MOST_REFUSALS:
-            del self._given_back[next(iter(self._given_back))]
+            self._returned.pop(attempt, None)
+            self._returned[attempt] = placed_at
+        if len(self._returned) > MOST_REFUSALS:
+            del self._returned[next(iter(self._returned))]
 
-    def was_given_back(self, attempt: str, placed_at: int) -> bool:
-        """Tell whether the broker may have placed the job anew by now."""
-        return bool(placed_at) and self._given_back.get(attempt) == placed_at
+    def was_returned(self, attempt: str, placed_at: int) -> bool:
+        """Tell whether the broker may have placed the job again by now."""
+        return bool(placed_at) and self._returned.get(attempt) == placed_at
+
+    def leader(self, message: Start) -> WorkerAttempt | None:
+        """Return the attempt that a start must wait for, if that has not ended."""
+        leader = self.attempts.get(message.after or "")
+        return None if leader is None or leader.exited is not None else leader
+
+    def refusal(self, message: Start, leader: WorkerAttempt | None) -> str | None:
+        """Return why a start is not accepted, or None."""
+        if self.was_returned(message.attempt, message.placed_at):
+            # Sent again after a hello that the broker read before the answer.
+            return RECALLED
+        if leader is not None:
+            # The keeper may have dropped the leader, and would not wait for it.
+            dropped = leader.recalled and leader.after is not None
+            return RECALLED if dropped else None
+        excess = self.units.excess(message.allocation)
+        return None if excess is None else f"{excess} is given out already"
 
     def is_foreign(self, attempt: str) -> bool:
         """Tell whether an attempt is of another broker than the present one."""
-        return self.cluster is not None and attempt_id(attempt).cluster != self.cluster
+        return self.cluster is not None and attempt.split(".", 1)[0] != self.cluster
 
     def drop_oldest(self) -> list[str]:
-        """Take out the exits that have been kept too long for other brokers."""
+        """Remove the exits of other brokers' attempts that exceed the limit."""
         kept = [
-            (held.exited.at, name)
-            for name, held in self.attempts.items()
-            if held.exited is not None and self.is_foreign(name)
+            (one.exited.at, name)
+            for name, one in self.attempts.items()
+            if one.exited is not None and self.is_foreign(name)
         ]
         dropped = [name for _, name in sorted(kept)[: max(0, len(kept) - MOST_KEPT)]]
         for name in dropped:
             del self.attempts[name]
         return dropped
 
-    def take_in(self, attempt: str, held: Held) -> None:
+    def add(self, name: str, attempt: WorkerAttempt) -> None:
         """Add an attempt, with units of its own or behind another one."""
-        self.attempts[attempt] = held
-        if held.after is None:
-            self.ledger.hold(held.allocation)
+        self.attempts[name] = attempt
+        if attempt.after is None:
+            self.units.allocate(attempt.notes.allocation)
         else:
-            self.heirs[held.after] = attempt
+            self.followers[attempt.after] = name
 
-    def let_go(self, attempt: str, held: Held) -> None:
-        """Take an attempt's units back, and give them to who follows it."""
-        heir = self.heirs.pop(attempt, None)
-        if held.after is not None:
-            self.heirs.pop(held.after, None)
+    def free_units(self, name: str, attempt: WorkerAttempt) -> None:
+        """Free an attempt's units, and give them to the one that waits for it."""
+        follower = self.followers.pop(name, None)
+        if attempt.after is not None:
+            self.followers.pop(attempt.after, None)
         else:
-            self.ledger.release(held.allocation)
-        if heir is not None and heir in self.attempts:
-            self.attempts[heir].after = held.after
-            if held.after is None:
-                self.ledger.hold(self.attempts[heir].allocation)
+            self.units.free(attempt.notes.allocation)
+        if follower is not None and follower in self.attempts:
+            self.attempts[follower].after = attempt.after
+            if attempt.after is None:
+                self.units.allocate(self.attempts[follower].notes.allocation)
             else:
-                self.heirs[held.after] = heir
+                self.followers[attempt.after] = follower
+
+
+class AllocatedUnits:
+    """Allocated amounts per unit, never above its capacity."""
+
+    def __init__(self) -> None:
+        self._capacity: Capacity = {}
+        self._allocated: dict[tuple[str, str], int] = {}
+
+    def set_capacity(self, capacity: Capacity) -> None:
+        """Set the capacity; what is allocated stays so."""
+        self._capacity = capacity
+
+    def excess(self, allocation: Allocation) -> str | None:
+        """Return the first unit whose capacity this would exceed."""
+        for kind, amounts in allocation.items():
+            known = self._capacity.get(kind, {})
+            for unit, amount in amounts.items():
+                if self._allocated.get((kind, unit), 0) + amount > known.get(unit, 0):
+                    return f"{kind} {unit}"
+        return None
+
+    def allocate(self, allocation: Allocation) -> None:
+        """Add these amounts."""
+        for kind, amounts in allocation.items():
+            for unit, amount in amounts.items():
+                before = self._allocated.get((kind, unit), 0)
+                self._allocated[kind, unit] = before + amount
+
+    def free(self, allocation: Allocation) -> None:
+        """Subtract these amounts."""
+        for kind, amounts in allocation.items():
+            for unit, amount in amounts.items():
+                left = self._allocated[kind, unit] - amount
+                if left:
+                    self._allocated[kind, unit] = left
+                else:
+                    del self._allocated[kind, unit]

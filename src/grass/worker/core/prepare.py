@@ -1,16 +1,17 @@
-"""From a `Start` to what the keeper runs.
+"""From a `Start` to exactly what the keeper is to run.
 
-Paths are composed here, and no file is looked at. The whole environment of a job is
-made here; later wins: the base, the queue's, what grass sets, `--env`, leading
-`NAME=value` words.
+Pure: paths are composed, nothing is looked at. What a job sees of its environment is
+decided here and nowhere else; later wins: the base, the queue's, what grass sets,
+`--env`, leading `NAME=value` words.
 """
 
 import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from grass.config import MARKER
+from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
 from grass.model.placeholders import fill, unit_names
@@ -28,37 +29,30 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
 
 
-def start_verb(start: Start, around: Surroundings) -> dict[str, Any]:
-    """Compose the keeper's `start`."""
+def start_verb(start: Start, around: Surroundings) -> StartVerb:
+    """Compose the keeper's start verb."""
     values = {} if start.raw else _values(start)
     assignments, words = _command(start)
     cwd = fill(start.cwd or around.home, values)
     output = _output_path(start, around, cwd, values)
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
-    return {
-        "v": "start",
-        "id": start.attempt,
-        "argv": _argv(start, [fill(word, values) for word in words], around.shell),
-        "env": _environment(start, around, values, assignments),
-        "cwd": cwd,
-        "umask": DEFAULT_UMASK if start.umask is None else start.umask,
-        "output": output,
-        "stderr": stderr,
-        "grace": start.grace_s,
-        "time_limit": start.time_limit_s,
-        "max_output": start.max_output,
-        "own_output": start.output is None,
-        "nice": start.nice,
-        "cpus": _pinned(start),
-        "after": start.after,
-        "meta": {
-            "allocation": start.allocation,
-            "output": output,
-            "stderr": stderr,
-            "after": start.after,
-            "placed_at": start.placed_at,
-        },
-    }
+    return StartVerb(
+        id=start.attempt,
+        argv=_argv(start, [fill(word, values) for word in words], around.shell),
+        env=_environment(start, around, values, assignments),
+        cwd=cwd,
+        umask=DEFAULT_UMASK if start.umask is None else start.umask,
+        output=output,
+        stderr=stderr,
+        grace=start.grace_s,
+        time_limit=start.time_limit_s,
+        max_output=start.max_output,
+        own_output=start.output is None,
+        nice=start.nice,
+        cpus=_pinned(start),
+        after=start.after,
+        meta=Notes(start.allocation, output, stderr, start.after, start.placed_at),
+    )
 
 
 def _values(start: Start) -> dict[str, str]:
@@ -81,7 +75,7 @@ def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]
 
 
 def _argv(start: Start, words: list[str], shell: str) -> list[str]:
-    return [start.shell_program or shell, "-c", *words] if start.shell else words
+    return [shell, "-c", *words] if start.shell else words
 
 
 def _output_path(

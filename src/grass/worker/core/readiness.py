@@ -1,34 +1,34 @@
-"""Whether jobs can be started on this machine, and what is given back while not.
+"""Whether jobs can be started on this machine, and what is returned while not.
 
-A broker that does not heed it would place what is given back here again at once. Such a
-one is told nothing, and the attempts wait in the keeper until they can start.
+A broker that ignores this state would place what is returned here again at once. It is
+not told, and the attempts wait in the keeper until they can start.
 """
 
 from grass.link.messages import Readiness
-from grass.worker.core.attempt_table import Books
+from grass.worker.core.attempt_table import AttemptTable
 
 LONGEST_REASON = 200
-"""So many characters say why no jobs can be started."""
+"""How many characters of the reason are told."""
 
 
-class Ability:
-    """What keeps jobs from starting here, and whether the broker heeds it."""
+class StartReadiness:
+    """Why jobs cannot be started here, and whether the broker heeds that."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, table: AttemptTable) -> None:
         self.unable = ""
         """Why no jobs can be started; empty: they can."""
         self.heeded = False
         self.told = ""
-        """What the broker was last told, be it in a hello."""
-        self._books = books
+        """What the broker was last told, also in a hello."""
+        self._table = table
 
     @property
-    def takes_none(self) -> bool:
-        """Tell whether a start is to be returned at once."""
+    def returns_starts(self) -> bool:
+        """Tell whether a start is returned at once."""
         return bool(self.unable) and self.heeded
 
     def changed(self, unable: str) -> list[Readiness]:
-        """Note why jobs cannot be started, or that they can; give what to say of it."""
+        """Note why jobs cannot be started, or that they can; return what to report."""
         unable = unable[:LONGEST_REASON]
         if unable == self.unable:
             return []
@@ -36,27 +36,28 @@ class Ability:
         return self.news()
 
     def welcomed(self, heeded: bool) -> list[Readiness]:
-        """Note whether the broker heeds it; give what came after the hello."""
+        """Note whether the broker heeds it; return what changed since the hello."""
         self.heeded = heeded
         return self.news()
 
     def news(self) -> list[Readiness]:
-        """Give what the broker heeds and has not been told."""
+        """Return what the broker has not been told, if it heeds it."""
         if not self.heeded or self.told == self.unable:
             return []
         self.told = self.unable
         return [Readiness(self.unable)]
 
-    def given_back(self) -> tuple[list[str], list[str]]:
-        """Choose what is given back now: by the keeper, and without asking one.
+    def to_return(self) -> tuple[list[str], list[str]]:
+        """Return what the keeper is asked to recall, and what it never received.
 
-        What no keeper has heard of cannot have begun.
+        The latter cannot have begun.
         """
         asked: list[str] = []
-        unheard: list[str] = []
-        for attempt, held in self._books.attempts.items() if self.takes_none else ():
-            if held.may_be_given_back and not self._books.is_foreign(attempt):
-                held.recalled = True
-                heard = held.sent or held.verb is None
-                (asked if heard else unheard).append(attempt)
-        return asked, unheard
+        unsent: list[str] = []
+        known = self._table.attempts.items() if self.returns_starts else ()
+        for name, attempt in known:
+            if attempt.may_be_returned and not self._table.is_foreign(name):
+                attempt.recalled = True
+                sent = attempt.sent or attempt.start is None
+                (asked if sent else unsent).append(name)
+        return asked, unsent

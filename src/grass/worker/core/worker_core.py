@@ -1,14 +1,25 @@
 """The worker's decisions, without I/O.
 
-Events are the broker's messages and the keeper's lines; effects are messages for the
-broker and verbs for the keeper. The worker speaks to the broker only once the keeper
-has told what it knows, so the `Hello` is always the whole truth. Every attempt here is
-in one of three states: asked for (the keeper may not have it yet), running, or exited
-and not yet forgotten.
+Events are the broker's messages and the keeper's entries; effects are messages for the
+broker and verbs for the keeper. The worker says hello to the broker only after the
+keeper's hello, so a `Hello` always reports all attempts. An attempt is in one of three
+states: its start is sent (the keeper may not have it yet), running, or exited and not
+yet forgotten.
 """
 
 from itertools import chain, repeat
 
+import msgspec
+
+from grass.keeper import protocol as keeper
+from grass.keeper.protocol import (
+    ExitEntry,
+    HelloEntry,
+    RecallVerb,
+    StartedEntry,
+    StateEntry,
+    Verb,
+)
 from grass.link.messages import (
     RECALLED,
     Continue,
@@ -22,92 +33,98 @@ from grass.link.messages import (
     Started,
     Stop,
     Suspend,
+    ToBroker,
     ToWorker,
     Units,
     Welcome,
 )
-from grass.log_lines import log_event
-from grass.model.worker import Found
-from grass.worker.core.attempt_table import MOST_KEPT, Books
-from grass.worker.core.effects import Effects, Verb
-from grass.worker.core.held_attempt import Held, asked_again, stop_verb
-from grass.worker.core.hello import Greeting, Identity
-from grass.worker.core.keeper_lines import (
+from grass.log_lines import LogEvent, log_event
+from grass.worker.core.attempt_table import (
+    MOST_KEPT,
+    AttemptTable,
+    WorkerAttempt,
+    stop_verb,
+)
+from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
+from grass.worker.core.keeper_entries import (
+    attempt_of,
+    exit_in,
     exited_of,
-    held_of,
-    placed_at,
     refusal_of,
+    start_in,
     started_of,
 )
-from grass.worker.core.lease import Lease
 from grass.worker.core.prepare import Surroundings, start_verb
-from grass.worker.core.readiness import Ability
+from grass.worker.core.readiness import StartReadiness
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
 
 
+class WorkerEffects(msgspec.Struct):
+    """What is to be sent, in order."""
+
+    to_broker: list[ToBroker] = []
+    to_keeper: list[Verb] = []
+    watch: dict[str, tuple[int, int]] = {}
+    """Processes that the worker watches, too: attempt to pid and start ticks."""
+    unwatch: list[str] = []
+    log_events: list[LogEvent] = []
+
+
 class WorkerCore:
     """All that one worker knows."""
 
-    def __init__(  # noqa: PLR0913 -- what a worker is
+    def __init__(
         self,
-        worker: str,
-        name: str,
-        boot: str,
-        found: Found,
+        identity: WorkerIdentity,
         around: Surroundings,
-        *,
-        labels: tuple[str, ...] = (),
         lease_s: float | None = None,
-        instance: str = "",
     ) -> None:
         """Begin without a keeper.
 
-        With a lease the keeper ends every attempt after so long without the broker.
-        `instance` tells this home from copies of it.
+        With a lease the keeper ends every attempt after this long without the broker.
         """
         self.now_s = 0.0
-        """The time since boot, as the shell last told it."""
+        """Seconds since boot, set by the shell."""
         self.wall_us = 0
-        """What the wall clock shows, likewise."""
-        self._lease = Lease(lease_s)
-        who = Identity(worker, name, boot, found, labels, instance)
-        self._greeting = Greeting(who, self._lease)
+        """The wall clock, set by the shell."""
+        self._lease = WorkerLease(lease_s)
+        self._hello = HelloState(identity, self._lease)
         self._around = around
-        self._books = books = Books()
-        self._attempts, self._ledger = books.attempts, books.ledger
+        self._table = table = AttemptTable()
+        self._attempts, self._units = table.attempts, table.units
         self._keeper_ready = False
-        self._ability = Ability(books)
-        self._effects = Effects()
+        self._readiness = StartReadiness(table)
+        self._effects = WorkerEffects()
 
     @property
     def running(self) -> int:
         """Count the attempts that have not ended."""
-        return sum(held.exited is None for held in self._attempts.values())
+        return sum(one.exited is None for one in self._attempts.values())
 
-    def take(self) -> Effects:
-        """Hand over what the events since the last `take` led to."""
-        effects, self._effects = self._effects, Effects()
+    def take(self) -> WorkerEffects:
+        """Return the effects of the events since the last `take`."""
+        effects, self._effects = self._effects, WorkerEffects()
         return effects
 
     def from_broker(self, message: ToWorker) -> None:
-        """Apply one message of the broker; files are the shell's business."""
+        """Apply one message of the broker; the shell handles those about files."""
         match message:
             case Start():
                 self._start(message)
             case Stop():
                 self._stop(message)
             case Suspend():
-                self._suspend("suspend", message.attempt, on=True)
+                self._suspend(message.attempt, on=True)
             case Continue():
-                self._suspend("continue", message.attempt, on=False)
+                self._suspend(message.attempt, on=False)
             case Forget():
                 self._forget(message.attempts)
             case Recall():
                 self._recall(message)
             case Units():
-                self._ledger.set_capacity(message.capacity)
+                self._units.set_capacity(message.capacity)
             case Resync():
                 self._say_hello()
             case Welcome() | Heard():
@@ -117,280 +134,266 @@ class WorkerCore:
 
     def _answered(self, message: Welcome | Heard) -> None:
         if isinstance(message, Welcome):
-            self._books.cluster = message.cluster
+            self._table.cluster = message.cluster
             self._drop_oldest()
-            said = self._ability.welcomed(message.heeds_readiness)
-            self._effects.to_broker.extend(said)
-            self._give_back()
+            news = self._readiness.welcomed(message.heeds_readiness)
+            self._effects.to_broker.extend(news)
+            self._return_unbegun()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
-        if self._greeting.outdated:
-            # Only now it is known whom a lease can be promised to.
+        if self._hello.outdated:
+            # The cluster of the lease is known only now.
             self._say_hello()
 
     def keeper_lost(self) -> None:
-        """The keeper is gone; its successor will tell what became of the attempts."""
+        """Note that the keeper is gone; its successor will report the attempts."""
         self._keeper_ready = False
 
     def keeper_fails(self, why: str) -> None:
-        """Note that no keeper can be started, again and again."""
+        """Note that no keeper can be started."""
         self._can_start(f"no keeper: {why}")
 
-    def from_keeper(self, line: Verb) -> None:
-        """Apply one line of the keeper."""
-        match line.get("e"):
-            case "hello":
-                # Before any start: what was given up meanwhile must not begin.
-                self._effects.to_keeper.extend(self._lease.keeper_came(line))
-                self._keeper_hello(line["attempts"])
-                self._can_start(line.get("unable") or "")
-            case "started":
-                self._started(line)
-            case "exited":
-                self._exited(line)
-            case "recalled":
-                self._recalled(line["id"])
-            case "unable":
-                self._can_start(str(line["reason"]))
-            case "able":
+    def from_keeper(self, entry: keeper.Entry) -> None:
+        """Apply one entry of the keeper."""
+        match entry:
+            case HelloEntry():
+                self._keeper_hello(entry)
+            case StartedEntry() | ExitEntry() | StateEntry():
+                self._attempt_changed(entry)
+            case keeper.RecalledEntry():
+                self._recalled(entry.id)
+            case keeper.UnableEntry():
+                self._can_start(entry.reason)
+            case keeper.AbleEntry():
                 self._can_start("")
-            case "error":
-                self._error(line)
-            case "leased":
-                self._lease.confirmed(line)
-                if self._greeting.waits:
+            case keeper.ErrorEntry():
+                self._error(entry)
+            case keeper.LeasedEntry():
+                self._lease.confirmed(entry)
+                if self._hello.waits:
                     self._say_hello()
             case _:
                 pass
 
     def _start(self, message: Start) -> None:
         known = self._attempts.get(message.attempt)
+        if known is not None and known.was_placed(message.placed_at):
+            return
+        leader = self._table.leader(message)
         if known is not None:
-            if not known.was_placed(message.placed_at):
-                self._return(message.attempt, NAME_IS_TAKEN, message.placed_at)
-            return
-        if self._books.was_given_back(message.attempt, message.placed_at):
-            # Sent once more after a hello that the broker read before the answer.
-            self._return(message.attempt, RECALLED, message.placed_at)
-            return
-        if self._ability.takes_none:
-            # It was sent before the broker heard of that.
-            self._return(message.attempt, RECALLED, message.placed_at)
-            return
-        leader = self._attempts.get(message.after or "")
-        if leader is not None and leader.exited is None:
-            if leader.recalled and leader.after is not None:
-                # The keeper may have dropped it by now, and would not wait for it.
-                self._return(message.attempt, RECALLED, message.placed_at)
-                return
-            self._take_in(message, message.after)
-            return
-        excess = self._ledger.excess(message.allocation)
-        if excess is not None:
-            reason = f"{excess} is given out already"
+            reason: str | None = NAME_IS_TAKEN
+        elif self._readiness.returns_starts:
+            # It was sent before the broker knew.
+            reason = RECALLED
+        else:
+            reason = self._table.refusal(message, leader)
+        if reason is not None:
             self._return(message.attempt, reason, message.placed_at)
-            return
-        self._take_in(message, None)
+        else:
+            self._add(message, None if leader is None else message.after)
 
-    def _take_in(self, message: Start, after: str | None) -> None:
-        verb = start_verb(message, self._around)
-        held = Held(message.allocation, after, verb, placed_at=message.placed_at)
-        self._books.take_in(message.attempt, held)
-        if not verb["argv"]:
-            # The keeper would refuse it, and then start who follows it too early.
-            self._cannot_start(message.attempt, held, "its command names no program")
+    def _add(self, message: Start, after: str | None) -> None:
+        start = start_verb(message, self._around)
+        attempt = WorkerAttempt(start.meta, after, start)
+        self._table.add(message.attempt, attempt)
+        if not start.argv:
+            # The keeper would refuse it, and then start its follower too early.
+            self._cannot_start(message.attempt, attempt, "its command names no program")
         elif self._keeper_ready:
-            held.sent = True
-            self._effects.to_keeper.append(verb)
+            attempt.sent = True
+            self._effects.to_keeper.append(start)
 
-    def _cannot_start(self, attempt: str, held: Held, why: str) -> None:
-        line = {"id": attempt, "at": 0, "reason": f"could not start: {why}"}
-        ended = self._note_exit(held, line)
+    def _cannot_start(self, name: str, attempt: WorkerAttempt, why: str) -> None:
+        reason = f"could not start: {why}"
+        ended = self._note_exit(attempt, ExitEntry("exited", name, reason=reason))
         if self._keeper_ready:
             self._effects.to_broker.append(ended)
 
     def _stop(self, message: Stop) -> None:
-        held = self._attempts.get(message.attempt)
-        if held is None or held.exited is not None:
+        attempt = self._attempts.get(message.attempt)
+        if attempt is None or attempt.exited is not None:
             return
-        held.stopping = True
+        attempt.stopping = True
         if self._keeper_ready:
             self._effects.to_keeper.append(stop_verb(message))
 
-    def _suspend(self, verb: str, attempt: str, *, on: bool) -> None:
-        held = self._attempts.get(attempt)
-        if held is None or held.exited is not None:
+    def _suspend(self, name: str, *, on: bool) -> None:
+        attempt = self._attempts.get(name)
+        if attempt is None or attempt.exited is not None:
             return
-        held.suspended = on
+        attempt.suspended = on
         if self._keeper_ready:
-            self._effects.to_keeper.append({"v": verb, "id": attempt})
+            verb = keeper.SuspendVerb(name) if on else keeper.ContinueVerb(name)
+            self._effects.to_keeper.append(verb)
 
     def _forget(self, attempts: list[str]) -> None:
-        # A broker may only forget what is its own: nobody else heard of the others.
-        own = [attempt for attempt in attempts if not self._books.is_foreign(attempt)]
+        # A broker may only forget its own attempts: it has not stored the others.
+        own = [attempt for attempt in attempts if not self._table.is_foreign(attempt)]
         for attempt in own:
             self._attempts.pop(attempt, None)
         self._let_keeper_forget(own)
 
     def _let_keeper_forget(self, attempts: list[str]) -> None:
         if attempts:
-            self._effects.to_keeper.append({"v": "forget", "ids": attempts})
+            self._effects.to_keeper.append(keeper.ForgetVerb(attempts))
 
     def _drop_oldest(self) -> None:
-        dropped = self._books.drop_oldest()
+        dropped = self._table.drop_oldest()
         self._let_keeper_forget(dropped)
         if dropped:
-            self._effects.log_events.append(
-                log_event(
-                    "exits.dropped",
-                    exits=len(dropped),
-                    attempt=dropped[0],
-                    limit=MOST_KEPT,
-                )
+            event = log_event(
+                "exits.dropped", exits=len(dropped), attempt=dropped[0], limit=MOST_KEPT
             )
+            self._effects.log_events.append(event)
 
     def _recall(self, message: Recall) -> None:
         times, asked = chain(message.placed_at, repeat(0)), []
-        for attempt, at in zip(message.attempts, times, strict=False):
-            held = self._attempts.get(attempt)
-            if held is not None and held.was_placed(at):
-                held.recalled = True
-                asked.append(attempt)
+        for name, at in zip(message.attempts, times, strict=False):
+            attempt = self._attempts.get(name)
+            if attempt is not None and attempt.was_placed(at):
+                attempt.recalled = True
+                asked.append(name)
             else:
-                # A start that was sent before this was read before this: none came,
-                # or another attempt has its name and it was refused.
-                self._return(attempt, RECALLED, at)
-        self._effects.to_keeper.append({"v": "recall", "ids": asked})
+                # Messages arrive in order: the start never came, or it was refused as
+                # another attempt has its name.
+                self._return(name, RECALLED, at)
+        self._effects.to_keeper.append(RecallVerb(asked))
 
     def _can_start(self, unable: str) -> None:
         """Tell the broker whether jobs can be started here, if that has changed."""
-        said = self._ability.changed(unable)
-        self._effects.to_broker.extend(said)
-        if said:
-            self._give_back()
+        news = self._readiness.changed(unable)
+        self._effects.to_broker.extend(news)
+        if news:
+            self._return_unbegun()
 
-    def _give_back(self) -> None:
-        """Let go of what has not begun, while none can begin here."""
-        asked, unheard = self._ability.given_back()
-        for attempt in unheard:
-            self._recalled(attempt)
+    def _return_unbegun(self) -> None:
+        """Return what has not begun, while no job can be started here."""
+        asked, unsent = self._readiness.to_return()
+        for name in unsent:
+            self._recalled(name)
         if asked and self._keeper_ready:
-            self._effects.to_keeper.append({"v": "recall", "ids": asked})
+            self._effects.to_keeper.append(RecallVerb(asked))
 
     def _return(self, attempt: str, reason: str, placed_at: int) -> None:
-        self._books.give_back(attempt, placed_at)
+        self._table.note_returned(attempt, placed_at)
         self._effects.to_broker.append(Returned(attempt, reason, placed_at))
 
-    def _keeper_hello(self, listed: list[Verb]) -> None:
-        """Bring the worker's books in line with what the keeper really has."""
+    def _keeper_hello(self, hello: HelloEntry) -> None:
+        """Reconcile the worker's attempts with those of the keeper."""
+        # Leases before any start: what was given up meanwhile must not begin.
+        self._effects.to_keeper.extend(self._lease.keeper_connected(hello))
         self._keeper_ready = True
-        known = {line["id"] for line in listed if not self._is_forgotten(line)}
-        for line in listed:
-            if line["id"] in known:
-                self._listed(line)
-        for attempt, held in list(self._attempts.items()):
-            if attempt not in known and held.exited is None:
-                self._missing(attempt, held)
+        states = {one.id: one for one in hello.attempts if not self._is_forgotten(one)}
+        for state in states.values():
+            self._listed(state)
+        for name, attempt in list(self._attempts.items()):
+            if name not in states and attempt.exited is None:
+                self._missing(name, attempt)
         self._say_hello()
+        self._can_start(hello.unable or "")
 
-    def _is_forgotten(self, line: Verb) -> bool:
-        """Tell whether an exit was forgotten when there was no keeper to hear of it.
+    def _is_forgotten(self, state: StateEntry) -> bool:
+        """Tell whether an exit was forgotten while there was no keeper.
 
-        Otherwise nothing else could have been started under its name since.
+        Only then another attempt can have its name now.
         """
-        held = self._attempts.get(line["id"])
-        if line["state"] != "exited" or held is None:
+        attempt = self._attempts.get(state.id)
+        if state.state != "exited" or attempt is None:
             return False
-        if held.was_placed(placed_at(line)):
+        if attempt.was_placed(state.meta.placed_at):
             return False
-        self._let_keeper_forget([line["id"]])
+        self._let_keeper_forget([state.id])
         return True
 
-    def _listed(self, line: Verb) -> None:
-        attempt = line["id"]
-        if attempt not in self._attempts:
+    def _listed(self, state: StateEntry) -> None:
+        if state.id not in self._attempts:
             # A daemon before this one started it.
-            self._books.take_in(attempt, held_of(line))
-        held = self._attempts[attempt]
-        held.stopping = bool(line.get("stopping"))
-        held.suspended = bool(line.get("suspended"))
-        held.begun = bool(line.get("begun", True))
-        if line.get("started_at") is not None:
-            self._note_start(held, {**line, "at": line["started_at"]})
-            self._watch(line)
-        if line["state"] == "exited" and held.exited is None:
-            self._note_exit(held, line)
+            self._table.add(state.id, attempt_of(state))
+        attempt = self._attempts[state.id]
+        attempt.stopping, attempt.suspended = state.stopping, state.suspended
+        attempt.begun = state.begun
+        started = start_in(state)
+        if started is not None:
+            self._note_start(attempt, started)
+            self._watch(started)
+        if state.state == "exited" and attempt.exited is None:
+            self._note_exit(attempt, exit_in(state))
 
-    def _missing(self, attempt: str, held: Held) -> None:
-        if held.verb is None and held.begun:
+    def _missing(self, name: str, attempt: WorkerAttempt) -> None:
+        if attempt.start is None and attempt.begun:
             reason = "its keeper was killed and left no trace of it"
-            at = held.started.at if held.started else 0
-            line = {"id": attempt, "at": at, "lost": True, "reason": reason}
-            self._note_exit(held, line)
-        elif held.verb is None or held.recalled:
-            # Nothing was run, as below: the broker places it anew, here or elsewhere.
-            self._recalled(attempt)
+            at = attempt.started.at if attempt.started else 0
+            lost = ExitEntry("exited", name, reason=reason, lost=True, at=at)
+            self._note_exit(attempt, lost)
+        elif attempt.start is None or attempt.recalled:
+            # Nothing was run, as below: the broker places it again, here or elsewhere.
+            self._recalled(name)
         else:
             # The keeper died before it read this; it records before it spawns, so
-            # nothing was run and it is safe to ask again.
-            held.sent = True
-            verbs = asked_again(attempt, held, held.verb)
-            self._effects.to_keeper.extend(verbs)
+            # nothing was run and it is safe to start it again.
+            attempt.sent = True
+            self._effects.to_keeper.extend(attempt.start_again())
 
-    def _started(self, line: Verb) -> None:
-        held = self._attempts.get(line["id"])
-        if held is None:
+    def _attempt_changed(self, entry: StartedEntry | ExitEntry | StateEntry) -> None:
+        if isinstance(entry, StateEntry):
+            # The answer to a start of an attempt that the keeper knows already.
+            over = entry.state == "exited"
+            change = exit_in(entry) if over else start_in(entry)
+        else:
+            change = entry
+        attempt = self._attempts.get(entry.id)
+        if isinstance(change, ExitEntry):
+            self._exited(attempt, change)
+        elif attempt is not None and change is not None:
+            self._effects.to_broker.append(self._note_start(attempt, change))
+            self._watch(change)
+
+    def _watch(self, entry: StartedEntry) -> None:
+        # Unless the keeper is sure of the main process, its code would be a guess.
+        if not entry.found:
+            self._effects.watch[entry.id] = (entry.pid, entry.ticks)
+
+    def _exited(self, attempt: WorkerAttempt | None, entry: ExitEntry) -> None:
+        if attempt is None or attempt.exited is not None:
             return
-        self._effects.to_broker.append(self._note_start(held, line))
-        self._watch(line)
-
-    def _watch(self, line: Verb) -> None:
-        # Where the keeper is not sure of the main process, its code would be a guess.
-        if not line.get("found"):
-            self._effects.watch[line["id"]] = (line["pid"], line.get("ticks") or 0)
-
-    def _exited(self, line: Verb) -> None:
-        held = self._attempts.get(line["id"])
-        if held is None or held.exited is not None:
-            return
-        self._effects.to_broker.append(self._note_exit(held, line))
-        if self._books.is_foreign(line["id"]):
+        self._effects.to_broker.append(self._note_exit(attempt, entry))
+        if self._table.is_foreign(entry.id):
             self._drop_oldest()
 
-    def _error(self, line: Verb) -> None:
-        """End an attempt that the keeper will not start."""
-        id, why = line.get("id"), refusal_of(line)
-        held = self._attempts.get(id) if isinstance(id, str) else None
-        if held is not None and held.verb is not None and why is not None:
-            self._cannot_start(line["id"], held, why)
+    def _error(self, entry: keeper.ErrorEntry) -> None:
+        """End an attempt that the keeper refuses to start."""
+        name, why = entry.id, refusal_of(entry)
+        attempt = self._attempts.get(name) if isinstance(name, str) else None
+        if attempt is not None and attempt.start is not None and why is not None:
+            self._cannot_start(attempt.start.id, attempt, why)
 
-    def _note_start(self, held: Held, line: Verb) -> Started:
-        held.started, held.verb, held.begun = started_of(held, line), None, True
-        held.since = line.get("since")
-        return held.started
+    def _note_start(self, attempt: WorkerAttempt, entry: StartedEntry) -> Started:
+        attempt.started, attempt.since = started_of(attempt, entry), entry.since
+        attempt.start, attempt.begun = None, True
+        return attempt.started
 
-    def _note_exit(self, held: Held, line: Verb) -> Exited:
-        held.exited, held.verb = exited_of(held, line), None
-        self._books.let_go(line["id"], held)
-        self._effects.unwatch.append(line["id"])
-        return held.exited
+    def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
+        attempt.exited, attempt.start = exited_of(attempt, entry), None
+        self._table.free_units(entry.id, attempt)
+        self._effects.unwatch.append(entry.id)
+        return attempt.exited
 
-    def _recalled(self, attempt: str) -> None:
-        held = self._attempts.get(attempt)
-        if held is not None and held.exited is None:
-            del self._attempts[attempt]
-            self._books.let_go(attempt, held)
-            self._return(attempt, RECALLED, held.placed_at)
+    def _recalled(self, name: str) -> None:
+        attempt = self._attempts.get(name)
+        if attempt is not None and attempt.exited is None:
+            del self._attempts[name]
+            self._table.free_units(name, attempt)
+            self._return(name, RECALLED, attempt.notes.placed_at)
 
     def _say_hello(self) -> None:
         if not self._keeper_ready:
             return
-        verbs = self._greeting.first(self.now_s)
+        verbs = self._hello.prepare(self.now_s)
         if verbs is None:
-            hello = self._greeting.hello(
-                self._attempts, self.now_s, self._ability.unable, self.wall_us
+            hello = self._hello.hello(
+                self._attempts, self.now_s, self._readiness.unable, self.wall_us
             )
-            self._ability.told = hello.unable
+            self._readiness.told = hello.unable
             self._effects.to_broker.append(hello)
         else:
             self._effects.to_keeper.extend(verbs)

@@ -1,17 +1,20 @@
 """The shell around the worker's core: it connects the keeper, the broker and files.
 
 `run` lives as long as the daemon. The keeper outlives it: closing the connection leaves
-every job running. When the keeper is lost another one is started, which adopts what its
-predecessor left.
+every job running. When the keeper is lost another one is started, which adopts the
+processes of the first.
 """
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import cast
 
-from grass.event_log import EventLog
+from grass.keeper.codec import decode_entry, encode, name_of
 from grass.keeper.crash_points import crash_point
-from grass.keeper.system.shortage import cause
+from grass.keeper.launch import reach_keeper
+from grass.keeper.protocol import Entry, HelloVerb, Verb
+from grass.keeper.system.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
@@ -21,20 +24,20 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.worker.core.keeper_lines import tell_exits
+from grass.logs import EventLog
+from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.worker_core import WorkerCore
-from grass.worker.shell.exit_watch import Watch
-from grass.worker.shell.keeper_link import KeeperLink, open_keeper
+from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.output_files import OutputFiles
 
 log = EventLog(__name__)
 
 LONGEST_PAUSE_S = 5.0
 TOLD_AFTER_S = 0.5
-"""After a pause of so long the broker is told that there is no keeper."""
+"""After a pause this long the broker is told that there is no keeper."""
 
 
-class Worker:
+class WorkerAgent:
     """The agent of this machine."""
 
     def __init__(
@@ -51,11 +54,11 @@ class Worker:
         self._keeper_folder = keeper_folder
         self._output_folder = output_folder
         self._log_format = log_format
-        self._watch = Watch()
+        self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._lost = asyncio.Event()
         self.welcomed = asyncio.Event()
-        """Set once a broker has taken this worker in."""
+        """Set once a broker has accepted this worker."""
 
     @property
     def running(self) -> int:
@@ -82,7 +85,7 @@ class Worker:
         pause_s = 0.1
         while True:
             self._lost.clear()
-            # Known before it is connected: its first lines may call for an answer.
+            # Set before it is connected: its first entries may need an answer.
             self._keeper = KeeperLink(self._from_keeper, self._keeper_lost)
             try:
                 await open_keeper(self._keeper_folder, self._keeper, self._log_format)
@@ -102,12 +105,12 @@ class Worker:
 
     def _keeper_lost(self) -> None:
         self._keeper = None
-        self._watch.hold_all()
+        self._watch.open_all()
         self._core.keeper_lost()
         self._lost.set()
 
     def _from_broker(self, messages: list[ToWorker], files: OutputFiles) -> None:
-        self._tell_time()
+        self._set_time()
         for message in messages:
             match message:
                 case ReadOutput():
@@ -123,14 +126,13 @@ class Worker:
                     self._core.from_broker(message)
         self._flush()
 
-    def _from_keeper(self, lines: list[dict[str, Any]]) -> None:
-        self._tell_time()
-        for line in lines:
-            tell_exits(line, self._watch.status)
-            self._core.from_keeper(line)
+    def _from_keeper(self, entries: list[Entry]) -> None:
+        self._set_time()
+        for entry in entries:
+            self._core.from_keeper(with_kernel_status(entry, self._watch.status))
         self._flush()
 
-    def _tell_time(self) -> None:
+    def _set_time(self) -> None:
         self._core.now_s = _boot_s()
         self._core.wall_us = time.time_ns() // 1000
 
@@ -139,7 +141,7 @@ class Worker:
         for event in effects.log_events:
             log.write(event)
         if effects.to_keeper:
-            crash_point("worker.before-" + effects.to_keeper[0]["v"])
+            crash_point("worker.before-" + name_of(type(effects.to_keeper[0])))
         if self._keeper is not None:
             self._keeper.send(effects.to_keeper)
         if effects.to_broker:
@@ -152,6 +154,60 @@ class Worker:
                 self._watch.add(attempt, pid, ticks)
         for attempt in gone:
             self._watch.drop(attempt)
+
+
+class KeeperLink(asyncio.Protocol):
+    """One connection to a keeper.
+
+    Entries that arrive together are passed on together, and verbs leave in one write,
+    so that a burst of exits and starts costs two system calls.
+    """
+
+    def __init__(
+        self, on_entries: Callable[[list[Entry]], None], on_lost: Callable[[], None]
+    ) -> None:
+        """`on_entries` gets every batch; `on_lost` is called once at the end."""
+        self._on_entries = on_entries
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask for the full state first."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.send([HelloVerb()])
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on the complete lines that have come."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if lines:
+            entries = [decode_entry(line) for line in lines]
+            self._on_entries([entry for entry in entries if entry is not None])
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Tell the worker that the keeper is gone."""
+        self._transport = None
+        self._on_lost()
+
+    def send(self, verbs: list[Verb]) -> None:
+        """Send verbs in one write; without a connection they are dropped."""
+        if self._transport is not None and verbs:
+            self._transport.write(b"".join(map(encode, verbs)))
+
+    def close(self) -> None:
+        """End the connection; the keeper and its jobs go on."""
+        if self._transport is not None:
+            self._transport.close()
+
+
+async def open_keeper(
+    directory: str, link: KeeperLink, log_format: str = "text"
+) -> None:
+    """Connect to the keeper of a directory, starting one where none runs."""
+    loop = asyncio.get_running_loop()
+    channel = await loop.run_in_executor(None, reach_keeper, directory, log_format)
+    channel.setblocking(False)
+    await loop.create_unix_connection(lambda: link, sock=channel)
 
 
 def _boot_s() -> float:

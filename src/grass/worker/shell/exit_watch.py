@@ -1,10 +1,9 @@
-"""A second pair of eyes on running processes, should the keeper be killed.
+"""The worker's own pidfds of running processes, in case the keeper is killed.
 
-For running attempts the worker holds a pidfd, which costs a descriptor and is never
-polled. Only when a new keeper says that an exit code went with its predecessor is it
-asked: kernels from 6.15 on tell the exit status to whoever holds a pidfd. Opening one
-costs as much as the rest of a start, so it is done for attempts that live for a while,
-and for all the others at once in the moment the keeper is lost.
+A pidfd costs a descriptor and is never polled. It is used only when a new keeper
+reports that an exit code was lost with its predecessor: kernels from 6.15 on return the
+exit status through any pidfd. Opening one costs as much as the rest of a start, so it
+is done for attempts that run for a while, and for all others when the keeper is lost.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from grass.keeper.system import pidfd
 SHORT_LIFE_S = 0.5
 
 
-class Watch:
+class ExitWatch:
     """Descriptors of running processes, by attempt."""
 
     def __init__(self) -> None:
@@ -27,22 +26,22 @@ class Watch:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
     def add(self, attempt: str, pid: int, ticks: int) -> None:
-        """Hold on to a process, if it lives for a while."""
+        """Open a process, if it runs for a while."""
         self._young[attempt] = (pid, ticks)
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(SHORT_LIFE_S, self.hold_all)
+            self._timer = loop.call_later(SHORT_LIFE_S, self.open_all)
 
-    def hold_all(self) -> None:
-        """Hold on to every process that is still there."""
+    def open_all(self) -> None:
+        """Open every process that still exists."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for attempt, (pid, ticks) in self._young.items():
-            self._hold(attempt, pid, ticks)
+            self._open(attempt, pid, ticks)
         self._young.clear()
 
-    def _hold(self, attempt: str, pid: int, ticks: int) -> None:
+    def _open(self, attempt: str, pid: int, ticks: int) -> None:
         if attempt in self._descriptors:
             return
         try:
@@ -53,7 +52,7 @@ class Watch:
             self._descriptors[attempt] = descriptor
 
     def drop(self, attempt: str) -> None:
-        """Let go of a process whose end is known."""
+        """Close a process whose end is known."""
         self._young.pop(attempt, None)
         descriptor = self._descriptors.pop(attempt, None)
         if descriptor is not None:
@@ -70,7 +69,7 @@ class Watch:
             return None
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,10 +1,10 @@
 """Which processes belong to which attempt, read from /proc.
 
-A process belongs to an attempt when it is its main process, is in that one's session,
-descends from such a process, is in the attempt's cgroup or carries its marker in the
-environment. An orphan that none of this fits is counted to an attempt once no other
-attempt whose main process lives could have started it. A daemon is nobody's, even one
-that a job started.
+A process belongs to an attempt if it is its main process, is in that one's session,
+descends from such a process, is in the attempt's cgroup or has its marker in the
+environment. Any other orphan belongs to an attempt once no other attempt with a live
+main process could have started it. A daemon belongs to no attempt, even if a job
+started it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 MARKER = b"GRASS_ATTEMPT_ID="
-NO_MEANS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-"""Errors that say nothing about a process, only that one cannot look at it now."""
+CANNOT_LOOK = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""Errors that only mean that a process cannot be inspected now."""
 _SHORT_READ = 2048
 _NS_PER_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Stat(NamedTuple):
-    """What /proc/PID/stat says that matters here."""
+    """The fields of /proc/PID/stat that are used here."""
 
     pid: int
     ppid: int
@@ -32,8 +32,8 @@ class Stat(NamedTuple):
     dead: bool
 
 
-class Main:
-    """The main process of an attempt that is not over, and where its tree may be."""
+class MainProcess:
+    """The main process of an attempt that is not over, and its cgroup."""
 
     __slots__ = ("adopted", "alive", "cgroup", "id", "pid", "ticks")
 
@@ -49,7 +49,7 @@ class Main:
 def read_stat(pid: int) -> Stat | None:
     """Read one process; None when it does not exist.
 
-    Raises OSError when that cannot be told, as when there are no descriptors left.
+    Raises OSError if that is unknown, for example without free descriptors.
     """
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -74,12 +74,12 @@ def start_ticks(pid: int) -> int | None:
 
 
 def boot_ticks() -> int:
-    """Return the present time as the kernel would note it for a new process."""
+    """Return the time now, as the kernel would note it for a new process."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NS_PER_TICK
 
 
 def all_stats() -> dict[int, Stat]:
-    """Read every process there is, or raise OSError; hidden ones are not a job's."""
+    """Read all processes, or raise OSError; hidden ones do not belong to jobs."""
     stats = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(PermissionError):
@@ -90,15 +90,15 @@ def all_stats() -> dict[int, Stat]:
 
 
 def marker_of(pid: int) -> str | None:
-    """Return the attempt id a process carries in its environment, if readable.
+    """Return the attempt id in the environment of a process, if it is readable.
 
-    Raises OSError when there is no means to look.
+    Raises OSError if it cannot be read now.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environment = file.read()
     except OSError as error:
-        if error.errno in NO_MEANS:
+        if error.errno in CANNOT_LOOK:
             raise
         return None
     for variable in environment.split(b"\0"):
@@ -128,23 +128,23 @@ def _open_children(pid: int) -> int | None:
         return None
 
 
-class Forest:
-    """The trees of all attempts that are not over."""
+class ProcessTable:
+    """The processes of all attempts that are not over."""
 
     def __init__(self, keeper_pid: int) -> None:
-        """Begin without trees; orphans are children of `keeper_pid`."""
-        self.mains: dict[str, Main] = {}
+        """Begin empty; orphans are children of `keeper_pid`."""
+        self.mains: dict[str, MainProcess] = {}
         self.daemons: set[int] = set()
-        """Processes that are connected to the keeper, which no attempt may claim."""
+        """Processes that are connected to the keeper; they belong to no attempt."""
         self._keeper = keeper_pid
-        self._by_pid: dict[int, Main] = {}
+        self._by_pid: dict[int, MainProcess] = {}
         self._children = _open_children(keeper_pid)
         self._owners: dict[tuple[int, int], str] = {}
         self._snapshot: dict[int, Stat] | None = None
 
-    def plant(self, id: str, pid: int, ticks: int, *, adopted: bool) -> Main:
-        """Note an attempt's main process."""
-        main = Main(id, pid, ticks, adopted)
+    def add(self, id: str, pid: int, ticks: int, *, adopted: bool) -> MainProcess:
+        """Add an attempt's main process."""
+        main = MainProcess(id, pid, ticks, adopted)
         self.mains[id] = main
         if not adopted:
             self._by_pid[pid] = main
@@ -156,8 +156,8 @@ class Forest:
         if main is not None:
             main.alive = False
 
-    def fell(self, id: str) -> None:
-        """Drop an attempt whose tree is gone."""
+    def remove(self, id: str) -> None:
+        """Remove an attempt whose processes are gone."""
         main = self.mains.pop(id, None)
         if main is not None and self._by_pid.get(main.pid) is main:
             del self._by_pid[main.pid]
@@ -165,25 +165,25 @@ class Forest:
             self._owners.clear()
 
     def anything_left(self, id: str) -> bool:
-        """Look whether an attempt with no main process has other processes left."""
+        """Tell whether an attempt without a main process has other processes left."""
         main = self.mains.get(id)
         if main is None:
             return False
         if main.adopted:
-            # A fork can slip past one look at /proc, hardly past two.
-            return any(self._looked_afresh(id) for _ in range(2))
+            # One reading of /proc can miss a fork, two hardly ever.
+            return any(self._members_now(id) for _ in range(2))
         return any(self._claims(main, stat) for stat in self._orphans())
 
-    def look_away(self) -> None:
-        """Drop what was read of all processes; the next question reads anew."""
+    def drop_snapshot(self) -> None:
+        """Have the next call read all processes again."""
         self._snapshot = None
 
-    def _looked_afresh(self, id: str) -> list[Stat]:
-        self.look_away()
+    def _members_now(self, id: str) -> list[Stat]:
+        self.drop_snapshot()
         return self.members(id)
 
     def members(self, id: str) -> list[Stat]:
-        """Return every process of the attempt that runs, as of the last look."""
+        """Return every live process of the attempt, as last read."""
         main = self.mains.get(id)
         if main is None:
             return []
@@ -198,10 +198,9 @@ class Forest:
         ]
 
     def _never_members(self, stats: dict[int, Stat]) -> set[int]:
-        """Return daemons, the keeper and what it descends from.
+        """Return daemons, the keeper and its ancestors.
 
-        Membership is inherited, so one wrong yes about the first process of a machine
-        would be a yes about all of them.
+        Membership is inherited: if init were a member, all processes would be.
         """
         never = {0, 1, *self.daemons}
         above: Stat | None = stats.get(self._keeper)
@@ -211,9 +210,13 @@ class Forest:
         return never
 
     def _belongs(
-        self, main: Main, stat: Stat, stats: dict[int, Stat], known: dict[int, bool]
+        self,
+        main: MainProcess,
+        stat: Stat,
+        stats: dict[int, Stat],
+        known: dict[int, bool],
     ) -> bool:
-        """Follow the parents up to one whose membership is plain."""
+        """Follow the parents up to one whose membership is known."""
         chain = []
         verdict: bool | None = None
         while verdict is None:
@@ -221,7 +224,7 @@ class Forest:
                 verdict = known[stat.pid]
                 break
             chain.append(stat.pid)
-            verdict = self._is_plainly(main, stat, stats)
+            verdict = self._is_member(main, stat, stats)
             parent = stats.get(stat.ppid)
             if verdict is None and (parent is None or parent.pid in chain):
                 verdict = False
@@ -231,10 +234,10 @@ class Forest:
             known[pid] = verdict
         return verdict
 
-    def _is_plainly(
-        self, main: Main, stat: Stat, stats: dict[int, Stat]
+    def _is_member(
+        self, main: MainProcess, stat: Stat, stats: dict[int, Stat]
     ) -> bool | None:
-        """Decide by the process itself; None leaves it to its parent."""
+        """Decide by the process itself; None: as its parent."""
         if stat.ticks < main.ticks or stat.pid == main.pid:
             return stat.ticks == main.ticks
         if self._is_in_session(main, stat, stats):
@@ -247,12 +250,14 @@ class Forest:
             return True
         return None
 
-    def _is_in_session(self, main: Main, stat: Stat, stats: dict[int, Stat]) -> bool:
-        # Session 0 is where processes from outside a pid namespace appear to be.
+    def _is_in_session(
+        self, main: MainProcess, stat: Stat, stats: dict[int, Stat]
+    ) -> bool:
+        # Processes from outside a pid namespace appear in session 0.
         if stat.session != main.pid or main.pid <= 1:
             return False
-        # A session keeps its leader's pid from being given out again, so only a
-        # leader with another start time shows that the number means someone else.
+        # The kernel does not reuse the pid of a session that exists, so only a leader
+        # with another start time shows that this is another session.
         leader = stats.get(main.pid)
         return leader is None or leader.ticks == main.ticks
 
@@ -268,13 +273,13 @@ class Forest:
             own = [s.pid for s in all_stats().values() if s.ppid == self._keeper]
             return b" ".join(b"%d" % pid for pid in own)
         text = chunk = os.pread(self._children, 1 << 16, 0)
-        # One read gives at most a page, however much is asked for.
+        # One read returns at most a page.
         while len(chunk) > _SHORT_READ:
             chunk = os.pread(self._children, 1 << 16, len(text))
             text += chunk
         return text
 
-    def _claims(self, main: Main, orphan: Stat) -> bool:
+    def _claims(self, main: MainProcess, orphan: Stat) -> bool:
         owner = self._owner(orphan)
         if owner is not None:
             return owner == main.id

@@ -1,0 +1,179 @@
+"""How attempts exit: the main process ends, then the rest is ended, then it is told.
+
+What always holds: an exit is published only when no process of the attempt is left, and
+the attempts that wait for it start after that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from grass.keeper.core import effects
+from grass.keeper.core import keeper_events as events
+from grass.keeper.core.attempt import StopPlan
+from grass.keeper.core.deadlines import PAUSES_S, pause
+from grass.keeper.core.running import SIGTERM
+
+if TYPE_CHECKING:
+    from grass.keeper.core.attempt import KeeperAttempt
+    from grass.keeper.core.keeper_state import KeeperState
+    from grass.keeper.core.running import Running
+    from grass.keeper.core.starts import Starts
+
+LEFTOVER_GRACE_S = 2.0
+_PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
+
+
+class Exits:
+    """Attempts whose main process has ended, up to the exits that are kept."""
+
+    def __init__(self, state: KeeperState, starts: Starts, running: Running) -> None:
+        self._state = state
+        self._starts = starts
+        self._running = running
+        self._ended: dict[str, KeeperAttempt] = {}
+        self.unsynced = UnsyncedExits()
+
+    def child_ended(self, event: events.ChildEnded, now: float) -> None:
+        """Note that a child was reaped."""
+        attempt = self._state.by_pid.pop(event.pid, None)
+        if attempt is None:
+            # An orphan's end may be the last one of an attempt that has ended.
+            for id in self._ended:
+                self._state.want(effects.Survey(id))
+            return
+        if attempt.state == "starting":
+            attempt.reason = "could not start: ended before its program ran"
+        attempt.ended(event, now)
+        self.main_ended(attempt)
+
+    def main_ended(self, attempt: KeeperAttempt) -> None:
+        """Look for other processes of an attempt whose main process is gone."""
+        self._ended[attempt.id] = attempt
+        # Its end is known: another inspection would find no such process.
+        self._state.timers.cancel("unclear", attempt.id)
+        self._state.want(effects.Survey(attempt.id))
+
+    def surveyed(self, event: events.Surveyed, now: float) -> None:
+        """Finish an attempt of which no process is left, or end the rest of it."""
+        attempt = self._ended.get(event.id)
+        if attempt is None:
+            return
+        attempt.output_bytes = event.output_bytes
+        if event.empty:
+            self._check_output(attempt)
+            self._finish(attempt)
+        elif ("leftovers", event.id) not in self._state.timers:
+            self._end_leftovers(attempt, now)
+
+    def _end_leftovers(self, attempt: KeeperAttempt, now: float) -> None:
+        self._state.want(effects.Record(attempt.exit_entry()))
+        self.unsynced.add(attempt.id)
+        plan = StopPlan(now + LEFTOVER_GRACE_S, SIGTERM, None)
+        self._running.stop(attempt, plan, now)
+        self._state.timers.set("leftovers", attempt.id, now + PAUSES_S[0])
+
+    def look_for_leftovers(self, attempt: KeeperAttempt, now: float) -> None:
+        """Look again: orphans of an adopted attempt are not the keeper's children."""
+        attempt.looks += 1
+        due = now + pause(attempt.looks)
+        self._state.timers.set("leftovers", attempt.id, due)
+        self._state.want(effects.Survey(attempt.id))
+
+    def _check_output(self, attempt: KeeperAttempt) -> None:
+        """Apply the output limit to a job that exceeded it between two checks."""
+        limits = attempt.spawning
+        if limits.max_output is None or attempt.output_bytes <= limits.max_output:
+            return
+        if attempt.lost or attempt.reason is None:
+            # Also in place of a lost exit: a daemon may still know the exit code.
+            attempt.reason = "output limit"
+        if limits.own_output:
+            size = attempt.offset + limits.max_output
+            self._state.want(effects.Truncate(limits.output, size))
+            attempt.output_bytes = limits.max_output
+
+    def _finish(self, attempt: KeeperAttempt) -> None:
+        attempt.finish()
+        self._ended.pop(attempt.id, None)
+        self._state.live -= 1
+        for purpose in _PURPOSES:
+            self._state.timers.cancel(purpose, attempt.id)
+        self._state.want(effects.ReleaseAttempt(attempt.id))
+        self._state.want(effects.Publish(attempt.exit_entry()))
+        self.unsynced.add(attempt.id)
+        self._starts.start_followers(attempt.id)
+
+    def spawn_failed(self, event: events.SpawnFailed, now: float) -> None:
+        """Finish an attempt whose program never ran."""
+        attempt = self._state.attempts[event.id]
+        if attempt.pid is not None:
+            self._state.by_pid.pop(attempt.pid, None)
+        attempt.reason = event.reason
+        attempt.exited_at = event.at
+        self._finish(attempt)
+
+    def cannot_spawn(self, event: events.CannotSpawn, now: float) -> None:
+        """Queue an attempt again that this machine could not start.
+
+        Behind the others: if the attempt itself is the cause, they still start.
+        """
+        start, attempt = event.start, self._state.attempts[event.start.id]
+        if attempt.stop_plan is not None:
+            # It was stopped meanwhile.
+            self.spawn_failed(events.SpawnFailed(start.id, event.reason, event.at), now)
+            return
+        self._state.want(effects.Unrecord(attempt.id, attempt.entries()))
+        if attempt.pid is not None:
+            self._state.by_pid.pop(attempt.pid, None)
+            self._state.want(effects.ReleaseAttempt(attempt.id))
+        attempt.pid = attempt.ticks = None
+        self._starts.queue(attempt, start)
+
+    def forget(self, id: str) -> bool:
+        """Drop an exit that the broker has stored; others are left alone."""
+        attempt = self._state.attempts.get(id)
+        if attempt is None or attempt.state != "exited":
+            return False
+        del self._state.attempts[id]
+        self.unsynced.discard(id)
+        return True
+
+
+class UnsyncedExits:
+    """Exits that a power cut would lose, and those that are being synced.
+
+    Most exits are forgotten within milliseconds, once the broker has committed them.
+    Those that are kept for longer are synced, all at once and never twice at the same
+    time, as a sync may hang with its disk.
+    """
+
+    def __init__(self) -> None:
+        self._new: set[str] = set()
+        self._syncing: set[str] | None = None
+
+    @property
+    def are_due(self) -> bool:
+        """Tell whether a sync must be planned."""
+        return bool(self._new) and self._syncing is None
+
+    def add(self, id: str) -> None:
+        """Have an exit synced that is on record."""
+        self._new.add(id)
+
+    def discard(self, id: str) -> None:
+        """Leave out an exit that is stored elsewhere."""
+        self._new.discard(id)
+
+    def begin(self) -> bool:
+        """Tell whether there is something to sync, and note that this begins."""
+        if not self.are_due:
+            return False
+        self._syncing, self._new = self._new, set()
+        return True
+
+    def end(self, *, done: bool) -> None:
+        """Note the result of a sync; after a failure its exits are due again."""
+        if not done:
+            self._new |= self._syncing or set()
+        self._syncing = None

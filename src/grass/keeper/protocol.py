@@ -1,0 +1,334 @@
+"""The keeper's protocol: JSON lines on a socket, and the keeper's records on disk.
+
+A worker sends verbs, the keeper answers with entries; most entries are also written to
+the records. Each message is one named tuple: its fields are the keys of a JSON object
+and its class's name is its tag there. Nothing else in grass knows the keys.
+
+Version 0.1 speaks the same bytes: keys are only ever added, a key that is missing has a
+default and an unknown one is ignored. Text may contain bytes that are not UTF-8, as
+lone surrogates. `codec` writes and reads these messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+VERSION = 2
+"""Grows with the verbs: from 2 on the keeper knows `lease`."""
+
+
+# Verbs: from the worker to the keeper.
+
+
+class Notes(NamedTuple):
+    """What a worker wants to know of an attempt after a restart.
+
+    The keeper stores it as the `meta` of a start and returns it unread.
+    """
+
+    allocation: dict[str, dict[str, int]]
+    output: str | None = None
+    stderr: str | None = None
+    after: str | None = None
+    placed_at: int = 0
+
+
+class StartVerb(NamedTuple):
+    """Run this attempt, unless its id is known already.
+
+    With `after` it runs as soon as that attempt has exited.
+    """
+
+    id: str
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    umask: int
+    output: str
+    stderr: str | None
+    grace: float
+    time_limit: float | None
+    max_output: int | None
+    own_output: bool
+    """Whether only this attempt writes to its output, so that it may be truncated."""
+    nice: int
+    cpus: list[int] | None
+    after: str | None
+    meta: Notes | Any
+    """`Notes` in a worker; in the keeper whatever JSON value came."""
+
+
+class StopVerb(NamedTuple):
+    """End all processes of the attempt: this signal first, SIGKILL after the grace."""
+
+    id: str
+    signal: int
+    grace: float
+    reason: str
+
+
+class SignalVerb(NamedTuple):
+    """Send one signal to every process of the attempt."""
+
+    id: str
+    signal: int
+
+
+class SuspendVerb(NamedTuple):
+    """Suspend every process of the attempt."""
+
+    id: str
+
+
+class ContinueVerb(NamedTuple):
+    """Continue every process of the attempt."""
+
+    id: str
+
+
+class RecallVerb(NamedTuple):
+    """Drop those of these attempts that have not begun."""
+
+    ids: list[str]
+
+
+class ForgetVerb(NamedTuple):
+    """Drop these exits: the broker has stored them."""
+
+    ids: list[str]
+
+
+class LeaseVerb(NamedTuple):
+    """End a cluster's attempts at this time unless it is renewed; None: never."""
+
+    cluster: str
+    until: float | None
+
+
+class HelloVerb(NamedTuple):
+    """Send the full state now, and every event from now on."""
+
+
+class LeaveVerb(NamedTuple):
+    """Exit as soon as there is no attempt left."""
+
+
+Verb = (
+    StartVerb
+    | StopVerb
+    | SignalVerb
+    | SuspendVerb
+    | ContinueVerb
+    | RecallVerb
+    | ForgetVerb
+    | LeaseVerb
+    | HelloVerb
+    | LeaveVerb
+)
+
+
+# Entries: from the keeper to the worker, to the records, or both.
+
+
+class KeeperEntry(NamedTuple):
+    """The first line of the records."""
+
+    version: int
+    pid: int
+    ticks: int | None
+    boot: str
+
+
+class SpawningEntry(NamedTuple):
+    """An attempt is about to be started; on record before its process exists."""
+
+    id: str
+    output: str
+    stderr: str | None
+    grace: float
+    time_limit: float | None
+    max_output: int | None
+    own_output: bool
+    meta: Any
+
+
+class ForkedEntry(NamedTuple):
+    """A child exists that prepares the start; the program does not run yet."""
+
+    id: str
+    pid: int
+    ticks: int
+
+
+class StartedEntry(NamedTuple):
+    """The attempt's program runs."""
+
+    id: str
+    pid: int
+    ticks: int
+    at: int
+    offset: int = 0
+    stderr_offset: int = 0
+    since: float | None = None
+    """The same moment as `at`, in seconds since boot."""
+    found: bool = False
+    """Found by its marker: maybe not the main process."""
+
+
+class EnclosedEntry(NamedTuple):
+    """The attempt's processes have a cgroup of their own."""
+
+    id: str
+    cgroup: str
+
+
+class SuspendedEntry(NamedTuple):
+    """The attempt's processes are to be suspended, or not any more."""
+
+    id: str
+    on: bool
+
+
+class StoppingEntry(NamedTuple):
+    """The attempt is being stopped, with SIGKILL from `kill_at` on."""
+
+    id: str
+    signal: int
+    reason: str | None
+    kill_at: float
+
+
+class Usage(NamedTuple):
+    """What an attempt's main process used, with the children it waited for."""
+
+    user_s: float
+    system_s: float
+    max_rss: int | None
+
+
+class ExitEntry(NamedTuple):
+    """How an attempt ended.
+
+    `e` is `exited`; on record also `ended`, while processes of the attempt are left.
+    """
+
+    e: str
+    id: str
+    code: int | None = None
+    signal: int | None = None
+    reason: str | None = None
+    lost: bool = False
+    at: int = 0
+    ran_s: float | None = None
+    output_bytes: int = 0
+    rusage: Usage | None = None
+
+
+class StateEntry(NamedTuple):
+    """All that the keeper knows of an attempt; `at` is the time of the latest event.
+
+    `e` is `state` in a hello. As the answer to a start of an attempt that is known
+    already it is `started`, `exited` or `waiting`.
+    """
+
+    e: str
+    id: str
+    pid: int | None
+    ticks: int | None
+    at: int | None
+    offset: int
+    stderr_offset: int
+    since: float | None
+    found: bool
+    code: int | None
+    signal: int | None
+    reason: str | None
+    lost: bool
+    ran_s: float | None
+    output_bytes: int
+    rusage: Usage | None
+    state: str
+    """`waiting`, `running` or `exited`."""
+    started_at: int | None
+    stopping: bool
+    suspended: bool
+    after: str | None
+    begun: bool
+    """Whether it is on record: otherwise nothing was run."""
+    meta: Notes | Any
+    """`Notes` in a worker; in the keeper the JSON value that came with the start."""
+
+
+class HelloEntry(NamedTuple):
+    """The full state of the keeper."""
+
+    version: int
+    pid: int | None
+    boot: str
+    leases: dict[str, float]
+    unable: str | None
+    attempts: list[StateEntry]
+
+
+class ForgottenEntry(NamedTuple):
+    """These attempts are no longer known."""
+
+    ids: list[str]
+
+
+class RecalledEntry(NamedTuple):
+    """An attempt was dropped before it began."""
+
+    id: str
+
+
+class LeaseEntry(NamedTuple):
+    """A lease as it is recorded."""
+
+    cluster: str
+    until: float | None
+
+
+class LeasedEntry(NamedTuple):
+    """A lease is on record: the answer to a LeaseVerb."""
+
+    cluster: str
+    until: float | None
+
+
+class UnableEntry(NamedTuple):
+    """The machine cannot start programs now."""
+
+    reason: str
+
+
+class AbleEntry(NamedTuple):
+    """The machine can start programs again."""
+
+
+class ErrorEntry(NamedTuple):
+    """A line or a verb was refused."""
+
+    message: str
+    id: object = None
+
+
+Entry = (
+    KeeperEntry
+    | SpawningEntry
+    | ForkedEntry
+    | StartedEntry
+    | EnclosedEntry
+    | SuspendedEntry
+    | StoppingEntry
+    | ExitEntry
+    | StateEntry
+    | HelloEntry
+    | ForgottenEntry
+    | RecalledEntry
+    | LeaseEntry
+    | LeasedEntry
+    | UnableEntry
+    | AbleEntry
+    | ErrorEntry
+)

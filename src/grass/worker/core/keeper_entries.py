@@ -1,0 +1,162 @@
+"""The keeper's entries as the worker's messages to the broker.
+
+A keeper that took over from a killed one may not know how an attempt ended. If the
+kernel still knows the exit status, it is filled in here, before the entry is used.
+"""
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from grass.keeper.protocol import (
+    Entry,
+    ErrorEntry,
+    ExitEntry,
+    HelloEntry,
+    StartedEntry,
+    StateEntry,
+    Usage,
+)
+from grass.link.messages import Exited, Started
+from grass.worker.core.attempt_table import WorkerAttempt
+
+KEEPER_KILLED = "the keeper was killed"
+"""How the reason of an exit begins that is lost for no other cause."""
+OF_A_START = "`start`"
+"""How an error begins that answers a start."""
+
+_Exit = TypeVar("_Exit", ExitEntry, StateEntry)
+
+
+def with_kernel_status(entry: Entry, status_of: Callable[[str], int | None]) -> Entry:
+    """Fill in the exits that a killed keeper lost, if the kernel knows them."""
+    match entry:
+        case HelloEntry():
+            states = [_with_status(one, status_of) for one in entry.attempts]
+            return entry._replace(attempts=states)
+        case ExitEntry():
+            return _with_status(entry, status_of)
+        case StateEntry():
+            return _with_status(entry, status_of)
+        case _:
+            return entry
+
+
+def _with_status(entry: _Exit, status_of: Callable[[str], int | None]) -> _Exit:
+    status = status_of(entry.id) if entry.lost else None
+    if status is None:
+        return entry
+    code = os.waitstatus_to_exitcode(status)
+    return entry._replace(
+        code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+        lost=False,
+        reason=_lasting(entry.reason),
+    )
+
+
+def _lasting(reason: str | None) -> str | None:
+    """Return a reason that still holds although the exit is known after all.
+
+    The reason for a stop does: a time limit was reached all the same.
+    """
+    gone = reason is None or reason.startswith(KEEPER_KILLED)
+    return None if gone else reason
+
+
+def attempt_of(state: StateEntry) -> WorkerAttempt:
+    """Make an attempt that a daemon before this one started."""
+    after = None
+    if state.state == "waiting":
+        # Its present predecessor; the one it was started behind may be gone.
+        after = state.after or state.meta.after
+    return WorkerAttempt(state.meta, after, begun=state.begun)
+
+
+def start_in(state: StateEntry) -> StartedEntry | None:
+    """Return how an attempt started, if its program ran."""
+    if state.started_at is None or state.pid is None:
+        return None
+    return StartedEntry(
+        state.id,
+        state.pid,
+        state.ticks or 0,
+        state.started_at,
+        state.offset,
+        state.stderr_offset,
+        state.since,
+        state.found,
+    )
+
+
+def exit_in(state: StateEntry) -> ExitEntry:
+    """Return how an attempt ended that has exited."""
+    return ExitEntry(
+        "exited",
+        state.id,
+        state.code,
+        state.signal,
+        state.reason,
+        state.lost,
+        state.at or 0,
+        state.ran_s,
+        state.output_bytes,
+        state.rusage,
+    )
+
+
+def started_of(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
+    """Return the message that an attempt's program runs."""
+    notes = attempt.notes
+    return Started(
+        entry.id,
+        entry.pid,
+        entry.at,
+        notes.output,
+        entry.offset,
+        notes.stderr,
+        entry.stderr_offset,
+        notes.placed_at,
+    )
+
+
+def exited_of(attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
+    """Return the message that an attempt has ended."""
+    # If the start is unknown, it may have written only if the exit is unknown, too.
+    wrote = attempt.started is not None or entry.lost
+    notes, usage = attempt.notes, entry.rusage
+    return Exited(
+        entry.id,
+        entry.at,
+        entry.code,
+        entry.signal,
+        _clean(entry.reason),
+        entry.lost,
+        entry.output_bytes,
+        None if usage is None else usage.max_rss,
+        _cpu_s(usage),
+        notes.output if wrote else None,
+        notes.stderr if wrote else None,
+        notes.placed_at,
+        entry.ran_s,
+    )
+
+
+def refusal_of(entry: ErrorEntry) -> str | None:
+    """Return why the keeper refuses a start, if this error says so.
+
+    An unknown attempt is no refusal: a stop may have crossed the answer to a recall,
+    and the attempt may have been placed again by now.
+    """
+    if not entry.message.startswith(OF_A_START):
+        return None
+    return entry.message.removeprefix(OF_A_START).removeprefix(":").strip()
+
+
+def _cpu_s(usage: Usage | None) -> float | None:
+    return None if usage is None else round(usage.user_s + usage.system_s, 6)
+
+
+def _clean(reason: str | None) -> str | None:
+    """Make a reason valid text; it may quote a program's name, which need not be."""
+    return None if reason is None else reason.encode("utf-8", "replace").decode()

@@ -1,0 +1,108 @@
+"""The bytes of the keeper's protocol: those of version 0.1, both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from grass.keeper.codec import (
+    BadMessage,
+    BrokenLine,
+    decode_entry,
+    decode_verb,
+    encode,
+    name_of,
+)
+from grass.keeper.protocol import (
+    Entry,
+    ErrorEntry,
+    ExitEntry,
+    HelloEntry,
+    Notes,
+    StartVerb,
+    StateEntry,
+    Verb,
+)
+
+LINES = Path(__file__).with_name("version_0_1.jsonl").read_bytes().splitlines()
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_message_is_written_as_version_0_1_wrote_it(line: bytes) -> None:
+    read = decode_verb if line.startswith(b'{"v"') else decode_entry
+    message = read(line)
+    assert message is not None
+    assert encode(message) == line + b"\n"
+
+
+def test_every_message_of_version_0_1_is_among_the_lines() -> None:
+    documents = [json.loads(line) for line in LINES]
+    verbs = {name_of(kind) for kind in get_args(Verb)}
+    assert {one.get("v") for one in documents} - {None} == verbs
+    entries = {name_of(kind) for kind in get_args(Entry)}
+    # The keys of an error had no fixed order; an exit and a state have several names.
+    unlike = {name_of(kind) for kind in (ErrorEntry, ExitEntry, StateEntry)}
+    written = {one.get("e") for one in documents} - {None}
+    assert written == entries - unlike | {"ended", "exited"}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_key_of_a_later_version_is_ignored(line: bytes) -> None:
+    read = decode_verb if line.startswith(b'{"v"') else decode_entry
+    later = line[:-1] + b',"colour":{"green":[1]}}'
+    assert read(later) == read(line)
+
+
+def test_an_entry_of_a_later_version_is_passed_over() -> None:
+    assert decode_entry(b'{"e":"tomorrow","id":"a"}') is None
+    assert decode_entry(b'{"id":"a"}') is None
+
+
+def test_what_a_worker_noted_comes_back_as_it_was() -> None:
+    notes = Notes({"cpu": {"0": 10000}}, "/o", None, "b", 5)
+    start = decode_verb(LINES[0])
+    assert isinstance(start, StartVerb)
+    received = decode_verb(encode(start._replace(meta=notes)))
+    assert isinstance(received, StartVerb)
+    [hello] = [one for one in map(decode_known, LINES) if isinstance(one, HelloEntry)]
+    [state] = hello.attempts
+    told = hello._replace(attempts=[state._replace(meta=received.meta)])
+    [known] = decode_known(encode(told).strip()).attempts  # type: ignore[union-attr]
+    assert known.meta == notes
+
+
+def decode_known(line: bytes) -> Entry | None:
+    return decode_entry(line) if line.startswith(b'{"e"') else None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"x", b"[1]", b"7", b'{"e":"able"} {}', b'{"e":', b"\xff", b"[" * 99999],
+)
+def test_a_line_that_is_no_object_is_broken(line: bytes) -> None:
+    with pytest.raises(BrokenLine):
+        decode_entry(line)
+    with pytest.raises(BrokenLine):
+        decode_verb(line)
+
+
+def test_white_space_around_an_object_does_no_harm() -> None:
+    assert decode_entry(b'  {"e":"able"} \r') == decode_entry(b'{"e":"able"}')
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b'{"e":"started","id":"a","at":1}', "`started`"),
+        (b'{"e":"exited","id":7,"at":1}', "`exited`: 7 is not a string"),
+        (b'{"e":"exited","id":"a","at":"1"}', "'1' is not a whole number"),
+        (b'{"e":"hello","attempts":[[]]}', "is not an object"),
+        (b'{"e":"lease","cluster":"c"}', "`lease` without 'until'"),
+    ],
+)
+def test_an_entry_that_makes_no_sense_is_refused(line: bytes, text: str) -> None:
+    with pytest.raises(BadMessage, match=text):
+        decode_entry(line)
