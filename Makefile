@@ -10,9 +10,10 @@ READY := $(VENV)/.ready
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
-# Everything: style, layers, types, and all tests with real processes.
+# Everything: style, layers, types, and all tests with real processes. Some of them wait
+# for processes or for a time, so there is one more of them at a time than of cores.
 test: $(READY) lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 # Many seeds of the deterministic simulation: `make simulate SEEDS=20000`.
 SEEDS ?= 2000

@@ -106,6 +106,7 @@ FIELDS = {
     "grace_s": "grace",
     "backoff_s": "backoff",
     "labels": "label",
+    "shell_program": "shell",
 }
 """Fields of a job whose options have another name."""
 

@@ -59,7 +59,7 @@ def _text(path: str) -> str:
     except UnicodeDecodeError:
         reason, hint = "it is not UTF-8", "save it as UTF-8"
     except OSError as error:
-        reason, hint = str(error.strerror), "mend that, or move it away"
+        reason, hint = str(error.strerror), "correct that, or move the file"
     raise UsageError(f"{path} cannot be read: {reason}", hint)
 
 

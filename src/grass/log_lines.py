@@ -25,8 +25,8 @@ class LogEvent(NamedTuple):
 
     def __str__(self) -> str:
         """Return the text form, without time and level."""
-        told = self.fields.items()
-        pairs = [f"{key}={_text(one)}" for key, one in told if one is not None]
+        items = self.fields.items()
+        pairs = [f"{key}={_text(one)}" for key, one in items if one is not None]
         return " ".join([self.name, *pairs])
 
 
@@ -43,8 +43,8 @@ def text_line(at_s: float, level: str, event: LogEvent) -> str:
 def json_line(at_s: float, level: str, event: LogEvent) -> str:
     """Return one JSON object with `ts`, `level`, `event` and the fields."""
     head = {"ts": _time(at_s), "level": level, "event": event.name}
-    told = event.fields.items()
-    fields = {key: _plain(one) for key, one in told if one is not None}
+    items = event.fields.items()
+    fields = {key: _plain(one) for key, one in items if one is not None}
     return json.dumps(head | fields | head)
 
 

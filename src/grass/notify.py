@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339

@@ -1,14 +1,13 @@
-"""The event loops that a server has to work with."""
+"""The event loop that a server has to work with."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
 import uvloop
 
 
-@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Both event loops: the tests' and the daemon's."""
-    chosen: Callable[..., None] = request.param
+@pytest.fixture
+def run() -> Callable[..., None]:
+    """The daemon's event loop; most tests use the standard library's."""
+    chosen: Callable[..., None] = uvloop.run
     return chosen

@@ -22,14 +22,14 @@ def hello(worker: str = REMOTE, version: int = VERSION) -> Hello:
 
 @contextlib.asynccontextmanager
 async def linked(
-    door: TcpApi, token: str | None, worker: str | None = REMOTE
+    tcp: TcpApi, token: str | None, worker: str | None = REMOTE
 ) -> AsyncIterator[ClientConnection]:
     """Open a WebSocket to the link as a worker does."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if worker is not None:
         headers[WORKER_HEADER] = worker
     async with connect(
-        f"wss://{HOST}:{door.port}/api/v1/link",
+        f"wss://{HOST}:{tcp.port}/api/v1/link",
         ssl=client_context(),
         additional_headers=headers,
         compression=None,
@@ -55,12 +55,12 @@ async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
 
 
 async def machine_token(
-    door: TcpApi, role: str = "machine", former: str | None = None
+    tcp: TcpApi, role: str = "machine", former: str | None = None
 ) -> str:
     """Join as the worker on another machine."""
-    code = (await door.api.post("/tokens", {"role": role})).document["code"]
+    code = (await tcp.api.post("/tokens", {"role": role})).document["code"]
     body = {"code": code, "name": "lab", "worker": REMOTE}
-    joined = await door.api.remote("POST", "/join", body, former)
+    joined = await tcp.api.remote("POST", "/join", body, former)
     return str(joined.document["token"])
 
 
@@ -74,17 +74,17 @@ async def closed(channel: ClientConnection) -> tuple[int, str]:
 
 @contextlib.asynccontextmanager
 async def welcomed(
-    door: TcpApi, token: str, greeting: Hello | None = None
+    tcp: TcpApi, token: str, greeting: Hello | None = None
 ) -> AsyncIterator[ClientConnection]:
     """Open a link on which the worker was taken in."""
     said = greeting or hello()
-    async with linked(door, token, said.worker) as channel:
+    async with linked(tcp, token, said.worker) as channel:
         await say(channel, said)
         await hears(channel, Welcome)
         yield channel
 
 
-async def until_gone(door: TcpApi) -> None:
+async def until_gone(tcp: TcpApi) -> None:
     """Wait until the broker knows that the worker's link has ended."""
-    while door.api.broker.state.workers[REMOTE].connected:
-        await door.api.broker.next_commit()
+    while tcp.api.broker.state.workers[REMOTE].connected:
+        await tcp.api.broker.next_commit()

@@ -1,4 +1,4 @@
-"""A broker's door on loopback, under real TLS, and those who come to it."""
+"""A broker's TCP server on loopback with real TLS, and its clients."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 
 
 class Reply(NamedTuple):
-    """What came back from the door."""
+    """What came back from the tcp."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Reply(NamedTuple):
 
 
 class Visit:
-    """One connection to the door."""
+    """One connection to the tcp."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -74,7 +74,7 @@ class Visit:
 
 
 class TcpApi:
-    """A door that is open."""
+    """A running TCP server."""
 
     def __init__(self, api: Api, port: int, server: ApiServer) -> None:
         self.api = api
@@ -121,7 +121,7 @@ def over_tcp(
     run: Callable[..., None] = asyncio.run,
     patience_s: float = 10,
 ) -> None:
-    """Open a door for as long as the story lasts."""
+    """Serve while the story runs."""
     tls = identity(str(folder), None, lambda: None).context
 
     async def inside(api: Api) -> None:
@@ -132,11 +132,11 @@ def over_tcp(
             asyncio.create_task(server.serve_on(listen(str(folder / "s")))),
             asyncio.create_task(TcpServer(server, tls).serve(listeners)),
         ]
-        doorway = TcpApi(api, port, server)
+        tcp = TcpApi(api, port, server)
         try:
-            await story(doorway)
+            await story(tcp)
         finally:
-            for visit in doorway.visits:
+            for visit in tcp.visits:
                 visit.close()
             server.stop()
             await asyncio.gather(*tasks)

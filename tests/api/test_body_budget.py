@@ -46,16 +46,16 @@ async def until(budget: Budget, least: int, most: int) -> None:
 
 
 def test_bodies_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        budget = door.api.app.state.bodies = Budget(4 * MIB, 2 * MIB)
-        token, other = [await door.api.new_token("read") for _ in range(2)]
-        open_ones = [await door.visit() for _ in range(2)]
+    async def story(tcp: TcpApi) -> None:
+        budget = tcp.api.app.state.bodies = Budget(4 * MIB, 2 * MIB)
+        token, other = [await tcp.api.new_token("read") for _ in range(2)]
+        open_ones = [await tcp.visit() for _ in range(2)]
         for visit in open_ones:
             await begin(visit, token, BODY)
         await until(budget, 2 * (len(BODY) - 1), 2 * MIB)
 
         async def asked(shown: str) -> int:
-            visit = await door.visit()
+            visit = await tcp.visit()
             await begin(visit, shown, BODY)
             visit.writer.write(BODY[-1:])
             return (await visit.reply()).status
@@ -83,13 +83,13 @@ async def begin_frame(channel: ClientConnection, size: int) -> None:
 
 
 def test_frames_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        budget = door.tcp_connections.frames = Budget(4 * MIB, 2 * MIB)
-        token = await machine_token(door)
-        async with welcomed(door, token) as good, linked(door, token) as bad:
+    async def story(tcp: TcpApi) -> None:
+        budget = tcp.tcp_connections.frames = Budget(4 * MIB, 2 * MIB)
+        token = await machine_token(tcp)
+        async with welcomed(tcp, token) as good, linked(tcp, token) as bad:
             sending = asyncio.ensure_future(begin_frame(bad, MIB))
             await until(budget, MIB, 2 * MIB)
-            async with linked(door, token) as worse:
+            async with linked(tcp, token) as worse:
                 more = asyncio.ensure_future(begin_frame(worse, 2 * MIB))
                 await closed(worse)
                 more.cancel()

@@ -20,8 +20,8 @@ def wall_us(skew_s: float = 0) -> int:
     return time.time_ns() // 1000 + int(skew_s * 1e6)
 
 
-async def skew_s(door: TcpApi) -> float | None:
-    listed = (await door.api.get("/workers")).document["workers"]
+async def skew_s(tcp: TcpApi) -> float | None:
+    listed = (await tcp.api.get("/workers")).document["workers"]
     (found,) = [one for one in listed if one["id"] == REMOTE]
     known: float | None = found["clock_skew_s"]
     return known
@@ -31,35 +31,35 @@ async def skew_s(door: TcpApi) -> float | None:
 def test_when_a_job_ended_is_told_by_the_brokers_clock(
     tmp_path: Path, run: Callable[..., None], wrong_s: float
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        async with welcomed(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             job = {"command": "x", "require": "{gpu:1}"}
-            await door.api.post("/jobs", {"jobs": [job]})
+            await tcp.api.post("/jobs", {"jobs": [job]})
             start = await hears(channel, Start)
             assert isinstance(start, Start)
             await say(channel, Started(start.attempt, 7, wall_us(wrong_s)))
             ended = Exited(start.attempt, wall_us(wrong_s), 0, ran_s=7200.5)
             await say(channel, ended)
             await hears(channel, Forget)
-        told: dict[str, Any] = (await door.api.get("/jobs/1")).document
+        told: dict[str, Any] = (await tcp.api.get("/jobs/1")).document
         assert told["ran_s"] == told["attempts"][0]["ran_s"] == 7200.5
         dry = {"older_s": 60.0, "dry_run": True}
-        assert (await door.api.post("/jobs/prune", dry)).document["jobs"] == 0
+        assert (await tcp.api.post("/jobs/prune", dry)).document["jobs"] == 0
         dry = {"older_s": 0.0, "dry_run": True}
-        assert (await door.api.post("/jobs/prune", dry)).document["jobs"] == 1
+        assert (await tcp.api.post("/jobs/prune", dry)).document["jobs"] == 1
 
     over_tcp(tmp_path, story, run)
 
 
 def test_a_wrong_clock_is_told_of(tmp_path: Path, run: Callable[..., None]) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         greeting = replace(hello(), wall_at=wall_us(-7200))
-        async with welcomed(door, await machine_token(door), greeting) as channel:
-            assert round(await skew_s(door) or 0, -1) == -7200
+        async with welcomed(tcp, await machine_token(tcp), greeting) as channel:
+            assert round(await skew_s(tcp) or 0, -1) == -7200
             for wrong_s in (50, 90):
                 await say(channel, Heartbeat(1.0, wall_us(wrong_s)))
                 await hears(channel, Heard)
-                assert (await skew_s(door) is None) == (wrong_s < 60)
+                assert (await skew_s(tcp) is None) == (wrong_s < 60)
 
     over_tcp(tmp_path, story, run)
 
@@ -67,10 +67,10 @@ def test_a_wrong_clock_is_told_of(tmp_path: Path, run: Callable[..., None]) -> N
 def test_a_worker_that_tells_no_time_has_no_wrong_clock(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        async with welcomed(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             await say(channel, Heartbeat(1.0))
             await hears(channel, Heard)
-            assert await skew_s(door) is None
+            assert await skew_s(tcp) is None
 
     over_tcp(tmp_path, story, run)

@@ -24,34 +24,34 @@ from grass.link.remote_end import REFUSED
 CORE = {"gpu": {"0": 10_000}}
 
 
-def lying(door: TcpApi, *attempts: str) -> Hello:
+def lying(tcp: TcpApi, *attempts: str) -> Hello:
     """Give a hello with made-up attempts of this broker."""
     said = hello()
-    cluster = door.api.broker.state.cluster
+    cluster = tcp.api.broker.state.cluster
     said.running = [Report(f"{cluster}.{one}", CORE, running=True) for one in attempts]
     return said
 
 
-async def add_job(door: TcpApi, **more: object) -> None:
+async def add_job(tcp: TcpApi, **more: object) -> None:
     job = {"command": "x", "require": "{gpu:1}", **more}
-    assert (await door.api.post("/jobs", {"jobs": [job]})).status == 200
+    assert (await tcp.api.post("/jobs", {"jobs": [job]})).status == 200
 
 
 def test_made_up_reports_move_no_number(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        state = door.api.broker.state
-        token = await machine_token(door)
-        async with welcomed(door, token) as channel:
-            await add_job(door, hold=True)
+    async def story(tcp: TcpApi) -> None:
+        state = tcp.api.broker.state
+        token = await machine_token(tcp)
+        async with welcomed(tcp, token) as channel:
+            await add_job(tcp, hold=True)
             for number in (1, 1000, 2000, 3000, 10**9, 10**17):
-                lie = lying(door, f"1.{number}", f"{number + 1}.1")
+                lie = lying(tcp, f"1.{number}", f"{number + 1}.1")
                 lie.exited = [Exited(f"{state.cluster}.1.{number + 1}", 5, 0)]
                 lie.at = float(number)
                 await say(channel, lie)
                 await hears(channel, Welcome)
         assert (state.jobs[1].attempts, state.last_job) == (0, 1)
-        async with welcomed(door, token) as channel:
-            await door.api.post("/jobs/release", {"select": ["1"]})
+        async with welcomed(tcp, token) as channel:
+            await tcp.api.post("/jobs/release", {"select": ["1"]})
             start = await hears(channel, Start)
             assert isinstance(start, Start)
             assert start.number == 1
@@ -61,8 +61,8 @@ def test_made_up_reports_move_no_number(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("field", ["running", "exited", "started"])
 def test_a_hello_with_too_many_reports_is_refused(tmp_path: Path, field: str) -> None:
-    async def story(door: TcpApi) -> None:
-        cluster = door.api.broker.state.cluster
+    async def story(tcp: TcpApi) -> None:
+        cluster = tcp.api.broker.state.cluster
         said = hello()
         name = f"{cluster}.1.1"
         one = {
@@ -71,11 +71,11 @@ def test_a_hello_with_too_many_reports_is_refused(tmp_path: Path, field: str) ->
             "started": Started(name, 7, 5),
         }[field]
         setattr(said, field, [one] * (MOST_REPORTS + 1))
-        async with linked(door, await machine_token(door)) as channel:
+        async with linked(tcp, await machine_token(tcp)) as channel:
             with contextlib.suppress(ConnectionClosed):
                 await say(channel, said)
             code, reason = await closed(channel)
         assert (code, "too many" in reason) == (REFUSED, True)
-        assert REMOTE not in door.api.broker.state.workers
+        assert REMOTE not in tcp.api.broker.state.workers
 
     over_tcp(tmp_path, story, patience_s=30)

@@ -39,6 +39,17 @@ def test_every_limit_of_a_job_is_kept(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_the_shell_of_a_line_can_be_chosen(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        job = await enqueue(api, command="a && b", shell_program="zsh")
+        assert (job["shell"], job["shell_program"]) == (True, "zsh")
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        assert start.shell_program == "zsh"
+
+    play(tmp_path, story)
+
+
 def test_a_name_is_that_of_one_job_alone(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         named = {"command": ["x"], "nice": 5, "name": "mine"}
@@ -153,6 +164,8 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"project": "a b"}, "project name `a b` is not allowed"),
         ({"nice": 20}, "--nice is 20"),
         ({"nice": -1}, "--nice is -1"),
+        ({"shell_program": ""}, "--shell `` is no program"),
+        ({"shell_program": "zsh"}, "--shell goes with a shell line"),
         ({"max_fails": 3}, "--max-fails goes with --array"),
         ({"max_fails": 0, "array": "1-3"}, "--max-fails must be at least 1"),
     ],

@@ -79,42 +79,42 @@ def test_the_role_of_the_new_code_counts_at_once(tmp_path: Path) -> None:
 def test_a_worker_that_joins_as_a_client_is_cut_off_until_it_works_again(
     tmp_path: Path,
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        first = await machine_token(door)
-        async with welcomed(door, first) as channel, linked(door, first) as silent:
-            client = await machine_token(door, "submit", first)
+    async def story(tcp: TcpApi) -> None:
+        first = await machine_token(tcp)
+        async with welcomed(tcp, first) as channel, linked(tcp, first) as silent:
+            client = await machine_token(tcp, "submit", first)
             await closed(channel)
-            await until_gone(door)
+            await until_gone(tcp)
             # It was let in before, and has not said yet who it is.
             await say(silent, hello())
             await closed(silent)
-        assert not door.api.broker.state.workers[REMOTE].connected
+        assert not tcp.api.broker.state.workers[REMOTE].connected
         for token in (first, client):
             assert token.partition(".")[0] == "lab"
             with pytest.raises(InvalidStatus) as refused:
-                async with linked(door, token):
+                async with linked(tcp, token):
                     pass
             assert refused.value.response.status_code == 403
-        assert await door.overview(client) == 200
-        again = await machine_token(door, "machine", client)
+        assert await tcp.overview(client) == 200
+        again = await machine_token(tcp, "machine", client)
         assert again.partition(".")[0] == "lab"
-        async with welcomed(door, again):
-            assert door.api.broker.state.workers[REMOTE].connected
+        async with welcomed(tcp, again):
+            assert tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story)
 
 
 def test_a_client_becomes_a_worker_under_its_name(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        client = await machine_token(door, "submit")
-        await door.api.remote("POST", "/jobs", HELD, client)
-        worker = await machine_token(door, "machine", client)
+    async def story(tcp: TcpApi) -> None:
+        client = await machine_token(tcp, "submit")
+        await tcp.api.remote("POST", "/jobs", HELD, client)
+        worker = await machine_token(tcp, "machine", client)
         assert worker.partition(".")[0] == "lab"
-        async with welcomed(door, worker):
-            listed = (await door.api.get("/tokens")).document["tokens"]
+        async with welcomed(tcp, worker):
+            listed = (await tcp.api.get("/tokens")).document["tokens"]
             machines = [one for one in listed if not one["code"]]
             assert [one["worker"] for one in machines] == ["lab"]
-        done = await door.api.remote("POST", "/jobs/cancel", {"select": ["1"]}, worker)
+        done = await tcp.api.remote("POST", "/jobs/cancel", {"select": ["1"]}, worker)
         assert done.status == 200
 
     over_tcp(tmp_path, story)

@@ -45,18 +45,18 @@ PATIENCE_S = 60
 FLOOD = 60_000
 
 
-async def rows(door: TcpApi, kind: str) -> int:
+async def rows(tcp: TcpApi, kind: str) -> int:
     """Count the rows of a kind that the journal has of the worker."""
-    page = (await door.api.get(f"/events?kind={kind}&limit=1000")).document
+    page = (await tcp.api.get(f"/events?kind={kind}&limit=1000")).document
     return sum(one["data"].get("worker") == REMOTE for one in page["events"])
 
 
-async def slowest_enqueue_s(door: TcpApi, done: asyncio.Future[None]) -> float:
+async def slowest_enqueue_s(tcp: TcpApi, done: asyncio.Future[None]) -> float:
     """Enqueue one job after the other until something is done; all are taken."""
     slowest_s = 0.0
     while not done.done():
         began = time.monotonic()
-        reply = await door.api.post("/jobs", {"jobs": [{"command": "x"}]})
+        reply = await tcp.api.post("/jobs", {"jobs": [{"command": "x"}]})
         assert reply.status == 200, reply.document
         slowest_s = max(slowest_s, time.monotonic() - began)
     return slowest_s
@@ -65,46 +65,46 @@ async def slowest_enqueue_s(door: TcpApi, done: asyncio.Future[None]) -> float:
 def test_a_frame_of_too_many_hellos_ends_the_link_and_nothing_else(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        async with welcomed(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             frame = msgspec.msgpack.encode([hello()] * FLOOD)
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
             ended = asyncio.ensure_future(closed(channel))
-            assert await slowest_enqueue_s(door, _done(ended)) < 2
+            assert await slowest_enqueue_s(tcp, _done(ended)) < 2
             assert ended.result()[0] == REFUSED
-        assert await rows(door, "worker-connected") == 1
+        assert await rows(tcp, "worker-connected") == 1
 
     over_tcp(tmp_path, story, run, PATIENCE_S)
 
 
 def test_of_many_hellos_one_is_taken_in_and_noted_once(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         many = [hello() for _ in range(MOST_MESSAGES)]
         for number, one in enumerate(many):
             one.at = float(number)
-        async with linked(door, await machine_token(door)) as channel:
+        async with linked(tcp, await machine_token(tcp)) as channel:
             said = asyncio.ensure_future(_say_often(channel, encode(many), 5))
-            assert await slowest_enqueue_s(door, said) < 2
+            assert await slowest_enqueue_s(tcp, said) < 2
             while await hears(channel, Welcome) != Welcome(
-                door.api.broker.state.cluster, at=many[-1].at, heeds_readiness=True
+                tcp.api.broker.state.cluster, at=many[-1].at, heeds_readiness=True
             ):
                 pass
-        assert await rows(door, "worker-connected") == 1
+        assert await rows(tcp, "worker-connected") == 1
 
     over_tcp(tmp_path, story, patience_s=PATIENCE_S)
 
 
 def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(5):
-                await stack.enter_async_context(welcomed(door, token))
-            assert await rows(door, "worker-connected") == 1
-        await until_gone(door)
-        async with welcomed(door, token):
-            assert await rows(door, "worker-connected") == 2
+                await stack.enter_async_context(welcomed(tcp, token))
+            assert await rows(tcp, "worker-connected") == 1
+        await until_gone(tcp)
+        async with welcomed(tcp, token):
+            assert await rows(tcp, "worker-connected") == 2
 
     over_tcp(tmp_path, story)
 
@@ -112,13 +112,13 @@ def test_links_that_replace_each_other_are_noted_once(tmp_path: Path) -> None:
 def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         nonsense = encode([Exited("nonsense", 5)] * MOST_MESSAGES)
-        broker = door.api.broker
+        broker = tcp.api.broker
         most = 0
-        async with welcomed(door, await machine_token(door)) as channel:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             said = asyncio.ensure_future(_say_often(channel, nonsense, 10))
-            enqueued = asyncio.ensure_future(slowest_enqueue_s(door, said))
+            enqueued = asyncio.ensure_future(slowest_enqueue_s(tcp, said))
             while not enqueued.done():
                 most = max(most, broker._rounds.said_by(REMOTE))
                 await asyncio.sleep(0)
@@ -129,9 +129,9 @@ def test_a_worker_that_says_too_much_is_held_back_and_callers_are_not(
 
 
 def test_a_worker_with_many_attempts_is_taken_in_soon(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        await door.api.post("/pause", {})
-        async with linked(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        await tcp.api.post("/pause", {})
+        async with linked(tcp, await machine_token(tcp)) as channel:
             began = time.monotonic()
             await say(channel, _much(10_000, "f" * 16))
             await hears(channel, Welcome)
@@ -141,16 +141,16 @@ def test_a_worker_with_many_attempts_is_taken_in_soon(tmp_path: Path) -> None:
 
 
 def test_ends_of_many_jobs_are_all_heard(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         number = 1000
         wide = Hello(REMOTE, "lab", BOOT, units(f"{{gpu:{number}}}"), [], [])
         jobs = [{"command": "x", "require": "{gpu:1}"}] * number
-        async with welcomed(door, await machine_token(door), wide) as channel:
-            await door.api.post("/jobs", {"jobs": jobs})
+        async with welcomed(tcp, await machine_token(tcp), wide) as channel:
+            await tcp.api.post("/jobs", {"jobs": jobs})
             names = await _started(channel, number)
             began = time.monotonic()
             await say(channel, *(Exited(name, 5, 0) for name in names))
-            await door.api.broker.ended(range(1, number + 1))
+            await tcp.api.broker.ended(range(1, number + 1))
             assert time.monotonic() - began < 2
 
     over_tcp(tmp_path, story, patience_s=PATIENCE_S)
@@ -161,21 +161,21 @@ def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
 ) -> None:
     monkeypatch.setattr(worker_link, "CLOSE_S", 0.2)
 
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
-        much = _much(60_000, door.api.broker.state.cluster)
-        before = set(door.connections)
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
+        much = _much(60_000, tcp.api.broker.state.cluster)
+        before = set(tcp.connections)
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(3):
-                channel = await stack.enter_async_context(_deaf(door, token))
+                channel = await stack.enter_async_context(_deaf(tcp, token))
                 await say(channel, much)
-                await door.api.broker.next_commit()
-            async with welcomed(door, token) as channel:
+                await tcp.api.broker.next_commit()
+            async with welcomed(tcp, token) as channel:
                 async with asyncio.timeout(10):
-                    while len(set(door.connections) - before) > 1:
+                    while len(set(tcp.connections) - before) > 1:
                         await say(channel, Heartbeat(1.0))
                         await hears(channel, Heard)
-            assert not door.tcp_connections.unidentified
+            assert not tcp.tcp_connections.unidentified
 
     over_tcp(tmp_path, story, run, PATIENCE_S)
 
@@ -212,15 +212,15 @@ async def _started(channel: ClientConnection, number: int) -> list[str]:
 
 
 @contextlib.asynccontextmanager
-async def _deaf(door: TcpApi, token: str) -> AsyncIterator[ClientConnection]:
+async def _deaf(tcp: TcpApi, token: str) -> AsyncIterator[ClientConnection]:
     """Open a link, and read next to nothing from it."""
-    channel = socket.create_connection((HOST, door.port))
+    channel = socket.create_connection((HOST, tcp.port))
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     channel.setblocking(False)
     shown = {"Authorization": f"Bearer {token}", WORKER_HEADER: REMOTE}
     tls: ssl.SSLContext = client_context()
     websocket = await connect(
-        f"wss://{HOST}:{door.port}/api/v1/link",
+        f"wss://{HOST}:{tcp.port}/api/v1/link",
         sock=channel,
         ssl=tls,
         additional_headers=shown,

@@ -39,10 +39,10 @@ ANOTHER = "00000000000000fa"
 A_THIRD = "00000000000000fb"
 
 
-async def refusal(door: TcpApi, token: str | None, worker: str | None) -> int:
+async def refusal(tcp: TcpApi, token: str | None, worker: str | None) -> int:
     """Try to open a link; give the status with which that is refused."""
     with pytest.raises(InvalidStatus) as refused:
-        async with linked(door, token, worker):
+        async with linked(tcp, token, worker):
             pass
     return refused.value.response.status_code
 
@@ -50,16 +50,16 @@ async def refusal(door: TcpApi, token: str | None, worker: str | None) -> int:
 def test_a_worker_on_another_machine_gets_jobs(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        async with welcomed(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             (worker,) = [
                 one
-                for one in (await door.api.get("/workers")).document["workers"]
+                for one in (await tcp.api.get("/workers")).document["workers"]
                 if one["id"] == REMOTE
             ]
             assert worker["connected"]
             assert worker["address"] == HOST
-            await door.api.post(
+            await tcp.api.post(
                 "/jobs", {"jobs": [{"command": "x", "require": "{gpu:1}"}]}
             )
             start = await hears(channel, Start)
@@ -68,17 +68,17 @@ def test_a_worker_on_another_machine_gets_jobs(
             await say(channel, Heartbeat(7.5))
             heard = await hears(channel, Heard)
             assert heard == Heard(7.5)
-        await until_gone(door)
+        await until_gone(tcp)
 
     over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.parametrize("role", ["read", "submit", "operate"])
 def test_a_link_needs_the_right_to_work(tmp_path: Path, role: str) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token(role)
-        assert await refusal(door, token, REMOTE) == 403
-        assert REMOTE not in door.api.broker.state.workers
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token(role)
+        assert await refusal(tcp, token, REMOTE) == 403
+        assert REMOTE not in tcp.api.broker.state.workers
 
     over_tcp(tmp_path, story)
 
@@ -86,11 +86,11 @@ def test_a_link_needs_the_right_to_work(tmp_path: Path, role: str) -> None:
 def test_a_link_without_a_good_token_is_refused_without_a_word_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        await machine_token(door)
+    async def story(tcp: TcpApi) -> None:
+        await machine_token(tcp)
         for token in (None, "lab.nonsense", "nobody.nonsense", "."):
-            assert await refusal(door, token, REMOTE) == 401
-        assert not door.tcp_connections.identified
+            assert await refusal(tcp, token, REMOTE) == 401
+        assert not tcp.tcp_connections.identified
 
     with caplog.at_level(logging.WARNING):
         over_tcp(tmp_path, story)
@@ -98,24 +98,24 @@ def test_a_link_without_a_good_token_is_refused_without_a_word_in_the_log(
 
 
 def test_a_token_belongs_to_one_worker(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
-        assert await refusal(door, token, ANOTHER) == 403
-        assert await refusal(door, token, WORKER) == 403
-        loose = await door.api.new_token("worker")
-        assert await refusal(door, loose, None) == 400
-        assert await refusal(door, loose, REMOTE) == 403
-        async with welcomed(door, loose, hello(ANOTHER)):
-            assert door.api.broker.state.workers[ANOTHER].connected
-        assert await refusal(door, loose, A_THIRD) == 403
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
+        assert await refusal(tcp, token, ANOTHER) == 403
+        assert await refusal(tcp, token, WORKER) == 403
+        loose = await tcp.api.new_token("worker")
+        assert await refusal(tcp, loose, None) == 400
+        assert await refusal(tcp, loose, REMOTE) == 403
+        async with welcomed(tcp, loose, hello(ANOTHER)):
+            assert tcp.api.broker.state.workers[ANOTHER].connected
+        assert await refusal(tcp, loose, A_THIRD) == 403
 
     over_tcp(tmp_path, story)
 
 
 def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        loose = await door.api.new_token("worker")
-        assert await refusal(door, loose, WORKER) == 403
+    async def story(tcp: TcpApi) -> None:
+        loose = await tcp.api.new_token("worker")
+        assert await refusal(tcp, loose, WORKER) == 403
 
     over_tcp(tmp_path, story)
 
@@ -131,35 +131,35 @@ def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
 def test_a_worker_that_begins_wrongly_is_told_why(
     tmp_path: Path, first: Message, told: str
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        before = set(door.api.broker.state.workers)
-        async with linked(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        before = set(tcp.api.broker.state.workers)
+        async with linked(tcp, await machine_token(tcp)) as channel:
             await say(channel, first)
             code, reason = await closed(channel)
         assert (code, told in reason) == (REFUSED, True)
-        assert set(door.api.broker.state.workers) == before
+        assert set(tcp.api.broker.state.workers) == before
 
     over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
 def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None:
-    async def story(door: TcpApi) -> None:
-        async with linked(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with linked(tcp, await machine_token(tcp)) as channel:
             await say(channel, hello(version=version))
             assert await hears(channel, Welcome) == Welcome(
-                door.api.broker.state.cluster, VERSION, heeds_readiness=True
+                tcp.api.broker.state.cluster, VERSION, heeds_readiness=True
             )
-            assert door.api.broker.state.workers[REMOTE].connected
+            assert tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story)
 
 
 @pytest.mark.parametrize("apart", [-2, 2, 1000])
 def test_a_version_far_away_is_refused_by_its_bytes(tmp_path: Path, apart: int) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         said = msgspec.to_builtins(hello()) | {"version": VERSION + apart}
-        async with linked(door, await machine_token(door)) as channel:
+        async with linked(tcp, await machine_token(tcp)) as channel:
             await channel.send(msgspec.msgpack.encode([said]))
             code, reason = await closed(channel)
         assert (code, f"version {VERSION + apart}" in reason) == (REFUSED, True)
@@ -168,8 +168,8 @@ def test_a_version_far_away_is_refused_by_its_bytes(tmp_path: Path, apart: int) 
 
 
 def test_a_welcome_says_its_version(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        async with linked(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with linked(tcp, await machine_token(tcp)) as channel:
             await say(channel, hello())
             frame = await channel.recv()
             assert isinstance(frame, bytes)
@@ -185,15 +185,15 @@ def test_a_welcome_says_its_version(tmp_path: Path) -> None:
 def test_a_frame_that_makes_no_sense_ends_the_link(
     tmp_path: Path, frame: bytes | str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
-        async with welcomed(door, token) as channel:
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
+        async with welcomed(tcp, token) as channel:
             with contextlib.suppress(ConnectionClosed):
                 await channel.send(frame)
             code, reason = await closed(channel)
         assert (code in (REFUSED, worker_link.TOO_BIG), bool(reason)) == (True, True)
-        async with welcomed(door, token):
-            assert door.api.broker.state.workers[REMOTE].connected
+        async with welcomed(tcp, token):
+            assert tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story)
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
@@ -203,27 +203,27 @@ def test_a_frame_that_makes_no_sense_ends_the_link(
 def test_a_hello_that_cannot_be_taken_in_ends_the_link_with_the_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
         for _ in range(2):
-            async with linked(door, token) as channel:
+            async with linked(tcp, token) as channel:
                 bad = hello()
                 bad.labels = ("not a label",)
                 await say(channel, bad)
                 code, reason = await closed(channel)
             assert (code, "label `not a label`" in reason) == (REFUSED, True)
-        assert REMOTE not in door.api.broker.state.workers
+        assert REMOTE not in tcp.api.broker.state.workers
 
     over_tcp(tmp_path, story)
     assert len([one for one in caplog.messages if "worker.refused" in one]) == 1
 
 
 def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
         first, second = hello(), hello()
         first.instance, second.instance = "one", "two"
-        async with linked(door, token) as here, linked(door, token) as copy:
+        async with linked(tcp, token) as here, linked(tcp, token) as copy:
             await say(here, first)
             await hears(here, Welcome)
             await say(copy, second)
@@ -240,10 +240,10 @@ def test_a_worker_that_falls_silent_is_gone(
 ) -> None:
     monkeypatch.setattr(worker_link, "SILENCE_S", 0.2)
 
-    async def story(door: TcpApi) -> None:
-        async with welcomed(door, await machine_token(door)) as channel:
+    async def story(tcp: TcpApi) -> None:
+        async with welcomed(tcp, await machine_token(tcp)) as channel:
             await closed(channel)
-        assert not door.api.broker.state.workers[REMOTE].connected
+        assert not tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story)
 
@@ -251,25 +251,25 @@ def test_a_worker_that_falls_silent_is_gone(
 def test_revoking_a_token_closes_the_link_at_once(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
-        async with welcomed(door, token) as channel:
-            await door.api.send("DELETE", "/tokens/lab", b"")
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
+        async with welcomed(tcp, token) as channel:
+            await tcp.api.send("DELETE", "/tokens/lab", b"")
             await closed(channel)
-        assert await refusal(door, token, REMOTE) == 401
-        assert not door.api.broker.state.workers[REMOTE].connected
+        assert await refusal(tcp, token, REMOTE) == 401
+        assert not tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story, run)
 
 
 @pytest.mark.parametrize("named", ["desk", "worker-9", "A" * 16, "f" * 17])
 def test_a_worker_has_an_id_that_is_no_name(tmp_path: Path, named: str) -> None:
-    async def story(door: TcpApi) -> None:
-        before = set(door.api.broker.state.workers)
-        loose = await door.api.new_token("worker")
-        assert await refusal(door, loose, named) == 400
-        assert door.api.broker.state.tokens["worker"].worker is None
-        assert set(door.api.broker.state.workers) == before
+    async def story(tcp: TcpApi) -> None:
+        before = set(tcp.api.broker.state.workers)
+        loose = await tcp.api.new_token("worker")
+        assert await refusal(tcp, loose, named) == 400
+        assert tcp.api.broker.state.tokens["worker"].worker is None
+        assert set(tcp.api.broker.state.workers) == before
 
     over_tcp(tmp_path, story)
 
@@ -277,19 +277,19 @@ def test_a_worker_has_an_id_that_is_no_name(tmp_path: Path, named: str) -> None:
 def test_the_first_use_of_a_renewed_token_ends_the_former_and_its_link(
     tmp_path: Path,
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        first = await machine_token(door)
-        async with welcomed(door, first) as channel:
-            second = await machine_token(door, former=first)
+    async def story(tcp: TcpApi) -> None:
+        first = await machine_token(tcp)
+        async with welcomed(tcp, first) as channel:
+            second = await machine_token(tcp, former=first)
             await say(channel, Heartbeat(1.0))
             assert await hears(channel, Heard) == Heard(1.0)
-            assert await door.overview(first) == 200
-            assert await door.overview(second) == 200
+            assert await tcp.overview(first) == 200
+            assert await tcp.overview(second) == 200
             await closed(channel)
         assert second.partition(".")[0] == first.partition(".")[0] == "lab"
-        assert await refusal(door, first, REMOTE) == 401
-        async with welcomed(door, second):
-            assert door.api.broker.state.workers[REMOTE].connected
+        assert await refusal(tcp, first, REMOTE) == 401
+        async with welcomed(tcp, second):
+            assert tcp.api.broker.state.workers[REMOTE].connected
 
     over_tcp(tmp_path, story)
 
@@ -299,18 +299,18 @@ def test_links_end_when_the_daemon_stops(
 ) -> None:
     ends: list[tuple[int, str]] = []
 
-    async def story(door: TcpApi) -> None:
-        token = await machine_token(door)
+    async def story(tcp: TcpApi) -> None:
+        token = await machine_token(tcp)
         opened = asyncio.Event()
 
         async def stay() -> None:
-            async with welcomed(door, token) as channel:
+            async with welcomed(tcp, token) as channel:
                 opened.set()
                 ends.append(await closed(channel))
 
         staying = asyncio.create_task(stay())
         await opened.wait()
-        door.api.app.state.closing.set()
+        tcp.api.app.state.closing.set()
         await staying
 
     over_tcp(tmp_path, story, run)

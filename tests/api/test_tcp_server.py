@@ -34,10 +34,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_connections, "IDENTIFY_S", 0.3)
 
 
-def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("submit")
-        visit = await door.visit()
+def test_a_valid_token_is_accepted(tmp_path: Path, run: Callable[..., None]) -> None:
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("submit")
+        visit = await tcp.visit()
         reply = await visit.ask("GET", "/overview", token=token)
         assert reply.status == 200
         assert reply.document["daemon"]["version"] == "1.2.3"
@@ -46,31 +46,31 @@ def test_a_token_opens_the_door(tmp_path: Path, run: Callable[..., None]) -> Non
         (job,) = (await visit.ask("GET", "/jobs", token=token)).document["jobs"]
         assert job["owner"] == "token:submit"
         assert (await visit.ask("GET", "/overview")).status == 401
-        assert len(door.tcp_connections.identified) == 1
+        assert len(tcp.tcp_connections.identified) == 1
 
     over_tcp(tmp_path, story, run)
 
 
 def test_only_tls_1_3_is_spoken(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         old = client_context()
         old.minimum_version = ssl.TLSVersion.TLSv1_2
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(OSError):
-            await asyncio.open_connection(HOST, door.port, ssl=old)
+            await asyncio.open_connection(HOST, tcp.port, ssl=old)
 
     over_tcp(tmp_path, story)
 
 
 def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        issued = (await door.api.post("/tokens", {})).document
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        issued = (await tcp.api.post("/tokens", {})).document
+        visit = await tcp.visit()
         body = {"code": issued["code"], "name": "lab.example", "worker": "f" * 16}
         reply = await visit.ask("POST", "/join", body)
         assert reply.status == 200
         assert reply.document["name"] == "lab-example"
-        assert await door.overview(reply.document["token"]) == 200
+        assert await tcp.overview(reply.document["token"]) == 200
 
     over_tcp(tmp_path, story)
 
@@ -79,11 +79,11 @@ def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
 def test_whoever_says_nothing_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        silent = [await door.plain(), await door.visit()]
+    async def story(tcp: TcpApi) -> None:
+        silent = [await tcp.plain(), await tcp.visit()]
         for visit in silent:
             assert await visit.is_hung_up()
-        assert not door.tcp_connections.unidentified
+        assert not tcp.tcp_connections.unidentified
 
     over_tcp(tmp_path, story, run)
 
@@ -92,8 +92,8 @@ def test_whoever_says_nothing_is_sent_away(
 def test_whoever_dribbles_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         leaving = asyncio.create_task(visit.is_hung_up())
         began = time.monotonic()
         visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
@@ -107,8 +107,8 @@ def test_whoever_dribbles_is_sent_away(
 
 @pytest.mark.usefixtures("impatient")
 def test_a_body_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
         visit.writer.write(head + b'{"code":')
         assert await visit.is_hung_up()
@@ -118,11 +118,11 @@ def test_a_body_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("read")
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("read")
+        visit = await tcp.visit()
         await visit.ask("GET", "/overview", token=token)
-        silent = await door.visit()
+        silent = await tcp.visit()
         assert await silent.is_hung_up()
         assert (await visit.ask("GET", "/overview", token=token)).status == 200
 
@@ -130,8 +130,8 @@ def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
 
 
 def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         for _ in range(tcp_connections.MOST_REFUSALS - 1):
             reply = await visit.ask("GET", "/overview", token="admin.nonsense")
             assert (reply.status, reply.document["code"]) == (401, "unauthorized")
@@ -147,17 +147,17 @@ def test_a_wrong_token_is_refused_and_soon_shown_out(tmp_path: Path) -> None:
 def test_a_head_that_is_too_large_is_cut_off(
     tmp_path: Path, size: int, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * size)
         assert await visit.is_hung_up()
 
     over_tcp(tmp_path, story, run)
 
 
-def test_the_body_of_a_stranger_is_not_read(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+def test_a_body_without_a_token_is_not_read(tmp_path: Path) -> None:
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         head = (
             b"POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
         )
@@ -191,13 +191,13 @@ async def pour(visit: Visit, path: bytes, header: bytes, token: str = "") -> int
 
 @pytest.mark.parametrize("header", [LENGTH, CHUNKED], ids=["length", "chunked"])
 @pytest.mark.parametrize("path", [b"/join", b"/jobs", b"/nothing"])
-def test_a_flood_from_a_stranger_is_not_swallowed(
+def test_a_flood_without_a_token_is_not_read(
     tmp_path: Path, path: bytes, header: bytes, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        sent = await pour(await door.visit(), path, header)
+    async def story(tcp: TcpApi) -> None:
+        sent = await pour(await tcp.visit(), path, header)
         assert sent < A_LOT / 4
-        assert await door.overview(await door.api.new_token("read")) == 200
+        assert await tcp.overview(await tcp.api.new_token("read")) == 200
 
     over_tcp(tmp_path, story, run, patience_s=60)
 
@@ -205,18 +205,18 @@ def test_a_flood_from_a_stranger_is_not_swallowed(
 def test_a_flood_from_somebody_without_the_right_is_not_swallowed(
     tmp_path: Path,
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("read")
-        sent = await pour(await door.visit(), b"/jobs", LENGTH, token)
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("read")
+        sent = await pour(await tcp.visit(), b"/jobs", LENGTH, token)
         assert sent < A_LOT / 4
 
     over_tcp(tmp_path, story, patience_s=60)
 
 
 def test_a_join_that_is_too_large_is_told_so(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         for code in ("x" * 2**16, "x" * 2**20):
-            visit = await door.visit()
+            visit = await tcp.visit()
             reply = await visit.ask("POST", "/join", {"code": code, "name": "rack"})
             assert (reply.status, reply.document["code"]) == (413, "too-large")
             assert "larger than 65536 bytes" in reply.document["detail"]
@@ -226,9 +226,9 @@ def test_a_join_that_is_too_large_is_told_so(tmp_path: Path) -> None:
 
 
 def test_a_small_body_is_read_in_chunks_too(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         body = b'{"code": "nonsense", "name": "rack"}'
-        visit = await door.visit()
+        visit = await tcp.visit()
         head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\n" + CHUNKED + b"\r\n\r\n"
         visit.writer.write(head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
         assert (await visit.reply()).status == 401
@@ -248,8 +248,8 @@ def test_garbage_instead_of_a_handshake_ends_the_connection(
     run: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.plain()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.plain()
         visit.writer.write(data)
         assert await visit.is_hung_up()
 
@@ -264,8 +264,8 @@ def test_garbage_instead_of_a_handshake_ends_the_connection(
 def test_garbage_instead_of_a_request_ends_the_connection(
     tmp_path: Path, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        visit = await tcp.visit()
         visit.writer.write(data)
         assert await visit.is_hung_up()
 
@@ -277,135 +277,135 @@ def test_garbage_instead_of_a_request_ends_the_connection(
 def test_a_revoked_token_is_cut_off_in_the_middle_of_a_stream(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("read")
-        other = await door.api.new_token("operate")
-        streaming, staying = await door.visit(), await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("read")
+        other = await tcp.api.new_token("operate")
+        streaming, staying = await tcp.visit(), await tcp.visit()
         await staying.ask("GET", "/overview", token=other)
         streaming.writer.write(
             b"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n"
             b"Authorization: Bearer %s\r\n\r\n" % token.encode()
         )
         await streaming.reader.readuntil(b"id: ")
-        await door.api.send("DELETE", "/tokens/read", b"")
+        await tcp.api.send("DELETE", "/tokens/read", b"")
         assert await streaming.is_hung_up()
-        assert await door.overview(token) == 401
+        assert await tcp.overview(token) == 401
         assert (await staying.ask("GET", "/overview", token=other)).status == 200
 
     over_tcp(tmp_path, story, run)
 
 
 def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
+    async def story(tcp: TcpApi) -> None:
         body = {"role": "read", "code": False, "hours": 0.5 / 3600}
-        token = (await door.api.post("/tokens", body)).document["token"]
-        visit = await door.visit()
+        token = (await tcp.api.post("/tokens", body)).document["token"]
+        visit = await tcp.visit()
         assert (await visit.ask("GET", "/overview", token=token)).status == 200
         assert await visit.is_hung_up()
-        assert await door.overview(token) == 401
+        assert await tcp.overview(token) == 401
 
     over_tcp(tmp_path, story)
 
 
-def test_among_strangers_the_oldest_makes_room(
+def test_the_oldest_unidentified_connection_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tcp_connections, "MOST_UNIDENTIFIED", 3)
 
-    async def story(door: TcpApi) -> None:
-        first = await door.plain(ELSEWHERE)
-        later = [await door.plain(ELSEWHERE) for _ in range(2)]
-        alone = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        first = await tcp.plain(ELSEWHERE)
+        later = [await tcp.plain(ELSEWHERE) for _ in range(2)]
+        alone = await tcp.visit()
         assert await first.is_hung_up()
-        more = await door.plain(ELSEWHERE)
+        more = await tcp.plain(ELSEWHERE)
         assert await later[0].is_hung_up()
         # Who is alone at an address does not give way to a crowd from another.
         assert (await alone.ask("GET", "/overview")).status == 401
-        assert len(door.tcp_connections.unidentified) == 3
+        assert len(tcp.tcp_connections.unidentified) == 3
         more.close()
 
     over_tcp(tmp_path, story)
 
 
-def test_a_full_house_takes_no_more_strangers_than_leave(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("read")
-        door.tcp_connections.most_connections = 2
-        inside = [await door.visit() for _ in range(2)]
+def test_at_the_limit_a_new_connection_replaces_one(tmp_path: Path) -> None:
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("read")
+        tcp.tcp_connections.most_connections = 2
+        inside = [await tcp.visit() for _ in range(2)]
         for visit in inside:
             await visit.ask("GET", "/overview", token=token)
-        refused_unread = await door.plain()
+        refused_unread = await tcp.plain()
         assert await refused_unread.is_hung_up()
         assert (await inside[0].ask("GET", "/overview", token=token)).status == 200
         inside[1].close()
-        await until(lambda: len(door.tcp_connections.identified) == 1)
-        assert await door.overview(token) == 200
+        await until(lambda: len(tcp.tcp_connections.identified) == 1)
+        assert await tcp.overview(token) == 200
 
     over_tcp(tmp_path, story)
 
 
-async def dribbles(door: TcpApi) -> None:
-    visit = await door.visit(ELSEWHERE)
+async def dribbles(tcp: TcpApi) -> None:
+    visit = await tcp.visit(ELSEWHERE)
     visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
     while not visit.reader.at_eof():
         visit.writer.write(b"X-More: 1\r\n")
         await asyncio.sleep(0.01)
 
 
-async def shows_nonsense(door: TcpApi) -> None:
-    visit = await door.visit(ELSEWHERE)
+async def shows_nonsense(tcp: TcpApi) -> None:
+    visit = await tcp.visit(ELSEWHERE)
     while True:
         await visit.ask("GET", "/overview", token="admin.nonsense")
 
 
-async def has_a_large_head(door: TcpApi) -> None:
-    visit = await door.visit(ELSEWHERE)
+async def has_a_large_head(tcp: TcpApi) -> None:
+    visit = await tcp.visit(ELSEWHERE)
     visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\nX: " + b"x" * 2**20)
     await visit.is_hung_up()
 
 
-async def speaks_no_tls(door: TcpApi) -> None:
-    visit = await door.plain(ELSEWHERE)
+async def speaks_no_tls(tcp: TcpApi) -> None:
+    visit = await tcp.plain(ELSEWHERE)
     visit.writer.write(b"\xff" * 5000)
     await visit.is_hung_up()
 
 
-async def guesses_codes(door: TcpApi) -> None:
-    visit = await door.visit(ELSEWHERE)
+async def guesses_codes(tcp: TcpApi) -> None:
+    visit = await tcp.visit(ELSEWHERE)
     while True:
         body = {"code": "guess", "name": "x", "worker": "w"}
         await visit.ask("POST", "/join", body)
 
 
-async def for_ever(door: TcpApi, act: Callable[[TcpApi], Awaitable[None]]) -> None:
+async def for_ever(tcp: TcpApi, act: Callable[[TcpApi], Awaitable[None]]) -> None:
     """Do it again and again, whatever comes of it."""
     while True:
         with contextlib.suppress(OSError, EOFError):
-            await act(door)
+            await act(tcp)
         await asyncio.sleep(0)
 
 
-def test_a_friend_gets_in_while_strangers_do_their_worst(
+def test_a_valid_token_works_during_floods(
     tmp_path: Path, run: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     acts = [dribbles, shows_nonsense, has_a_large_head, speaks_no_tls, guesses_codes]
 
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("submit")
-        code = (await door.api.post("/tokens", {})).document["code"]
-        crowd = [asyncio.create_task(for_ever(door, act)) for act in acts * 4]
-        visit = await door.visit()
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("submit")
+        code = (await tcp.api.post("/tokens", {})).document["code"]
+        crowd = [asyncio.create_task(for_ever(tcp, act)) for act in acts * 4]
+        visit = await tcp.visit()
         for number in range(1, 11):
             jobs = {"jobs": [{"command": "x", "hold": True}]}
             reply = await visit.ask("POST", "/jobs", jobs, token)
             assert reply.document["first"] == number
-            assert await door.overview(token) == 200
+            assert await tcp.overview(token) == 200
         joined = await visit.ask("POST", "/join", {"code": code, "name": "friend"})
         assert joined.status == 200
         for task in crowd:
             task.cancel()
         await asyncio.gather(*crowd, return_exceptions=True)
-        assert sorted(door.api.broker.state.tokens) == ["code", "friend", "submit"]
+        assert sorted(tcp.api.broker.state.tokens) == ["code", "friend", "submit"]
 
     with caplog.at_level(logging.WARNING, logger="grass"):
         over_tcp(tmp_path, story, run, patience_s=40)
@@ -426,24 +426,24 @@ for _ in range(count):
 
 
 def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("submit")
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("submit")
         before = descriptors()
-        words = [str(door.port), str(FLOOD), str(KEPT_OPEN), ELSEWHERE]
+        words = [str(tcp.port), str(FLOOD), str(KEPT_OPEN), ELSEWHERE]
         flood = asyncio.create_task(poured(*words))
         asked = 0
         while not flood.done():
             async with asyncio.timeout(10):
-                assert await door.overview(token) == 200
+                assert await tcp.overview(token) == 200
             asked += 1
             await asyncio.wait([flood], timeout=0.01)
         assert await flood == 0
         assert asked > 5
         assert (
-            len(door.tcp_connections.unidentified) <= tcp_connections.MOST_UNIDENTIFIED
+            len(tcp.tcp_connections.unidentified) <= tcp_connections.MOST_UNIDENTIFIED
         )
-        for stranger in list(door.tcp_connections.unidentified):
-            stranger.drop()
+        for unknown in list(tcp.tcp_connections.unidentified):
+            unknown.drop()
         await until(lambda: descriptors() < before + 20)
 
     over_tcp(tmp_path, story, uvloop.run, patience_s=50)
@@ -470,11 +470,11 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_when_descriptors_run_out_the_door_goes_on(
+def test_the_server_goes_on_without_free_descriptors(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        token = await door.api.new_token("read")
+    async def story(tcp: TcpApi) -> None:
+        token = await tcp.api.new_token("read")
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         spare = descriptors() + 20
         resource.setrlimit(resource.RLIMIT_NOFILE, (spare, limits[1]))
@@ -482,12 +482,12 @@ def test_when_descriptors_run_out_the_door_goes_on(
             held = []
             try:
                 while True:
-                    held.append(await door.plain(ELSEWHERE))
+                    held.append(await tcp.plain(ELSEWHERE))
             except OSError:
                 pass
             for visit in held[len(held) // 2 :]:
                 visit.close()
-            while await asyncio.wait_for(door.overview(token), 5) != 200:
+            while await asyncio.wait_for(tcp.overview(token), 5) != 200:
                 pass
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)

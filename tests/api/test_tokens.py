@@ -161,7 +161,7 @@ def test_an_unknown_token_cannot_be_revoked(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_the_overview_tells_where_the_door_is(tmp_path: Path) -> None:
+def test_the_overview_has_the_tcp_address(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         told = (await api.get("/overview")).document["daemon"]["door"]
         assert told == {"address": DOOR.address, "pin": DOOR.pin}
@@ -171,7 +171,7 @@ def test_the_overview_tells_where_the_door_is(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_without_a_door_there_is_nothing_to_join(tmp_path: Path) -> None:
+def test_without_a_tcp_server_there_is_nothing_to_join(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         api.app.state.context = api.app.state.context._replace(tcp=None)
         answer = await api.post("/tokens", {})

@@ -81,18 +81,18 @@ def test_following_is_cut_off_with_its_worker(tmp_path: Path) -> None:
 def test_nothing_is_in_the_log_of_output_that_is_cut_off(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(door: TcpApi) -> None:
-        worker = await joined(door.api)
-        await enqueue(door.api, worker="farm")
+    async def story(tcp: TcpApi) -> None:
+        worker = await joined(tcp.api)
+        await enqueue(tcp.api, worker="farm")
         await started(worker)
-        token = await door.api.new_token("read")
-        visit = await door.visit()
+        token = await tcp.api.new_token("read")
+        visit = await tcp.visit()
         asking = visit.ask("GET", "/jobs/1/output?follow=1", token=token)
         following = asyncio.ensure_future(asking)
         await answers(worker, b"one\n")
         await answers(worker, b"")
         await worker.hears(ReadOutput)
-        await cut_off(door.api, worker)
+        await cut_off(tcp.api, worker)
         # The reply has begun, and never says that it is over.
         with pytest.raises(KeyError, match="content-length"):
             await following

@@ -18,8 +18,8 @@ from grass.broker.core.calls import (
     Rerun,
     SetPaused,
 )
-from grass.broker.core.jobs import bulk_verbs
-from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.jobs import bulk_calls
+from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.errors import NeverFits, NotFound, Refused, StorageError
 from grass.link.messages import Start
 from grass.model.lifecycle import JobState
@@ -28,7 +28,7 @@ from grass.model.spec import JobPatch
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk_verbs, "SLICE", 2)
+    monkeypatch.setattr(bulk_calls, "SLICE", 2)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_slice_is_committed_before_the_next_is_begun(broker: Brokerage) -> Non
     jobs = waiting_jobs(broker, 5)
     reply = broker.step(HoldJobs(ME, jobs))
     seen = []
-    while not reply.complete:
+    while reply.reply is None:
         broker.flush()
         seen.append(stored(broker, jobs).count("held"))
     broker.flush()
@@ -78,7 +78,7 @@ def test_a_small_call_goes_between_the_slices_of_a_large_one(broker: Brokerage) 
     assert extra.jobs == [jobs[-1]]
     new = broker.step(broker.new_job("more"))
     broker.flush()
-    assert not reply.complete
+    assert reply.reply is None
     assert stored(broker, [new.first]) == ["queued"]
 
 
@@ -87,7 +87,7 @@ def test_of_two_large_calls_the_first_is_finished_first(broker: Brokerage) -> No
     held = broker.step(HoldJobs(ME, jobs))
     broker.flush()
     released = broker.call(ReleaseJobs(ME, list(reversed(jobs))))
-    assert held.complete
+    assert held.finished
     assert sorted(released.jobs) == jobs
     assert stored(broker, jobs) == ["queued"] * 6
 
@@ -101,7 +101,7 @@ def test_a_job_does_not_start_before_its_slice(
     other = broker.enqueue("other")
     reply = broker.step(verb(ME, [*jobs, last]))
     started = broker.call(SetPaused(ME, False)) and broker.said(Start)
-    while not reply.complete or broker.state.bulk.verbs:
+    while reply.reply is None or broker.state.bulk.verbs:
         broker.flush()
         started += broker.said(Start)
     broker.flush()
@@ -150,7 +150,7 @@ def test_a_job_cancelled_during_a_large_edit_is_left_alone(broker: Brokerage) ->
     while not broker.state.jobs[jobs[0]].priority:
         broker.flush()
     broker.step(Cancel(ME, [jobs[-1]]))
-    while not reply.complete:
+    while reply.reply is None:
         broker.flush()
     done = outcome_of(reply)
     assert done.jobs == jobs[:-1]
@@ -166,9 +166,9 @@ def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
     broker.flush()
     broker.step(DeleteQueue(ME, "other", WORKER))
     broker.step(SetPaused(ME, False))
-    while not reply.complete:
+    while reply.reply is None:
         broker.flush()
-    assert isinstance(reply.result(), NotFound)
+    assert isinstance(reply.reply, NotFound)
     assert not broker.state.bulk.before_start
     broker.flush()
     assert broker.running()
@@ -179,7 +179,7 @@ def test_edits_that_would_wait_for_each_other_are_refused(broker: Brokerage) -> 
     first = broker.step(Edit(ME, jobs[:5], broker.patch(after=(f"{jobs[5]}",))))
     broker.flush()
     second = broker.step(Edit(ME, [jobs[5]], broker.patch(after=(f"{jobs[0]}",))))
-    assert isinstance(second, Bulk)
+    assert isinstance(second, BulkCall)
     while broker.state.bulk.verbs:
         broker.flush()
     assert outcome_of(first).jobs == jobs[:5]
@@ -225,7 +225,7 @@ def test_a_job_run_again_by_another_call_meanwhile_is_left_alone(
     broker.call(SetPaused(ME, True))
     reply = broker.step(Rerun(ME, jobs, wanted=jobs[:2]))
     other = broker.step(Rerun(ME, [jobs[-1]], wanted=[jobs[-1]]))
-    assert isinstance(other, Bulk)
+    assert isinstance(other, BulkCall)
     while broker.state.bulk.verbs:
         broker._read_for_bulk()
         broker.flush()
@@ -236,7 +236,7 @@ def test_a_job_run_again_by_another_call_meanwhile_is_left_alone(
 
 
 def test_an_error_half_way_says_so() -> None:
-    cut = Bulk(iter([[1]])).cut_off(StorageError("the disk is full", "make room"))  # type: ignore[arg-type]
+    cut = BulkCall(iter([[1]])).error_for(StorageError("the disk is full", "make room"))  # type: ignore[arg-type]
     assert isinstance(cut, StorageError)
     assert str(cut).startswith("not all jobs were reached: the disk is full (do it")
 

@@ -1,5 +1,6 @@
 """Jobs that would wait for themselves, however many others stand in between."""
 
+from contextlib import closing
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def test_exactly_those_edits_are_refused_that_close_a_circle(
     after: set[int],
 ) -> None:
     broker = Brokerage(Path(tmp_path_factory.mktemp("cycles")) / "grass.db")
+    with closing(broker.store):
+        check_edit(broker, wished, edited, after)
+
+
+def check_edit(
+    broker: Brokerage, wished: list[set[int]], edited: set[int], after: set[int]
+) -> None:
     broker.pause()
     waits = {}
     for job, earlier in enumerate(wished, 1):

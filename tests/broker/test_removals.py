@@ -180,7 +180,7 @@ def test_jobs_that_still_arrive_keep_their_spec(
     home.pause()
     home.step(Enqueue(ME, [NewJob(("work",), JobPatch())] * 5))
     home.step(Prune(ME, [old], wanted=[old]))
-    while home.state.bulk.arriving:
+    while home.state.bulk.enqueues:
         home.flush()
     home.restart()
     assert len(home.state.jobs) == 5

@@ -28,7 +28,7 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def grass(surroundings: dict[str, str]) -> Grass:
-    """Run one command to its end; no daemon is started by the way."""
+    """Run one command to its end, without starting a daemon."""
 
     def run(
         *words: str, input: str = "", **variables: str
@@ -65,7 +65,7 @@ def fake_daemon(
         monkeypatch.delenv(name)
     monkeypatch.setenv("GRASS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GRASS_AUTOSTART", "0")
-    # What another test heard is not for the commands of this one.
+    # Another test may have left the version of its daemon.
     monkeypatch.setattr(Session, "heard_version", None)
     playing = FakeDaemon(tmp_path / "home")
     yield playing

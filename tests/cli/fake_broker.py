@@ -22,7 +22,7 @@ DAY = datetime.timedelta(days=1)
 
 
 class FakeBroker(FakeDaemon):
-    """A broker that knows only what it is told, on a port of the loopback."""
+    """A broker with one answer for each route, on a port of the loopback."""
 
     def __init__(
         self, folder: Path, *, lasts: datetime.timedelta = DAY, host: str = LOOPBACK

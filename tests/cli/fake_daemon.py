@@ -20,7 +20,7 @@ def problem(code: str, detail: str, hint: str = "") -> dict[str, str]:
 
 
 class FakeDaemon:
-    """A daemon that knows only what it is told: the answer to each route."""
+    """A daemon with one answer for each route."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(exist_ok=True)
@@ -104,7 +104,9 @@ class FakeDaemon:
 
     def _answer(self, route: str, body: Any) -> bytes:
         self.asked.append((route, body))
-        told = self.answers.get(route, problem("not-found", f"nobody plays {route}"))
+        told = self.answers.get(
+            route, problem("not-found", f"there is no answer to {route}")
+        )
         if isinstance(told, list):
             told = told.pop(0)
         if callable(told):

@@ -64,7 +64,7 @@ def test_every_column_can_be_written_and_sorted_by_also_without_the_newer_fields
         assert len(order(column.name)(jobs)) == 2
 
 
-def test_a_wrong_column_is_told_which_there_are() -> None:
+def test_an_error_about_a_column_lists_all_columns() -> None:
     with pytest.raises(UsageError, match="there is no column `colour`") as caught:
         chosen("id,colour")
     assert caught.value.hint.startswith("columns: id, state, ")

@@ -1,4 +1,4 @@
-"""What the commands that look import: starting Python is most of what they cost."""
+"""The imports of commands that only read: most of their cost is starting Python."""
 
 import subprocess
 import sys

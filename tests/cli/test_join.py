@@ -39,7 +39,7 @@ def worker(broker: FakeBroker, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def played(fake_daemon: FakeDaemon, fake_broker: FakeBroker) -> None:
-    """Let the broker take whoever comes, and an idle daemon become its worker."""
+    """Answers of a broker that accepts any machine, and of an idle daemon."""
     fake_broker.answers["POST /join"] = enrolled("machine")
     fake_daemon.answers["GET /overview"] = overview()
     restarts_as(fake_daemon, broker=worker(fake_broker))
@@ -183,7 +183,7 @@ def test_who_only_enqueues_there_keeps_the_name_of_its_own_worker(
     assert remembered() == ["--name=tower"]
 
 
-def test_a_name_that_nobody_could_type_is_refused_before_anything_happens(
+def test_a_name_with_odd_letters_is_refused_before_anything_happens(
     fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call
 ) -> None:
     refused = call("join", "--name", "my läptop", line(fake_broker))
@@ -393,7 +393,7 @@ def test_a_daemon_of_before_tells_by_its_address_whom_it_works_for(
 
 
 @pytest.mark.parametrize("works_for", [None, {"address": "other.host:7500"}])
-def test_a_daemon_that_works_for_nobody_or_another_is_not_mentioned(
+def test_a_daemon_without_that_broker_is_not_mentioned(
     fake_daemon: FakeDaemon, fake_broker: FakeBroker, call: Call, works_for: Any
 ) -> None:
     fake_broker.joined_by(home())

@@ -1,4 +1,4 @@
-"""Paths of a job, looked at on the caller's disk only if it can run nowhere else."""
+"""Paths of a job, checked on the caller's disk only if it can run nowhere else."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def played(fake_daemon: FakeDaemon, *workers: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "path", [["--cwd", "/no/such"], ["--output", "/"], ["--stderr", "/"]]
 )
-def test_a_path_must_be_right_where_nobody_else_could_run_the_job(
+def test_a_path_is_checked_if_only_this_machine_can_run_the_job(
     fake_daemon: FakeDaemon, call: Call, path: list[str]
 ) -> None:
     played(fake_daemon, DESK)
@@ -59,7 +59,7 @@ def test_a_broker_without_a_worker_looks_at_nothing(
     assert call("enqueue", "--cwd", "/no/such", "--", "true").code == 0
 
 
-def test_nobody_is_asked_about_a_path_that_is_there(
+def test_the_daemon_is_not_asked_about_a_path_that_exists(
     fake_daemon: FakeDaemon, call: Call
 ) -> None:
     played(fake_daemon, DESK)

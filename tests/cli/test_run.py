@@ -296,7 +296,7 @@ def test_a_second_ctrl_c_detaches_and_says_how_to_come_back(
     story.may_end.set()
 
 
-def test_a_wish_to_cancel_that_nobody_took_is_not_left_unsaid(
+def test_a_cancel_that_was_not_answered_is_reported(
     playing: FakeDaemon, start: Start
 ) -> None:
     story, may_answer = Interrupted(playing), threading.Event()

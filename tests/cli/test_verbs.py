@@ -78,7 +78,7 @@ def test_one_job_is_touched_without_a_question(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_several_jobs_want_a_yes_where_nobody_can_be_asked(
+def test_several_jobs_need_a_yes_without_a_terminal(
     fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
     fake_daemon.answers["POST /jobs/select"] = selecting([3, 4, 5, 9], [3, 4, 9])
@@ -118,7 +118,7 @@ def test_a_dry_run_names_the_jobs_and_changes_nothing(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_selection_without_jobs_is_told_and_nothing_is_sent(
+def test_a_selection_without_jobs_is_reported_and_nothing_is_sent(
     fake_daemon: FakeDaemon, call: Call, verb: str
 ) -> None:
     fake_daemon.answers["POST /jobs/select"] = selecting([3, 4], [])
@@ -161,7 +161,7 @@ def test_a_verb_without_a_job_says_how_it_is_called(grass: Grass, verb: str) -> 
     assert ran.stderr == f"grass {verb}: no job was named (grass {verb} 7)\n"
 
 
-def test_a_job_that_does_not_exist_is_told_before_anything_is_done(
+def test_a_job_that_does_not_exist_is_reported_before_anything_is_done(
     fake_daemon: FakeDaemon, call: Call
 ) -> None:
     fake_daemon.answers["POST /jobs/select"] = problem(
@@ -387,7 +387,7 @@ def test_a_wrong_call_gets_one_line(
     assert ran.stdout == ""
 
 
-def test_wait_for_all_names_the_last_job_and_is_told_how_many_ended_how(
+def test_wait_for_all_names_the_last_job_and_gets_the_number_of_each_end(
     fake_daemon: FakeDaemon, call: Call
 ) -> None:
     fake_daemon.answers["GET /overview"] = {"daemon": {"last_job": 9, "last_event": 4}}

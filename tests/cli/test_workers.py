@@ -78,7 +78,7 @@ def test_workers_are_listed(fake_daemon: FakeDaemon, call: Call) -> None:
     assert json.loads(call("workers", "--json").out) == {"workers": [DESK, GONE]}
 
 
-def test_a_former_worker_of_the_broker_is_off_and_may_be_forgotten(
+def test_the_worker_that_a_broker_had_before_no_worker_is_off(
     fake_daemon: FakeDaemon, call: Call
 ) -> None:
     fake_daemon.answers["GET /workers"] = {"workers": [OWN, GONE, FORMER]}
@@ -154,7 +154,9 @@ def test_a_workers_daemon_says_for_whom_it_works(
     assert call("show").out == f"{line}; 2 jobs run here\n"
 
 
-def test_a_clock_that_is_wrong_is_told_of(fake_daemon: FakeDaemon, call: Call) -> None:
+def test_a_clock_that_is_wrong_gets_a_warning(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
     behind, ahead = {**DESK, "clock_skew_s": -7203.4}, {**DESK, "clock_skew_s": 90.0}
     gone = {**GONE, "clock_skew_s": 90.0}
     fake_daemon.answers["GET /workers"] = {"workers": [behind, ahead, gone, DESK]}

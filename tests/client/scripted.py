@@ -11,7 +11,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Daemon:
-    """Answers each request with the next reply, and hangs up where one ends in CUT."""
+    """Answers each request with the next reply; one that ends in CUT is the last."""
 
     def __init__(self, path: Path, replies: list[bytes]) -> None:
         self.requests: list[dict[str, Any]] = []

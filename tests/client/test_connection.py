@@ -104,7 +104,7 @@ def test_a_problem_becomes_the_error_it_names(
     )
 
 
-def test_a_stranger_on_the_socket_is_told_apart(
+def test_a_peer_that_does_not_speak_http_is_an_error(
     home: Home, daemon: Daemon, replies: list[bytes]
 ) -> None:
     replies.append(b"SSH-2.0-x\r\n\r\n")

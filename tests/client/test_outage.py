@@ -1,4 +1,4 @@
-"""A broker that is away or frozen: limits are kept, and it is told once."""
+"""A broker that is away or frozen: limits are kept, and one notice is given."""
 
 import socket
 import time
@@ -32,7 +32,7 @@ def heard_by(watched: Outage) -> SimpleQueue[str]:
     return heard
 
 
-def test_an_outage_is_told_once_and_again_only_after_it_was_over(
+def test_an_outage_gets_one_notice_and_the_next_one_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(patience, "MOMENT_S", 0.0)
@@ -51,7 +51,7 @@ def test_an_outage_is_told_once_and_again_only_after_it_was_over(
     assert heard.get_nowait() == TEXT
 
 
-def test_what_is_over_in_a_moment_is_not_told() -> None:
+def test_a_short_outage_gets_no_notice() -> None:
     watched = Outage()
     heard = heard_by(watched)
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_what_is_over_in_a_moment_is_not_told() -> None:
 
 
 @pytest.mark.usefixtures("moment")
-def test_following_tells_that_the_broker_is_away(
+def test_following_gives_notice_that_the_broker_is_away(
     home: Home, play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = play()
@@ -77,7 +77,7 @@ def test_following_tells_that_the_broker_is_away(
     broker.cut_after = 1
     monkeypatch.setattr(session, "PATIENCE_S", 0.5)
     with Client(home) as client:
-        # The clients of one command tell together.
+        # The clients of one command share the notice.
         heard = heard_by(client.beside().outage)
         following = client.output(7, follow=True)
         assert next(following) == b"x"
@@ -90,12 +90,12 @@ def test_following_tells_that_the_broker_is_away(
 
 @pytest.fixture
 def frozen() -> Iterator[Address]:
-    """Listen where nobody ever answers."""
+    """The address of a listener that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         yield Address(*silent.getsockname())
 
 
-def test_a_wait_keeps_its_limit_also_where_nobody_answers(home: Home) -> None:
+def test_a_wait_keeps_its_limit_at_a_daemon_that_does_not_answer(home: Home) -> None:
     with socket.socket(socket.AF_UNIX) as silent, Client(home) as client:
         silent.bind(home.socket)
         silent.listen()
@@ -135,7 +135,7 @@ def test_a_wait_keeps_its_limit_while_the_broker_is_away(
     assert heard.empty()
 
 
-def test_what_a_wait_with_a_limit_is_told_is_passed_on(
+def test_a_wait_with_a_limit_returns_the_brokers_answer(
     home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)

@@ -41,7 +41,7 @@ def broker(play: Play) -> FakeBroker:
 
 @contextmanager
 def stranger(*said: bytes) -> Iterator[tuple[Address, list[bytes]]]:
-    """Listen on a port; say something to whoever comes, and note what they say."""
+    """Listen on a port; send something to each client, and note what it sends."""
     heard: list[bytes] = []
 
     def serve() -> None:
@@ -64,7 +64,7 @@ def stranger(*said: bytes) -> Iterator[tuple[Address, list[bytes]]]:
 
 
 def closed_port() -> Address:
-    """Give a port on which nobody listens."""
+    """Return a port on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return Address(*listener.getsockname())
 

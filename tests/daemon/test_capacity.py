@@ -78,15 +78,7 @@ def test_a_unit_that_is_held_goes_when_its_job_ends(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["add"], 2, "missing"),
         (["add", "{slot:"], 2, "column"),
-        (["add", "{slot:-1}"], 2, "-1"),
-        (["add", "{cpu:{'0':1}}"], 5, "there already"),
-        (["add", "{'a b':1}"], 2, "a b"),
-        (["add", "{slot:1}", "--worker", "nosuch"], 4, "nosuch"),
-        (["remove"], 2, "missing"),
-        (["remove", "slot"], 2, "slot"),
-        (["remove", "slot:7"], 4, "no slot 7"),
         (["remove", "cpu:0"], 5, "found on the machine"),
         (["remove", "printer:0"], 5, "declared by a queue"),
         (["frobnicate"], 2, "frobnicate"),

@@ -118,8 +118,6 @@ def test_what_has_ended_already_counts(shared: GrassHome) -> None:
         ("{bad}", 6, "can never be met"),
         ("{good}:failed", 6, "can never be met"),
         ("{good}:maybe", 2, "maybe"),
-        ("{good},", 2, "comma"),
-        ("soon", 2, "soon"),
     ],
 )
 def test_a_dependency_that_cannot_be_met_is_refused(

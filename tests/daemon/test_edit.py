@@ -20,28 +20,20 @@ def shown(home: GrassHome, id: int) -> Document:
     return job
 
 
-@pytest.mark.parametrize(
-    ("words", "fields"),
-    [
-        (["--priority", "5"], {"priority": 5}),
-        (["--require", "{cpu:0.5}"], {"request": {"cpu": 0.5}}),
-        (["-c", "1", "-m", "64M"], {"request": {"cpu": 1, "ram": 0.0625}}),
-        (["--queue", "q"], {"queue": "q"}),
-        (["--time-limit", "90m"], {"time_limit_s": 5400}),
-        (["--time-limit", "none"], {"time_limit_s": None}),
-        (["--name", "other"], {"name": "other"}),
-        (["--retries", "4"], {"retries": 4}),
-        (["--cwd", "/"], {"cwd": "/"}),
-        (["--begin", "2099-01-01T00:00Z"], {"begin_at": "2099-01-01T00:00:00.000Z"}),
-        (["--after", "none"], {"after": []}),
-        (["--", "echo", "new"], {"command": ["echo", "new"]}),
-        (["--priority", "1", "--name", "two"], {"priority": 1, "name": "two"}),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_each_field_can_be_changed_and_the_others_stay(
-    shared: GrassHome, words: list[str], fields: Document
-) -> None:
+def test_fields_can_be_changed_and_the_others_stay(shared: GrassHome) -> None:
+    words = (
+        *("--priority", "5", "-c", "1", "-m", "64M", "--queue", "q"),
+        *("--time-limit", "none", "--begin", "2099-01-01T00:00Z", "--after", "none"),
+    )
+    fields = {
+        "priority": 5,
+        "request": {"cpu": 1, "ram": 0.0625},
+        "queue": "q",
+        "time_limit_s": None,
+        "begin_at": "2099-01-01T00:00:00.000Z",
+        "after": [],
+        "command": ["echo", "new"],
+    }
     shared.ok("create-queue", "q")
     shared.ok("pause")
     other = shared.enqueue("--", "true")
@@ -49,10 +41,8 @@ def test_each_field_can_be_changed_and_the_others_stay(
         *("--after", str(other), "--time-limit", "1h", "--retries", "1", "--", "true")
     )
     before = shown(shared, id)
-    split = words.index("--") if "--" in words else len(words)
-    assert shared.ok("edit", *words[:split], str(id), *words[split:]) == (
-        "edited 1 job\n"
-    )
+    said = shared.ok("edit", *words, str(id), "--", "echo", "new")
+    assert said == "edited 1 job\n"
     changed = {**before, **fields}
     for field in ("state", "retries_left"):
         changed[field] = shared.client.job(id)[field]
@@ -105,22 +95,10 @@ def test_what_has_started_cannot_be_edited(shared: GrassHome, gate: Fifo) -> Non
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["{id}"], 2),
-        (["{id}", "--"], 2),
-        (["--priority", "5"], 2),
         (["{id}", "--priority", "high"], 2),
-        (["{id}", "--priority", "99999999999"], 2),
         (["{id}", "--priority", "3", "--require", "{{cpu:999}}"], 6),
-        (["{id}", "--priority", "3", "--require", "{{cpu:-1}}"], 2),
-        (["{id}", "--priority", "3", "--queue", "nosuch"], 4),
-        (["{id}", "--priority", "3", "--after", "999999"], 4),
         (["{id}", "--priority", "3", "--after", "{id}"], 5),
-        (["{id}", "--priority", "3", "--begin", "later"], 2),
-        (["{id}", "--priority", "3", "--time-limit", "0"], 2),
-        (["{id}", "--priority", "3", "--retries", "-1"], 2),
         (["{id}", "--priority", "3", "--cwd", "/no/such"], 2),
-        (["{id}", "--priority", "3", "--", "echo", "{{gpu}}"], 2),
-        (["{id}", "--hold", "--priority", "3"], 2),
         (["999999", "--priority", "3"], 4),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -185,10 +163,6 @@ def test_what_a_queue_gives_its_jobs_can_be_changed(shared: GrassHome) -> None:
         (["nosuch", "--max-running", "1"], 4),
         (["default", "--capacity", "{slot:9}"], 5),
         (["q", "--max-fails", "3", "--max-running", "0"], 2),
-        (["q", "--max-fails", "0"], 2),
-        (["q", "--max-fails", "3", "--capacity", "{slot:-1}"], 2),
-        (["q", "--max-fails", "3", "--capacity", "{slot:"], 2),
-        (["q", "--max-fails", "3", "--default-require", "{slot:x}"], 2),
         (["q", "--max-fails", "3", "--cwd", "/no/such"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

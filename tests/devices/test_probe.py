@@ -1,4 +1,4 @@
-"""What a machine has, with a stand-in for NVIDIA's library that is really loaded."""
+"""Units of a machine, with a fake NVML that is really loaded."""
 
 import json
 import os
@@ -23,7 +23,7 @@ sys.stdout.write(msgspec.json.encode(probe.found_units()).decode())
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the stand-in and return the folder it lies in."""
+    """Build the stand-in and return its folder."""
     folder = tmp_path_factory.mktemp("nvml")
     target = str(folder / "libnvidia-ml.so.1")
     command = ["cc", "-shared", "-fPIC", "-O1", "-o", target, str(SOURCE)]
@@ -32,7 +32,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def found(folder: Path, behaviour: str) -> dict[str, Any]:
-    """Probe in a fresh process, for a library is loaded once and for all."""
+    """Probe in a new process, because a library is loaded only once."""
     environment = {
         **os.environ,
         "LD_LIBRARY_PATH": str(folder),
@@ -70,7 +70,7 @@ def test_a_library_that_fails_or_hangs_means_no_gpus(
     assert set(found(library, behaviour)) == {"cpu", "ram"}
 
 
-def test_a_sick_gpu_is_left_out_and_does_not_hide_the_others(library: Path) -> None:
+def test_a_faulty_gpu_is_left_out_and_does_not_hide_the_others(library: Path) -> None:
     units = found(library, "broken")
     assert list(units["gpu"]) == list(units["vram"]) == ["0"]
 
@@ -90,6 +90,6 @@ def test_without_a_driver_there_are_only_cores_and_memory(
     assert units["ram"]["0"].amount > 0
 
 
-def test_a_boot_has_one_name() -> None:
+def test_a_boot_has_one_id() -> None:
     assert boot_id() == boot_id()
     assert len(boot_id()) == 36

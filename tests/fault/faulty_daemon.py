@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import grass.daemon.main
+import grass.daemon.run_daemon
 from grass.config import Home
 from grass.daemon.hosting import Hosting
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -54,9 +54,11 @@ def main(folder: str) -> int:
     def store(home: Home) -> SqliteStore:
         return FaultyStore(Path(home.database))
 
-    grass.daemon.main._store = store
+    grass.daemon.run_daemon._store = store
     home = Home(folder)
-    return grass.daemon.main.main(home, Hosting(), ready=None, foreground=True)
+    return grass.daemon.run_daemon.run_daemon(
+        home, Hosting(), ready=None, foreground=True
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ def test_a_daemon_killed_while_it_removes_output_goes_on_after_its_start(
     jobs = [cold.enqueue("--", "echo", "text") for _ in range(JOBS)]
     cold.wait(*jobs)
     assert len(output_files(cold)) == JOBS
-    cold.ok("prune", "--older", "0s", "--yes")
+    # The daemon may be killed before its answer is on its way.
+    cold.run("prune", "--older", "0s", "--yes")
     assert doomed.wait(PATIENCE_S) == -signal.SIGKILL
     assert len(output_files(cold)) == JOBS - 2
     cold.ok("start")

@@ -90,6 +90,11 @@ class Timeline:
         if self._gap_since is None:
             self._gap_since, self._gap_is_reboot = now, True
 
+    def only_keeper_saw(self, moment: float) -> bool:
+        """Tell whether a moment since the last daemon is so long ago that it counts."""
+        gone = self._daemon_since is None and self.daemons and self._gap_since is None
+        return bool(gone) and self.daemons[-1].end < moment < time.time() - SLACK_S
+
     def disk_full(self) -> None:
         """Note that the disk is about to be filled."""
         if self._full_since is None:

@@ -25,7 +25,7 @@ from grass.client.client import Client
 from grass.client.connection import Broken, open_connection
 from grass.errors import GrassError
 from tests.fault.timeline import Timeline
-from tests.fault.witness import line
+from tests.fault.witness import line, lives
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 from tests.support.processes import kill
@@ -284,15 +284,18 @@ class Torture:
             victim.send(signal.SIGCONT if goes_on else signal.SIGKILL)
         self.done[f"{name} stopped"] += 1
 
-    def _restart_machine(self) -> None:
+    def _restart_machine(self, *, unseen: bool) -> None:
         """Take everything down at once, mostly after the daemon was gone for a while.
 
-        Meanwhile jobs end of which only the keeper knows.
+        Meanwhile jobs end of which only the keeper knows; `unseen` waits for one.
         """
         with contextlib.ExitStack() as down:
             for caller in self._callers:
                 down.enter_context(caller.power)
-            if self._chance.random() < BLIND:
+            if unseen:
+                self._kill("daemon")
+                until(self._keeper_alone_saw_an_end, "no job ends without a daemon")
+            elif self._chance.random() < BLIND:
                 self._kill("daemon")
                 time.sleep(self._chance.uniform(0.5, LONGEST_BLIND_S))
             self.timeline.machine_down()
@@ -303,9 +306,13 @@ class Torture:
             self.home.pretend_other_boot()
         self.done["machine restarted"] += 1
 
+    def _keeper_alone_saw_an_end(self) -> bool:
+        ends = (life.ended_at for each in lives(self.ledger).values() for life in each)
+        return any(end and self.timeline.only_keeper_saw(end) for end in ends)
+
     def _kill(self, name: str) -> None:
-        if name == "machine":
-            self._restart_machine()
+        if name in ("machine", "machine unseen"):
+            self._restart_machine(unseen=name == "machine unseen")
             return
         with self._seized(name) as victim:
             self._note_harm(name, killed=True)

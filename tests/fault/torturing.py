@@ -42,6 +42,8 @@ class Besides(NamedTuple):
 
     restarts: int = 0
     """The whole machine goes down."""
+    unseen_restarts: int = 0
+    """It goes down after a job ended that only the keeper saw."""
     shortages: int = 0
     """The keeper cannot make processes and, where there is one, the disk is full."""
     disk: Path | None = None
@@ -85,6 +87,7 @@ def torture(
     more = besides or Besides()
     victims = ["daemon"] * kills[0] + ["keeper"] * kills[1]
     victims += ["machine"] * more.restarts + ["forks"] * more.shortages
+    victims += ["machine unseen"] * more.unseen_restarts
     victims += ["disk"] * (more.shortages if more.disk is not None else 0)
     random.Random(seed).shuffle(victims)
     run = Torture(home, seed, pace, more.disk)
@@ -198,7 +201,7 @@ def run(
             disk = ends.enter_context(small_disk(folder / "disk", DISK_BYTES))
         home = GrassHome(folder, None if disk is None else disk / "home")
         ends.callback(home.end)
-        besides = Besides(restarts, shortages, disk)
+        besides = Besides(restarts, shortages=shortages, disk=disk)
         result = torture(home, seed, kills, progress, pace, besides)
     say(table(result))
     if result.fine:

@@ -30,7 +30,7 @@ def _dependencies(data: bytes) -> object:
 
 def _body(data: bytes) -> object:
     schemas = import_module("grass.api.routes.request_bodies")
-    return import_module("grass.api.bodies").read_body(data, schemas.EnqueueBody)
+    return import_module("grass.api.payloads").read_body(data, schemas.EnqueueBody)
 
 
 def _keeper(data: bytes) -> object:

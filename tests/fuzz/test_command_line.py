@@ -122,7 +122,7 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
             whole = f"grass.cli.commands.{module}.start"
             patched.setattr(whole, lambda *_home, **_how: started)
         patched.setattr("grass.cli.commands.daemon._detach", lambda _ready: None)
-        patched.setattr("grass.daemon.main.main", lambda *_home, **_how: 0)
+        patched.setattr("grass.daemon.run_daemon.run_daemon", lambda *_home, **_how: 0)
         yield fake
     assert served.is_well()
     served.close()

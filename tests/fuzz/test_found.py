@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.api.bodies import read_body
+from grass.api.payloads import read_body
 from grass.api.routes.request_bodies import AddCapacityBody
 from grass.client.json_codec import encoded
 from grass.errors import GrassError, UsageError

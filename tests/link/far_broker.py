@@ -1,4 +1,4 @@
-"""A broker's door for tests: real TLS and WebSockets on loopback, answers on demand."""
+"""A broker's server for tests: real TLS and WebSockets on loopback."""
 
 import asyncio
 import ssl
@@ -19,12 +19,12 @@ Refusal = Callable[[ServerConnection, Request], Response | None]
 
 
 def an_identity(folder: Path) -> ServerIdentity:
-    """Give a broker's own key, made in a folder at the first call."""
+    """Return a broker's own key, made in a folder at the first call."""
     return identity(str(folder), None, lambda: None)
 
 
 class FarBroker:
-    """What has connected, and what it said."""
+    """Keeps connections and the messages that arrive."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -41,7 +41,7 @@ class FarBroker:
         return Address("127.0.0.1", self.port)
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds; looked at whenever something happens."""
+        """Wait until a condition holds; checked after every event."""
         async with asyncio.timeout(20), self.news:
             await self.news.wait_for(lambda: bool(holds()))
 
@@ -55,13 +55,13 @@ class FarBroker:
         for frame in encode(messages):
             await self.connections[-1].send(frame)
 
-    async def tell(self) -> None:
+    async def notify(self) -> None:
         async with self.news:
             self.news.notify_all()
 
-    async def converse(self, connection: ServerConnection) -> None:
+    async def serve_link(self, connection: ServerConnection) -> None:
         self.connections.append(connection)
-        await self.tell()
+        await self.notify()
         try:
             async for frame in connection:
                 assert isinstance(frame, bytes)
@@ -76,11 +76,13 @@ class FarBroker:
             await self.say(Welcome("c" * 16, at=message.at))
         if isinstance(message, Heartbeat) and self.answers:
             await self.say(Heard(message.at))
-        await self.tell()
+        await self.notify()
 
-    async def look(self, _: ServerConnection, request: Request) -> Response | None:
+    async def on_request(
+        self, _: ServerConnection, request: Request
+    ) -> Response | None:
         self.requests.append(request)
-        await self.tell()
+        await self.notify()
         return self.refusal
 
 
@@ -91,11 +93,11 @@ async def far_broker(
     """Serve until the end of the block; every connection is then cut."""
     broker = FarBroker()
     server = await serve(
-        broker.converse,
+        broker.serve_link,
         host,
         port,
         ssl=context,
-        process_request=broker.look,
+        process_request=broker.on_request,
         max_size=LARGEST_FRAME,
         compression="deflate",
         ping_interval=None,

@@ -38,7 +38,7 @@ from grass.link.messages import (
 from grass.link.remote_end import RemoteEnd
 from grass.model.addresses import Address
 from grass.tls.server import ServerIdentity, identity
-from tests.link.far_broker import an_identity, far_broker
+from tests.link.far_broker import FarBroker, an_identity, far_broker
 from tests.support.building import units
 from tests.tls.certificates import PASSPHRASE, certificate, dated, keystore
 
@@ -47,7 +47,7 @@ HELLO = Hello("w1", "desk", "boot", units("{cpu:1}"), [], [], at=5.0)
 
 
 class Owner:
-    """Says hello when asked to, and keeps what comes."""
+    """Sends a hello after a resync, and keeps what arrives."""
 
     def __init__(self, addresses: list[Address], pin: str) -> None:
         self.lines: asyncio.Queue[str] = asyncio.Queue()
@@ -92,7 +92,7 @@ class Owner:
 
 @contextlib.asynccontextmanager
 async def dialling(*addresses: Address, pin: str) -> AsyncIterator[Owner]:
-    """Dial until the end of the block; the owner is then told, once."""
+    """Dial until the end of the block; the owner is then notified, once."""
     owner = Owner(list(addresses), pin)
     running = asyncio.ensure_future(owner.dialer.run())
     try:
@@ -112,7 +112,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> ServerIdentity:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make refusals be tried again as soon as everything else."""
+    """Retry refusals as soon as other errors."""
     monkeypatch.setattr(dialer, "LONGEST_PAUSE_S", 0.1)
     monkeypatch.setattr(dialer, "SHORTEST_PAUSE_S", 0.02)
 
@@ -121,46 +121,54 @@ def play(story: Coroutine[Any, Any, None]) -> None:
     uvloop.run(story)
 
 
-def test_a_worker_says_hello_first_and_then_speaks_both_ways(
+def linked(
     known: ServerIdentity,
+    story: Callable[[FarBroker, Owner], Coroutine[Any, Any, None]],
 ) -> None:
-    async def story() -> None:
+    """Run a test with a broker and a worker that dials it."""
+
+    async def whole() -> None:
         async with (
             far_broker(known.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
         ):
-            assert await owner.next() == Resync()
-            assert await owner.next() == Welcome("c" * 16, at=5.0)
-            assert await owner.line() == f"connected to {broker.address}"
-            exited = Exited("a", 1, 0)
-            owner.dialer.send(exited)
-            await broker.until_heard(Exited)
-            assert broker.heard == [HELLO, exited]
-            (request,) = broker.requests
-            assert request.path == "/api/v1/link"
-            assert request.headers["Authorization"] == f"Bearer {TOKEN}"
-            assert request.headers["Grass-Worker"] == "w1"
-            assert request.headers["Host"] == str(broker.address)
-            assert "Sec-WebSocket-Extensions" not in request.headers
+            await story(broker, owner)
 
-    play(story())
+    play(whole())
+
+
+def test_a_worker_says_hello_first_and_then_speaks_both_ways(
+    known: ServerIdentity,
+) -> None:
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        assert await owner.next() == Resync()
+        assert await owner.next() == Welcome("c" * 16, at=5.0)
+        assert await owner.line() == f"connected to {broker.address}"
+        exited = Exited("a", 1, 0)
+        owner.dialer.send(exited)
+        await broker.until_heard(Exited)
+        assert broker.heard == [HELLO, exited]
+        (request,) = broker.requests
+        assert request.path == "/api/v1/link"
+        assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+        assert request.headers["Grass-Worker"] == "w1"
+        assert request.headers["Host"] == str(broker.address)
+        assert "Sec-WebSocket-Extensions" not in request.headers
+
+    linked(known, story)
 
 
 def test_a_proxy_of_the_environment_is_not_used(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            assert await owner.line() == f"connected to {broker.address}"
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        assert await owner.line() == f"connected to {broker.address}"
 
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         place = f"http://127.0.0.1:{proxy.getsockname()[1]}"
         for name in ("https_proxy", "HTTPS_PROXY", "wss_proxy", "all_proxy"):
             monkeypatch.setenv(name, place)
-        play(story())
+        linked(known, story)
         called, _, _ = select.select([proxy], [], [], 0)
     assert not called
 
@@ -171,7 +179,7 @@ def test_a_broker_with_another_key_is_sent_nothing(
     other = an_identity(tmp_path)
 
     async def story() -> None:
-        tries = noted_tries(monkeypatch)
+        tries = recorded_tries(monkeypatch)
         async with (
             far_broker(other.context) as broker,
             dialling(broker.address, pin=known.pin) as owner,
@@ -180,7 +188,7 @@ def test_a_broker_with_another_key_is_sent_nothing(
             assert f"proves the key {other.pin}, not the broker's {known.pin}" in said
             assert "grass join" in said
             owner.dialer.send(HELLO)
-            # It tries again, and says nothing more while nothing changes.
+            # It tries again, and reports nothing more while nothing changes.
             async with asyncio.timeout(20):
                 for _ in range(4):
                     await tries.get()
@@ -190,8 +198,8 @@ def test_a_broker_with_another_key_is_sent_nothing(
     play(story())
 
 
-def noted_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[connect.Place]:
-    """Have each place told that is dialled, as it is."""
+def recorded_tries(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[connect.Place]:
+    """Record each place that is dialled."""
     tries: asyncio.Queue[connect.Place] = asyncio.Queue()
 
     async def noted(
@@ -224,7 +232,7 @@ def test_a_place_that_proves_the_key_is_found_among_others(
 
 
 def closed_port() -> Address:
-    """Give an address where nobody listens."""
+    """Return an address at which no server listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return Address("127.0.0.1", taken.getsockname()[1])
@@ -250,7 +258,7 @@ def test_an_expired_certificate_is_not_spoken_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_is_told_once_in_the_broker_s_own_words(
+def test_a_refusal_is_reported_once_in_the_broker_s_own_words(
     known: ServerIdentity, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -282,7 +290,7 @@ def test_a_refusal_is_told_once_in_the_broker_s_own_words(
         (302, "it answers with status 302"),
     ],
 )
-def test_another_answer_is_told_by_its_number(
+def test_another_answer_is_reported_by_its_status(
     known: ServerIdentity, status: int, words: str
 ) -> None:
     async def story() -> None:
@@ -297,65 +305,53 @@ def test_another_answer_is_told_by_its_number(
     play(story())
 
 
-def test_a_link_closed_with_a_refusal_is_told_by_its_reason(
+def test_the_reason_of_a_link_closed_with_a_refusal_is_reported(
     known: ServerIdentity,
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            await broker.until_heard(Hello)
-            assert await owner.line() == f"connected to {broker.address}"
-            reason = "this broker speaks version 9, update this worker"
-            await broker.connections[-1].close(remote_end.REFUSED, reason)
-            assert await owner.line() == (
-                f"the broker at {broker.address} refuses: {reason}"
-            )
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        await broker.until_heard(Hello)
+        assert await owner.line() == f"connected to {broker.address}"
+        reason = "this broker speaks version 9, update this worker"
+        await broker.connections[-1].close(remote_end.REFUSED, reason)
+        assert await owner.line() == (
+            f"the broker at {broker.address} refuses: {reason}"
+        )
 
-    play(story())
+    linked(known, story)
 
 
-def test_a_broker_of_a_version_far_away_is_refused_with_words(
+def test_a_broker_of_a_distant_version_is_refused_with_a_reason(
     known: ServerIdentity,
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            broker.answers = False
-            await broker.until_heard(Hello)
-            assert await owner.line() == f"connected to {broker.address}"
-            document = {"type": "welcome", "cluster": "c" * 16, "version": VERSION + 2}
-            await broker.connections[-1].send(msgspec.msgpack.encode([document]))
-            assert await owner.line() == (
-                f"the broker at {broker.address}: this worker speaks version {VERSION}"
-                f" of the link, the broker version {VERSION + 2}: install the same"
-                " grass on both"
-            )
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        broker.answers = False
+        await broker.until_heard(Hello)
+        assert await owner.line() == f"connected to {broker.address}"
+        document = {"type": "welcome", "cluster": "c" * 16, "version": VERSION + 2}
+        await broker.connections[-1].send(msgspec.msgpack.encode([document]))
+        assert await owner.line() == (
+            f"the broker at {broker.address}: this worker speaks version {VERSION}"
+            f" of the link, the broker version {VERSION + 2}: install the same"
+            " grass on both"
+        )
 
-    play(story())
+    linked(known, story)
 
 
 def test_a_link_counts_once_the_broker_has_welcomed_the_worker(
     known: ServerIdentity,
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            assert await owner.phase() == (Phase.CONNECTED, False)
-            assert await owner.phase() == (Phase.WELCOMED, True)
-            await broker.connections[-1].close(remote_end.REFUSED, "no")
-            assert await owner.phase() == (Phase.REFUSED, True)
-            assert await owner.phase() == (Phase.CONNECTED, False)
-            assert await owner.phase() == (Phase.WELCOMED, True)
-            broker.connections[-1].transport.abort()
-            assert await owner.phase() == (Phase.AWAY, True)
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        assert await owner.phase() == (Phase.CONNECTED, False)
+        assert await owner.phase() == (Phase.WELCOMED, True)
+        await broker.connections[-1].close(remote_end.REFUSED, "no")
+        assert await owner.phase() == (Phase.REFUSED, True)
+        assert await owner.phase() == (Phase.CONNECTED, False)
+        assert await owner.phase() == (Phase.WELCOMED, True)
+        broker.connections[-1].transport.abort()
+        assert await owner.phase() == (Phase.AWAY, True)
 
-    play(story())
+    linked(known, story)
 
 
 def test_what_cannot_be_reached_does_not_refuse() -> None:
@@ -423,7 +419,7 @@ def test_names_are_resolved_again_at_every_attempt(
     play(story())
 
 
-def test_a_name_that_does_not_resolve_is_told() -> None:
+def test_a_name_that_does_not_resolve_is_reported() -> None:
     async def story() -> None:
         async with dialling(Address("nobody.invalid", 7500), pin="x" * 43) as owner:
             said = await owner.line()
@@ -445,51 +441,43 @@ def test_ipv6_is_dialled_too(known: ServerIdentity) -> None:
     play(story())
 
 
-def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_anew(
+def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_again(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.05)
     monkeypatch.setattr(dialer, "SILENCE_S", 0.4)
 
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            before = dialer.boottime()
-            await broker.until_heard(Heartbeat, 20)
-            assert len(broker.connections) == 1
-            beats = [one.at for one in broker.heard if isinstance(one, Heartbeat)]
-            assert beats == sorted(beats)
-            assert before < beats[0] < beats[-1] < dialer.boottime()
-            assert await owner.next() == Resync()
-            assert isinstance(await owner.next(), Welcome)
-            assert await owner.next() == Heard(beats[0])
-            broker.answers = False
-            await broker.until(lambda: len(broker.connections) > 1)
-            assert await owner.line() == f"connected to {broker.address}"
-            assert (await owner.line()).endswith("ended: nothing was heard for 0.4 s")
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        before = dialer.boottime()
+        await broker.until_heard(Heartbeat, 20)
+        assert len(broker.connections) == 1
+        beats = [one.at for one in broker.heard if isinstance(one, Heartbeat)]
+        assert beats == sorted(beats)
+        assert before < beats[0] < beats[-1] < dialer.boottime()
+        assert await owner.next() == Resync()
+        assert isinstance(await owner.next(), Welcome)
+        assert await owner.next() == Heard(beats[0])
+        broker.answers = False
+        await broker.until(lambda: len(broker.connections) > 1)
+        assert await owner.line() == f"connected to {broker.address}"
+        assert (await owner.line()).endswith("ended: nothing was heard for 0.4 s")
 
-    play(story())
+    linked(known, story)
 
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\xc1", bytes(17 << 20), "text"])
 def test_garbage_and_frames_too_large_end_the_connection_not_the_dialling(
     known: ServerIdentity, frame: bytes | str
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            await broker.until_heard(Hello)
-            with contextlib.suppress(OSError):
-                await broker.connections[-1].send(frame)
-            await broker.until_heard(Hello, 2)
-            assert await owner.line() == f"connected to {broker.address}"
-            assert "ended: " in await owner.line()
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        await broker.until_heard(Hello)
+        with contextlib.suppress(OSError):
+            await broker.connections[-1].send(frame)
+        await broker.until_heard(Hello, 2)
+        assert await owner.line() == f"connected to {broker.address}"
+        assert "ended: " in await owner.line()
 
-    play(story())
+    linked(known, story)
 
 
 async def answering(
@@ -499,31 +487,10 @@ async def answering(
     return await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
 
 
-@pytest.mark.parametrize("garbage", [b"HTTP/1.1 400 No\r\n\r\n", b"\0" * 100, b""])
-def test_a_place_that_speaks_no_tls_is_told_and_tried_again(garbage: bytes) -> None:
-    calls: asyncio.Queue[None] = asyncio.Queue()
-
-    async def answer(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        calls.put_nowait(None)
-        writer.write(garbage)
-        writer.close()
-
-    async def story() -> None:
-        async with await answering(answer, None) as server:
-            address = Address(*server.sockets[0].getsockname())
-            async with dialling(address, pin="x" * 43) as owner:
-                assert "cannot be reached: " in await owner.line()
-                for _ in range(3):
-                    await calls.get()
-
-    play(story())
-
-
-@pytest.mark.parametrize("garbage", [b"garbage\r\n\r\n", b"x" * 100_000, b""])
-def test_a_broker_s_key_in_front_of_garbage_is_told_and_tried_again(
-    known: ServerIdentity, garbage: bytes
+@pytest.mark.parametrize("speaks_tls", [True, False])
+@pytest.mark.parametrize("garbage", [b"HTTP/1.1 400 No\r\n\r\n", b"\0" * 100_000, b""])
+def test_a_place_that_answers_with_garbage_is_reported_and_tried_again(
+    known: ServerIdentity, garbage: bytes, speaks_tls: bool
 ) -> None:
     calls: asyncio.Queue[None] = asyncio.Queue()
 
@@ -535,13 +502,14 @@ def test_a_broker_s_key_in_front_of_garbage_is_told_and_tried_again(
         writer.close()
 
     async def story() -> None:
-        async with await answering(answer, known.context) as server:
+        async with await answering(answer, context) as server:
             address = Address(*server.sockets[0].getsockname())
             async with dialling(address, pin=known.pin) as owner:
                 assert "cannot be reached: " in await owner.line()
                 for _ in range(3):
                     await calls.get()
 
+    context = known.context if speaks_tls else None
     play(story())
 
 
@@ -573,29 +541,23 @@ def test_heartbeats_pass_output_that_a_slow_broker_does_not_take(
 ) -> None:
     monkeypatch.setattr(dialer, "SILENCE_S", 1e9)
 
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            await broker.until_heard(Hello)
-            broker.connections[-1].transport.pause_reading()
-            for stream in range(1000):
-                owner.dialer.send(OutputData(stream, bytes(64 * 1024)))
-            # Let it send what the buffers of both sides take.
-            await asyncio.sleep(0.3)
-            owner.dialer.send(Heartbeat(7.0))
-            broker.connections[-1].transport.resume_reading()
-            await broker.until_heard(Heartbeat)
-            ahead = broker.count(OutputData)
-            assert ahead < 300, ahead
-            await broker.until_heard(OutputData, 1000)
-            streams = [
-                one.stream for one in broker.heard if isinstance(one, OutputData)
-            ]
-            assert streams == list(range(1000))
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        await broker.until_heard(Hello)
+        broker.connections[-1].transport.pause_reading()
+        for stream in range(1000):
+            owner.dialer.send(OutputData(stream, bytes(64 * 1024)))
+        # Time to send what the buffers of both sides take.
+        await asyncio.sleep(0.3)
+        owner.dialer.send(Heartbeat(7.0))
+        broker.connections[-1].transport.resume_reading()
+        await broker.until_heard(Heartbeat)
+        ahead = broker.count(OutputData)
+        assert ahead < 300, ahead
+        await broker.until_heard(OutputData, 1000)
+        streams = [one.stream for one in broker.heard if isinstance(one, OutputData)]
+        assert streams == list(range(1000))
 
-    play(story())
+    linked(known, story)
 
 
 def test_a_broker_that_never_reads_loses_the_link(
@@ -604,21 +566,17 @@ def test_a_broker_that_never_reads_loses_the_link(
     monkeypatch.setattr(remote_end, "MOST_UNSENT", 1 << 20)
     monkeypatch.setattr(remote_end, "SLOW_S", 0.5)
 
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            await broker.until_heard(Hello)
-            assert await owner.line() == f"connected to {broker.address}"
-            broker.connections[-1].transport.pause_reading()
-            big: ToBroker = Exited("a" * 100_000, 1, 0)
-            for _ in range(500):
-                owner.dialer.send(big)
-            assert (await owner.line()).endswith(remote_end.TOO_SLOW)
-            await broker.until(lambda: len(broker.connections) > 1)
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        await broker.until_heard(Hello)
+        assert await owner.line() == f"connected to {broker.address}"
+        broker.connections[-1].transport.pause_reading()
+        big: ToBroker = Exited("a" * 100_000, 1, 0)
+        for _ in range(500):
+            owner.dialer.send(big)
+        assert (await owner.line()).endswith(remote_end.TOO_SLOW)
+        await broker.until(lambda: len(broker.connections) > 1)
 
-    play(story())
+    linked(known, story)
 
 
 def test_it_can_be_closed_before_it_runs_and_while_it_waits() -> None:
@@ -662,7 +620,7 @@ def test_a_dialer_and_a_remote_end_are_links_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("host", ["x" * 64, "a" * 300, "a..b", "0"])
-def test_a_strange_host_is_told_and_does_not_end_the_dialling(host: str) -> None:
+def test_a_strange_host_is_reported_and_does_not_end_the_dialling(host: str) -> None:
     async def story() -> None:
         async with dialling(Address(host, 9), pin="x" * 43) as owner:
             assert "cannot be reached: " in await owner.line()
@@ -675,7 +633,7 @@ def test_a_dialer_needs_an_address() -> None:
         Dialer([], "x" * 43, lambda: TOKEN, "w1")
 
 
-def test_pauses_grow_with_jitter_and_begin_anew_after_a_connection_that_lasted(
+def test_pauses_grow_with_jitter_and_start_over_after_a_connection_that_lasted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dialer, "LONGEST_PAUSE_S", 30.0)
@@ -697,23 +655,19 @@ def test_pauses_grow_with_jitter_and_begin_anew_after_a_connection_that_lasted(
 def test_an_owner_s_defect_ends_the_connection_and_not_the_dialling(
     known: ServerIdentity, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
-        async with (
-            far_broker(known.context) as broker,
-            dialling(broker.address, pin=known.pin) as owner,
-        ):
-            await broker.until_heard(Hello)
-            hello = owner.arrived
+    async def story(broker: FarBroker, owner: Owner) -> None:
+        await broker.until_heard(Hello)
+        hello = owner.arrived
 
-            def fail_once(batch: list[ToWorker]) -> None:
-                owner.dialer.listen(hello, owner.ended)
-                raise KeyError("a defect")
+        def fail_once(batch: list[ToWorker]) -> None:
+            owner.dialer.listen(hello, owner.ended)
+            raise KeyError("a defect")
 
-            owner.dialer.listen(fail_once, owner.ended)
-            await broker.say(Heard(1.0))
-            await broker.until_heard(Hello, 2)
+        owner.dialer.listen(fail_once, owner.ended)
+        await broker.say(Heard(1.0))
+        await broker.until_heard(Hello, 2)
 
-    play(story())
+    linked(known, story)
     assert "defect" in [one.getMessage().split()[0] for one in caplog.records]
 
 

@@ -97,7 +97,7 @@ def test_a_type_of_tomorrow_is_skipped_and_its_field_ignored() -> None:
     tomorrow = {"type": "of-tomorrow", "attempt": 7}
     frame = frame_of(tomorrow, document, msgspec.msgpack.Ext(9, b"?"), tomorrow)
     assert decoder_to_worker.decode(frame) == [Stop("a", 1.5)]
-    # What a worker says, a worker does not understand, and skips as well.
+    # A worker skips the messages of workers, too.
     assert decoder_to_worker.decode(frame_of(msgspec.Raw(odd))) == []
 
 
@@ -128,7 +128,7 @@ def test_a_type_of_tomorrow_is_skipped_and_its_field_ignored() -> None:
         bytes(frames.LARGEST_FRAME + 1),
     ],
 )
-def test_what_makes_no_sense_is_a_protocol_error(frame: bytes) -> None:
+def test_an_invalid_frame_is_a_protocol_error(frame: bytes) -> None:
     with pytest.raises(ProtocolError):
         decoder_to_broker.decode(frame)
 
@@ -166,7 +166,7 @@ def test_a_message_that_fits_exactly_is_sent_and_a_larger_one_refused() -> None:
         encode([OutputData(1, bytes(most + 1))])
 
 
-def test_an_exit_and_its_question_are_small() -> None:
+def test_an_exit_and_a_resync_are_small() -> None:
     (frame,) = encode([Exited(f"{'a' * 16}.7.1", 1_700_000_000_000_000, 0)])
     assert len(frame) < 80
     (frame,) = encode([Resync()])
@@ -174,7 +174,7 @@ def test_an_exit_and_its_question_are_small() -> None:
 
 
 def on_the_wire(message: Message) -> Any:
-    """Give what the bytes of a message say, read without any of its types."""
+    """Decode the bytes of a message without its type."""
     (frame,) = encode([message])
     (document,) = msgspec.msgpack.decode(frame)
     return document

@@ -23,7 +23,7 @@ from grass.link.remote_end import RemoteEnd
 
 
 class Wire:
-    """A transport of which a test holds the other side."""
+    """A transport whose other side is the test."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -68,7 +68,7 @@ Story = Callable[[Wire], Coroutine[Any, Any, None]]
 
 
 def play(story: Story) -> Wire:
-    """Run a story beside an end; it must have ended and told so once when over."""
+    """Run a story beside an end; it must have notified its owner once when over."""
 
     async def whole() -> Wire:
         wire = Wire()
@@ -96,7 +96,7 @@ def test_what_is_sent_in_one_turn_is_one_frame() -> None:
     assert play(story).batches() == [beats[:3], beats[3:]]
 
 
-def test_what_gathers_while_a_frame_is_on_its_way_is_one_frame_too() -> None:
+def test_what_gathers_while_a_frame_is_sent_is_one_frame_too() -> None:
     async def story(wire: Wire) -> None:
         wire.open.clear()
         for at in range(50):
@@ -161,7 +161,7 @@ def test_a_peer_that_reads_slowly_may_be_sent_a_lot_at_once(
     async def story(wire: Wire) -> None:
         for _ in range(20):
             wire.end.send(Exited("a" * 4_000, 1, 0))
-        # In all it takes longer than a frame alone may take.
+        # All of them take longer than one frame may take.
         for frame in range(1, 21):
             wire.open.clear()
             await wire.until_sent(frame)
@@ -216,7 +216,7 @@ def test_a_message_too_large_is_left_out_and_the_rest_goes_on(
     assert "too large to send" in caplog.text
 
 
-def test_frames_are_handed_over_as_they_come_and_none_after_the_end() -> None:
+def test_frames_are_delivered_as_they_arrive_and_none_after_the_end() -> None:
     async def story(wire: Wire) -> None:
         for frame in (*encode([Heard(1), Heard(2)]), *encode([Heard(3)]), None):
             wire.incoming.put_nowait(frame)
@@ -228,7 +228,7 @@ def test_frames_are_handed_over_as_they_come_and_none_after_the_end() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"garbage", b"\xc1", bytes((16 << 20) + 1)])
-def test_garbage_ends_the_link_and_says_so(frame: bytes) -> None:
+def test_garbage_ends_the_link_with_a_reason(frame: bytes) -> None:
     async def story(wire: Wire) -> None:
         wire.incoming.put_nowait(frame)
         wire.incoming.put_nowait(encode([Heard(1)])[0])
@@ -264,7 +264,7 @@ def test_a_transport_that_breaks_on_sending_ends_the_link() -> None:
     uvloop.run(story())
 
 
-def test_an_owner_who_listens_late_gets_everything_in_order_and_then_the_end() -> None:
+def test_an_owner_that_listens_late_gets_everything_in_order_and_then_the_end() -> None:
     async def story() -> None:
         wire = Wire()
         wire.incoming.put_nowait(encode([Heard(1)])[0])
@@ -280,7 +280,7 @@ def test_an_owner_who_listens_late_gets_everything_in_order_and_then_the_end() -
     uvloop.run(story())
 
 
-def test_an_owner_who_fails_loses_the_link_and_is_told(
+def test_an_owner_that_raises_loses_the_link_and_is_notified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story() -> None:
@@ -298,7 +298,7 @@ def test_an_owner_who_fails_loses_the_link_and_is_told(
     assert "defect" in [one.getMessage().split()[0] for one in caplog.records]
 
 
-def test_cancelling_the_task_tells_the_owner() -> None:
+def test_cancelling_the_task_notifies_the_owner() -> None:
     async def story() -> None:
         wire = Wire()
         wire.listen()
@@ -313,7 +313,7 @@ def test_cancelling_the_task_tells_the_owner() -> None:
     uvloop.run(story())
 
 
-def test_a_defect_of_the_transport_is_not_hidden_and_the_owner_is_told() -> None:
+def test_a_defect_of_the_transport_is_not_hidden_and_the_owner_is_notified() -> None:
     async def story() -> None:
         wire = Wire()
         wire.listen()

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
+from grass.event_log import LineFormatter
 from grass.log_lines import LogEvent, json_line, log_event, logged_error, text_line
-from grass.logs import LineFormatter
 
 AT_S = 1_794_848_400.1234
 

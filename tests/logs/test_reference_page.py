@@ -11,15 +11,15 @@ BUILT_IN = {
     "defect": ("error", {"logger", "error", "traceback"}),
     "library.message": ("as given", {"logger", "message", "error", "traceback"}),
 }
-"""Events that `grass.logs` makes itself."""
-OWN = ("logs.py", "log_lines.py")
+"""Events that `grass.event_log` makes itself."""
+OWN = ("event_log.py", "log_lines.py")
 
 
 def calls() -> Iterator[ast.Call]:
     for path in sorted((ROOT / "src/grass").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and path.name not in (
-                "logs.py",
+                "event_log.py",
                 "log_lines.py",
             ):
                 yield node

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from tests.support.fifo import Fifo
-from tests.support.machines import LOOPBACK, Machine, door, invitation
+from tests.support.machines import LOOPBACK, Machine, invitation, tcp_endpoint
 from tests.support.processes import until_ready
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
@@ -32,18 +32,18 @@ def test_start_prints_the_line_and_another_machine_works_at_once(
 def test_a_daemon_keeps_its_options_until_told_otherwise(machine: Machine) -> None:
     broker = machine("broker")
     broker.ok("start", *LOOPBACK)
-    assert door(broker) is not None
+    assert tcp_endpoint(broker) is not None
     broker.ok("restart")
-    assert door(broker) is not None
+    assert tcp_endpoint(broker) is not None
     broker.ok("stop")
     broker.ok("start")
-    assert door(broker) is not None
+    assert tcp_endpoint(broker) is not None
     broker.kill_daemon()
-    assert door(broker) is not None
+    assert tcp_endpoint(broker) is not None
     broker.ok("restart", "--fresh")
-    assert door(broker) is None
+    assert tcp_endpoint(broker) is None
     broker.ok("restart")
-    assert door(broker) is None
+    assert tcp_endpoint(broker) is None
 
 
 def test_a_start_that_fails_is_not_remembered(machine: Machine) -> None:
@@ -55,7 +55,7 @@ def test_a_start_that_fails_is_not_remembered(machine: Machine) -> None:
     assert "in use" in ran.stderr
     assert f"such as 127.0.0.1:{port + 1}" in ran.stderr
     assert broker.ok("show", "--json")
-    assert door(broker) is None
+    assert tcp_endpoint(broker) is None
 
 
 def test_a_restart_that_could_not_work_costs_nothing(machine: Machine) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.homes import GrassHome
-from tests.support.machines import LOOPBACK, Machine, door, invitation, place_of
+from tests.support.machines import LOOPBACK, Machine, invitation, place_of, tcp_endpoint
 from tests.support.processes import until_ready
 from tests.support.screen import Screen
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
@@ -57,7 +57,7 @@ def test_an_option_that_is_given_leaves_the_others_as_they_were(
     broker.ok("stop")
     broker.ok("start", "--advertise", "localhost")
     assert "--no-worker" in remembered(broker)
-    assert "localhost" in str(door(broker))
+    assert "localhost" in str(tcp_endpoint(broker))
     broker.ok("restart", "--fresh", "--label", "alone")
     assert remembered(broker) == ["--label=alone"]
 
@@ -69,7 +69,7 @@ def test_jobs_that_are_ended_without_a_daemon_cost_no_options(
     broker.kill_daemon()
     broker.ok("stop", "--jobs")
     broker.ok("start")
-    assert door(broker) is not None
+    assert tcp_endpoint(broker) is not None
 
 
 def test_another_way_to_host_replaces_the_one_before_and_says_so(
@@ -89,7 +89,7 @@ def test_another_way_to_host_replaces_the_one_before_and_says_so(
     assert told.stderr == "grass: --on-disconnect replaces --lease\n"
     told = other.run("restart", *LOOPBACK)
     assert told.stderr.startswith("grass: --bind replaces --connect, --on-disconnect\n")
-    assert door(other) is not None
+    assert tcp_endpoint(other) is not None
 
 
 def test_a_restart_that_the_certificate_forbids_costs_nothing(
@@ -135,7 +135,7 @@ def test_a_daemon_may_have_the_port_of_the_one_before(broker: GrassHome) -> None
         port = listener.getsockname()[1]
     broker.ok("start", "--bind", f"127.0.0.1:{port}")
     broker.ok("restart", "--bind", f"0.0.0.0:{port}", "--advertise", "127.0.0.1")
-    assert str(port) in str(door(broker))
+    assert str(port) in str(tcp_endpoint(broker))
 
 
 def test_a_broker_on_the_loopback_says_that_nobody_else_reaches_it(

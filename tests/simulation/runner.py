@@ -4,7 +4,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
-from grass.broker.core.jobs import bulk_verbs
+from grass.broker.core.jobs import bulk_calls
 from tests.simulation import final_check
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster
@@ -44,7 +44,7 @@ def run_seed(seed: int, tail: int = TAIL) -> Result:
     """Run one seed; a violation is in the result, not raised."""
     world = World(seed, tail)
     problem = None
-    usual, bulk_verbs.SLICE = bulk_verbs.SLICE, SLICES[seed % len(SLICES)]
+    usual, bulk_calls.SLICE = bulk_calls.SLICE, SLICES[seed % len(SLICES)]
     try:
         _run(world)
     except Violation as violation:
@@ -53,7 +53,7 @@ def run_seed(seed: int, tail: int = TAIL) -> Result:
         where = traceback.extract_tb(error.__traceback__)[-1]
         problem = f"a defect: {error!r} in {where.name}, line {where.lineno}"
     finally:
-        bulk_verbs.SLICE = usual
+        bulk_calls.SLICE = usual
     result = Result(seed, world.trace_hash(), world.events, world.faults, problem)
     result.tail = list(world.tail)
     return result

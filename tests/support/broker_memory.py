@@ -21,7 +21,7 @@ def check(state: State) -> None:
         assert state.totals.states[kept] >= unfinished
     assert +state.totals.unfinished == Counter(job.queue for job in state.jobs.values())
     waiting = sum(job.state is JobState.QUEUED for job in state.jobs.values())
-    assert state.scheduler.waiting() == waiting or state.bulk.arriving
+    assert state.scheduler.waiting() == waiting or state.bulk.enqueues
     counted = Declared(state.queues.values())
     for worker in state.workers.values():
         _check_units(state, worker.id)

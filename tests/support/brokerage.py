@@ -39,7 +39,7 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.broker.core.jobs import eligibility, removals
-from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.broker.core.lookups import found, unread
 from grass.broker.core.state import State
 from grass.errors import GrassError
@@ -402,9 +402,9 @@ class Brokerage:
 
 def outcome_of(reply: Any) -> Any:
     """Give what a call was answered with once it is done, or raise it."""
-    if not isinstance(reply, Bulk):
+    if not isinstance(reply, BulkCall):
         return reply
-    outcome = reply.result()
+    outcome = reply.reply
     if isinstance(outcome, GrassError):
         raise outcome
     return outcome

@@ -63,8 +63,8 @@ def copy_home(original: GrassHome, copy: GrassHome) -> GrassHome:
     return copy
 
 
-def door(home: GrassHome) -> object:
-    """Tell where a daemon lets others in, if it does."""
+def tcp_endpoint(home: GrassHome) -> object:
+    """Return where a daemon listens for other machines, if it does."""
     home.client.close()
     return home.client.overview()["daemon"]["door"]
 

@@ -95,17 +95,28 @@ class ForkLimit:
         """Leave no cgroup behind."""
         self.allow()
         if self._group is not None:
-            until(self._gone, "a cgroup cannot be removed")
+            until(self._in_the_way, "a cgroup cannot be removed", lambda left: not left)
 
-    def _gone(self) -> bool:
-        """Remove the cgroup, which may have processes that are about to be gone."""
+    def _in_the_way(self) -> list[str]:
+        """Move all processes out of the cgroup and remove it; tell what is left in it.
+
+        A process that is ending cannot be moved, and counts until it is gone.
+        """
         assert self._group is not None
+        left = []
         for pid in (self._group / "cgroup.procs").read_text().split():
-            with contextlib.suppress(OSError):
+            try:
                 (self._group.parent / "cgroup.procs").write_text(pid)
-        with contextlib.suppress(OSError):
+            except OSError as error:
+                left.append(f"{pid}: {error}")
+        try:
             self._group.rmdir()
-        return not self._group.exists()
+        except OSError as error:
+            left.append(str(error))
+        else:
+            self._group = None
+            left = []
+        return left
 
 
 @pytest.fixture

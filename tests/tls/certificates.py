@@ -1,4 +1,4 @@
-"""Keys and certificates for tests, made by openssl as a person makes them."""
+"""Keys and certificates for tests, made by openssl as documented."""
 
 import subprocess
 import time
@@ -14,7 +14,7 @@ PASSPHRASE = "open sesame"
 
 
 def openssl(*words: str) -> bytes:
-    """Run openssl and give what it printed."""
+    """Run openssl and return its output."""
     done = subprocess.run(["openssl", *words], check=True, capture_output=True)
     return done.stdout
 
@@ -36,7 +36,7 @@ def keystore(folder: Path, key: Path, path: Path, *words: str) -> Path:
 
 
 def dated(key_path: Path, path: Path, end_s: float) -> None:
-    """Write a certificate of a key that ends at a time."""
+    """Write a certificate of a key that expires at a time."""
     key = load_pem_private_key(key_path.read_bytes(), None)
     assert isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
@@ -48,7 +48,7 @@ def dated(key_path: Path, path: Path, end_s: float) -> None:
 
 
 def expired_keystore(folder: Path) -> Path:
-    """Make a PKCS#12 file whose certificate ended yesterday."""
+    """Make a PKCS#12 file whose certificate expired yesterday."""
     key, path = certificate(folder)
     dated(key, path, time.time() - 86400)
     return keystore(folder, key, path)

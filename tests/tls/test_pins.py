@@ -1,4 +1,4 @@
-"""Pins and ends of certificates, read without a library."""
+"""Pins and expiry of certificates, parsed without a library."""
 
 import base64
 import contextlib
@@ -36,7 +36,7 @@ def test_the_pin_is_what_openssl_computes_of_the_public_key(
 
 
 @pytest.mark.parametrize("end", [1_000_000_000, 2_000_000_000, LATER])
-def test_the_end_is_read_in_both_of_its_forms(tmp_path: Path, end: int) -> None:
+def test_the_expiry_is_read_in_both_of_its_forms(tmp_path: Path, end: int) -> None:
     key, path = certificate(tmp_path)
     dated(key, path, end)
     assert expiry_of(der_of(path)) == end
@@ -80,39 +80,39 @@ def test_a_damaged_certificate_is_read_or_refused(
             assert len(check_certificate(damaged, time.time())) == 43
 
 
-def piece(tag: int, content: bytes) -> bytes:
+def element(tag: int, content: bytes) -> bytes:
     return bytes([tag, 0x82]) + len(content).to_bytes(2, "big") + content
 
 
-def walked(serial: int = 0x02, validity: int = 0x30, key: int = 0x30) -> bytes:
-    """Make what has the form of a certificate, with these tags."""
-    times = piece(0x17, b"200101000000Z") + piece(0x17, b"400101000000Z")
-    fields = piece(serial, b"1") + piece(0x30, b"") + piece(0x30, b"")
-    fields += piece(validity, times) + piece(0x30, b"") + piece(key, b"key")
-    return piece(0x30, piece(0x30, fields))
+def shaped(serial: int = 0x02, validity: int = 0x30, key: int = 0x30) -> bytes:
+    """Make DER of the form of a certificate, with these tags."""
+    times = element(0x17, b"200101000000Z") + element(0x17, b"400101000000Z")
+    fields = element(serial, b"1") + element(0x30, b"") + element(0x30, b"")
+    fields += element(validity, times) + element(0x30, b"") + element(key, b"key")
+    return element(0x30, element(0x30, fields))
 
 
-def test_a_field_that_is_something_else_is_refused() -> None:
-    assert len(pin_of(walked())) == 43
-    assert expiry_of(walked()) == 2_208_988_800
+def test_a_field_of_another_type_is_refused() -> None:
+    assert len(pin_of(shaped())) == 43
+    assert expiry_of(shaped()) == 2_208_988_800
     for wrong in (
-        walked(serial=0x30),
-        walked(serial=0x04),
-        walked(validity=0x31),
-        walked(key=0x04),
-        walked(key=0xA3),
+        shaped(serial=0x30),
+        shaped(serial=0x04),
+        shaped(validity=0x31),
+        shaped(key=0x04),
+        shaped(key=0xA3),
     ):
         for read in (pin_of, expiry_of):
             with pytest.raises(Untrusted):
                 read(wrong)
 
 
-def test_a_length_that_is_left_open_is_refused() -> None:
-    fields = walked()[8:]
+def test_an_indefinite_length_is_refused() -> None:
+    fields = shaped()[8:]
     for outer in (
-        b"\x30\x80" + piece(0x30, fields) + b"\0\0",
-        piece(0x30, b"\x30\x80" + fields + b"\0\0"),
-        piece(0x30, piece(0x30, b"\x02\x80" + fields)),
+        b"\x30\x80" + element(0x30, fields) + b"\0\0",
+        element(0x30, b"\x30\x80" + fields + b"\0\0"),
+        element(0x30, element(0x30, b"\x02\x80" + fields)),
     ):
         with pytest.raises(Untrusted):
             pin_of(outer)

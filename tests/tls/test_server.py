@@ -23,14 +23,14 @@ from tests.tls.certificates import (
 
 
 def never_asked() -> bytes:
-    raise AssertionError("nobody should be asked for a pass phrase")
+    raise AssertionError("the pass phrase is not needed")
 
 
 def own(folder: Path) -> ServerIdentity:
     return identity(str(folder), None, never_asked)
 
 
-def test_a_broker_makes_a_key_once_and_keeps_it_to_itself(tmp_path: Path) -> None:
+def test_a_broker_makes_a_key_once_that_others_cannot_read(tmp_path: Path) -> None:
     first = own(tmp_path)
     assert own(tmp_path).pin == first.pin
     assert sorted(os.listdir(tmp_path)) == ["broker.key", "broker.pem"]
@@ -39,7 +39,7 @@ def test_a_broker_makes_a_key_once_and_keeps_it_to_itself(tmp_path: Path) -> Non
     assert first.expires_at > time.time() + 365 * 86400
 
 
-def test_a_certificate_that_ends_soon_is_renewed_with_the_same_key(
+def test_a_certificate_that_expires_soon_is_renewed_with_the_same_key(
     tmp_path: Path,
 ) -> None:
     pin = own(tmp_path).pin
@@ -56,7 +56,7 @@ def test_a_certificate_that_ends_soon_is_renewed_with_the_same_key(
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_certificate_that_is_gone_or_damaged_is_made_anew(
+def test_a_certificate_that_is_gone_or_damaged_is_made_again(
     tmp_path: Path, damage: bytes | None
 ) -> None:
     pin = own(tmp_path).pin
@@ -90,11 +90,11 @@ def test_the_documented_lines_make_a_broker_s_certificate(tmp_path: Path) -> Non
     assert found.pin == pin_of(der)
     assert found.expires_at == expiry_of(der)
     assert not (tmp_path / key_files.KEY_FILE).exists()
-    assert uvloop.run(shaken_hands(found.context)) == (der, "TLSv1.3")
+    assert uvloop.run(handshake_with(found.context)) == (der, "TLSv1.3")
 
 
-async def shaken_hands(context: ssl.SSLContext) -> tuple[bytes, str]:
-    """Connect to a server with this context; give its certificate and the version."""
+async def handshake_with(context: ssl.SSLContext) -> tuple[bytes, str]:
+    """Connect to a server with this context; return its certificate and the version."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
@@ -187,7 +187,7 @@ def test_a_file_without_what_a_broker_needs_is_refused(tmp_path: Path) -> None:
     assert "cannot be used" in refused(tmp_path, small, answer)
 
 
-def test_a_certificate_that_ends_soon_is_told_in_the_log(
+def test_a_certificate_that_expires_soon_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     key, path = certificate(tmp_path)

@@ -112,6 +112,11 @@ def test_raw_turns_placeholders_off() -> None:
     assert made.cwd == "/{id}"
 
 
+def test_a_shell_line_runs_in_the_shell_that_was_asked_for() -> None:
+    line = verb("a && b", shell=True, shell_program="zsh")
+    assert line.argv == ["zsh", "-c", "a && b"]
+
+
 def test_a_shell_line_is_one_argument_of_the_shell() -> None:
     made = verb("echo {gpu}; echo b", shell=True)
     assert made.argv == ["/bin/bash", "-c", "echo 0,1; echo b"]

@@ -28,9 +28,9 @@ from grass.api.access.auth import (
     refused_unread,
 )
 from grass.api.access.tcp_connections import TcpConnections
-from grass.api.bodies import json_bytes, read_body
 from grass.api.context import Context
 from grass.api.openapi import Endpoint, openapi
+from grass.api.payloads import json_bytes, read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,
@@ -40,7 +40,6 @@ from grass.api.routes import (
     prune,
     request_bodies,
     tokens,
-    verbs,
     workers,
 )
 from grass.api.routes.tokens import WrongCodes
@@ -71,14 +70,14 @@ ENDPOINTS = [
     Endpoint("GET", "/overview", READ, cluster.overview),
     Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, documents.EnqueuedReply, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
-    Endpoint("POST", "/jobs/select", READ, verbs.selected, SELECT, documents.SelectedReply, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/cancel", OPERATE, verbs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/hold", OPERATE, verbs.hold, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/release", OPERATE, verbs.release, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/rerun", OPERATE, verbs.rerun, request_bodies.RerunBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/edit", OPERATE, verbs.edit, request_bodies.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/suspend", OPERATE, verbs.suspend, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
-    Endpoint("POST", "/jobs/continue", OPERATE, verbs.go_on, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/select", READ, jobs.selected, SELECT, documents.SelectedReply, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/cancel", OPERATE, jobs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/hold", OPERATE, jobs.hold, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/release", OPERATE, jobs.release, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/rerun", OPERATE, jobs.rerun, request_bodies.RerunBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/edit", OPERATE, jobs.edit, request_bodies.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/suspend", OPERATE, jobs.suspend, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/continue", OPERATE, jobs.go_on, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/remove", OPERATE, prune.remove, SELECT, documents.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/prune", OPERATE, prune.prune, request_bodies.PruneBody, documents.PrunedReply),  # noqa: E501
     Endpoint("POST", "/jobs/wait", READ, jobs.wait, request_bodies.WaitBody, largest=LISTS),  # noqa: E501

@@ -24,9 +24,9 @@ from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
 from grass.daemon.worker_setup import home_folder, shell, worker, worker_id
 from grass.errors import GrassError
+from grass.event_log import EventLog
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Resync, ToBroker, ToWorker
-from grass.logs import EventLog
 from grass.notify import CommandEnvironment, Notifier
 from grass.settings import Settings
 

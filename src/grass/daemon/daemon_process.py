@@ -11,7 +11,7 @@ import time
 from typing import TextIO
 
 from grass.config import Home
-from grass.logs import EventLog
+from grass.event_log import EventLog
 
 log = EventLog("grass.daemon")
 

@@ -11,7 +11,7 @@ from grass.api.server.unix_server import ApiServer, listen
 from grass.config import Home
 from grass.daemon.home_lock import restore_lock
 from grass.errors import StorageError
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.worker.shell.inotify import REMOVED, FileWatcher
 
 log = EventLog("grass.daemon")

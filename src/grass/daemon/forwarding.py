@@ -18,7 +18,7 @@ from starlette.routing import Route
 import grass
 from grass.api.access.auth import identify
 from grass.api.app import ENDPOINTS, PREFIX, Application, build
-from grass.api.bodies import json_bytes
+from grass.api.payloads import json_bytes
 from grass.api.server.cancellation import while_connected
 from grass.api.server.request_body import LARGEST_BODY, counted_body
 from grass.client.client import Client

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from grass.config import Home
 from grass.errors import GrassError, Refused
+from grass.event_log import EventLog
 from grass.keeper.system.mounts import network_mount
-from grass.logs import EventLog
 
 log = EventLog("grass.daemon")
 

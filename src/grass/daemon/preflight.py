@@ -16,7 +16,7 @@ from pathlib import Path
 from grass.config import Home
 from grass.daemon.hosting import Hosting
 from grass.errors import GrassError, Refused
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.model.addresses import DEFAULT_PORT, Address, is_loopback
 
 log = EventLog("grass.daemon")

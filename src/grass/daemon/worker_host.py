@@ -23,8 +23,8 @@ from grass.daemon.hosting import (
 )
 from grass.daemon.worker_setup import worker, worker_id
 from grass.errors import GrassError
+from grass.event_log import EventLog
 from grass.link.dialer import HEARTBEAT_S, Dialer
-from grass.logs import EventLog
 from grass.settings import Settings
 
 log = EventLog("grass.daemon")

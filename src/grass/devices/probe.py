@@ -11,7 +11,7 @@ import os
 import threading
 from typing import Any, NamedTuple
 
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.model.amounts import GIB, WHOLE, amount_of_bytes
 from grass.model.worker import Found, Unit
 

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-from grass.logs import EventLog
+from grass.event_log import EventLog
 
 log = EventLog(__name__)
 

@@ -21,6 +21,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 
 from grass.errors import GrassError, NoBroker, Refused
+from grass.event_log import EventLog
 from grass.link.connect import (
     CLOSE_S,
     Credential,
@@ -40,7 +41,6 @@ from grass.link.messages import (
     version_problem,
 )
 from grass.link.remote_end import REFUSED, SILENCE_S, RemoteEnd
-from grass.logs import EventLog
 from grass.model.addresses import Address
 
 log = EventLog(__name__)

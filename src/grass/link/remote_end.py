@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from grass.errors import ProtocolError
+from grass.event_log import EventLog
 from grass.link.frames import Decoder, join, pack
 from grass.link.messages import Exited, Message, OutputData, Start
-from grass.logs import EventLog
 
 log = EventLog(__name__)
 

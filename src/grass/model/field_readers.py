@@ -97,6 +97,17 @@ def path(what: str) -> Callable[[str | None], str | None]:
     return read
 
 
+def program(what: str) -> Callable[[str | None], str | None]:
+    """Return a reader of programs, which are found when a job starts."""
+
+    def read(name: str | None) -> str | None:
+        if name is not None and (not name or "\0" in name):
+            raise UsageError(f"{what} `{name}` is no program", "give a name or a path")
+        return name
+
+    return read
+
+
 def count(what: str, most: int = MOST_RETRIES) -> Callable[[int], int]:
     """Return a reader of numbers that start from 0."""
 

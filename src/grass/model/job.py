@@ -20,7 +20,7 @@ DEFAULT_QUEUE = "default"
 
 
 class Common(msgspec.Struct, frozen=True, gc=False):
-    """What jobs that were asked for together have alike, until one is changed."""
+    """What jobs of one call have in common, until one is changed."""
 
     spec: int
     words: tuple[str, ...]
@@ -112,12 +112,12 @@ class Job(msgspec.Struct, gc=False):
         return self.common.array
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 -- as `replace` takes them
-        """Give it other values of what it has in common with others."""
+        """Change values that the job has in common with others, for this job alone."""
         self.common = msgspec.structs.replace(self.common, **fields)
 
 
 def alike(jobs: Iterable[Job]) -> Iterator[tuple[Common, int]]:
-    """Give what jobs have alike that follow on each other, and how many those are."""
+    """Yield what consecutive jobs have in common, and how many jobs they are."""
     for common, some in groupby(jobs, attrgetter("common")):
         yield common, sum(1 for _ in some)
 

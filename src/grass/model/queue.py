@@ -36,7 +36,7 @@ class Queue(msgspec.Struct):
     fails: int = 0
     """Failures in a row that count towards `max_fails`."""
     paused_reason: str | None = None
-    """Why the queue paused by itself; None where somebody paused it."""
+    """Why the broker paused the queue; None: a person paused it."""
 
     @property
     def cwd(self) -> str | None:

@@ -42,6 +42,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     grace_s: float = DEFAULT_GRACE_S
     time_limit_s: float | None = None
     nice: int = 0
+    shell_program: str | None = None
+    """The program that runs a shell line; None: the worker's own."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -120,6 +122,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     retry_on: tuple[str, ...] | UnsetType = UNSET
     retry_lost: int | UnsetType = UNSET
     nice: int | UnsetType = UNSET
+    shell_program: str | UnsetType | None = UNSET
     at_most: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
     worker: str | UnsetType | None = UNSET
@@ -171,6 +174,7 @@ JOB_READERS = {
     "retry_on": Reader(read.failures, list[str | int]),
     "retry_lost": Reader(read.count("--retry-lost")),
     "nice": Reader(read.count("--nice", read.LOWEST_CPU_PRIORITY)),
+    "shell_program": Reader(read.program("--shell")),
     "max_fails": Reader(read.at_least_one("--max-fails")),
     "labels": Reader(read.labels, list[str] | None),
 }

@@ -153,5 +153,5 @@ def _forgotten(store: Store, after: int) -> tuple[int, list[StoredEvent]]:
 
 
 def _named(event: StoredEvent) -> tuple[str, str]:
-    told = msgspec.json.decode(event.data)
-    return str(told["worker"]), str(told["name"])
+    data = msgspec.json.decode(event.data)
+    return str(data["worker"]), str(data["name"])

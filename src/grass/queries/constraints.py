@@ -49,23 +49,23 @@ def waiting_constraints(
 
 
 def queued_constraints(
-    state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
+    state: State, spec: Spec, reason: Explanation, forgotten: WorkerNames
 ) -> Iterator[Constraint]:
     """Return what a queued job needs: resumed queues, free places, and units."""
-    yield from _gates(state, told)
-    if told.worker is None:
-        note = no_worker(state, spec, told, forgotten)
+    yield from _gates(state, reason)
+    if reason.worker is None:
+        note = no_worker(state, spec, reason, forgotten)
         yield Constraint("worker", "1", "0", note=note)
         return
-    short = {need.kind: need for need in (*told.needs, *told.together)}
+    short = {need.kind: need for need in (*reason.needs, *reason.together)}
     for kind, asked in spec.request:
         if kind in short:
-            yield _shortage(short[kind], told)
+            yield _shortage(short[kind], reason)
         else:
-            yield _enough(state, told, kind, asked)
-    if told.reserved_for is not None:
-        note = f"units of `{registry.name_of(state, told.worker)}` are kept for it"
-        yield Constraint("turn", "next", f"after job {told.reserved_for}", note=note)
+            yield _enough(state, reason, kind, asked)
+    if reason.reserved_for is not None:
+        note = f"units of `{registry.name_of(state, reason.worker)}` are kept for it"
+        yield Constraint("turn", "next", f"after job {reason.reserved_for}", note=note)
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:
@@ -91,21 +91,21 @@ def _dependency(after: After, state: JobState) -> Constraint:
     )
 
 
-def _gates(state: State, told: Explanation) -> Iterator[Constraint]:
+def _gates(state: State, reason: Explanation) -> Iterator[Constraint]:
     if state.disk_full:
         yield Constraint("the broker's disk", "room", "full", note="`grass prune`")
-    elif told.paused:
+    elif reason.paused:
         yield Constraint("everything", "resumed", "paused", note="`grass resume`")
-    if told.queue_paused:
-        queue = state.queues.get(told.queue)
+    if reason.queue_paused:
+        queue = state.queues.get(reason.queue)
         why = queue.paused_reason if queue else None
-        note = why or f"`grass resume {told.queue}`"
-        yield Constraint(f"queue `{told.queue}`", "resumed", "paused", note=note)
-    if told.queue_full is not None:
-        what = f"running jobs of queue `{told.queue}`"
-        yield _slots(what, *told.queue_full)
-    if told.limiter_full is not None:
-        yield _slots("running jobs of its array", *told.limiter_full)
+        note = why or f"`grass resume {reason.queue}`"
+        yield Constraint(f"queue `{reason.queue}`", "resumed", "paused", note=note)
+    if reason.queue_full is not None:
+        what = f"running jobs of queue `{reason.queue}`"
+        yield _slots(what, *reason.queue_full)
+    if reason.limiter_full is not None:
+        yield _slots("running jobs of its array", *reason.limiter_full)
 
 
 def _slots(what: str, running: int, at_most: int) -> Constraint:
@@ -113,9 +113,9 @@ def _slots(what: str, running: int, at_most: int) -> Constraint:
     return Constraint(what, "1", have, str(at_most), note=f"{running} run")
 
 
-def _shortage(need: Need, told: Explanation) -> Constraint:
+def _shortage(need: Need, reason: Explanation) -> Constraint:
     note = ""
-    if need in told.together:
+    if need in reason.together:
         note = "not on the same unit"
     elif need.free >= need.asked:
         note = "in smaller pieces"
@@ -123,9 +123,9 @@ def _shortage(need: Need, told: Explanation) -> Constraint:
     return Constraint(need.kind, asked, free, total, note=note)
 
 
-def _enough(state: State, told: Explanation, kind: str, asked: int) -> Constraint:
-    assert told.worker is not None
-    free, total = open_units(state, told.worker, told.queue, kind)
+def _enough(state: State, reason: Explanation, kind: str, asked: int) -> Constraint:
+    assert reason.worker is not None
+    free, total = open_units(state, reason.worker, reason.queue, kind)
     needs, has, of = map(decimal_text, (asked, free, total))
     return Constraint(kind, needs, has, of, ok=True)
 
@@ -142,21 +142,21 @@ def absence(worker: Worker) -> str:
 
 
 def no_worker(
-    state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
+    state: State, spec: Spec, reason: Explanation, forgotten: WorkerNames
 ) -> str:
     """Explain why no worker can run a job now."""
     if spec.worker is not None and spec.worker not in state.workers:
         name = forgotten.get(spec.worker, spec.worker)
         return (
             f"worker `{name}`, the only one that may run it, is forgotten"
-            f" (`grass edit {told.job} --worker NAME` chooses another)"
+            f" (`grass edit {reason.job} --worker NAME` chooses another)"
         )
     if not state.workers:
         return "no worker has joined yet; `grass token new` gives a line for one"
-    if not told.away:
-        return str(told)
-    names = [f"`{registry.name_of(state, one)}`" for one in told.away]
-    hows = [_how(state, one) for one in told.away]
+    if not reason.away:
+        return str(reason)
+    names = [f"`{registry.name_of(state, one)}`" for one in reason.away]
+    hows = [_how(state, one) for one in reason.away]
     if len(names) == 1:
         return f"worker {names[0]}, which could run it, {hows[0]}"
     named = [f"{name} {how}" for name, how in zip(names, hows, strict=True)]
@@ -167,10 +167,10 @@ def no_worker(
 
 
 def prospects(
-    state: State, spec: Spec, told: Explanation, forgotten: WorkerNames
+    state: State, spec: Spec, reason: Explanation, forgotten: WorkerNames
 ) -> list[ProspectReply]:
     """Explain for each worker of a job's queue why the job does not start there."""
-    found = [_prospect(state, spec, one, forgotten) for one in told.feasibility()]
+    found = [_prospect(state, spec, one, forgotten) for one in reason.feasibility()]
     return sorted(found, key=lambda one: one.worker)
 
 

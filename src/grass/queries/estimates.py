@@ -66,21 +66,21 @@ class Estimate(NamedTuple):
 
 
 def snapshot_for(
-    state: State, job: Job, told: Explanation, position: int
+    state: State, job: Job, reason: Explanation, position: int
 ) -> QueueSnapshot | None:
     """Collect what must happen before a queued job starts; None: too much."""
-    stuck = told.paused or told.queue_paused or told.worker is None
-    pieces = any(need.free >= need.asked for need in (*told.needs, *told.together))
+    stuck = reason.paused or reason.queue_paused or reason.worker is None
+    pieces = any(need.free >= need.asked for need in (*reason.needs, *reason.together))
     if stuck or pieces or position > MOST_AHEAD:
         return None
-    assert told.worker is not None
+    assert reason.worker is not None
     free = {
-        kind: open_units(state, told.worker, job.queue, kind)[0]
+        kind: open_units(state, reason.worker, job.queue, kind)[0]
         for kind, _ in state.specs[job.spec].request
     }
-    free.update({need.kind: need.free for need in told.needs})
-    free.update(_places(told))
-    running, prefetched = _running(state, job, told.worker, free)
+    free.update({need.kind: need.free for need in reason.needs})
+    free.update(_places(reason))
+    running, prefetched = _running(state, job, reason.worker, free)
     ahead = [*prefetched, *_ahead(state, job, position), job]
     waiting = [Queued(one.name, _needs(state, one, job, free)) for one in ahead]
     return QueueSnapshot(free, running, waiting)
@@ -119,13 +119,13 @@ def end_of(since: int, runs: Sequence[float], now: int) -> int:
     return max(now, since + int(median(longer) * _US)) if longer else now
 
 
-def _places(told: Explanation) -> Amounts:
+def _places(reason: Explanation) -> Amounts:
     """Count free places of each limit that is reached."""
     places = {}
-    if told.queue_full is not None:
-        places[_QUEUE] = told.queue_full[1] - told.queue_full[0]
-    if told.limiter_full is not None:
-        places[_ARRAY] = told.limiter_full[1] - told.limiter_full[0]
+    if reason.queue_full is not None:
+        places[_QUEUE] = reason.queue_full[1] - reason.queue_full[0]
+    if reason.limiter_full is not None:
+        places[_ARRAY] = reason.limiter_full[1] - reason.limiter_full[0]
     return places
 
 

@@ -102,16 +102,16 @@ async def _queued(
 ) -> None:
     state = broker.state
     try:
-        told = state.scheduler.explain(job.id, time.monotonic())
+        reason = state.scheduler.explain(job.id, time.monotonic())
         position = reply.position = state.scheduler.position(job.id)
     except NotFound:
         return
     spec = state.specs[job.spec]
-    reply.constraints = list(queued_constraints(state, spec, told, forgotten))
-    reply.holders = _holders(state, job, told)
-    reply.workers = prospects(state, spec, told, forgotten)
-    reply.overtaken = told.overtaken
-    snapshot = snapshot_for(state, job, told, position)
+    reply.constraints = list(queued_constraints(state, spec, reason, forgotten))
+    reply.holders = _holders(state, job, reason)
+    reply.workers = prospects(state, spec, reason, forgotten)
+    reply.overtaken = reason.overtaken
+    snapshot = snapshot_for(state, job, reason, position)
     if snapshot is not None:
         history = await _history(broker, snapshot.names())
         _set_estimate(reply, simulate(snapshot, history, _now()))
@@ -184,11 +184,11 @@ def _runs(names: list[str]) -> Callable[[Store], History]:
     return lambda store: {name: store.runtimes(name, RUNS) for name in names}
 
 
-def _holders(state: State, job: Job, told: Explanation) -> list[HolderReply]:
+def _holders(state: State, job: Job, reason: Explanation) -> list[HolderReply]:
     """List the jobs that hold what is short: units, or places among running jobs."""
-    names: list[Holder] = list(told.holders)
-    if told.queue_full is not None or told.limiter_full is not None:
-        same_array = told.limiter_full is not None
+    names: list[Holder] = list(reason.holders)
+    if reason.queue_full is not None or reason.limiter_full is not None:
+        same_array = reason.limiter_full is not None
         names += [
             number
             for number in state.attempts

@@ -22,6 +22,17 @@ from grass.queries.documents import Document
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
+_SHOWN_OTHERWISE = (
+    *("request", "prefix", "cwd", "queue_cwd"),
+    *("after", "begin_at", "worker", "output", "stderr"),
+)
+_NOT_SHOWN = ("env", "base_env", "umask", "raw", "pin", "max_output", "at_most")
+"""Of a spec; what may hold a secret is never shown."""
+_SHOWN_AS_KEPT = tuple(
+    name
+    for name in Spec.__struct_fields__
+    if name not in (*_SHOWN_OTHERWISE, *_NOT_SHOWN)
+)
 
 
 def job_document(
@@ -72,17 +83,9 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Docu
         "after": [str(one) for one in spec.after],
         "begin_at": rfc3339(spec.begin_at),
         "not_before": rfc3339(job.not_before),
-        "time_limit_s": spec.time_limit_s,
-        "grace_s": spec.grace_s,
-        "retries": spec.retries,
         "retries_left": max(0, spec.retries - job.failures),
-        "backoff_s": spec.backoff_s,
-        "retry_on": list(spec.retry_on),
-        "retry_lost": spec.retry_lost,
-        "nice": spec.nice,
-        "max_fails": spec.max_fails,
         "wanted_worker": spec.worker and _name(state, spec.worker, forgotten),
-        "labels": list(spec.labels),
+        **{name: getattr(spec, name) for name in _SHOWN_AS_KEPT},
     }
 
 
@@ -158,12 +161,12 @@ def why_waiting(
     if state.disk_full:
         return constraints.DISK_FULL
     try:
-        told = state.scheduler.explain(job.id, now_s)
+        reason = state.scheduler.explain(job.id, now_s)
     except NotFound:
         return "just arriving"
-    if told.worker is None and told.gate() is None:
-        return constraints.no_worker(state, state.specs[known.spec], told, forgotten)
-    return told.text(partial(registry.name_of, state))
+    if reason.worker is None and reason.gate() is None:
+        return constraints.no_worker(state, state.specs[known.spec], reason, forgotten)
+    return reason.text(partial(registry.name_of, state))
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import Certificate
 
 from grass.errors import GrassError
-from grass.logs import EventLog
+from grass.event_log import EventLog
 
 log = EventLog(__name__)
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from grass.errors import GrassError
-from grass.logs import EventLog
+from grass.event_log import EventLog
 from grass.tls.key_files import RENEWED_BEFORE_S, KeyPair, own_pair, read_pkcs12
 from grass.tls.pins import expiry_of, pin_of
 
@@ -59,7 +59,7 @@ def _check_end(where: str, end: int) -> None:
     if left_s <= 0:
         raise GrassError(
             f"the certificate in {where} expired on {day}",
-            "make a new one with the same key, and nobody has to join again",
+            "make a new one with the same key, and no machine has to join again",
         )
     if left_s < RENEWED_BEFORE_S:
         log.warning("certificate.expires", path=where, day=day)

@@ -193,7 +193,7 @@ def _remote(request: HTTPConnection, connection: TcpConnection) -> Principal:
     text = bearer(request)
     if text is None:
         raise Unauthorized(
-            "this broker answers nobody without a token",
+            "this broker requires a token",
             "join it first: grass join HOST:PORT/PIN/CODE",
         )
     name, secret = split_token(text)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from grass.api.bodies import json_bytes, number
 from grass.api.context import context_of
+from grass.api.payloads import json_bytes, number
 from grass.broker.shell.service import Broker
 from grass.errors import UsageError
 from grass.model.times import rfc3339

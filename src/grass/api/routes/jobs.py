@@ -1,31 +1,61 @@
-"""Routes that add jobs, read them, and wait for them."""
+"""Routes about jobs: adding, reading, waiting, and the verbs that change them.
+
+A verb takes selectors, and answers with the jobs that it changed.
+"""
 
 import asyncio
 import time
+from collections.abc import Callable
 from itertools import takewhile
 
 from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
-from grass.api.access.own_jobs import check_may_pause
-from grass.api.bodies import job_filter, number
+from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.context import context_of, forgotten_names
-from grass.api.routes.broker_calls import named_job
-from grass.api.routes.job_calls import enqueue_call
-from grass.api.routes.request_bodies import EnqueueBody, WaitAllBody, WaitBody
+from grass.api.payloads import job_filter, number
+from grass.api.routes.broker_calls import do, named_job
+from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
+from grass.api.routes.request_bodies import (
+    CancelBody,
+    EditBody,
+    EnqueueBody,
+    RerunBody,
+    SelectBody,
+    WaitAllBody,
+    WaitBody,
+)
 from grass.api.server.cancellation import while_connected
-from grass.broker.core.calls import Enqueue, Enqueued
+from grass.broker.core.calls import (
+    Call,
+    Cancel,
+    ContinueJobs,
+    Done,
+    Enqueue,
+    Enqueued,
+    HoldJobs,
+    ReleaseJobs,
+    SuspendJobs,
+)
 from grass.broker.core.jobs.enqueue import answered
 from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
-from grass.queries.documents import Document, EndsReply, EnqueuedReply, ExplainReply
+from grass.queries.documents import (
+    Document,
+    DoneReply,
+    EndsReply,
+    EnqueuedReply,
+    ExplainReply,
+    SelectedReply,
+)
 from grass.queries.explanations import explanation
 from grass.queries.job_documents import job_document, outcome_document, without_values
 from grass.queries.selection import check_known, select
 from grass.store.interface import JobDetails
 
+_LARGEST_SIGNAL = 64
 LARGEST_PAGE = 1000
 SLICE = 100
 
@@ -43,7 +73,7 @@ async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
 
 
 async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
-    """Find the answer to a call that was made, by its key, some time ago."""
+    """Return the stored answer to a call with the same key, if it is an old one."""
     key = call.key
     if key is None or is_fresh(key, time.time()):
         return None
@@ -97,7 +127,7 @@ async def wait(request: Request, body: WaitBody) -> Document:
 async def wait_all(request: Request, body: WaitAllBody) -> EndsReply:
     """Answer when no job up to an id is unfinished, with how many ended how.
 
-    However many those are, nobody lists them.
+    The jobs are not listed, however many they are.
     """
     broker = context_of(request).broker
     waiting = asyncio.wait_for(broker.all_ended(body.up_to), body.timeout_s)
@@ -114,14 +144,14 @@ async def wait_all(request: Request, body: WaitAllBody) -> EndsReply:
 
 
 def _unfinished(broker: Broker, up_to: int) -> int:
-    """Count the unfinished jobs up to an id; those that came later stand at the end."""
+    """Count the unfinished jobs up to an id; later ones are last in memory."""
     jobs = broker.state.jobs
     later = sum(1 for _ in takewhile(lambda job: job > up_to, reversed(jobs)))
     return len(jobs) - later
 
 
 async def present(request: Request, found: list[JobDetails]) -> list[Document]:
-    """Give jobs as documents, in slices: a long page must not hold up starts."""
+    """Return jobs as documents, in slices: a long page must not delay starts."""
     broker = context_of(request).broker
     who, sees_all = actor(request), may(request, Right.OPERATE)
     forgotten = await forgotten_names(request).of_jobs(broker, found)
@@ -135,3 +165,72 @@ async def present(request: Request, found: list[JobDetails]) -> list[Document]:
             shown.append(document)
         await asyncio.sleep(0)
     return shown
+
+
+async def selected(request: Request, body: SelectBody) -> SelectedReply:
+    """Return the jobs that selectors mean now; nothing is changed."""
+    ids = await select(context_of(request).broker, body.select)
+    return SelectedReply(ids, len(ids))
+
+
+async def cancel(request: Request, body: CancelBody) -> DoneReply:
+    """End jobs; answered once that is durable."""
+    if not 0 < body.signal <= _LARGEST_SIGNAL:
+        raise UsageError(f"there is no signal {body.signal}")
+    who = actor(request)
+    return await _do_to(
+        request,
+        body.select,
+        lambda ids: Cancel(who, ids, body.grace_s, body.signal),
+    )
+
+
+async def hold(request: Request, body: SelectBody) -> DoneReply:
+    """Keep jobs from starting until they are released."""
+    who = actor(request)
+    return await _do_to(request, body.select, lambda ids: HoldJobs(who, ids))
+
+
+async def release(request: Request, body: SelectBody) -> DoneReply:
+    """Let held jobs start when their turn comes."""
+    who = actor(request)
+    return await _do_to(request, body.select, lambda ids: ReleaseJobs(who, ids))
+
+
+async def suspend(request: Request, body: SelectBody) -> DoneReply:
+    """Stop running jobs where they are; their units stay held."""
+    who = actor(request)
+    return await _do_to(request, body.select, lambda ids: SuspendJobs(who, ids))
+
+
+async def go_on(request: Request, body: SelectBody) -> DoneReply:
+    """Let suspended jobs go on."""
+    who = actor(request)
+    return await _do_to(request, body.select, lambda ids: ContinueJobs(who, ids))
+
+
+async def rerun(request: Request, body: RerunBody) -> DoneReply:
+    """Give ended jobs a new attempt; older attempts and their output are kept."""
+    who, state = actor(request), context_of(request).broker.state
+    return await _do_to(
+        request, body.select, lambda ids: rerun_call(body, who, ids, state.last_job)
+    )
+
+
+async def edit(request: Request, body: EditBody) -> DoneReply:
+    """Change jobs that have not started."""
+    who, state = actor(request), context_of(request).broker.state
+    return await _do_to(
+        request, body.select, lambda ids: edit_call(body, who, ids, state.last_job)
+    )
+
+
+async def _do_to(
+    request: Request, texts: list[str], call_for: Callable[[list[int]], Call[Done]]
+) -> DoneReply:
+    """Make a call about the selected jobs that the caller may change."""
+    ids, left = await own_jobs(request, await select(context_of(request).broker, texts))
+    call = call_for(ids)
+    if not ids:
+        return DoneReply(changed=False)
+    return await do(request, call, left)

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from grass.api.bodies import number, switch
 from grass.api.context import context_of
+from grass.api.payloads import number, switch
 from grass.api.routes.broker_calls import named_job
 from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
 from grass.errors import GrassError, NotFound

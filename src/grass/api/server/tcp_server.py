@@ -23,8 +23,8 @@ from websockets.frames import Frame
 from grass.api.access.tcp_connections import TcpConnection, TcpConnections
 from grass.api.server.cancellation import is_unexpected
 from grass.api.server.unix_server import ApiServer, PeerProtocol
+from grass.event_log import EventLog
 from grass.link.frames import LARGEST_FRAME
-from grass.logs import EventLog
 
 log = EventLog(__name__)
 
@@ -158,7 +158,7 @@ class TcpServer:
         self._handshakes: set[asyncio.Task[None]] = set()
 
     async def serve(self, listeners: Sequence[socket.socket]) -> None:
-        """Let connections in until the server is told to stop."""
+        """Accept connections until the server stops."""
         for listener in listeners:
             self._open(listener)
         try:

@@ -16,10 +16,10 @@ from grass.api.context import context_of
 from grass.api.problem import problem_response
 from grass.broker.core.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
+from grass.event_log import EventLog
 from grass.link.frames import decoder_to_broker
 from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
 from grass.link.remote_end import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
-from grass.logs import EventLog
 from grass.model.access import Right
 from grass.model.worker import check_worker_id
 

@@ -15,8 +15,7 @@ from grass.broker.core.batch import Batch
 from grass.broker.core.calls import AnyCall, FromWorker, Prune, TimerFired, WorkerGone
 from grass.broker.core.jobs import (
     array_limits,
-    bulk_enqueue,
-    bulk_verbs,
+    bulk_calls,
     edits,
     eligibility,
     enqueue,
@@ -86,14 +85,11 @@ class BrokerCore:
     def advance(self) -> None:
         """Do one more slice of what arrives in slices."""
         state = self.state
-        if state.bulk.arriving:
-            bulk_enqueue.advance(state, state.bulk.arriving[0])
-            if bulk_enqueue.done(state.bulk.arriving[0]):
-                state.bulk.arriving.pop(0)
+        bulk_calls.advance(state.bulk.enqueues)
         eligibility.due(state)
         for job, reason in eligibility.advance(state):
             tracking.give_up(state, job, reason)
-        bulk_verbs.advance(state)
+        bulk_calls.advance(state.bulk.verbs)
 
     @property
     def busy(self) -> bool:
@@ -109,7 +105,7 @@ class BrokerCore:
             leases.run_out(state, now_s)
         for placement in state.scheduler.decide(now_s):
             job = placement.job
-            if state.bulk.before_start and bulk_verbs.act_before_start(state, job):
+            if state.bulk.before_start and bulk_calls.act_before_start(state, job):
                 continue
             placing.place(state, placement)
             state.prefetched.leaders.append(job)

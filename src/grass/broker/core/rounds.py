@@ -38,8 +38,7 @@ from grass.broker.core.calls import (
 )
 from grass.broker.core.inbox import Inbox
 from grass.broker.core.jobs import removals
-from grass.broker.core.jobs.bulk_enqueue import Arrival
-from grass.broker.core.jobs.bulk_verbs import Bulk
+from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.broker.core.jobs.job_memory import CALLS_KEPT_US
 from grass.broker.core.lookups import found, paths_of, unread
 from grass.broker.core.shell_interface import Commit, Pause, Read, Reply, Shell, Step
@@ -106,7 +105,7 @@ class Rounds:
         self._shell = shell
         self._inbox = Inbox()
         self._unread: deque[Reading[Any]] = deque()
-        self._under_way: list[tuple[Arrival | Bulk, Reply]] = []
+        self._under_way: list[tuple[BulkCall, Reply]] = []
         """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
         self._will_ask = False
@@ -230,7 +229,7 @@ class Rounds:
         self._life.shortage = self._shell.shortage()
         if self._life.shortage is not None:
             self._shell.wake_within(FULL_PAUSE_S)
-            if self.core.state.bulk.arriving:
+            if any(one.reply is None for one in self.core.state.bulk.enqueues):
                 raise self._life.shortage
 
     def _read_again(self) -> None:
@@ -290,15 +289,15 @@ class Rounds:
                     name = type(call).__name__
                     event = log_event("call.refused", call=name, error=outcome)
                     self._shell.log(event)
-            elif isinstance(outcome, Arrival | Bulk):
+            elif isinstance(outcome, BulkCall):
                 self._under_way.append((outcome, reply))
             else:
                 self._shell.answer(reply, outcome)
         # Large calls are answered when their last slice has been committed.
         for large, reply in self._under_way:
-            if large.complete:
-                self._shell.answer(reply, large.result())
-        self._under_way = [one for one in self._under_way if not one[0].complete]
+            if large.reply is not None:
+                self._shell.answer(reply, large.reply)
+        self._under_way = [one for one in self._under_way if one[0].reply is None]
 
     def _blame(self, applied: list[Applied]) -> None:
         """Send the worker away whose message brought out a defect, if that is known."""
@@ -317,7 +316,7 @@ class Rounds:
             if reply is not None:
                 self._shell.answer(reply, error)
         for large, reply in self._under_way:
-            self._shell.answer(reply, large.cut_off(error))
+            self._shell.answer(reply, large.error_for(error))
         self._under_way = []
         self._unheard.update(
             (one.call.worker, None)

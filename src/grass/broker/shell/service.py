@@ -21,6 +21,7 @@ from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
 from grass.broker.shell.writer import Writer
 from grass.errors import GrassError, StorageError
+from grass.event_log import EventLog
 from grass.link.channel import Link
 from grass.link.messages import (
     Exited,
@@ -32,7 +33,6 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.log_lines import LogEvent
-from grass.logs import EventLog
 from grass.model.job import Job
 from grass.store import Store
 

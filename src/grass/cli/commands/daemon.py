@@ -34,9 +34,9 @@ def run(words: list[str]) -> int:
         _detach(ready)
     else:
         forget_stop(home())
-    from grass.daemon.main import main
+    from grass.daemon.run_daemon import run_daemon
 
-    return main(home(), hosting, ready=ready, foreground=not detached)
+    return run_daemon(home(), hosting, ready=ready, foreground=not detached)
 
 
 def _words(values: Values) -> list[str]:

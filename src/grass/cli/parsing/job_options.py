@@ -14,6 +14,7 @@ from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from grass.client.client import Client
@@ -65,6 +66,7 @@ OPTIONS = (
     Option("--retry-on", "HOW", "retry only after 1,137,signal,time-limit,not-started"),
     Option("--retry-lost", "N", "run it again up to N times when it is lost"),
     Option("--nice", "N", "run it with a lower priority for the CPU: 0 to 19"),
+    Option("--shell", "PROGRAM", "what runs a shell line (default: bash, else sh)"),
     Option("--output", "PATH", "append output to this file"),
     Option("--stderr", "PATH", "append what goes to stderr to this file"),
     Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
@@ -76,23 +78,10 @@ OPTIONS = (
 
 def settings(values: Values, queue: str | None) -> Document:
     """Return the options as the fields of a job; those not given are left out."""
-    fields: Document = {
-        "queue": queue,
-        "require": _require(values),
-        "worker": values.text("worker"),
-        "labels": listed(values, "label"),
-        **_order(values),
-        "name": values.text("name"),
-        "project": values.text("project"),
-        "env": variables(values.all("env")) or None,
-        "cwd": absolute(values.text("cwd")),
-        "output": absolute(values.text("output")),
-        "stderr": absolute(values.text("stderr")),
-        "max_output": values.text("max_output"),
-        "raw": values.has("raw") or None,
-        "pin": values.has("pin") or None,
-        **_limits(values),
-    }
+    fields: Document = {"queue": queue, "require": _require(values)}
+    for key, (field, read) in _FIELDS.items():
+        if values.has(key):
+            fields[field] = read(values, key)
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -154,28 +143,16 @@ def listed(values: Values, key: str) -> list[str] | None:
     return parts
 
 
-def _order(values: Values) -> Document:
-    begin = values.text("begin")
-    return {
-        "priority": values.whole_number("priority"),
-        "after": listed(values, "after"),
-        "begin_at": None if begin is None else moment(begin),
-        "hold": values.has("hold") or None,
-    }
+def _variables(values: Values, key: str) -> dict[str, str]:
+    return variables(values.all(key))
 
 
-def _limits(values: Values) -> Document:
-    return {
-        "time_limit_s": duration(values, "time_limit"),
-        "grace_s": duration(values, "grace"),
-        "retries": values.whole_number("retries"),
-        "backoff_s": duration(values, "backoff"),
-        "retry_on": listed(values, "retry_on"),
-        "retry_lost": values.whole_number("retry_lost"),
-        "nice": values.whole_number("nice"),
-        "max_fails": values.whole_number("max_fails"),
-        "array": values.text("array"),
-    }
+def _path(values: Values, key: str) -> str | None:
+    return absolute(values.text(key))
+
+
+def _moment(values: Values, key: str) -> str:
+    return moment(values.text(key) or "")
 
 
 def moment(text: str, now: datetime | None = None) -> str:
@@ -242,3 +219,33 @@ def _number(kind: str, text: str) -> int | float:
     if not abs(number) < float("inf"):
         raise UsageError(f"--{kind} must be a number, not `{text}`")
     return int(number) if number.is_integer() else number
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
+    "env": ("env", _variables),
+    "cwd": ("cwd", _path),
+    "name": ("name", Values.text),
+    "project": ("project", Values.text),
+    "worker": ("worker", Values.text),
+    "label": ("labels", listed),
+    "priority": ("priority", Values.whole_number),
+    "after": ("after", listed),
+    "begin": ("begin_at", _moment),
+    "hold": ("hold", Values.has),
+    "time_limit": ("time_limit_s", duration),
+    "grace": ("grace_s", duration),
+    "retries": ("retries", Values.whole_number),
+    "backoff": ("backoff_s", duration),
+    "retry_on": ("retry_on", listed),
+    "retry_lost": ("retry_lost", Values.whole_number),
+    "nice": ("nice", Values.whole_number),
+    "shell": ("shell_program", Values.text),
+    "output": ("output", _path),
+    "stderr": ("stderr", _path),
+    "max_output": ("max_output", Values.text),
+    "raw": ("raw", Values.has),
+    "pin": ("pin", Values.has),
+    "max_fails": ("max_fails", Values.whole_number),
+    "array": ("array", Values.text),
+}
+"""By an option's key: the field of a job that it sets, and how its value is read."""

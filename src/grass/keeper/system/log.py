@@ -10,7 +10,6 @@ import io
 import os
 import sys
 import time
-import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -58,6 +57,16 @@ def _log_exception(
 ) -> None:
     if error is None:
         return
-    lines = "".join(traceback.format_exception(error)).rstrip()
     text = f"{type(error).__name__}: {error}"
-    write("error", "defect", logger="grass.keeper", error=text, traceback=lines)
+    frames = _frames(error.__traceback__)
+    write("error", "defect", logger="grass.keeper", error=text, traceback=frames)
+
+
+def _frames(where: TracebackType | None) -> str:
+    """Format a traceback; the module for that would cost every keeper 0.5 MB."""
+    lines = []
+    while where is not None:
+        code = where.tb_frame.f_code
+        lines.append(f"{code.co_filename}:{where.tb_lineno} in {code.co_name}")
+        where = where.tb_next
+    return "\n".join(lines)

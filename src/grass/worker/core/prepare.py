@@ -1,8 +1,8 @@
-"""From a `Start` to exactly what the keeper is to run.
+"""From a `Start` to what the keeper runs.
 
-Pure: paths are composed, nothing is looked at. What a job sees of its environment is
-decided here and nowhere else; later wins: the base, the queue's, what grass sets,
-`--env`, leading `NAME=value` words.
+Paths are composed here, and no file is looked at. The whole environment of a job is
+made here; later wins: the base, the queue's, what grass sets, `--env`, leading
+`NAME=value` words.
 """
 
 import re
@@ -75,7 +75,7 @@ def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]
 
 
 def _argv(start: Start, words: list[str], shell: str) -> list[str]:
-    return [shell, "-c", *words] if start.shell else words
+    return [start.shell_program or shell, "-c", *words] if start.shell else words
 
 
 def _output_path(

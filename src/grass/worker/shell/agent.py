@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from grass.event_log import EventLog
 from grass.keeper.codec import decode_entry, encode, name_of
 from grass.keeper.crash_points import crash_point
 from grass.keeper.launch import reach_keeper
@@ -24,7 +25,6 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.logs import EventLog
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.exit_watch import ExitWatch

@@ -303,5 +303,5 @@ def _owners(state: State, used_names: frozenset[str]) -> set[str]:
     """Give everybody whose jobs are there: who has the name has the jobs."""
     owners = {actor_of(name) for name in used_names}
     owners.update(job.owner for job in state.jobs.values())
-    owners.update(arrival.call.actor for arrival in state.bulk.arriving)
+    owners.update(arrival.call.actor for arrival in state.bulk.enqueues)
     return owners

@@ -1,20 +1,19 @@
-"""Jobs on their way in, slice by slice.
+"""The work of an enqueue: making jobs, slice by slice.
 
 A call may bring a hundred thousand jobs, all or none. Made and written at once they
-would hold up every start for a second; so they are made, written and handed to the
-scheduler in slices, between which other calls and starts go on. Until the last slice is
-committed the store keeps the range of ids marked as arriving: nobody sees these jobs,
-and after a crash they are gone as if the call had never come. A small call is one slice
-and arrives in one step.
+would delay every start for a second; so they are made, written and queued in slices,
+between which other calls and starts go on (`bulk_calls`). Until the last job is made
+and committed the store keeps the range of ids marked as arriving: no query returns
+these jobs, and after a crash they are gone as if the call had never come. A small call
+is one slice and arrives in one step.
 """
 
 from collections import Counter
 from typing import NamedTuple
 
-import msgspec
-
 from grass.broker.core.calls import Enqueue, Enqueued, NewJob
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
+from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
@@ -36,34 +35,25 @@ class Prepared(NamedTuple):
     known_kinds: frozenset[str]
 
 
-class Arrival(msgspec.Struct):
-    """A checked call whose jobs are being made."""
+class Arrival(BulkCall):
+    """A checked enqueue whose jobs are being made: all of them, or none."""
 
-    call: Enqueue
-    prepared: dict[int, Prepared]
-    specs: dict[int, int]
-    first: int
-    jobs: list[Job] = []
-    handed: int = 0
-    """How many the scheduler knows."""
+    def __init__(
+        self, state: State, call: Enqueue, prepared: dict[int, Prepared]
+    ) -> None:
+        super().__init__(_work(state, self))
+        self.call = call
+        self.prepared = prepared
+        self.specs = {
+            key: state.specs.number(one.spec) for key, one in prepared.items()
+        }
+        self.first = state.last_job + 1
+        self.last = state.last_job + len(call.jobs)
+        self.jobs: list[Job] = []
 
-    @property
-    def last(self) -> int:
-        """The id of its last job."""
-        return self.first + len(self.call.jobs) - 1
-
-    @property
-    def complete(self) -> bool:
-        """Whether every job has been made."""
-        return len(self.jobs) == len(self.call.jobs)
-
-    def cut_off(self, error: GrassError) -> GrassError:
-        """Give what the caller is told: none of its jobs exists."""
+    def error_for(self, error: GrassError) -> GrassError:
+        """Return the error as it is: none of the jobs exists."""
         return error
-
-    def result(self) -> Enqueued:
-        """Give the ids, which follow on each other."""
-        return Enqueued(self.first, self.last)
 
 
 def begin(
@@ -73,37 +63,37 @@ def begin(
     ends: dict[int, JobState],
 ) -> Arrival:
     """Give a checked call its ids and make its first slice."""
-    specs = {key: state.specs.number(one.spec) for key, one in prepared.items()}
-    arrival = Arrival(call, prepared, specs, state.last_job + 1)
+    arrival = Arrival(state, call, prepared)
     for new in call.jobs:
-        state.specs.use(specs[id(new.patch)])
+        state.specs.use(arrival.specs[id(new.patch)])
     for one in prepared.values():
         dependency_graph.remember(state, one.spec.after, ends, -arrival.first)
     state.last_job = arrival.last
     state.batch.changes.meta["last_job"] = str(arrival.last)
-    _make_slice(state, arrival)
-    if arrival.complete:
-        _arrive(state, arrival)
-    else:
-        state.batch.changes.arrivals.append((arrival.first, arrival.last))
-        state.batch.urgent = True
+    arrival.advance()
     return arrival
 
 
-def advance(state: State, arrival: Arrival) -> None:
-    """Make or hand over one more slice."""
-    if arrival.complete:
-        _hand_over(state, arrival)
-        return
+def _work(state: State, arrival: Arrival) -> Work:
+    """Make all jobs, then queue them; the reply is certain once all are made."""
+    wanted = len(arrival.call.jobs)
     _make_slice(state, arrival)
-    if arrival.complete:
+    if len(arrival.jobs) < wanted:
+        state.batch.changes.arrivals.append((arrival.first, arrival.last))
+        while len(arrival.jobs) < wanted:
+            yield []
+            _make_slice(state, arrival)
         state.batch.changes.removed_arrivals.append(arrival.first)
-        _arrive(state, arrival)
-
-
-def done(arrival: Arrival) -> bool:
-    """Tell whether nothing is left to do."""
-    return arrival.handed == len(arrival.call.jobs)
+    _arrive(state, arrival)
+    reply = Enqueued(arrival.first, arrival.last)
+    for begin in range(0, wanted, SLICE):
+        if begin:
+            yield reply
+        _enter_slice(state, arrival.jobs[begin : begin + SLICE])
+    for one in arrival.prepared.values():
+        named = [after.job for after in one.spec.after]
+        dependency_graph.forget(state, named, -arrival.first)
+    return reply
 
 
 def _make_slice(state: State, arrival: Arrival) -> None:
@@ -128,22 +118,14 @@ def _arrive(state: State, arrival: Arrival) -> None:
     if call.key is not None:
         answered = AnsweredCall(call.key, call.actor, first, last, state.now_us)
         state.answered.add(answered, state.batch.changes)
-    _hand_over(state, arrival)
 
 
-def _hand_over(state: State, arrival: Arrival) -> None:
-    """Let a slice wait or stand in line; what was cancelled meanwhile stays out."""
-    begin, end = arrival.handed, arrival.handed + SLICE
-    arrival.handed = min(end, len(arrival.jobs))
+def _enter_slice(state: State, jobs: list[Job]) -> None:
+    """Let jobs wait, or queue them; those cancelled meanwhile are left out."""
     waits, known = state.scheduler.waits, state.jobs
-    slice_ = arrival.jobs[begin:end]
     eligibility.enter_all(
-        state, [job for job in slice_ if job.id in known and not waits(job.id)]
+        state, [job for job in jobs if job.id in known and not waits(job.id)]
     )
-    if done(arrival):
-        for one in arrival.prepared.values():
-            named = [after.job for after in one.spec.after]
-            dependency_graph.forget(state, named, -arrival.first)
 
 
 def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
@@ -154,6 +136,13 @@ def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
     return Job(number, _common(state, arrival, new), first, new.index)
 
 
+def is_for_a_shell(new: NewJob, known: Prepared) -> bool:
+    """Return whether a job's command is a shell line."""
+    if new.shell is not None:
+        return new.shell
+    return not known.prefix and is_shell_line(new.words)
+
+
 def _alike(one: NewJob, other: NewJob) -> bool:
     return one.patch is other.patch and (
         (one.words, one.shell, one.name) == (other.words, other.shell, other.name)
@@ -162,9 +151,7 @@ def _alike(one: NewJob, other: NewJob) -> bool:
 
 def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
     patch, known = new.patch, arrival.prepared[id(new.patch)]
-    shell = new.shell
-    if shell is None:
-        shell = not known.prefix and is_shell_line(new.words)
+    shell = is_for_a_shell(new, known)
     name = new.name or patch.name or default_name(known.prefix or new.words)
     return Common(
         arrival.specs[id(patch)],

@@ -1,31 +1,31 @@
-"""What jobs are to wait for once they are changed or run again.
+"""Checks of dependencies that jobs have once they are edited or run again.
 
-Nobody waits for a job that never was, or that ended the other way, nor by others for
-itself. What earlier ends mean for those who waited is done first: a job that can never
-start now is cancelled, and neither edited nor run again.
+Refused are dependencies on a job that does not exist or that ended in another way, and
+circles. Dependencies on jobs that ended earlier are resolved first: a job that can
+never start is cancelled, and neither edited nor run again.
 """
 
 from collections.abc import Container, Iterable, Mapping
 
 from grass.broker.core.attempts import tracking
 from grass.broker.core.jobs import dependency_graph, eligibility
-from grass.broker.core.jobs.bulk_verbs import Slices
+from grass.broker.core.jobs.bulk_calls import Slices
 from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.model.dependencies import After
 from grass.model.lifecycle import JobState
 
 Waits = tuple[After, ...]
-"""What a job waits for; those that share it share the object."""
+"""The dependencies of a job; jobs that share them share the object."""
 
 _THIS_CALL = 0
-"""Holds what is remembered of other jobs while a call is applied; no job has it."""
+"""The id under which a call remembers how jobs ended; no job has it."""
 
 
 def catch_up(state: State) -> Slices:
-    """Finish with those who waited for ends or for a time that has come, in slices.
+    """Resolve dependencies and times that are due, in slices.
 
-    Whoever may start by now does so, also if a job that it waited for is run again.
+    A job that may start by now is queued, also if a job it waited for is run again.
     """
     eligibility.due(state)
     looked_at = 0
@@ -45,9 +45,9 @@ def check(
     ends: dict[int, JobState],
     together: Container[int],
 ) -> None:
-    """Check what jobs are to wait for, once for all that wait for the same.
+    """Check dependencies, once for all jobs that share them.
 
-    Those that run again `together` may wait for each other.
+    Jobs that run again `together` may wait for each other.
     """
     seen = set[int]()
     for after in _each_once(waits.values()):
@@ -57,9 +57,9 @@ def check(
 
 
 class Remembered:
-    """How others ended, also while nobody waits for them for a moment.
+    """How other jobs ended, also while for a moment no job waits for them.
 
-    Only one call at a time edits jobs or runs them again: see `bulk`.
+    Only one call at a time edits jobs or runs them again: see `bulk_calls`.
     """
 
     def __init__(self, state: State) -> None:
@@ -67,13 +67,13 @@ class Remembered:
         self._kept: dict[int, Waits] = {}
 
     def remember(self, after: Waits, ends: dict[int, JobState]) -> None:
-        """Keep what a job waits for, once for all that share it."""
+        """Keep how the named jobs ended, once for all that share the dependencies."""
         if id(after) not in self._kept:
             self._kept[id(after)] = after
             dependency_graph.remember(self._state, after, ends, _THIS_CALL)
 
     def forget(self) -> None:
-        """Let go of it, once whoever is to wait does so."""
+        """Drop them, once the edited jobs wait again."""
         for after in self._kept.values():
             named = [each.job for each in after]
             dependency_graph.forget(self._state, named, _THIS_CALL)
@@ -82,10 +82,10 @@ class Remembered:
 def _check_cycle(
     state: State, waits: Mapping[int, Waits], after: Waits, seen: set[int]
 ) -> None:
-    """Refuse jobs that would, by others, wait for themselves.
+    """Refuse jobs that would wait for themselves, directly or by others.
 
-    Each thing that jobs wait for is looked at once, however many do and from wherever
-    it is reached: many jobs may wait in one long line.
+    Shared dependencies are followed once, however many jobs share them: many jobs may
+    wait in one long chain.
     """
     path = {id(after): iter(after)}
     while path:
@@ -112,5 +112,5 @@ def _waits_for(state: State, number: int, waits: Mapping[int, Waits]) -> Waits:
 
 
 def _each_once(all_after: Iterable[Waits]) -> Iterable[Waits]:
-    """Give what jobs wait for, once for all that share it: it may be long."""
+    """Return dependencies once for all jobs that share them: they may be long."""
     return {id(after): after for after in all_after}.values()

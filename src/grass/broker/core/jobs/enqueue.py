@@ -1,4 +1,4 @@
-"""Taking new jobs in.
+"""Adding new jobs.
 
 Everything is checked before anything is changed: a call with one bad job among ten
 thousand adds none. Jobs that share a patch share one checked spec.
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
 from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
-from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared
+from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shell
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import GrassError, Refused, UsageError
@@ -35,21 +35,29 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     prepared = _prepared(state, call, ends)
     for job in call.jobs:
         try:
-            check_words(job.words, prepared[id(job.patch)])
+            _check_command(job, prepared[id(job.patch)])
         except UsageError as error:
             raise _naming(job, call, error) from None
     if call.base_env is not None:
         check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     arrival = bulk_enqueue.begin(state, call, prepared, ends)
-    if bulk_enqueue.done(arrival):
+    if arrival.finished:
         return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
-    state.bulk.arriving.append(arrival)
+    state.bulk.enqueues.append(arrival)
     return arrival
 
 
+def _check_command(job: NewJob, prepared: Prepared) -> None:
+    check_words(job.words, prepared)
+    if prepared.spec.shell_program and not is_for_a_shell(job, prepared):
+        raise UsageError(
+            "--shell goes with a shell line", "give the command as one word: 'a && b'"
+        )
+
+
 def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
-    """Say which of many jobs an error is about."""
+    """Return an error that says which of many jobs it is about."""
     if len(call.jobs) == 1 or job.index is not None:
         return error
     number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
@@ -58,8 +66,8 @@ def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
 
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
-    """Find what a repeated call was, or will be, answered with."""
-    for arrival in state.bulk.arriving:
+    """Return what a call with the same key was, or will be, answered with."""
+    for arrival in state.bulk.enqueues:
         if arrival.call.key == call.key and arrival.call.actor == call.actor:
             return arrival
     earlier = state.answered.by_key.get(call.key or "")
@@ -67,14 +75,14 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
 
 
 def answered(earlier: AnsweredCall, actor: str) -> Enqueued:
-    """Give the answer of a call that is repeated, to whoever made it."""
+    """Return the answer to a repeated call; only its own caller gets it."""
     if earlier.actor != actor:
         raise Refused("this idempotency key belongs to somebody else")
     return Enqueued(earlier.first_job, earlier.last_job)
 
 
 def ends_of(found: Found | None) -> dict[int, JobState]:
-    """Give the states of jobs as the store had them."""
+    """Return the states of jobs as the store had them."""
     jobs = found.jobs if found is not None else {}
     return {number: details.job.state for number, details in jobs.items()}
 
@@ -95,9 +103,10 @@ def _prepared(
 def _with_environment(
     state: State, owner: str, env: dict[str, str], prepared: dict[int, Prepared]
 ) -> dict[int, Prepared]:
-    """Store the caller's environment; only now, when nothing can be refused any more.
+    """Store the caller's environment, after the last check that may refuse the call.
 
-    One that no job uses would be pruned from the store, but not from memory.
+    An environment that no job uses would be pruned from the store, but not from
+    memory.
     """
     if state.envs.crowded:
         state.envs.keep_only(state.specs.base_envs())
@@ -144,7 +153,7 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
 
 
 def _known_kinds(state: State) -> frozenset[str]:
-    """Name every kind that a placeholder could mean."""
+    """Return every kind that a placeholder could mean."""
     found = [kind for worker in state.workers.values() for kind in worker.found]
     return frozenset(["gpu", *found, *state.declared.kinds()])
 

@@ -16,8 +16,8 @@ from grass.store.changes import AnsweredCall, Changes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from grass.broker.core.jobs.bulk_calls import BulkCall
     from grass.broker.core.jobs.bulk_enqueue import Arrival
-    from grass.broker.core.jobs.bulk_verbs import Bulk
 
 CALLS_KEPT_US = 3_600 * 1_000_000
 """How long a repeated call is recognised."""
@@ -83,17 +83,15 @@ class BulkWork:
     """Large calls that are done in slices."""
 
     def __init__(self) -> None:
-        self.arriving: list[Arrival] = []
-        """Calls whose jobs are being made."""
-        self.verbs: deque[Bulk] = deque()
-        """Other calls, the first one first."""
+        self.enqueues: deque[Arrival] = deque()
+        self.verbs: deque[BulkCall] = deque()
         self.before_start: list[tuple[set[int], Callable[[int], None]]] = []
         """Jobs that a call acts on before they start, and what it does."""
 
     @property
     def busy(self) -> bool:
         """Tell whether slices are left to do."""
-        return bool(self.arriving or self.verbs)
+        return bool(self.enqueues or self.verbs)
 
 
 class AnsweredCalls:

@@ -144,7 +144,7 @@ def _drop(state: State, queue: Queue) -> None:
 
 def _unfinished(state: State, queue: Queue) -> int:
     """Count the jobs of a queue that have not ended, those on their way in included."""
-    arriving = (job for arrival in state.bulk.arriving for job in arrival.call.jobs)
+    arriving = (job for arrival in state.bulk.enqueues for job in arrival.call.jobs)
     return state.totals.unfinished[queue.name] + sum(
         job.patch.queue == queue.name for job in arriving
     )

@@ -1,7 +1,7 @@
 """Running ended jobs again, changed or as they were.
 
-Such a job comes back into memory with its spec and environment, as if it had never
-started; its attempts go on being counted.
+An ended job is loaded into memory again with its spec and environment, as if it had
+never started; the count of its attempts goes on.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from copy import copy
 from grass.broker.core.calls import Done, Found, Rerun
 from grass.broker.core.jobs import (
     array_limits,
-    bulk_verbs,
+    bulk_calls,
     dependency_edits,
     dependency_graph,
     eligibility,
 )
-from grass.broker.core.jobs.bulk_verbs import Bulk, Work
+from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.jobs.edits import Change, Edited
 from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
@@ -27,20 +27,20 @@ from grass.model.lifecycle import ENDED, JobState
 from grass.model.spec import Spec, given
 
 
-def rerun(state: State, call: Rerun) -> Done | Bulk:
+def rerun(state: State, call: Rerun) -> Done | BulkCall:
     """Give ended jobs a new attempt; those that have not ended are left alone."""
-    return bulk_verbs.begin(state, _rerun(state, call), call.found)
+    return bulk_calls.begin(state, _rerun(state, call), call.found)
 
 
 def first_read(jobs: list[int]) -> list[int]:
-    """Tell which of the jobs to run again are read before anything is done."""
-    return list(dict.fromkeys(jobs))[: bulk_verbs.SLICE]
+    """Return the jobs that are read from the store before the call is applied."""
+    return list(dict.fromkeys(jobs))[: bulk_calls.SLICE]
 
 
 def _rerun(state: State, call: Rerun) -> Work:
     yield from dependency_edits.catch_up(state)
     again = _Again(state, call)
-    parts = bulk_verbs.parts(list(dict.fromkeys(call.jobs)))
+    parts = bulk_calls.parts(list(dict.fromkeys(call.jobs)))
     found = Found()
     try:
         for part in parts:
@@ -54,7 +54,7 @@ def _rerun(state: State, call: Rerun) -> Work:
                 for _ in dependency_edits.catch_up(state):
                     """Little has come since: it is looked at in this slice."""
             again.revive(part, found)
-        yield from bulk_verbs.work_off(again.done.jobs, again.enter)
+        yield from bulk_calls.each(again.done.jobs, again.enter)
     finally:
         again.kept.forget()
     again.done.changed = bool(again.done.jobs)
@@ -88,14 +88,14 @@ class _Again:
                 self.kept.remember(one.open_after, ends)
 
     def check_together(self) -> None:
-        """Refuse jobs that would wait in a circle, or for what can never come."""
+        """Refuse jobs that would wait in a circle, or for what can never happen."""
         jobs = self._call.jobs
         if len(jobs) == 1 and not self._together:
             raise Refused(self.done.warnings[0], f"`grass cancel {jobs[0]}` first")
         dependency_edits.check(self._state, self._together, self._ends, self._together)
 
     def revive(self, part: Sequence[int], found: Found) -> None:
-        """Bring jobs back into memory; what is no longer there stays away."""
+        """Load jobs into memory again; those pruned meanwhile are left out."""
         for number in part:
             known = number in found.jobs or number in self._state.batch.changes.jobs
             checked = known and number in self._together
@@ -105,7 +105,7 @@ class _Again:
                 self.done.jobs.append(number)
 
     def enter(self, number: int) -> None:
-        """Let a job wait or stand in line, once all are back that it may wait for."""
+        """Let a job wait or queue, once all jobs are loaded that it may wait for."""
         job = self._state.jobs.get(number)
         if job is not None and job.state in (JobState.HELD, JobState.WAITING):
             eligibility.enter(self._state, job)
@@ -143,7 +143,7 @@ def _revive(
 
 
 def _ended(state: State, number: int, found: Found) -> Job | None:
-    """Find a job that ended: in this batch, or as the store has it."""
+    """Return a job that ended: in this batch, or as the store has it."""
     if number in state.jobs:
         return None
     known = state.batch.changes.jobs.get(number)
@@ -151,7 +151,7 @@ def _ended(state: State, number: int, found: Found) -> Job | None:
         if number not in found.jobs or number in state.batch.changes.removed_jobs:
             raise NotFound(f"there is no job {number}")
         known = found.jobs[number].job
-    # Whoever is told of its end is told of the job as it ended.
+    # The caller of `wait` gets the job as it ended, so that object is not changed.
     return copy(known) if known.state in ENDED else None
 
 

@@ -16,8 +16,8 @@ from grass.broker.core.calls import (
     ReleaseJobs,
     SuspendJobs,
 )
-from grass.broker.core.jobs import bulk_verbs, eligibility
-from grass.broker.core.jobs.bulk_verbs import Bulk, Slices, Work
+from grass.broker.core.jobs import bulk_calls, eligibility
+from grass.broker.core.jobs.bulk_calls import BulkCall, Slices, Work
 from grass.broker.core.state import State
 from grass.link import messages
 from grass.model.job import Job
@@ -27,37 +27,37 @@ MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)
 
 
-def cancel(state: State, call: Cancel) -> Done | Bulk:
+def cancel(state: State, call: Cancel) -> Done | BulkCall:
     """Make the wish durable: from now on no attempt of these jobs starts."""
-    return bulk_verbs.begin_each(state, call.jobs, _cancel_all(state, call))
+    return bulk_calls.begin_each(state, call.jobs, _cancel_all(state, call))
 
 
-def hold(state: State, call: HoldJobs) -> Done | Bulk:
+def hold(state: State, call: HoldJobs) -> Done | BulkCall:
     """Keep jobs from starting."""
     told = _Told(state, lambda job: _hold(state, call.actor, job))
-    slices = bulk_verbs.work_off_before_start(state, call.jobs, told.act)
-    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+    slices = bulk_calls.each_before_start(state, call.jobs, told.act)
+    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
 
 
-def release(state: State, call: ReleaseJobs) -> Done | Bulk:
+def release(state: State, call: ReleaseJobs) -> Done | BulkCall:
     """Let held jobs start when their turn comes."""
     told = _Told(state, lambda job: _release(state, call.actor, job))
-    slices = bulk_verbs.work_off(call.jobs, told.act)
-    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+    slices = bulk_calls.each(call.jobs, told.act)
+    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
 
 
-def suspend(state: State, call: SuspendJobs) -> Done | Bulk:
+def suspend(state: State, call: SuspendJobs) -> Done | BulkCall:
     """Stop running jobs where they are; their units stay held."""
     told = _Told(state, lambda job: _suspend(state, call.actor, job))
-    slices = bulk_verbs.work_off(call.jobs, told.act)
-    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+    slices = bulk_calls.each(call.jobs, told.act)
+    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
 
 
-def go_on(state: State, call: ContinueJobs) -> Done | Bulk:
+def go_on(state: State, call: ContinueJobs) -> Done | BulkCall:
     """Let suspended jobs go on."""
     told = _Told(state, lambda job: _continue(state, call.actor, job))
-    slices = bulk_verbs.work_off(call.jobs, told.act)
-    return bulk_verbs.begin_each(state, call.jobs, told.work(slices))
+    slices = bulk_calls.each(call.jobs, told.act)
+    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
 
 
 def settle_suspended(state: State, job: Job, stands_still: bool) -> None:
@@ -115,7 +115,7 @@ def _cancel_all(state: State, call: Cancel) -> Work:
             touched.append(number)
             _cancel(state, job, call)
 
-    yield from bulk_verbs.work_off_before_start(state, call.jobs, act)
+    yield from bulk_calls.each_before_start(state, call.jobs, act)
     return Done(jobs=touched, changed=bool(touched))
 
 

@@ -21,7 +21,7 @@ from grass.daemon.home_lock import locked
 from grass.daemon.hosting import Hosting, RemoteBroker, remote_broker
 from grass.daemon.preflight import ask_pass_phrase, with_loopback_name
 from grass.errors import GrassError
-from grass.logs import EventLog, set_up
+from grass.event_log import EventLog, set_up
 from grass.settings import Settings, settings_of
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -34,8 +34,10 @@ SWITCH_S = 0.0005
 default of 5 ms each could wait that long to get it back."""
 
 
-def main(home: Home, hosting: Hosting, *, ready: int | None, foreground: bool) -> int:
-    """Run a daemon until it is told to stop; returns the process's exit code."""
+def run_daemon(
+    home: Home, hosting: Hosting, *, ready: int | None, foreground: bool
+) -> int:
+    """Run a daemon until it stops; return the process's exit code."""
     set_up(hosting.log_format or "text")
     sys.setswitchinterval(SWITCH_S)
     os.umask(0o077)
