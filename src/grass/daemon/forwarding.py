@@ -49,7 +49,7 @@ class WorkerDaemon(NamedTuple):
     settings: Settings
     process: DaemonProcess
     agent: WorkerAgent
-    standing: Callable[[], DialerState]
+    link_state: Callable[[], DialerState]
     """The state of the link to the broker."""
     version: str = grass.__version__
 
@@ -120,7 +120,7 @@ async def _welcomed(daemon: WorkerDaemon) -> None:
         async with asyncio.timeout(WELCOME_S):
             await daemon.agent.welcomed.wait()
     except TimeoutError:
-        raise NoBroker(daemon.standing().news, "see `grass workers` there") from None
+        raise NoBroker(daemon.link_state().news, "see `grass workers` there") from None
 
 
 def _call_broker(
@@ -161,7 +161,7 @@ def _hint(daemon: WorkerDaemon) -> str:
 
 async def _overview(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
-    standing = daemon.standing()
+    link = daemon.link_state()
     return {
         "daemon": {
             "pid": os.getpid(),
@@ -175,10 +175,10 @@ async def _overview(request: Request) -> object:
             "broker": {
                 "address": daemon.broker,
                 "pin": daemon.works_for.known.pin,
-                "link": standing.news,
-                "settled": standing.has_result,
-                "connected": standing.phase in (Phase.CONNECTED, Phase.WELCOMED),
-                "refused": standing.phase is Phase.REFUSED,
+                "link": link.news,
+                "settled": link.has_result,
+                "connected": link.phase in (Phase.CONNECTED, Phase.WELCOMED),
+                "refused": link.phase is Phase.REFUSED,
             },
         },
         "workers": [],

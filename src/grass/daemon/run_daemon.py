@@ -60,7 +60,7 @@ def run_daemon(
     except* Exception as errors:  # noqa: BLE001 -- logged with its traceback
         defect = _first(errors)
         process.report(f"grass: {type(defect).__name__}: {defect}\n")
-        log.defect(errors)
+        log.defect(defect)
         exit_code = GrassError.exit_code
     return exit_code if failure is None else _failed(failure, hosting, process)
 

@@ -115,9 +115,8 @@ async def authorize(request: Request, right: Right | None, own: Right | None) ->
 def refused(request: Request, error: GrassError) -> Response:
     """Answer with an error; close a connection that was refused too often."""
     response = problem_response(_without_hint(request, error))
-    connection = connection_of(request)
-    is_unknown = isinstance(error, Unauthorized) and connection is not None
-    if is_unknown and connection is not None and connection.refused():
+    connection = connection_of(request) if isinstance(error, Unauthorized) else None
+    if connection is not None and connection.refused():
         close_after(response)
     return response
 

@@ -168,10 +168,10 @@ class TcpServer:
                 asyncio.get_running_loop().remove_reader(listener)
                 listener.close()
             self._connections.close()
-            greeting = list(self._handshakes)
-            for task in greeting:
+            handshakes = list(self._handshakes)
+            for task in handshakes:
                 task.cancel()
-            await asyncio.gather(*greeting, return_exceptions=True)
+            await asyncio.gather(*handshakes, return_exceptions=True)
 
     def _open(self, listener: socket.socket) -> None:
         if not self._closing.is_set():
