@@ -1,4 +1,4 @@
-"""Attempt ids, idempotency keys and their age, times."""
+"""Attempt ids, idempotency keys and their age, codes of errors."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from grass.errors import ProtocolError, error_classes
 from grass.model.ids import AttemptId, attempt_id, is_fresh
-from grass.model.times import rfc3339
 
 CLUSTER = "0123456789abcdef"
 NOW_S = 0x68000000
@@ -44,12 +43,6 @@ def test_what_is_no_attempt_is_refused_in_a_short_line(text: str) -> None:
 
 def test_two_clusters_never_share_an_attempt() -> None:
     assert AttemptId(CLUSTER, 7, 1) != AttemptId(CLUSTER[::-1], 7, 1)
-
-
-def test_times_are_written_for_people_in_utc() -> None:
-    assert rfc3339(None) is None
-    assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
-    assert rfc3339(1_700_000_000_123_456) == "2023-11-14T22:13:20.123Z"
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -147,7 +147,6 @@ def test_holders_of_a_removed_worker_stay_held(lab: Lab) -> None:
     lab.scheduler.remove_worker("w")
     lab.scheduler.check()
     assert lab.scheduler.holders("w") == {1: {"cpu": {"0": whole(1)}}}
-    assert lab.scheduler.workers() == []
     job = lab.enqueue("{cpu:1}")
     assert lab.decide() == {}
     lab.worker("w", "{cpu:1}")
@@ -170,7 +169,7 @@ def test_a_job_is_restored_before_its_worker_is_back(lab: Lab) -> None:
     lab.last = 1
     lab.worker("w", "{gpu:2}")
     assert lab.start("{gpu:1}") == {"gpu": {"1": whole(1)}}
-    assert lab.scheduler.running("default") == 2
+    assert len(lab.scheduler.holders("w")) == 2
 
 
 def test_a_restored_job_on_a_unit_that_is_gone_keeps_it_until_released(
@@ -211,7 +210,6 @@ def test_a_worker_that_is_away_is_remembered_with_what_it_has(lab: Lab) -> None:
     assert lab.scheduler.never_fits("default", ask, labels=far) is None
     assert lab.scheduler.never_fits("default", ask, worker="w") is not None
     assert lab.scheduler.never_fits("default", request_from("{gpu:5}")) is not None
-    assert lab.scheduler.workers() == ["w"]
     job = lab.enqueue("{gpu:4}")
     assert lab.decide() == {}
     why = "no worker of queue `default` that could run it is here"

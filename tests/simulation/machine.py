@@ -1,8 +1,8 @@
-"""One machine: its processes, its keeper's records, and the worker that comes and goes.
+"""One machine: its processes, its keeper with records, and its worker.
 
-The worker dies alone or with the machine, the keeper dies alone; a reboot takes
-everything. Each kill names when the dead come back. The first machine is the broker's
-as well; what goes wrong with that is the cluster's business.
+The worker is killed alone or with the machine, the keeper alone; a reboot ends
+everything. After each kill a new process starts later. The first machine is the
+broker's as well; faults of the broker are in `cluster`.
 """
 
 from typing import Protocol
@@ -18,19 +18,19 @@ from tests.simulation.world import MILLISECOND, SECOND, World
 
 LONGEST_JUMP_US = 60 * SECOND
 LONGEST_SKEW_US = 30 * 24 * 60 * 60 * SECOND
-"""How wrong a worker's clock may be; it may become so at any time."""
+"""How wrong a worker's clock may be, at any time."""
 LONGEST_UPTIME_US = 24 * 60 * 60 * SECOND
 UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
 LABELS: tuple[tuple[str, ...], ...] = ((), ("fast",), ("big", "fast"))
 NAMES = ("desk", "node", "node")
-"""Two say the same of themselves."""
+"""Two workers have the same name."""
 LATENCIES_US = (300, 3 * MILLISECOND, 30 * MILLISECOND)
 LEASES_S = (6.0, 12.0)
 NO_STALL_US = 20 * SECOND
 
 
 class Network(Protocol):
-    """How a machine reaches the broker."""
+    """The cluster as a machine sees it."""
 
     def find_broker(self, machine: "Machine", worker: SimWorker) -> Link | None:
         """Connect a worker to the broker, if one can be reached."""
@@ -40,7 +40,7 @@ class Network(Protocol):
 
 
 class Machine:
-    """One machine with all that lives on it, but for the broker."""
+    """One machine with all its processes, except for the broker."""
 
     def __init__(
         self, world: World, number: int, network: Network, auditor: Auditor
@@ -55,7 +55,7 @@ class Machine:
         leased = number > 1 and rng.random() < 0.5
         self.lease_s = rng.choice(LEASES_S) if leased else None
         self.slowest_us = rng.choice(LATENCIES_US) if number > 1 else LATENCIES_US[0]
-        """How long a message to the broker or back takes at most."""
+        """The longest time that a message to the broker or back takes."""
         self.boots = 1
         self.instance = f"home of {self.id}"
         self.records = RecordsFile()
@@ -64,13 +64,13 @@ class Machine:
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
         self.flaps = False
-        """Whether new links are cut again at once."""
+        """Whether new links are cut at once."""
         self.cut_off_until = 0
-        """Until when nobody can be reached from here."""
+        """Until when it has no network."""
         self.cuts_next_us = 0
-        """For how long the next link is cut while the worker's hello is under way."""
+        """How long the next link is cut while the worker's hello is under way."""
         self.sleeps_next_us = 0
-        """For how long it sleeps when the next start is under way to its keeper."""
+        """How long it sleeps when the next start is under way to its keeper."""
         self.loses_files = False
         """Whether files are lost when it next goes down."""
         self._network = network
@@ -85,12 +85,12 @@ class Machine:
 
     @property
     def boot(self) -> str:
-        """The name of this boot."""
+        """The id of this boot."""
         return f"boot-{self.number}.{self.boots}"
 
     @property
     def identity(self) -> Identity:
-        """What its worker says of itself."""
+        """The identity of its worker."""
         found = {
             kind: {name: Unit(amount) for name, amount in units.items()}
             for kind, units in self.capacity.items()
@@ -102,7 +102,7 @@ class Machine:
 
     @property
     def away(self) -> bool:
-        """Whether somebody may take it for gone."""
+        """Whether it seems to be gone."""
         return self.worker is None or self.worker.link is None or self.host.asleep
 
     # Coming up.
@@ -111,14 +111,14 @@ class Machine:
         """Start a worker, unless one runs."""
         if self.worker is None:
             self.host.note("worker up")
-            # Known before it is connected: the keeper may be found at once.
+            # Set before it connects, because it may find the keeper at once.
             self.worker = SimWorker(
                 self.host, self, self.boot, self.identity, self.processes
             )
             self.worker.on_killed = self.kill_worker
 
     def start_keeper(self) -> None:
-        """Have a keeper come up soon, unless one runs or is coming."""
+        """Start a keeper soon, unless one runs or is starting."""
         if self.keeper is None and not self._starting_keeper:
             self._starting_keeper = True
             delay = self.world.between(2 * MILLISECOND, 30 * MILLISECOND)
@@ -160,7 +160,7 @@ class Machine:
         return link
 
     def start_sent(self) -> None:
-        """Fall asleep, if that was drawn, before the keeper hears of the start."""
+        """Fall asleep, if that was drawn, before the keeper gets the start."""
         if self.sleeps_next_us:
             lasts, self.sleeps_next_us = self.sleeps_next_us, 0
             asleep = lambda: self._network.suspend(self, lasts)  # noqa: E731
@@ -169,13 +169,13 @@ class Machine:
     # Going down.
 
     def kill_worker(self) -> None:
-        """Kill the worker alone; another comes up."""
+        """Kill the worker alone; another starts later."""
         self.host.note("KILL worker")
         self.end_worker()
         self.host.after(self.pause(), "worker up", self.start_worker)
 
     def kill_keeper(self) -> None:
-        """Kill the keeper; whoever misses it starts another."""
+        """Kill the keeper; the worker starts another."""
         if self.keeper is not None:
             self.host.note("KILL keeper")
             self._auditor.unclear(self.host)
@@ -188,19 +188,19 @@ class Machine:
             self.processes.orphan(keeper)
 
     def lose_socket(self) -> None:
-        """Delete the keeper's socket, beneath it and whoever is connected."""
+        """Delete the keeper's socket; connections stay."""
         if self.keeper is not None:
             self.host.note("DELETE the keeper's socket")
             self.keeper.can_be_found = False
 
     def stall_keeper(self, lasts_us: int) -> None:
-        """Let the keeper do nothing for a while, but not twice in a row."""
+        """Stop the keeper for a while, but not twice in a row."""
         slept = self.world.now <= self.host.excused_until
         if slept or self.host.asleep or self.host.now < self._stalls_again_at:
             return
         if self.keeper is not None:
             self.host.note("STALL keeper")
-            # What it hears too late it may not have heard at all.
+            # A message that is read too late counts as lost.
             self._auditor.apart(self.host)
             self._stalls_again_at = self.host.now + lasts_us + NO_STALL_US
             self.keeper.stall(lasts_us)
@@ -230,7 +230,7 @@ class Machine:
         self._auditor.on_record(self.host, self.records.exits())
 
     def lose_files(self) -> None:
-        """Lose the mark of the home, as an empty file, or the keeper's whole folder."""
+        """Lose the instance of the home, and perhaps the keeper's whole folder."""
         self.host.note("FILES LOST")
         self.instance = f"home {self.boots} of {self.id}"
         if self.world.chance(0.5):
@@ -242,20 +242,20 @@ class Machine:
         self.host.after(self.pause(), "daemon up", self.start_worker)
 
     def end_worker(self) -> None:
-        """Let the worker be gone."""
+        """End the worker."""
         self._auditor.apart(self.host)
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.end()
 
     def pause(self) -> int:
-        """Draw how long it takes until the dead are back."""
+        """Draw how long a restart takes."""
         return self.world.spread(5 * MILLISECOND, 3 * SECOND)
 
     # Links.
 
     def cut_link(self) -> None:
-        """Lose the tails of both directions; each side notices in its own time."""
+        """Lose the last messages of both directions; each side notices later."""
         link, worker = self.link, self.worker
         if link is None or worker is None or worker.link is not link:
             return
@@ -267,12 +267,12 @@ class Machine:
         self.host.after(notices, "notices", lambda: worker.lose_link(link), worker)
 
     def cut_off(self, lasts_us: int) -> None:
-        """Cut the link, and let no other be made for a while."""
+        """Cut the link, and refuse new ones for a while."""
         self.cut_off_until = max(self.cut_off_until, self.world.now + lasts_us)
         self.cut_link()
 
     def heal(self) -> None:
-        """Let nothing go wrong here any more."""
+        """End all faults of this machine."""
         self.flaps = self.records.full = self.processes.full = False
         self.cut_off_until = self.cuts_next_us = self.sleeps_next_us = 0
         for one in (self.worker, self.keeper):
@@ -280,13 +280,13 @@ class Machine:
                 one.dies_in = 0
 
     def rest(self) -> None:
-        """Beat no more, and ask for no lease."""
+        """Stop heartbeats, and ask for no lease."""
         if self.worker is not None:
             self.worker.beats = False
             self.worker.core._lease._length_s = None
 
     def drop_leases(self) -> None:
-        """Have no lease: nobody is cut off from here on."""
+        """Drop the keeper's leases."""
         if self.keeper is not None:
             for cluster in self.keeper.core.leases.untils():
                 self.keeper.core.leases.set(cluster, None)

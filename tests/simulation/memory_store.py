@@ -74,7 +74,7 @@ class MemoryStore:
             self._write(changes)
 
     def shrink(self) -> bool:
-        """Have no room to give back."""
+        """Do nothing: memory has no free pages to release."""
         return False
 
     def load(self, calls_since: int) -> Snapshot:
@@ -84,7 +84,7 @@ class MemoryStore:
             return self._loaded()
 
     def shortage(self) -> StorageError | None:
-        """Tell that nothing may be added for want of room."""
+        """Return None: memory is never full."""
         return None
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
@@ -104,7 +104,7 @@ class MemoryStore:
             return [copy(job) for job in self._these(ids)]
 
     def select(self, selections: list[Selection]) -> list[int]:
-        """Give the ids of all jobs that any of the selections means."""
+        """Return the ids of all jobs that any of the selections matches."""
         for one in selections:
             _check_text(one.project, one.name, one.queue)
         with self._lock:
@@ -123,17 +123,17 @@ class MemoryStore:
         return dict(Counter(job.state for job in ended if (job.finished_at or 0) > at))
 
     def finished_before(self, at: int, limit: int, skip: int = 0) -> list[int]:
-        """Give jobs that ended before a time, the oldest first but for some."""
+        """Return jobs that ended before a time, the oldest first, after some."""
         with self._lock:
             return [job.id for job in self._ended_before(at)[skip : skip + limit]]
 
     def owned_by(self, owner: str, ids: list[int]) -> list[int]:
-        """Give those of these jobs that are somebody's, in order of id."""
+        """Return those of these jobs that an owner has, in order of id."""
         with self._lock:
             return [job.id for job in self._these(ids) if job.owner == owner]
 
     def call(self, key: str) -> AnsweredCall | None:
-        """Tell what an idempotency key was answered with, if it is known."""
+        """Return the reply to an idempotency key, if it is known."""
         return self.disk.calls.get(key)
 
     def environments(self, ids: list[int]) -> list[Env]:
@@ -144,7 +144,7 @@ class MemoryStore:
     def events(
         self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
     ) -> list[StoredEvent]:
-        """Read the journal from a line on, the oldest first."""
+        """Read the journal after an event, the oldest first."""
         with self._lock:
             found = [
                 line
@@ -156,11 +156,11 @@ class MemoryStore:
             return found[:limit]
 
     def last_event(self) -> int:
-        """Give the number of the journal's last line."""
+        """Return the number of the journal's last event."""
         return self.disk.events[-1].seq if self.disk.events else 0
 
     def runtimes(self, name: str, limit: int) -> list[float]:
-        """Give the seconds that the last successful jobs of a name ran."""
+        """Return the seconds that the last successful jobs of a name ran."""
         with self._lock:
             ended = [job for job in self.disk.jobs.values() if job.finished_at]
             ended.sort(key=lambda job: -(job.finished_at or 0))
@@ -172,12 +172,12 @@ class MemoryStore:
             return [ran_s for ran_s in last if ran_s is not None][:limit]
 
     def removal_paths(self, number: int) -> list[str]:
-        """Give the files of a removal; none if it is not known."""
+        """Return the files of a removal; none if it is not known."""
         known = self.disk.removals.get(number)
         return [] if known is None else list(known.paths)
 
     def close(self) -> None:
-        """Let go of the disk; may be called twice."""
+        """Close the store; may be called twice."""
 
     def _write(self, changes: Changes) -> None:
         disk = self.disk
@@ -320,7 +320,7 @@ class MemoryStore:
         return JobDetails(copy(job), self.disk.specs[job.spec], attempts)
 
     def _known(self) -> list[Job]:
-        """Give all jobs but those that still arrive."""
+        """Return all jobs except those that still arrive."""
         ranges = list(self.disk.arrivals.items())
         return [
             job

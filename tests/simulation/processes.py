@@ -1,8 +1,8 @@
 """The processes of a machine, and what its kernel knows of them.
 
 They live on when their keeper or the daemon dies; only a power cut or a reboot ends
-them all. Each notes its own start and end with a witness, who tells nobody: that is the
-truth against which everything else is checked.
+them all. Each start and end is reported to a witness, which is the truth against which
+everything else is checked.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,23 @@ from tests.simulation.world import MILLISECOND, Host
 SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
 TICK_US = 10_000
 FIRST_PID, LAST_PID = 300, 700
-"""So few that numbers are used again."""
+"""So few that pids are reused."""
 NO_PROCESS, DISK_FULL = "no more processes are allowed", "no space left on device"
-"""What keeps a machine from starting any."""
+"""Why a machine cannot start any process."""
 CLEAN_UP_US = 3 * MILLISECOND
 
 
 class Parent(Protocol):
-    """A keeper, who is told when a child can be reaped."""
+    """A keeper, which is notified when a child can be reaped."""
 
     alive: bool
 
     def child_died(self, process: "Process") -> None:
-        """Note it; reaping is for later."""
+        """Record it; the child is reaped later."""
 
 
 class Witness(Protocol):
-    """Who is told of what really happens."""
+    """Gets every start and end."""
 
     def started(self, process: "Process") -> None:
         """A program runs."""
@@ -53,7 +53,7 @@ class Process:
         self.start = start
         self.parent: Parent | None = parent
         self.main: Process | None = None
-        """Whose child it is; None: it is a main process itself."""
+        """The main process of its job; None: it is the main process."""
         self.runs = False
         self.alive = True
         self.reaped = False
@@ -65,7 +65,7 @@ class Process:
         self.pending: list[int] = []
         self.ends_at: int | None = None
         self.plans = 0
-        """Counts how often its end was planned; only the last plan holds."""
+        """How often its end was planned; only the last plan is valid."""
         self.left_us = 0
         self.end_status = 0
 
@@ -76,19 +76,19 @@ class Processes:
     def __init__(self, host: Host, witness: Witness, tells_exits: bool) -> None:
         self.tells_exits = tells_exits
         self.output: set[str] = set()
-        """Files that jobs wrote; they outlast every process."""
+        """Files that jobs wrote."""
         self.full = False
-        """Whether no more processes can be made."""
+        """Whether forks fail."""
         self._host = host
         self._witness = witness
         self._by_pid: dict[int, Process] = {}
         self._trees: dict[str, list[Process]] = {}
         self._next_pid = FIRST_PID
 
-    # Making them.
+    # Starts.
 
     def fork(self, start: StartVerb, parent: Parent) -> Process:
-        """Make a child that does not run its program yet."""
+        """Fork a child that does not run its program yet."""
         while self._next_pid in self._by_pid:
             self._count_pid()
         pid = self._next_pid
@@ -106,13 +106,13 @@ class Processes:
         )
 
     def run_program(self, process: Process, plan: Plan) -> None:
-        """Let a child run its program, with the children that makes."""
+        """Run a child's program, which forks its own children."""
         process.runs = True
         process.on_term = plan.on_term
         process.end_status = plan.status
         process.left_us = plan.run_us
         for child in plan.children:
-            made = self.fork(process.start, _NOBODY)
+            made = self.fork(process.start, _NO_PARENT)
             made.parent, made.main, made.runs = None, process, True
             made.on_term = child.on_term
             made.left_us = plan.run_us + child.outlives_us
@@ -134,7 +134,7 @@ class Processes:
     # Signals.
 
     def signal(self, process: Process, number: int) -> None:
-        """Do to a process what a signal does."""
+        """Send a signal."""
         if not process.alive:
             return
         if number == SIGKILL:
@@ -152,7 +152,7 @@ class Processes:
         if process.on_term == DIES or not process.runs:
             self.die(process, number)
         elif process.on_term == LEAVES:
-            # It cleans up and says so with a code of its own.
+            # It cleans up and exits with a code of its own.
             process.on_term, process.end_status = IGNORES, 143 << 8
             process.left_us = CLEAN_UP_US
             self._go(process)
@@ -190,11 +190,11 @@ class Processes:
             process.parent.child_died(process)
         else:
             self.reap(process)
-        for told in process.watchers:
-            told()
+        for notify in process.watchers:
+            notify()
 
     def reap(self, process: Process) -> None:
-        """Take a dead process off the table; its number may be given out again."""
+        """Remove a dead process from the table; its pid may be reused."""
         process.reaped = True
         if self._by_pid.get(process.pid) is process:
             del self._by_pid[process.pid]
@@ -205,7 +205,7 @@ class Processes:
                 del self._trees[process.attempt]
 
     def orphan(self, parent: Parent) -> None:
-        """Hand a dead keeper's children to the first process, which reaps at once."""
+        """Give a dead keeper's children to init, which reaps at once."""
         for process in list(self._by_pid.values()):
             if process.parent is parent:
                 process.parent = None
@@ -229,23 +229,23 @@ class Processes:
         return process if process is not None and process.ticks == ticks else None
 
     def tree(self, attempt: str) -> list[Process]:
-        """Give the living processes of an attempt, in the order they began."""
+        """Return the live processes of an attempt, in the order of their starts."""
         return [one for one in self._trees.get(attempt, ()) if one.alive]
 
     def living(self) -> list[Process]:
-        """Give every living process."""
+        """Return every live process."""
         return [one for one in self._by_pid.values() if one.alive]
 
     def exit_status(self, process: Process) -> int | None:
-        """Give what a descriptor of a reaped process tells."""
+        """Return what the pidfd of a reaped process tells."""
         return process.status if self.tells_exits and process.reaped else None
 
 
-class _Nobody:
+class _NoParent:
     alive = False
 
     def child_died(self, process: Process) -> None:
-        """Never called: nobody's children are reaped at once."""
+        """Never called: orphans are reaped at once."""
 
 
-_NOBODY = _Nobody()
+_NO_PARENT = _NoParent()

@@ -295,15 +295,6 @@ class Scheduler:
         record = self._queues.get(queue)
         return 0 if record is None else record.waiting
 
-    def running(self, queue: str) -> int:
-        """Return how many holders a queue has."""
-        record = self._queues.get(queue)
-        return 0 if record is None else record.running
-
-    def workers(self) -> list[str]:
-        """Return the names of the connected workers."""
-        return sorted(n for n, worker in self._fleet.workers.items() if not worker.away)
-
     def capacity(self, worker: str) -> Capacity:
         """Return what a worker has, per unit."""
         return _copy(self._fleet.worker(worker).capacity)
