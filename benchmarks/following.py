@@ -20,7 +20,7 @@ from benchmarks.fresh_home import ONE_SLOT, FreshHome, environment_of
 from benchmarks.scratch import scratch_folder
 from benchmarks.sizes import Sizes
 from benchmarks.small_cluster import small_cluster
-from grass.broker.shell.output_throttle import BYTES_PER_S
+from grass.broker.shell.output_flow import BYTES_PER_S
 
 _ALONE, _FOLLOWED = "nobody follows", "a follower"
 _WARM_UP = 200

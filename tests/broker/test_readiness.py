@@ -1,7 +1,7 @@
 """A worker that says that it cannot start jobs gets none until it can."""
 
 import pytest
-from tests.support.brokerage import Brokerage
+from tests.support.brokerage import SECOND, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.core.calls import FromWorker
@@ -69,3 +69,16 @@ def test_a_worker_that_changes_its_mind_all_the_time_does_not_fill_the_journal(
     # A step of this clock is a second: some 100 of them, of which 50 changed it.
     assert len(kinds(broker, "worker-unable", "worker-able")) <= 22
     assert not broker.state.workers[WORKER].unable
+
+
+def test_a_worker_that_stays_unable_soon_after_the_last_time_is_noted_later(
+    broker: Brokerage,
+) -> None:
+    for reason in (FULL, "", FULL):
+        broker.hear(Readiness(reason))
+    assert kinds(broker, "worker-unable", "worker-able")[-1] == "worker-able"
+    due = broker.core.next_time()
+    assert due is not None
+    broker.pass_time((due - broker.now_us) / SECOND)
+    assert kinds(broker, "worker-unable", "worker-able")[-1] == "worker-unable"
+    assert broker.core.next_time() is None

@@ -40,7 +40,7 @@ from grass.broker.core.calls import (
 )
 from grass.broker.core.jobs import eligibility, removals
 from grass.broker.core.jobs.bulk_calls import BulkCall
-from grass.broker.core.lookups import found, unread
+from grass.broker.core.shell_interface import jobs_query
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.link.messages import (
@@ -104,7 +104,7 @@ class Brokerage:
     def _read_for_bulk(self) -> None:
         if self.state.bulk.verbs and self.state.bulk.verbs[0].wanted:
             first = self.state.bulk.verbs[0]
-            first.found = found(first.wanted)(self.store)
+            first.found = jobs_query(first.wanted)(self.store)
 
     def call_at_once(self, call: AnyCall) -> Any:
         """Apply one call, and all that follows from it, in a single batch."""
@@ -126,8 +126,8 @@ class Brokerage:
     def step(self, call: AnyCall) -> Any:
         """Apply one call, leaving the batch open."""
         self.now_us += SECOND
-        if isinstance(call, Reading) and unread(call):
-            call.found = found(call.wanted)(self.store)
+        if isinstance(call, Reading) and call.unread:
+            call.found = jobs_query(call.wanted)(self.store)
         return self.core.step(call, self.now_us)
 
     def pass_time(self, seconds: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from grass.broker.core.state import State
-from grass.broker.core.workers import clock_skew, registry, units
+from grass.broker.core.workers import registry, units
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
 from grass.model.queue import Queue
@@ -87,7 +87,7 @@ def _connection(worker: Worker, state: State) -> Document:
         "lease_s": worker.lease_s,
         # The worker in this daemon sends no heartbeats.
         "heard_at": None if own else rfc3339(worker.heard_at),
-        "clock_skew_s": clock_skew.told_skew_s(worker),
+        "clock_skew_s": registry.reported_skew_s(worker),
     }
 
 

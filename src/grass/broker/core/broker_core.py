@@ -26,7 +26,6 @@ from grass.broker.core.jobs import (
 )
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
-    capacity,
     forget,
     leases,
     message_checks,
@@ -61,10 +60,10 @@ class BrokerCore:
             calls.ContinueJobs: verbs.go_on,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
-            calls.AddUnits: capacity.add,
-            calls.RemoveUnit: capacity.remove,
-            calls.SetUnitDrained: capacity.set_drained,
-            calls.SetWorkerDrained: capacity.set_worker_drained,
+            calls.AddUnits: units.add,
+            calls.RemoveUnit: units.remove,
+            calls.SetUnitDrained: units.set_drained,
+            calls.SetWorkerDrained: units.set_worker_drained,
             calls.ForgetWorker: forget.forget,
             calls.NewToken: tokens.new,
             calls.RevokeToken: tokens.revoke,
@@ -87,6 +86,8 @@ class BrokerCore:
         state = self.state
         bulk_calls.advance(state.bulk.enqueues)
         eligibility.due(state)
+        if state.readiness.due:
+            reconcile.note_unable(state)
         for job, reason in eligibility.advance(state):
             tracking.give_up(state, job, reason)
         bulk_calls.advance(state.bulk.verbs)
@@ -151,8 +152,9 @@ class BrokerCore:
             known.heard_at = now_us
 
     def next_time(self) -> int | None:
-        """Tell for which time of the wall clock the next job waits."""
-        return eligibility.next_time(self.state)
+        """Return the time of the wall clock at which there is something to do."""
+        times = [eligibility.next_time(self.state), *self.state.readiness.due.values()]
+        return min((at for at in times if at is not None), default=None)
 
     def take(self) -> Batch:
         """Hand over what the calls since the last `take` changed."""

@@ -62,6 +62,11 @@ class Reading(Call[R_co], Generic[R_co], kw_only=True):
     """The jobs to read, also those that others are to wait for."""
     found: Found | None = None
 
+    @property
+    def unread(self) -> bool:
+        """Tell whether the jobs were not read yet."""
+        return bool(self.wanted) and self.found is None
+
 
 class NewJob(msgspec.Struct, frozen=True):
     """One job of an enqueue; jobs that are given the same share the patch."""

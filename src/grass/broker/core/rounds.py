@@ -20,6 +20,7 @@ simulation, which waits for nothing, run the very same order.
 
 from collections import deque
 from collections.abc import Callable, Generator
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -40,8 +41,15 @@ from grass.broker.core.inbox import Inbox
 from grass.broker.core.jobs import removals
 from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.broker.core.jobs.job_memory import CALLS_KEPT_US
-from grass.broker.core.lookups import found, paths_of, unread
-from grass.broker.core.shell_interface import Commit, Pause, Read, Reply, Shell, Step
+from grass.broker.core.shell_interface import (
+    Commit,
+    Pause,
+    Read,
+    Reply,
+    Shell,
+    Step,
+    jobs_query,
+)
 from grass.broker.core.state import State
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash_points import crash_point
@@ -139,7 +147,7 @@ class Rounds:
     def post(self, call: AnyCall, reply: Reply = None) -> None:
         """Let a call wait; somebody may wait for its reply."""
         self._inbox.put(call, reply)
-        if isinstance(call, Reading) and unread(call):
+        if isinstance(call, Reading) and call.unread:
             self._unread.append(call)
 
     def said_by(self, worker: str) -> int:
@@ -179,16 +187,16 @@ class Rounds:
         No commit is under way here, so what is read stays true until it is applied.
         """
         for call in list(islice(self._unread, MOST_READ)):
-            call.found = yield Read(found(call.wanted))
+            call.found = yield Read(jobs_query(call.wanted))
             self._unread.popleft()
         bulks = self.core.state.bulk.verbs
         if bulks and bulks[0].wanted:
-            bulks[0].found = yield Read(found(bulks[0].wanted))
+            bulks[0].found = yield Read(jobs_query(bulks[0].wanted))
 
     def _send_removals(self) -> Round:
         """Have workers remove output; the store has it, so it is committed."""
         for worker, number in removals.due(self.core.state):
-            paths = yield Read(paths_of(number))
+            paths = yield Read(partial(_paths_of, number))
             removals.sent(self.core.state, worker, number)
             self._shell.send(worker, RemoveOutput(paths, number))
 
@@ -201,7 +209,7 @@ class Rounds:
             if self._suspects and applied:
                 break
             first = self._inbox.first()
-            if isinstance(first, Reading) and unread(first):
+            if isinstance(first, Reading) and first.unread:
                 break
             call, reply = self._inbox.take()
             applied.append(Applied(call, reply, UNDECIDED))
@@ -239,7 +247,7 @@ class Rounds:
         """
         stale = []
         for call in self._inbox:
-            if isinstance(call, Reading) and unread(call):
+            if isinstance(call, Reading) and call.unread:
                 break
             if isinstance(call, Reading) and call.wanted:
                 call.found = None
@@ -382,6 +390,10 @@ def _by_blame(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
     others = [one for one in applied[:-1] if one.reply is not None]
     heard = [one for one in applied[:-1] if one.reply is None]
     return [*heard, applied[-1]], others
+
+
+def _paths_of(removal: int, store: Store) -> list[str]:
+    return store.removal_paths(removal)
 
 
 def _workers(applied: list[Applied]) -> set[str]:

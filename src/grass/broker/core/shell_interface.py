@@ -6,7 +6,7 @@ The daemon's shell has a disk, clocks and connections; the simulation's has none
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from grass.broker.core.calls import FromWorker
+from grass.broker.core.calls import Found, FromWorker
 from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
@@ -19,6 +19,20 @@ class Read(NamedTuple):
     """Ask the store something."""
 
     query: Callable[[Store], Any]
+
+
+def jobs_query(wanted: list[int]) -> Callable[[Store], Found]:
+    """Make the query for jobs with all that is needed to run them again."""
+
+    def query(store: Store) -> Found:
+        jobs = {one.job.id: one for one in store.details(wanted)}
+        others = {after.job for one in jobs.values() for after in one.spec.after}
+        jobs |= {one.job.id: one for one in store.details(sorted(others - jobs.keys()))}
+        needed = {one.spec.base_env for one in jobs.values()} - {None}
+        envs = store.environments(sorted(number for number in needed if number))
+        return Found(jobs, {env.id: env for env in envs})
+
+    return query
 
 
 class Commit(NamedTuple):

@@ -13,7 +13,7 @@ import msgspec
 
 from grass.broker.core.access.worker_identity import SECOND_INSTANCE
 from grass.broker.core.state import State
-from grass.broker.core.workers import clock_skew, leases
+from grass.broker.core.workers import leases, registry
 from grass.link.channel import Link
 from grass.link.messages import (
     Heard,
@@ -269,7 +269,7 @@ class Caller:
         if self._promised and self.worker in state.workers:
             leases.renewed(state, self.worker)
             worker = state.workers[self.worker]
-            clock_skew.note(worker, message.wall_at, worker.heard_at or 0)
+            registry.note_clock(worker, message.wall_at, worker.heard_at or 0)
             self.link.send(Heard(message.at))
 
     def ended(self) -> None:

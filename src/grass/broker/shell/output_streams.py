@@ -1,15 +1,14 @@
-"""Output on demand: it stays on the worker's disk and comes through the broker.
+"""Output on demand: it stays on the worker's disk and is read through the broker.
 
-A reader asks for one piece at a time and gets the next only after the last, so a slow
-reader holds nothing but its own piece. While jobs come and go readers have to rest.
+A reader asks for one chunk at a time and gets the next only after the last, so a slow
+reader holds nothing but its own chunk.
 """
 
 import asyncio
 from collections.abc import Callable
 from itertools import count
 
-from grass.broker.shell.output_chunks import Strides
-from grass.broker.shell.output_throttle import Pace
+from grass.broker.shell.output_flow import ChunkSizes, Throttle
 from grass.errors import NotFound, TimedOut, Unreachable
 from grass.link.channel import Link
 from grass.link.messages import (
@@ -21,7 +20,7 @@ from grass.link.messages import (
 )
 
 PATIENCE_S = 20.0
-"""How long a worker may take for a piece that is there."""
+"""How long a worker may take for a chunk that is there."""
 
 LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
@@ -32,18 +31,18 @@ class OutputStreams:
     def __init__(self, link_of: LinkOf) -> None:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
-        self._pace = Pace()
-        self._strides = Strides()
+        self._throttle = Throttle()
+        self._chunks = ChunkSizes()
         self._numbers = count(1)
         self._waiting: dict[int, tuple[str, asyncio.Future[OutputData]]] = {}
 
     async def read(
         self, worker: str, path: str, offset: int, length: int | None = None
     ) -> bytes:
-        """Return the next piece, of this length if there is so much; or nothing."""
+        """Return the next chunk, of this length if there is so much; or nothing."""
         loop = asyncio.get_running_loop()
         if length is None:
-            length = self._strides.length(worker)
+            length = self._chunks.length(worker)
         asked_at = loop.time()
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -53,8 +52,8 @@ class OutputStreams:
                 f"the worker did not send the output within {PATIENCE_S:g} s",
                 f"the disk with {path} may hang",
             ) from None
-        self._strides.came(worker, len(data), loop.time() - asked_at)
-        await self._rest(len(data))
+        self._chunks.received(worker, len(data), loop.time() - asked_at)
+        await self._pause(len(data))
         return data
 
     async def grown(self, worker: str, path: str, offset: int) -> None:
@@ -82,18 +81,18 @@ class OutputStreams:
         # A worker may answer with more than it was asked for.
         return data.data[:length]
 
-    async def _rest(self, size: int) -> None:
+    async def _pause(self, size: int) -> None:
         loop = asyncio.get_running_loop()
-        until = self._pace.took(size, loop.time())
+        until = self._throttle.pause_until(size, loop.time())
         # There is no event to wait for: that no more jobs move is told by time alone.
-        while (rest_s := self._pace.rest_s(until, loop.time())) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(rest_s)
+        while (pause_s := self._throttle.pause_s(until, loop.time())) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(pause_s)
 
-    def jobs_moved(self) -> None:
-        """Note that jobs come and go, behind which readers stand back."""
-        self._pace.changed(asyncio.get_running_loop().time())
+    def committed(self) -> None:
+        """Note a commit: while jobs come and go, readers are throttled."""
+        self._throttle.committed(asyncio.get_running_loop().time())
 
-    def arrived(self, worker: str, data: OutputData) -> None:
+    def received(self, worker: str, data: OutputData) -> None:
         """Take a worker's answer; one that nobody waits for any more is dropped."""
         asked, answer = self._waiting.get(data.stream, ("", None))
         if answer is not None and asked == worker and not answer.done():
@@ -101,7 +100,7 @@ class OutputStreams:
 
     def gone(self, worker: str) -> None:
         """Tell those who wait for a worker that it will not answer."""
-        self._strides.forget(worker)
+        self._chunks.forget(worker)
         for asked, answer in self._waiting.values():
             if asked == worker and not answer.done():
                 answer.set_exception(_away())

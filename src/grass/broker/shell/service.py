@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice, takewhile
 from typing import Any, TypeVar
 
 from grass.broker.core.attempts import prefetch
@@ -45,6 +46,8 @@ CURIOUS_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
 GATHER_S = 0.004
 """How long ends of short jobs may gather, while others follow on their units."""
+JOBS_AWAITED = 1_000
+"""How many of the jobs that a caller waits for are looked up at once."""
 MOST_UNHEARD = 5_000
 """With more of one worker's messages waiting, no more are read from its link."""
 
@@ -111,10 +114,13 @@ class Broker:
         all. The last one to come is the one that most likely ends last.
         """
         known = self.state.jobs
-        job = next((one for one in reversed(known) if one <= up_to), None)
-        while job is not None and job <= up_to:
-            await self.ended([job])
-            job = next(iter(self.state.jobs), None)
+        last = next((one for one in reversed(known) if one <= up_to), None)
+        jobs = [] if last is None else [last]
+        while jobs:
+            await self.ended(jobs)
+            # Many at a time: each look begins with all entries that were deleted.
+            first = islice(self.state.jobs, JOBS_AWAITED)
+            jobs = list(takewhile(lambda job: job <= up_to, first))
         while self._rounds.committing:
             await self._waiters.round.wait()
 
@@ -176,7 +182,7 @@ class Broker:
             if isinstance(message, Heartbeat):
                 caller.answer(message, self.state)
             elif isinstance(message, OutputData):
-                self.output.arrived(worker, message)
+                self.output.received(worker, message)
             elif isinstance(message, Started):
                 # Nobody waits for this but the curious: it goes along with the next
                 # round, which for a short job is its end.
@@ -305,7 +311,7 @@ class Broker:
     def committed(self, ended: list[Job]) -> None:
         """Tell that something was committed, and which jobs ended with it."""
         self._waiters.committed()
-        self.output.jobs_moved()
+        self.output.committed()
         if self.on_ended is not None and ended:
             self.on_ended(ended)
 

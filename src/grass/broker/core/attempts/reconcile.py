@@ -19,7 +19,7 @@ from collections.abc import Container
 from grass.broker.core.attempts import placing, prefetch, tracking
 from grass.broker.core.jobs import removals, verbs
 from grass.broker.core.state import State
-from grass.broker.core.workers import clock_skew, leases, registry, units
+from grass.broker.core.workers import leases, registry, units
 from grass.errors import Forbidden
 from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.access import may_work
@@ -75,7 +75,7 @@ def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
     worker.connected, worker.heard_at = True, state.now_us
     worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)
-    clock_skew.note(worker, message.wall_at, state.now_us)
+    registry.note_clock(worker, message.wall_at, state.now_us)
     state.batch.changes.workers[worker.id] = worker
     if worker.id in state.batch.changes.removed_workers:
         state.batch.changes.removed_workers.remove(worker.id)
@@ -97,15 +97,27 @@ def readiness(state: State, worker: str, message: Readiness) -> None:
 
 def _can_start(state: State, worker: Worker, unable: str) -> None:
     worker.unable = unable
-    who, name, noted = worker.id, worker.name, state.readiness.unable
-    since_us = state.now_us - state.readiness.noted_at.get(who, 0)
-    if unable and who not in noted and since_us >= READINESS_NOTED_US:
-        noted.add(who)
-        state.readiness.noted_at[who] = state.now_us
-        state.note("worker-unable", worker=who, name=name, reason=unable)
-    elif who in noted and not unable:
-        noted.discard(who)
-        state.note("worker-able", worker=who, name=name)
+    notes, id = state.readiness, worker.id
+    if not unable:
+        notes.due.pop(id, None)
+        if id in notes.unable:
+            notes.unable.discard(id)
+            state.note("worker-able", worker=id, name=worker.name)
+    elif id not in notes.unable and id not in notes.due:
+        last = min(notes.noted_at.get(id, 0), state.now_us)
+        notes.due[id] = last + READINESS_NOTED_US
+        note_unable(state)
+
+
+def note_unable(state: State) -> None:
+    """Write of each worker into the journal that cannot start jobs, not too often."""
+    notes = state.readiness
+    for id in [one for one, due in notes.due.items() if due <= state.now_us]:
+        del notes.due[id]
+        notes.unable.add(id)
+        notes.noted_at[id] = state.now_us
+        worker = state.workers[id]
+        state.note("worker-unable", worker=id, name=worker.name, reason=worker.unable)
 
 
 def gone(state: State, worker: str) -> None:
@@ -114,6 +126,7 @@ def gone(state: State, worker: str) -> None:
     if known is None or not known.connected:
         return
     known.connected, known.unable = False, ""
+    state.readiness.due.pop(worker, None)
     state.scheduler.remove_worker(worker)
     leases.gone(state, known)
     state.batch.changes.workers[worker] = known

@@ -13,6 +13,7 @@ from grass.model.spec import Spec
 from grass.model.worker import Worker, is_worker_id
 
 LONGEST_NAME = 64
+MOST_SKEW_S = 60.0
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -65,3 +66,16 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     )
     if problem is not None:
         raise NeverFits(problem, hint)
+
+
+def note_clock(worker: Worker, wall_us: int, now_us: int) -> None:
+    """Note what a worker's wall clock shows now; 0: it does not say.
+
+    Nothing is decided by it. But people read times in what jobs write.
+    """
+    worker.skew_s = (wall_us - now_us) / 1e6 if wall_us else 0.0
+
+
+def reported_skew_s(worker: Worker) -> float | None:
+    """Return how far a worker's clock is ahead, if that is worth a warning."""
+    return worker.skew_s if abs(worker.skew_s) > MOST_SKEW_S else None

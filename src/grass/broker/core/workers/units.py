@@ -1,19 +1,34 @@
-"""Which units a worker has: found, added, or declared by its queues.
+"""Which units a worker has, and the calls that add, remove and drain them.
 
-A queue may declare a unit that nothing found (a printer, a pretend GPU); it lives as
-long as a queue declares it. For a known unit a queue's smaller amount is that queue's
-own limit and a larger one an error, so a device is never sold twice.
+Units are found, added, or declared by a queue. A queue may declare a unit that nothing
+found (a printer, a pretend GPU); it exists as long as a queue declares it. For a known
+unit a smaller amount is the queue's own limit and a larger one an error, so a device is
+never allocated twice. On a unit that is removed or drained nothing new starts, and the
+jobs that hold it finish. `gpu` and `vram` of one name are one device and are drained
+and removed together.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
+from grass.broker.core.attempts import prefetch
+from grass.broker.core.calls import (
+    AddUnits,
+    Done,
+    RemoveUnit,
+    SetUnitDrained,
+    SetWorkerDrained,
+)
 from grass.broker.core.state import State
-from grass.errors import UsageError
+from grass.broker.core.workers import registry
+from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import Units
 from grass.model.amounts import decimal_text
+from grass.model.journal import Kind
 from grass.model.resources import Capacity
 from grass.model.worker import Found, Worker
 
+_TOGETHER = {"gpu": ("gpu", "vram"), "vram": ("gpu", "vram")}
 FOUND, ADDED, DECLARED = "found", "added", "declared"
 
 
@@ -95,6 +110,69 @@ def publish(state: State, worker: Worker) -> None:
         state.batch.send(worker.id, Units(capacity))
 
 
+def add(state: State, call: AddUnits) -> Done:
+    """Give a worker more units; what is there already is not changed."""
+    worker = _worker(state, call.worker)
+    known = known_capacity(state, worker)
+    for kind, new in call.capacity.items():
+        for unit in new:
+            if unit in known.get(kind, {}):
+                raise Refused(f"{kind} {unit} is there already", "see `grass capacity`")
+    for kind, new in call.capacity.items():
+        worker.added.setdefault(kind, {}).update(new)
+    return _changed(state, worker, call.actor, "units-added", {"units": call.capacity})
+
+
+def remove(state: State, call: RemoveUnit) -> Done:
+    """Take an added unit away; who holds it keeps it to its end."""
+    worker, name = _worker(state, call.worker), f"{call.kind}:{call.unit}"
+    _check_known(state, worker, call.kind, call.unit)
+    if call.unit not in worker.added.get(call.kind, {}):
+        found = call.unit in worker.found.get(call.kind, {})
+        raise Refused(
+            f"{name} was {'found on the machine' if found else 'declared by a queue'}",
+            f"`grass drain {name}` starts nothing more on it",
+        )
+    for kind in _TOGETHER.get(call.kind, (call.kind,)):
+        if call.unit in worker.added.get(kind, {}):
+            _take_away(state, worker, kind, call.unit)
+    done = _changed(state, worker, call.actor, "unit-removed", {"unit": name})
+    if call.unit in known_capacity(state, worker).get(call.kind, {}):
+        done.warnings.append(f"{name} stays: a queue declares it")
+    return done
+
+
+def set_drained(state: State, call: SetUnitDrained) -> Done:
+    """Start nothing new on a unit, or again."""
+    worker = _worker(state, call.worker)
+    known = known_capacity(state, worker)
+    _check_known(state, worker, call.kind, call.unit)
+    before = call.unit in worker.drained.get(call.kind, [])
+    for kind in _TOGETHER.get(call.kind, (call.kind,)):
+        if call.unit in known.get(kind, {}):
+            _set_drained(state, worker, kind, call.unit, drained=call.drained)
+    event: Kind = "drained" if call.drained else "undrained"
+    unit = f"{call.kind}:{call.unit}"
+    done = _changed(state, worker, call.actor, event, {"unit": unit})
+    done.changed = before != call.drained
+    return done
+
+
+def set_worker_drained(state: State, call: SetWorkerDrained) -> Done:
+    """Start nothing new on a whole worker, or again."""
+    worker = registry.find(state, call.worker)
+    before, worker.draining = worker.draining, call.drained
+    worker.draining_reason = ""
+    state.returns.in_a_row.pop(worker.id, None)
+    if call.drained:
+        held = (one.job for one in state.attempts_on(worker.id))
+        prefetch.recall(state, [job for job in held if job in state.prefetched.sent])
+    event: Kind = "drained" if call.drained else "undrained"
+    done = _changed(state, worker, call.actor, event, {"name": worker.name})
+    done.changed = before != call.drained
+    return done
+
+
 def _owned(worker: Worker) -> Iterator[tuple[str, dict[str, int]]]:
     capacity = worker.found_capacity()
     for kind, units in worker.added.items():
@@ -106,3 +184,48 @@ def _origin(worker: Worker, kind: str, name: str) -> str:
     if name in worker.found.get(kind, {}):
         return FOUND
     return ADDED if name in worker.added.get(kind, {}) else DECLARED
+
+
+def _changed(
+    state: State, worker: Worker, actor: str, event: Kind, facts: dict[str, object]
+) -> Done:
+    state.batch.changes.workers[worker.id] = worker
+    publish(state, worker)
+    state.note_by(actor, event, None, worker=worker.id, **facts)
+    return Done()
+
+
+def _take_away(state: State, worker: Worker, kind: str, unit: str) -> None:
+    del worker.added[kind][unit]
+    if not worker.added[kind]:
+        del worker.added[kind]
+    _set_drained(state, worker, kind, unit, drained=False)
+
+
+def _set_drained(
+    state: State, worker: Worker, kind: str, unit: str, *, drained: bool
+) -> None:
+    # The scheduler need not know a worker that is not here.
+    with suppress(NotFound):
+        state.scheduler.drain(worker.id, kind, unit, drained)
+    left = [name for name in worker.drained.get(kind, []) if name != unit]
+    if drained:
+        left.append(unit)
+    worker.drained[kind] = left
+    if not left:
+        del worker.drained[kind]
+
+
+def _check_known(state: State, worker: Worker, kind: str, unit: str) -> None:
+    if unit not in known_capacity(state, worker).get(kind, {}):
+        raise NotFound(f"there is no {kind} {unit}", "see `grass capacity show`")
+
+
+def _worker(state: State, number: str) -> Worker:
+    worker = state.workers.get(number)
+    if worker is None:
+        raise NotFound(
+            "this daemon runs no jobs itself, so it has no units",
+            "--worker NAME names one of `grass workers`",
+        )
+    return worker

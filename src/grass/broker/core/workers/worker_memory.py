@@ -31,6 +31,8 @@ class ReadinessNotes(msgspec.Struct):
     """Workers of which it tells last that they cannot."""
     noted_at: dict[str, int] = {}
     """When it was last told that a worker cannot."""
+    due: dict[str, int] = {}
+    """When the line of a worker is written that had one lately."""
 
 
 class Declared:
