@@ -36,14 +36,14 @@ _USUAL_SIZE = (80, 24)
 _LEAST_HEIGHT = 2
 
 
-class News:
+class EventCollector:
     """Events, collected by a thread until they are taken."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._after = int(client.overview()["daemon"]["last_event"])
         self._changed = threading.Condition()
-        self._heard: list[Document] = []
+        self._events: list[Document] = []
         self._error: GrassError | None = None
         self._closed = False
         with CtrlCForMain():
@@ -55,8 +55,8 @@ class News:
             self._changed.wait_for(self._may_go, wait_s)
             if self._error is not None:
                 raise self._error
-            heard, self._heard = self._heard, []
-            return heard
+            events, self._events = self._events, []
+            return events
 
     def close(self) -> None:
         """Wake the thread that waits, and collect no more."""
@@ -64,13 +64,8 @@ class News:
             self._closed = True
             self._changed.notify_all()
 
-    @property
-    def is_closed(self) -> bool:
-        """Tell whether collecting has ended."""
-        return self._closed
-
     def _may_go(self) -> bool:
-        return bool(self._heard) or self._closed or self._error is not None
+        return bool(self._events) or self._closed or self._error is not None
 
     def _follow(self) -> None:
         try:
@@ -86,7 +81,7 @@ class News:
 
     def _add(self, event: Document) -> None:
         with self._changed:
-            self._heard.append(event)
+            self._events.append(event)
             self._changed.notify_all()
 
     def _fail(self, error: GrassError) -> None:
@@ -115,7 +110,7 @@ class _Watch:
         self._pause_s = pause_s
         self._read_at = 0.0
         self._document: Document = {}
-        self._news = News(client)
+        self._collector = EventCollector(client)
 
     def draw_forever(self) -> None:
         """Draw on a terminal, every second also without an event, for the ages."""
@@ -127,6 +122,8 @@ class _Watch:
                 self._document = self._read()
 
     def _draw(self, trouble: str) -> None:
+        if not self._document:
+            return  # Nothing was read yet.
         sys.stdout.write(frame(self._view, self._document, trouble))
         sys.stdout.flush()
 
@@ -142,10 +139,10 @@ class _Watch:
 
     def _happened(self, wait_s: float | None) -> bool:
         """Wait for an event, and for the least time between two drawings."""
-        if not self._news.take(wait_s):
+        if not self._collector.take(wait_s):
             return False
         time.sleep(max(0.0, self._read_at + self._pause_s - time.monotonic()))
-        self._news.take(0)
+        self._collector.take(0)
         return True
 
     def _read(self) -> Document:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
-from grass.cli.printing.live_screen import News
+from grass.cli.printing.live_screen import EventCollector
 from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.table import cut
 from grass.cli.printing.wording import UNFINISHED
@@ -43,7 +43,7 @@ class Progress:
         self._select = list(select)
         self._states: dict[int, str] = {}
         self._line = ""
-        self._news: News | None = None
+        self._collector: EventCollector | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ended = threading.Event()
 
@@ -56,8 +56,8 @@ class Progress:
     def __exit__(self, *_error: object) -> None:
         """Remove the line."""
         self._ended.set()
-        if self._news is not None:
-            self._news.close()
+        if self._collector is not None:
+            self._collector.close()
         self._thread.join(_PAUSE_S)
         _draw("")
 
@@ -71,7 +71,7 @@ class Progress:
     def _run(self) -> None:
         try:
             with self._client.beside(may_start=False) as client:
-                self._news = News(client)
+                self._collector = EventCollector(client)
                 if self._select == ["all"]:
                     self._count(client)
                     return
@@ -81,16 +81,16 @@ class Progress:
             _draw("")
 
     def _count(self, client: Client) -> None:
-        assert self._news is not None
+        assert self._collector is not None
         before = client.overview()
         now = before
         while not self._ended.is_set():
             self._line = counted_line(before, now)
             _draw(self._line)
-            self._news.take(None)
+            self._collector.take(None)
             if self._ended.wait(_PAUSE_S):
                 return
-            self._news.take(0)
+            self._collector.take(0)
             now = client.overview()
 
     def _read_all(self, client: Client) -> None:
@@ -101,17 +101,17 @@ class Progress:
         self._note(client.jobs(states=UNFINISHED, select=self._select))
 
     def _keep_up(self, client: Client) -> None:
-        assert self._news is not None
+        assert self._collector is not None
         while not self._ended.is_set():
             self._line = line(self._states)
             _draw(self._line)
-            heard = self._news.take(None)
+            events = self._collector.take(None)
             if self._ended.wait(_PAUSE_S):
                 return
-            heard += self._news.take(0)
-            if any(event["kind"] in _OF_WORKERS for event in heard):
+            events += self._collector.take(0)
+            if any(event["kind"] in _OF_WORKERS for event in events):
                 self._read_unfinished(client)
-            touched = {event["job"] for event in heard} & self._states.keys()
+            touched = {event["job"] for event in events} & self._states.keys()
             ids = as_ranges(touched)
             for at in range(0, len(ids), _CHUNK):
                 self._note(client.jobs(select=ids[at : at + _CHUNK]))
