@@ -71,7 +71,7 @@ def test_no_job_is_prefetched_when_paused_or_drained(lab: Lab) -> None:
     assert prefetch(lab, 1) is None
 
 
-def test_the_successor_of_a_removed_job_takes_its_place(lab: Lab) -> None:
+def test_the_follower_of_a_removed_job_takes_its_place(lab: Lab) -> None:
     lab.worker("w", "{gpu:1}")
     lab.start("{gpu:1}")
     for _ in range(3):

@@ -151,11 +151,11 @@ class Fleet:
             self._forget_if_unused(worker)
         return held
 
-    def transfer(self, holder: Holder, successor: Holder) -> None:
+    def transfer(self, holder: Holder, follower: Holder) -> None:
         """Pass a holder's units to another, without freeing them in between."""
         held = self.holds.pop(holder)
-        self.holds[successor] = held
-        held.worker.holders[successor] = held.worker.holders.pop(holder)
+        self.holds[follower] = held
+        held.worker.holders[follower] = held.worker.holders.pop(holder)
 
     def worker(self, name: str) -> WorkerUnits:
         """Return a worker that must be known."""

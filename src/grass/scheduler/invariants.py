@@ -29,8 +29,8 @@ def check_fleet(fleet: Fleet) -> None:
 
 def check_prefetched(fleet: Fleet, dispatch: Dispatch, chains: PrefetchChains) -> None:
     """Each prefetched job is in one chain, which begins with a holder of units."""
-    assert len(chains.successors) == len(chains.predecessors), "a chain is broken"
-    for predecessor, job in chains.successors.items():
+    assert len(chains.followers) == len(chains.predecessors), "a chain is broken"
+    for predecessor, job in chains.followers.items():
         assert chains.predecessors[job] == predecessor, f"job {job} is in two chains"
         assert chains.first_of(job) in fleet.holds, f"job {job} has no predecessor"
         assert job not in fleet.holds, f"prefetched job {job} holds units"

@@ -1,8 +1,8 @@
 """Prefetch: jobs that are decided ahead and take over a holder's units on release.
 
 For very short jobs the way from an end to the next start is longer than the job, so
-the next job of the same shape may be decided ahead, as the successor of a holder. When
-the holder is released its units pass to the successor without being free in between.
+the next job of the same shape may be decided ahead, as the follower of a holder. When
+the holder is released its units pass to the follower without being free in between.
 Units are never counted twice: a prefetched job holds nothing before its predecessor is
 released. It is only done while a single shape waits, so no job is overtaken.
 """
@@ -13,17 +13,17 @@ from grass.scheduler.worker_units import HeldUnits, Holder
 
 
 class PrefetchChains:
-    """The successor of each holder or prefetched job, and the predecessors."""
+    """The follower of each holder or prefetched job, and the predecessors."""
 
     def __init__(self) -> None:
-        self.successors: dict[Holder, int] = {}
+        self.followers: dict[Holder, int] = {}
         self.predecessors: dict[int, Holder] = {}
 
     def last_of(self, holder: Holder) -> tuple[Holder, int]:
         """Return the end of a holder's chain, and how many jobs it has."""
         count = 0
-        while (successor := self.successors.get(holder)) is not None:
-            holder = successor
+        while (follower := self.followers.get(holder)) is not None:
+            holder = follower
             count += 1
         return holder, count
 
@@ -35,29 +35,29 @@ class PrefetchChains:
         return holder
 
     def append(self, job: int, predecessor: Holder) -> None:
-        """Put a job behind a holder or prefetched job that has no successor."""
-        assert predecessor not in self.successors
-        self.successors[predecessor] = job
+        """Put a job behind a holder or prefetched job that has no follower."""
+        assert predecessor not in self.followers
+        self.followers[predecessor] = job
         self.predecessors[job] = predecessor
 
     def remove(self, job: int) -> None:
-        """Remove a prefetched job; its successor takes its place."""
+        """Remove a prefetched job; its follower takes its place."""
         predecessor = self.predecessors.pop(job)
-        del self.successors[predecessor]
-        successor = self.successors.pop(job, None)
-        if successor is not None:
-            self.successors[predecessor] = successor
-            self.predecessors[successor] = predecessor
+        del self.followers[predecessor]
+        follower = self.followers.pop(job, None)
+        if follower is not None:
+            self.followers[predecessor] = follower
+            self.predecessors[follower] = predecessor
 
-    def pop_successor(self, holder: Holder) -> int | None:
+    def pop_follower(self, holder: Holder) -> int | None:
         """Remove and return the job that takes over a holder's units."""
-        successor = self.successors.pop(holder, None)
-        if successor is not None:
-            del self.predecessors[successor]
-        return successor
+        follower = self.followers.pop(holder, None)
+        if follower is not None:
+            del self.predecessors[follower]
+        return follower
 
 
-def may_succeed(shape: Shape, held: HeldUnits) -> bool:
+def may_follow(shape: Shape, held: HeldUnits) -> bool:
     """Return whether the next job of a shape may take over exactly what is held."""
     worker, queue = held.worker, shape.queue
     if queue is not held.queue or queue.paused:

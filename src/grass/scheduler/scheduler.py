@@ -16,7 +16,7 @@ from grass.scheduler.dispatch import Dispatch, Placement
 from grass.scheduler.explanation import Explanation, explain, position
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.placement import never_fits
-from grass.scheduler.prefetch import PrefetchChains, may_succeed
+from grass.scheduler.prefetch import PrefetchChains, may_follow
 from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import (
     Gate,
@@ -190,19 +190,19 @@ class Scheduler:
         )
 
     def release(self, holder: Holder) -> int | None:
-        """Free what a holder has, or pass it to its prefetched successor.
+        """Free what a holder has, or pass it to its prefetched follower.
 
-        Returns the successor. A prefetched job is removed from its chain. Does nothing
+        Returns the follower. A prefetched job is removed from its chain. Does nothing
         for a holder that has nothing.
         """
         if holder in self._prefetched.predecessors:
             assert isinstance(holder, int)
             self._prefetched.remove(holder)
             return None
-        successor = self._prefetched.pop_successor(holder)
-        if successor is not None:
-            self._fleet.transfer(holder, successor)
-            return successor
+        follower = self._prefetched.pop_follower(holder)
+        if follower is not None:
+            self._fleet.transfer(holder, follower)
+            return follower
         held = self._fleet.release(holder)
         if held is not None:
             self._dispatch.released(held)
@@ -219,7 +219,7 @@ class Scheduler:
             return None
         shape = next(iter(self._dispatch.shapes.values()))
         last, count = self._prefetched.last_of(holder)
-        if count >= at_most or not may_succeed(shape, held) or shape.head is None:
+        if count >= at_most or not may_follow(shape, held) or shape.head is None:
             return None
         job = job_of(shape.head)
         self._dispatch.leave(shape, job)
@@ -231,9 +231,9 @@ class Scheduler:
         """Restore a prefetched job after a restart."""
         self._prefetched.append(job, predecessor)
 
-    def successor(self, holder: Holder) -> int | None:
+    def follower(self, holder: Holder) -> int | None:
         """Return the job that is prefetched right behind a holder, if any."""
-        return self._prefetched.successors.get(holder)
+        return self._prefetched.followers.get(holder)
 
     def prefetched_count(self, holder: Holder) -> int:
         """Return how many jobs are prefetched behind a holder."""

@@ -44,7 +44,7 @@ def learn(state: State, job: Job, attempt: Attempt) -> None:
 def let_go(state: State, attempt: Attempt) -> None:
     """Release an attempt's units, and let who follows it have them."""
     state.returns.asked.discard(attempt.job)
-    follower = state.scheduler.successor(attempt.job)
+    follower = state.scheduler.follower(attempt.job)
     heir = state.scheduler.release(attempt.job)
     if follower is not None:
         leader = state.scheduler.predecessor(follower)
@@ -79,7 +79,7 @@ def depth(state: State, job: Job) -> int:
 def _asked_back(state: State, job: Job) -> bool:
     """Tell whether the last of a line leaves it: nobody may follow one that is gone."""
     last = job.id
-    while (behind := state.scheduler.successor(last)) is not None:
+    while (behind := state.scheduler.follower(last)) is not None:
         last = behind
     return last != job.id and last not in state.prefetched.sent
 
