@@ -12,7 +12,7 @@ from grass import __version__
 from grass.cli import reference
 from grass.cli.main import COMMANDS
 
-from .conftest import Grass
+from .conftest import Call, Grass
 from .fake_daemon import FakeDaemon
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -89,6 +89,14 @@ def test_help_lists_every_command(grass: Grass) -> None:
     ran = grass("--help")
     assert ran.returncode == 0
     assert all(f"  {name} " in ran.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(call: Call, command: str) -> None:
+    asked = call(command, "--help")
+    assert (asked.code, asked.err) == (0, "")
+    assert f"grass {command}" in asked.out
+    assert call("help", command) == asked
 
 
 def test_each_command_has_help_with_an_example(grass: Grass) -> None:

@@ -61,21 +61,20 @@ def test_autostart_can_be_turned_off(cold: GrassHome) -> None:
     assert cold.daemon_pid() is None
 
 
-def test_start_twice_is_fine(home: GrassHome) -> None:
-    pid = home.daemon_pid()
-    said = home.ok("start")
+def test_start_twice_is_fine(shared: GrassHome) -> None:
+    pid = shared.daemon_pid()
+    said = shared.ok("start")
     assert "already" in said
     assert f"pid {pid}" in said
-    assert home.daemon_pid() == pid
+    assert shared.daemon_pid() == pid
 
 
-def test_a_second_daemon_refuses_and_names_the_first(home: GrassHome) -> None:
-    refused = home.run("daemon")
+def test_a_second_daemon_refuses_and_names_the_first(shared: GrassHome) -> None:
+    refused = shared.run("daemon")
     assert refused.returncode == 5
-    assert f"a daemon with pid {home.daemon_pid()} already serves" in refused.stderr
+    assert f"a daemon with pid {shared.daemon_pid()} already serves" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert home.enqueue("--", "true") == 1
-    home.wait(1)
+    assert shared.wait(shared.enqueue("--", "true"))["state"] == "succeeded"
 
 
 def test_a_stale_socket_and_pid_file_do_no_harm(home: GrassHome) -> None:
@@ -216,11 +215,11 @@ def test_the_keeper_leaves_when_it_has_nothing_to_keep(home: GrassHome) -> None:
     await_end(keeper)
 
 
-def test_files_are_for_their_owner_alone(home: GrassHome) -> None:
-    home.wait(home.enqueue("--", "true"))
-    assert home.folder.stat().st_mode & 0o777 == 0o700
+def test_files_are_for_their_owner_alone(shared: GrassHome) -> None:
+    shared.wait(shared.enqueue("--", "true"))
+    assert shared.folder.stat().st_mode & 0o777 == 0o700
     for name in ("grass.db", "grass.sock", "daemon.log", "worker-id"):
-        assert (home.folder / name).stat().st_mode & 0o077 == 0, name
+        assert (shared.folder / name).stat().st_mode & 0o077 == 0, name
 
 
 def test_a_home_that_cannot_be_made_is_named(cold: GrassHome) -> None:
@@ -276,21 +275,21 @@ def test_a_network_disk_is_refused(
     assert not (tmp_path / "home").exists()
 
 
-def test_output_that_nobody_reads_ends_a_command_quietly(home: GrassHome) -> None:
-    home.client.enqueue_many(["true"] * 50)
+def test_output_that_nobody_reads_ends_a_command_quietly(shared: GrassHome) -> None:
+    shared.client.enqueue_many(["true"] * 50)
     reader, writer = os.pipe()
     os.close(reader)
     ran = subprocess.run(
         [*GRASS, "show", "--all"],
         stdout=writer,
         stderr=subprocess.PIPE,
-        env=home.environment,
+        env=shared.environment,
         check=False,
     )
     os.close(writer)
     assert ran.stderr == b""
     assert ran.returncode == 128 + signal.SIGPIPE
-    home.wait(*range(1, 51))
+    shared.client.wait(["all"])
 
 
 def test_start_prints_the_pid_for_machines_too(cold: GrassHome) -> None:
@@ -300,7 +299,7 @@ def test_start_prints_the_pid_for_machines_too(cold: GrassHome) -> None:
     assert cold.daemon_pid() is None
 
 
-def test_a_daemon_that_lets_nobody_in_loads_no_cryptography(home: GrassHome) -> None:
-    loaded = Path(f"/proc/{home.daemon_pid()}/maps").read_text()
+def test_a_daemon_that_lets_nobody_in_loads_no_cryptography(shared: GrassHome) -> None:
+    loaded = Path(f"/proc/{shared.daemon_pid()}/maps").read_text()
     assert "uvloop" in loaded
     assert "cryptography" not in loaded
