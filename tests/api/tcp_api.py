@@ -85,7 +85,7 @@ class TcpApi:
 
     @property
     def tcp_connections(self) -> TcpConnections:
-        connections = self.api.app.state.connections
+        connections = self.api.app.state.api.connections
         assert isinstance(connections, TcpConnections)
         return connections
 

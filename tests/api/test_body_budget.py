@@ -47,7 +47,7 @@ async def until(budget: Budget, least: int, most: int) -> None:
 
 def test_bodies_that_never_end_take_a_share_and_give_it_back(tmp_path: Path) -> None:
     async def story(tcp: TcpApi) -> None:
-        budget = tcp.api.app.state.bodies = Budget(4 * MIB, 2 * MIB)
+        budget = tcp.api.app.state.api.bodies = Budget(4 * MIB, 2 * MIB)
         token, other = [await tcp.api.new_token("read") for _ in range(2)]
         open_ones = [await tcp.visit() for _ in range(2)]
         for visit in open_ones:

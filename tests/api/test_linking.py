@@ -310,7 +310,7 @@ def test_links_end_when_the_daemon_stops(
 
         staying = asyncio.create_task(stay())
         await opened.wait()
-        tcp.api.app.state.closing.set()
+        tcp.api.app.state.api.closing.set()
         await staying
 
     over_tcp(tmp_path, story, run)

@@ -145,7 +145,7 @@ def test_a_body_beyond_the_limit_of_its_route_is_refused(
         answer = await api.send("POST", path, b" " * (largest + 1))
         assert (answer.status, answer.document["code"]) == (413, "too-large")
         assert f"larger than {largest} bytes" in answer.document["detail"]
-        assert api.app.state.bodies.reserved == 0
+        assert api.app.state.api.bodies.reserved == 0
 
     play(tmp_path, story)
 

@@ -7,8 +7,9 @@ import pytest
 from tests.support.building import WORKER
 from tests.support.calling import DOOR, Answer, Api, play
 
+from grass.api.access.tcp_connections import MOST_WRONG, WrongCodes
 from grass.api.routes import tokens
-from grass.api.routes.tokens import MOST_WRONG, WrongCodes, new_code
+from grass.api.routes.tokens import new_code
 from grass.errors import Refused
 
 NINE = "00000000000000f9"

@@ -209,7 +209,7 @@ def test_a_verb_that_a_stop_cuts_off_says_so(tmp_path: Path) -> None:
         # Its first slices are written; then the server gives up, as at a stop.
         await api.broker.next_commit()
         assert not holding.done()
-        api.app.state.closing.set()
+        api.app.state.api.closing.set()
         holding.cancel()
         cut_off = await holding
         assert (cut_off.status, cut_off.document["code"]) == (503, "stopping")

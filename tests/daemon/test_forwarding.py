@@ -63,7 +63,7 @@ def test_who_waits_for_the_broker_is_told_that_the_daemon_stops(tmp_path: Path) 
         app, asking = application(daemon(tmp_path)), asyncio.Event()
         answer = asyncio.ensure_future(asked(app, asking))
         await asking.wait()
-        app.state.closing.set()
+        app.state.api.closing.set()
         begin, rest = await answer
         assert begin["status"] == 503
         assert json.loads(rest["body"])["code"] == "stopping"

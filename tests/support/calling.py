@@ -65,7 +65,7 @@ class Api:
         self, method: str, path: str, body: object, token: str | None
     ) -> Answer:
         """Call as somebody on another machine, on a connection of its own."""
-        connection = self.app.state.connections.accept("192.0.2.1", lambda: None)
+        connection = self.app.state.api.connections.accept("192.0.2.1", lambda: None)
         shown = [] if token is None else [(b"authorization", f"Bearer {token}")]
         headers = [(name, value.encode("latin-1")) for name, value in shown]
         data = json.dumps(body).encode()

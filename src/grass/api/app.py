@@ -7,7 +7,6 @@ body is read. Every reply to an authenticated caller has the daemon's version in
 header, so that a client of another version can warn.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -27,8 +26,7 @@ from grass.api.access.auth import (
     refused,
     refused_unread,
 )
-from grass.api.access.tcp_connections import TcpConnections
-from grass.api.context import Context
+from grass.api.context import ApiState, Context
 from grass.api.openapi import Endpoint, openapi
 from grass.api.payloads import json_bytes, read_body
 from grass.api.problem import problem_response
@@ -42,9 +40,7 @@ from grass.api.routes import (
     tokens,
     workers,
 )
-from grass.api.routes.tokens import WrongCodes
 from grass.api.server import worker_link
-from grass.api.server.budget import body_budget, local_body_budget
 from grass.api.server.request_body import (
     LARGEST_BODY,
     counted_body,
@@ -53,7 +49,6 @@ from grass.api.server.request_body import (
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
-from grass.queries.cluster_documents import ForgottenNames
 
 PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
@@ -110,7 +105,7 @@ ENDPOINTS = [
 
 
 class Application(Starlette):
-    """Routes around a daemon; `state.closing` is set when it is about to stop."""
+    """Routes around a daemon; `state.api` is what its requests share."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, with the daemon's version for an authenticated caller."""
@@ -147,13 +142,7 @@ def build(routes: Sequence[BaseRoute], context: Any) -> Application:  # noqa: AN
     # A path with a slash too many is not found, and not redirected.
     app.router.redirect_slashes = False
     app.state.context = context
-    app.state.closing = asyncio.Event()
-    app.state.connections = TcpConnections()
-    app.state.bodies = body_budget()
-    app.state.local_bodies = local_body_budget()
-    app.state.wrong_codes = WrongCodes()
-    app.state.naming = asyncio.Lock()
-    app.state.forgotten_names = ForgottenNames()
+    app.state.api = ApiState()
     return app
 
 

@@ -1,10 +1,13 @@
-"""What routes use of the daemon."""
+"""What routes use of the daemon, and what requests share."""
 
+import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
 from starlette.requests import HTTPConnection
 
+from grass.api.access.tcp_connections import TcpConnections, WrongCodes
+from grass.api.server.budget import body_budget, local_body_budget
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
 from grass.settings import Settings, default_settings
@@ -39,8 +42,23 @@ def context_of(request: HTTPConnection) -> Context:
     return context
 
 
-def forgotten_names(request: HTTPConnection) -> ForgottenNames:
-    """Return the names of forgotten workers of a daemon."""
-    known = request.app.state.forgotten_names
-    assert isinstance(known, ForgottenNames)
-    return known
+class ApiState:
+    """What the requests to one daemon share."""
+
+    def __init__(self) -> None:
+        self.closing = asyncio.Event()
+        """Set when the daemon is about to stop."""
+        self.connections = TcpConnections()
+        self.bodies = body_budget()
+        self.local_bodies = local_body_budget()
+        self.wrong_codes = WrongCodes()
+        self.naming = asyncio.Lock()
+        """Held while a new token's name is chosen."""
+        self.forgotten_names = ForgottenNames()
+
+
+def api_state(request: HTTPConnection) -> ApiState:
+    """Return what requests to the same daemon share."""
+    state = request.app.state.api
+    assert isinstance(state, ApiState)
+    return state

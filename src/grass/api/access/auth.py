@@ -14,8 +14,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from grass.api.access.tcp_connections import TcpConnection, TcpConnections
-from grass.api.context import context_of
+from grass.api.access.tcp_connections import TcpConnection
+from grass.api.context import api_state, context_of
 from grass.api.problem import problem_response
 from grass.broker.core.calls import TouchToken
 from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
@@ -170,9 +170,7 @@ async def record_use(request: HTTPConnection) -> None:
         # The disk is full, which must not fail a request that only reads.
         return
     if renews:
-        connections = request.app.state.connections
-        assert isinstance(connections, TcpConnections)
-        connections.drop_revoked(broker.state.tokens)
+        api_state(request).connections.drop_revoked(broker.state.tokens)
 
 
 def _local(request: HTTPConnection) -> Principal:

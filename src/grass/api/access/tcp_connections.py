@@ -3,7 +3,8 @@
 A connection is unidentified until one of its requests has shown a valid token. It has a
 short time for that, and there is room for few of them: a new one replaces the oldest
 from the network that has most, so that a flood from one network only displaces itself.
-A connection whose token is revoked or expires is closed at once.
+A connection whose token is revoked or expires is closed at once. The number of wrong
+codes from a network is limited as well.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 
 from grass.api.server.budget import frame_budget
+from grass.errors import Refused
 from grass.model.access import Token
 
 IDENTIFY_S = 10.0
@@ -27,6 +29,10 @@ FEW = 8
 _IPV4_IN_IPV6 = "::ffff:"
 _SUBSCRIBER_BITS = 64
 """The prefix that one subscriber of IPv6 usually has."""
+MOST_WRONG = 20
+"""Wrong codes of one network within a minute."""
+MOST_NETWORKS = 10_000
+_MINUTE_S = 60.0
 MOST_REFUSALS = 8
 """How many requests of an unidentified connection are answered with a refusal."""
 
@@ -169,6 +175,29 @@ class TcpConnections:
         """Close unidentified connections; the server ends the others."""
         for connection in list(self.unidentified):
             connection.drop()
+
+
+class WrongCodes:
+    """Counts wrong codes by network, within a minute."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._until = 0.0
+
+    def check(self, network: str, now_s: float) -> None:
+        """Raise if a network has tried too many."""
+        if now_s >= self._until or len(self._counts) > MOST_NETWORKS:
+            self._counts.clear()
+            self._until = now_s + _MINUTE_S
+        if self._counts.get(network, 0) >= MOST_WRONG:
+            raise Refused(
+                "too many wrong codes came from this address",
+                "wait a minute, then paste the line as it was printed",
+            )
+
+    def note(self, network: str) -> None:
+        """Count a wrong code."""
+        self._counts[network] = self._counts.get(network, 0) + 1
 
 
 def _network(host: str) -> str:

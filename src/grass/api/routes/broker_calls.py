@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 
-from grass.api.context import context_of
+from grass.api.context import api_state, context_of
 from grass.broker.core.calls import Call, Done
 from grass.errors import Stopping
 from grass.queries.documents import DoneReply
@@ -25,7 +25,7 @@ async def do(
     try:
         done = await context_of(request).broker.call(call)
     except asyncio.CancelledError:
-        if not request.app.state.closing.is_set():
+        if not api_state(request).closing.is_set():
             raise
         # The server cancels requests that take longer than a stop may.
         raise Stopping(

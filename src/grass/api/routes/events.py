@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from grass.api.context import context_of
+from grass.api.context import api_state, context_of
 from grass.api.payloads import json_bytes, number
 from grass.broker.shell.service import Broker
 from grass.errors import UsageError
@@ -59,7 +59,7 @@ async def stream(request: Request) -> Response:
         last_seen = request.headers.get("last-event-id")
     newest = await broker.read(lambda db: db.last_event())
     after = number(last_seen, newest)
-    closing: asyncio.Event = request.app.state.closing
+    closing = api_state(request).closing
     pieces = _stream(broker, closing, after, _wanted(request))
     headers = {"Cache-Control": "no-store"}
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)

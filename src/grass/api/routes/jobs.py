@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_may_pause, own_jobs
-from grass.api.context import context_of, forgotten_names
+from grass.api.context import api_state, context_of
 from grass.api.payloads import job_filter, number
 from grass.api.routes.broker_calls import do, named_job
 from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
@@ -105,7 +105,7 @@ async def one(request: Request) -> Document:
 async def explain(request: Request) -> ExplainReply:
     """Say why a job waits, with numbers, or how it ended."""
     broker, details = context_of(request).broker, await named_job(request)
-    forgotten = await forgotten_names(request).of_jobs(broker, [details])
+    forgotten = await api_state(request).forgotten_names.of_jobs(broker, [details])
     return await explanation(broker, details, forgotten)
 
 
@@ -154,7 +154,7 @@ async def present(request: Request, found: list[JobDetails]) -> list[Document]:
     """Return jobs as documents, in slices: a long page must not delay starts."""
     broker = context_of(request).broker
     who, sees_all = actor(request), may(request, Right.OPERATE)
-    forgotten = await forgotten_names(request).of_jobs(broker, found)
+    forgotten = await api_state(request).forgotten_names.of_jobs(broker, found)
     shown: list[Document] = []
     for begin in range(0, len(found), SLICE):
         state, now_s = broker.state, time.monotonic()

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from grass.api.context import context_of
+from grass.api.context import api_state, context_of
 from grass.api.payloads import number, switch
 from grass.api.routes.broker_calls import named_job
 from grass.api.server.cancellation import StreamAborted, until_stop, while_connected
@@ -58,7 +58,7 @@ async def output(request: Request) -> Response:
         pieces = output_following.all_followed(broker, source, offset, stream, data)
     pieces = _until_error(pieces)
     if follow:
-        pieces = until_stop(request.app.state.closing, pieces)
+        pieces = until_stop(api_state(request).closing, pieces)
     headers = {BEGIN_HEADER: f"{first.number}:{offset}"}
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
 

@@ -6,15 +6,13 @@ limited. A name that owns jobs is not given to another token while one of those 
 exists: a lock keeps two calls from choosing the same name.
 """
 
-import asyncio
 import secrets
 import time
 
 from starlette.requests import Request
 
 from grass.api.access.auth import actor, bearer, connection_of
-from grass.api.access.tcp_connections import TcpConnections
-from grass.api.context import context_of
+from grass.api.context import api_state, context_of
 from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
@@ -49,34 +47,7 @@ from grass.store.interface import JobFilter
 CODE_BYTES = 16
 SECRET_BYTES = 32
 CODE_HOURS = 1.0
-MOST_WRONG = 20
-"""Wrong codes of one network within a minute."""
-MOST_NETWORKS = 10_000
-_MINUTE_S = 60.0
 _HOUR_US = 3_600 * 1_000_000
-
-
-class WrongCodes:
-    """Counts wrong codes by network, within a minute."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._until = 0.0
-
-    def check(self, network: str, now_s: float) -> None:
-        """Raise if a network has tried too many."""
-        if now_s >= self._until or len(self._counts) > MOST_NETWORKS:
-            self._counts.clear()
-            self._until = now_s + _MINUTE_S
-        if self._counts.get(network, 0) >= MOST_WRONG:
-            raise Refused(
-                "too many wrong codes came from this address",
-                "wait a minute, then paste the line as it was printed",
-            )
-
-    def note(self, network: str) -> None:
-        """Count a wrong code."""
-        self._counts[network] = self._counts.get(network, 0) + 1
 
 
 async def page(request: Request) -> TokensReply:
@@ -112,7 +83,7 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
     secret = secrets.token_urlsafe(CODE_BYTES if body.code else SECRET_BYTES)
     hours = CODE_HOURS if body.code and body.hours is None else body.hours
     call = _call(who, secret, body, hours)
-    async with _naming(request):
+    async with api_state(request).naming:
         if not body.code:
             call.used_names = await _used_names(broker, body.name or body.role)
         done = await broker.call(call)
@@ -161,7 +132,7 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
         call.shown_name, its_secret = split_token(shown)
         call.shown = hash_of(its_secret)
     call.instance = body.instance or ""
-    async with _naming(request):
+    async with api_state(request).naming:
         wanted = token_name(body.name)
         call.used_names = await _used_names(context.broker, wanted)
         done = await context.broker.call(call)
@@ -180,15 +151,8 @@ def _disconnect_worker(broker: Broker, name: str) -> None:
 
 def drop_revoked(request: Request) -> None:
     """Close connections whose token is not valid any more."""
-    connections = request.app.state.connections
-    assert isinstance(connections, TcpConnections)
-    connections.drop_revoked(context_of(request).broker.state.tokens)
-
-
-def _naming(request: Request) -> asyncio.Lock:
-    lock = request.app.state.naming
-    assert isinstance(lock, asyncio.Lock)
-    return lock
+    tokens = context_of(request).broker.state.tokens
+    api_state(request).connections.drop_revoked(tokens)
 
 
 async def _used_names(broker: Broker, wanted: str) -> frozenset[str]:
@@ -210,8 +174,7 @@ async def _has_jobs(broker: Broker, owner: str) -> bool:
 
 def _code(request: Request, text: str, network: str) -> Token:
     """Find a code; all are compared, so that the time reveals nothing."""
-    wrong = request.app.state.wrong_codes
-    assert isinstance(wrong, WrongCodes)
+    wrong = api_state(request).wrong_codes
     wrong.check(network, time.monotonic())
     tokens, hashed = context_of(request).broker.state.tokens, hash_of(text)
     known = [one for one in tokens.values() if one.is_code]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from grass.api.context import api_state
 from grass.errors import GrassError, Stopping
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Do the work; cancel it when the client disconnects or the daemon stops."""
     doing = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_disconnect(request))
-    closing = asyncio.ensure_future(request.app.state.closing.wait())
+    closing = asyncio.ensure_future(api_state(request).closing.wait())
     tasks: set[asyncio.Future[Any]] = {doing, leaving, closing}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

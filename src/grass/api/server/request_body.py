@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from starlette.requests import ClientDisconnect, Request
 
 from grass.api.access.auth import LARGEST_UNIDENTIFIED_BODY, actor, identify, is_large
+from grass.api.context import api_state
 from grass.api.server.budget import MIB, Budget
 from grass.api.server.cancellation import ClientGone
 from grass.errors import Busy, GrassError, TooLarge
@@ -46,9 +47,8 @@ async def counted_body(request: Request, largest: int) -> AsyncIterator[bytearra
 
 def _budget(request: Request) -> Budget:
     """Return the budget of a request: other machines have one of their own."""
-    state, is_local = request.app.state, identify(request).role is None
-    budget: Budget = state.local_bodies if is_local else state.bodies
-    return budget
+    state, is_local = api_state(request), identify(request).role is None
+    return state.local_bodies if is_local else state.bodies
 
 
 def _refusal(

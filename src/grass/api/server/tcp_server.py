@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from grass.api.access.tcp_connections import TcpConnection, TcpConnections
+from grass.api.access.tcp_connections import TcpConnection
 from grass.api.server.cancellation import is_unexpected
 from grass.api.server.unix_server import ApiServer, PeerProtocol
 from grass.event_log import EventLog
@@ -132,8 +132,8 @@ class TcpServer:
 
     def __init__(self, server: ApiServer, context: ssl.SSLContext) -> None:
         app = server.config.app
-        self._closing: asyncio.Event = app.state.closing  # type: ignore[union-attr]
-        self._connections: TcpConnections = app.state.connections  # type: ignore[union-attr]
+        self._closing = server.shared.closing
+        self._connections = server.shared.connections
         self._connections.most_connections = _connection_limit(
             self._connections.most_connections
         )

@@ -19,6 +19,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from grass.api.context import ApiState
 from grass.api.server.cancellation import is_unexpected
 
 SHUTDOWN_S = 1
@@ -77,7 +78,7 @@ class ApiServer(uvicorn.Server):
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )
         )
-        self._closing: asyncio.Event = app.state.closing
+        self.shared: ApiState = app.state.api
         logging.getLogger("uvicorn.error").addFilter(is_unexpected)
 
     async def serve_on(self, listener: socket.socket) -> None:
@@ -101,11 +102,11 @@ class ApiServer(uvicorn.Server):
     def stop(self) -> None:
         """Make `serve_on` finish its requests, end streams, and return."""
         self.should_exit = True
-        self._closing.set()
+        self.shared.closing.set()
 
     async def main_loop(self) -> None:
         """Wait for the order to stop."""
-        await self._closing.wait()
+        await self.shared.closing.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from grass.api.access.auth import connection_of, identify, record_use, require
 from grass.api.access.tcp_connections import TcpConnection
-from grass.api.context import context_of
+from grass.api.context import api_state, context_of
 from grass.api.problem import problem_response
 from grass.broker.core.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
@@ -50,7 +50,7 @@ async def link(websocket: WebSocket) -> None:
     # A link without an address is that of the broker's own worker.
     address = "unknown" if connection is None else connection.host
     context_of(websocket).broker.serve(checked, worker=worker, address=address)
-    closing = asyncio.ensure_future(_end_with(websocket.app.state.closing, end))
+    closing = asyncio.ensure_future(_end_with(api_state(websocket).closing, end))
     try:
         await end.run()
     except Exception as error:  # noqa: BLE001 -- the next link begins anew

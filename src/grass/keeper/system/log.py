@@ -40,13 +40,13 @@ def open_log(form: str = "text") -> None:
 
 
 def write(level: str, event: str, **fields: object) -> None:
-    """StderrLog an event."""
+    """Log an event."""
     line = LINES[StderrLog.form](time.time(), level, LogEvent(event, fields))
     sys.stderr.write(line + "\n")
 
 
 def log_defect() -> None:
-    """StderrLog the exception that is being handled."""
+    """Log the exception that is being handled."""
     sys.excepthook(*sys.exc_info())
 
 
