@@ -226,7 +226,7 @@ def test_the_journal_tells_how_each_attempt_ended(broker: Brokerage) -> None:
     assert ends == [(1, "failed"), (2, "succeeded")]
 
 
-def test_a_start_that_is_cancelled_within_its_batch_is_asked_back(
+def test_a_start_of_a_job_cancelled_in_its_batch_is_recalled(
     broker: Brokerage,
 ) -> None:
     job = broker.enqueue()

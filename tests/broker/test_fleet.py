@@ -196,7 +196,7 @@ def test_a_worker_that_rests_gives_back_what_was_handed_ahead(
     broker: Brokerage,
 ) -> None:
     broker.join("short", "{cpu:1}")
-    _, follower = broker.handed_ahead("short")
+    _, follower = broker.prefetched("short")
     broker.rest("short")
     (recall,) = broker.said(Recall)
     assert recall.attempts == [broker.name(follower)]

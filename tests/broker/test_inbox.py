@@ -43,7 +43,7 @@ def test_of_the_hellos_of_a_worker_the_last_counts() -> None:
     for call in (said_hello(), said_hello(), other, ended, said_hello(), last):
         inbox.put(call, None)
     assert drained(inbox) == [other, ended, last]
-    assert inbox.said_by("farm") == inbox.said_by("lab") == 0
+    assert inbox.waiting_from("farm") == inbox.waiting_from("lab") == 0
     inbox.put(again := said_hello(), None)
     assert drained(inbox) == [again]
 
@@ -55,7 +55,7 @@ def test_the_words_of_workers_are_counted_and_take_no_room_from_callers(
     inbox = Inbox()
     for _ in range(9):
         inbox.put(said_end(), None)
-    assert (inbox.said_by("farm"), inbox.said_by("lab")) == (9, 0)
+    assert (inbox.waiting_from("farm"), inbox.waiting_from("lab")) == (9, 0)
     inbox.put(TimerFired(), "first")
     inbox.put(TimerFired(), "second")
     with pytest.raises(Busy):
@@ -64,7 +64,7 @@ def test_the_words_of_workers_are_counted_and_take_no_room_from_callers(
     for _ in range(10):
         inbox.take()
     inbox.put(TimerFired(), "third")
-    assert inbox.said_by("farm") == 1
+    assert inbox.waiting_from("farm") == 1
 
 
 def test_calls_that_are_given_up_make_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def test_an_end_by_the_lease_counts_as_a_loss_also_when_it_is_heard_of(
 
 def test_who_follows_a_lost_attempt_is_lost_too(leased: Brokerage) -> None:
     leased.join("small", "{cpu:1}", lease_s=LEASE_S)
-    jobs = leased.handed_ahead("small")
+    jobs = leased.prefetched("small")
     leased.leave("small")
     leased.pass_time(OVER_S + 5.0)
     assert leased.states(*jobs) == ["lost", "lost"]

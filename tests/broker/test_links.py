@@ -339,8 +339,8 @@ def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
 ) -> None:
     caller, wire = opened(owner)
     caller.arrived([hello()])
-    owner.links.expel("w")
-    owner.links.expel("w")
+    owner.links.ban("w")
+    owner.links.ban("w")
     assert (wire.closed, wire.refusal, owner.gone) == (True, DEFECT, ["w"])
     second, wire = opened(owner)
     second.arrived([hello()])
@@ -355,7 +355,7 @@ def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
 def test_the_own_worker_is_never_expelled(owner: Owner) -> None:
     caller, wire = opened(owner, address=None)
     caller.arrived([hello()])
-    owner.links.expel("w")
+    owner.links.ban("w")
     assert not wire.closed
 
 

@@ -87,7 +87,7 @@ def test_what_was_asked_back_or_cannot_start_does_not_count(
     broker: Brokerage, job: int
 ) -> None:
     for _ in range(2 * MOST_RETURNS):
-        prefetch.ask_back(broker.state, [job])
+        prefetch.request_return(broker.state, [job])
         broker.flush()
         assert broker.said(Recall)
         give_back(broker, job, RECALLED)

@@ -103,7 +103,7 @@ class Slow:
     def defect(self, error: Exception) -> None:
         raise error
 
-    def expel(self, worker: str) -> None:
+    def ban(self, worker: str) -> None:
         raise AssertionError(worker)
 
 
@@ -134,7 +134,7 @@ def test_a_call_that_is_left_for_the_next_round_sees_what_this_one_did(
     slow: Slow,
 ) -> None:
     job = finished(slow)
-    slow.rounds.start_no_more()
+    slow.rounds.stop_starting()
     answers = slow.play(rerun(job), Cancel("me", [job]), rerun(job))
     assert [done.jobs for done in answers] == [[job], [job], [job]]
     counts = slow.rounds.core.state.totals.states

@@ -115,7 +115,7 @@ def test_a_large_verb_is_answered_when_its_last_slice_is_durable(
     tmp_path: Path,
 ) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
-        broker.start_no_more()
+        broker.stop_starting()
         await broker.call(Enqueue("me", ONE * 2000))
         jobs = list(range(1, 2001))
         large = asyncio.ensure_future(broker.call(HoldJobs("me", jobs)))
@@ -132,7 +132,7 @@ def test_a_large_verb_is_answered_when_its_last_slice_is_durable(
 
 def test_others_are_served_while_a_large_edit_is_checked(tmp_path: Path) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
-        broker.start_no_more()
+        broker.stop_starting()
         await broker.call(Enqueue("me", ONE * 5000))
         jobs = list(range(1, 5001))
         edit = Edit("me", jobs, JobPatch(priority=3))

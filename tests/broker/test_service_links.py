@@ -235,7 +235,7 @@ def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
 ) -> None:
     async def story(broker: Broker, own: FarEnd) -> None:
         broker._rounds._pause_s = 0.0
-        broker.start_no_more()
+        broker.stop_starting()
         with pytest.raises(StorageError):
             await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Resync)
@@ -245,14 +245,14 @@ def test_a_daemon_that_starts_no_jobs_starts_none_after_a_dropped_batch(
         await broker.call(SetPaused("me", False, None))
         await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         assert not broker.state.attempts
-        broker.start_again()
+        broker.resume_starting()
         await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         await own.hears(Start)
 
     play(tmp_path, story, StorageError("the disk is full"))
 
 
-@pytest.mark.parametrize("where", ["exited", "_settle"])
+@pytest.mark.parametrize("where", ["exited", "_reconcile"])
 def test_a_message_that_brings_out_a_defect_costs_its_own_link_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

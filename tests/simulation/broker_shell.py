@@ -14,7 +14,7 @@ from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
 from grass.broker.shell.links import Caller, Links
-from grass.broker.shell.service import CURIOUS_S, GATHER_S
+from grass.broker.shell.service import GATHER_S, STARTED_DEFERRED_S
 from grass.errors import StorageError
 from grass.link.messages import (
     Exited,
@@ -119,7 +119,7 @@ class SimBroker:
     def connected(self, caller: Caller) -> None:
         """Note that a worker speaks on another link than before."""
         if caller.address is None:
-            self.rounds.has_worker(caller.worker)
+            self.rounds.set_home_worker(caller.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
@@ -134,8 +134,8 @@ class SimBroker:
                 caller.answer(message, self.state)
             elif isinstance(message, Started):
                 self.rounds.post(FromWorker(worker, message))
-                self.wake_within(CURIOUS_S)
-            elif isinstance(message, Exited) and prefetch.may_wait(
+                self.wake_within(STARTED_DEFERRED_S)
+            elif isinstance(message, Exited) and prefetch.may_defer_exit(
                 self.state, message.attempt
             ):
                 self.rounds.post(FromWorker(worker, message))
@@ -299,9 +299,9 @@ class SimBroker:
         """Write an error that is ours into the log."""
         raise Violation(f"a defect: {error!r}") from error
 
-    def expel(self, worker: str) -> None:
+    def ban(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""
-        self._links.expel(worker)
+        self._links.ban(worker)
 
 
 class BrokerEnd:

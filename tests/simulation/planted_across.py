@@ -139,14 +139,14 @@ def _forgotten_adopted(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a worker that comes back is taken for its machine rebooted")
 def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
-    real = reconcile._settle
+    real = reconcile._reconcile
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
         if message.worker != state.home_worker:
             message.running = []
         real(state, message, rebooted or message.worker != state.home_worker)
 
-    patch.setattr(reconcile, "_settle", settle_all)
+    patch.setattr(reconcile, "_reconcile", settle_all)
 
 
 @bug("what a forgotten worker may still run is run again at once")
@@ -199,10 +199,10 @@ def _numbers_believed(patch: pytest.MonkeyPatch) -> None:
 
 @bug("any worker is believed about the ids of jobs")
 def _ids_believed(patch: pytest.MonkeyPatch) -> None:
-    real = reconcile._settle
+    real = reconcile._reconcile
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
         reconcile._catch_up(state, message)
         real(state, message, rebooted)
 
-    patch.setattr(reconcile, "_settle", settle_all)
+    patch.setattr(reconcile, "_reconcile", settle_all)

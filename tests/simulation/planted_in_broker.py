@@ -174,13 +174,13 @@ def _lost_retried(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a worker that connects again makes its attempts lost")
 def _lost_on_connect(patch: pytest.MonkeyPatch) -> None:
-    real = reconcile._settle
+    real = reconcile._reconcile
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
         message.running = message.running[1:]
         real(state, message, rebooted)
 
-    patch.setattr(reconcile, "_settle", settle_all)
+    patch.setattr(reconcile, "_reconcile", settle_all)
 
 
 @bug("an attempt that ran is started again after a reboot")
@@ -198,7 +198,7 @@ def _reboot_restarts(patch: pytest.MonkeyPatch) -> None:
 @bug("a job is prefetched behind one that was recalled")
 def _line_up_behind_recalled(patch: pytest.MonkeyPatch) -> None:
     # The broker does not do it, and the worker would not go along: here both do.
-    patch.setattr(prefetch, "_asked_back", lambda state, job: False)
+    patch.setattr(prefetch, "_last_is_recalled", lambda state, job: False)
     patch.setattr(WorkerCore, "_recall", _recall_carelessly)
 
 

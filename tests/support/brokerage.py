@@ -256,7 +256,7 @@ class Brokerage:
             fields["after"] = dependencies.read(after, self.state.last_job)
         return JobPatch(**fields)
 
-    def handed_ahead(self, worker: str) -> tuple[int, int]:
+    def prefetched(self, worker: str) -> tuple[int, int]:
         """Have a worker of one core run a job that another was handed to follow."""
         call = self.new_job(worker=worker)
         call.jobs *= 3

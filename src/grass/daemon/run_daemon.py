@@ -94,7 +94,7 @@ def _host(
         broker = Broker(store, is_fatal)
         write_cluster(home, broker.state.cluster)
         if not hosting.starts_jobs:
-            broker.start_no_more()
+            broker.stop_starting()
         uvloop.run(host_broker(home, hosting, settings, broker, process))
 
 

@@ -140,11 +140,11 @@ async def _end_jobs(broker: Broker, who: str) -> list[int]:
     Jobs on unreachable workers are cancelled when those connect again.
     """
     running = list(broker.state.attempts.values())
-    broker.start_no_more()
+    broker.stop_starting()
     try:
         await broker.call(Cancel(who, [one.job for one in running]))
     except GrassError:
-        broker.start_again()
+        broker.resume_starting()
         raise
     for one in running:
         while broker.unfinished(one.job) and not is_unreachable(broker.state, one):

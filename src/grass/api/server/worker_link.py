@@ -146,7 +146,7 @@ def _receiver(
     broker = context_of(websocket).broker
 
     async def receive() -> bytes | None:
-        await broker.room_for(worker)
+        await broker.may_read_more(worker)
         async with asyncio.timeout(SILENCE_S):
             message = await websocket.receive()
         if message["type"] != "websocket.receive":

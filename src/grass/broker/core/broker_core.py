@@ -1,7 +1,7 @@
 """The broker's decisions, without I/O: calls and time in, replies and batches out.
 
-`step` applies one call; `decide` lets the scheduler start what now fits; `take` hands
-over what must be committed and what is sent afterwards. A call that raises a
+`step` applies one call; `decide` starts what the scheduler says fits; `take` returns
+what must be committed and what is sent afterwards. A call that raises a
 `GrassError` has changed nothing. The shell in `service` does the waiting and writing.
 """
 
@@ -109,21 +109,21 @@ class BrokerCore:
             if state.bulk.before_start and bulk_calls.act_before_start(state, job):
                 continue
             placing.place(state, placement)
-            state.prefetched.leaders.append(job)
-        if state.prefetched.leaders:
-            self._hand_ahead(now_s)
+            state.prefetched.started.append(job)
+        if state.prefetched.started:
+            self._prefetch(now_s)
         if state.prefetched.sent:
             prefetch.recall(state, prefetch.overdue(state, now_s))
 
-    def _hand_ahead(self, now_s: float) -> None:
+    def _prefetch(self, now_s: float) -> None:
         state = self.state
-        leaders, state.prefetched.leaders = state.prefetched.leaders, []
+        started, state.prefetched.started = state.prefetched.started, []
         if state.bulk.before_start:
-            # Whoever is next may be one of those that are not to start.
+            # The next job may be one that a bulk call acts on before it starts.
             return
-        for number in leaders:
-            leader = state.jobs.get(number)
-            most = 0 if leader is None else prefetch.depth(state, leader)
+        for number in started:
+            job = state.jobs.get(number)
+            most = 0 if job is None else prefetch.depth(state, job)
             while most:
                 ahead = state.scheduler.prefetch(number, most)
                 if ahead is None:
@@ -134,7 +134,7 @@ class BrokerCore:
                 placing.place(state, ahead, after)
 
     def wake_at(self) -> float | None:
-        """Tell when to decide again though nothing happened."""
+        """Return when to decide again though nothing happened."""
         state = self.state
         known = [
             state.scheduler.wake_at(),
@@ -144,7 +144,7 @@ class BrokerCore:
         return min((at for at in known if at is not None), default=None)
 
     def heard(self, worker: str, now_us: int) -> None:
-        """Note that a worker was heard of; written along with others once a minute."""
+        """Note that a worker sent something; written at most once a minute."""
         known = self.state.workers.get(worker)
         if known is not None:
             if (known.heard_at or 0) // MINUTE_US != now_us // MINUTE_US:
@@ -157,7 +157,7 @@ class BrokerCore:
         return min((at for at in times if at is not None), default=None)
 
     def take(self) -> Batch:
-        """Hand over what the calls since the last `take` changed."""
+        """Return what the calls since the last `take` changed."""
         return self.state.take()
 
     def _publish(self) -> None:
@@ -221,7 +221,7 @@ def _worker_gone(state: State, call: WorkerGone) -> None:
 
 
 def _prune(state: State, call: Prune) -> list[JobDetails]:
-    """Forget ended jobs, except those that unfinished ones still name."""
+    """Delete ended jobs, except those that unfinished ones depend on."""
     found = call.found.jobs if call.found is not None else {}
     known = [found[job] for job in dict.fromkeys(call.jobs) if job in found]
     gone = [one for one in known if _may_go(state, one.job.id)]
@@ -235,7 +235,7 @@ def _prune(state: State, call: Prune) -> list[JobDetails]:
 
 
 def _forget_unused(state: State, gone: list[JobDetails]) -> None:
-    """Forget what only these jobs used, unless others in the store do."""
+    """Delete what only these jobs used, unless others in the store do."""
     specs = {one.job.spec for one in gone if one.job.spec not in state.specs}
     envs = {one.spec.base_env for one in gone if one.spec.base_env is not None}
     unused = sorted(env for env in envs if not state.specs.needs_env(env))

@@ -188,7 +188,7 @@ class AddUnits(Call[Done]):
 
 
 class RemoveUnit(Call[Done]):
-    """Take a unit away that was added, as soon as nobody holds it."""
+    """Take a unit away that was added, as soon as no job holds it."""
 
     actor: str
     worker: str
@@ -237,12 +237,12 @@ class NewToken(Call[Token]):
     actor: str
     role: str
     hash: bytes
-    """Of the secret, which nobody but its holder knows."""
+    """Of the secret, which only its holder knows."""
     name: str | None = None
     is_code: bool = False
     expires_at: int | None = None
     used_names: frozenset[str] = frozenset()
-    """Names of tokens that are gone and whose jobs are there still."""
+    """Names of deleted tokens that still own jobs."""
 
 
 class RevokeToken(Call[Done]):
@@ -263,7 +263,7 @@ class Enrol(Call[Token]):
     shown: bytes | None = None
     """The hash of the secret that the machine has already, if it showed one."""
     used_names: frozenset[str] = frozenset()
-    """Names of tokens that are gone and whose jobs are there still."""
+    """Names of deleted tokens that still own jobs."""
     instance: str = ""
     """Which of the homes with the worker's id this is: a home may be copied."""
     shown_name: str = ""
@@ -293,12 +293,12 @@ class Prune(Reading[list[JobDetails]]):
 
 
 class FromWorker(Call[None]):
-    """Something a worker said."""
+    """A worker's message."""
 
     worker: str
     message: ToBroker
     address: str | None = None
-    """Where it called from; None: from within this daemon."""
+    """Its address; None: it is part of this daemon."""
 
 
 class WorkerGone(Call[None]):

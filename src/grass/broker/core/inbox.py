@@ -1,9 +1,9 @@
-"""What waits for the broker: the calls of people and the words of workers, in order.
+"""The broker's inbox: calls of users and messages of workers, in order.
 
-A caller who finds too many others waiting is told so. A worker cannot be: what it says
-must be heard. So its words are counted apart, for whoever reads its link to pause, and
-they take no room from callers. Of its hellos only the last is of use, since that
-reports everything; those before it are not looked at.
+A call is refused where too many others wait. A worker's message is not: it must be
+applied. So messages are counted per worker, for the reader of its link to pause, and
+take no room from callers. Of a worker's hellos only the last is applied, since that
+reports everything; earlier ones are dropped.
 """
 
 from collections import Counter, deque
@@ -19,14 +19,14 @@ _REPLACED = Hello("", "", "", {}, [], [])
 
 
 class Inbox:
-    """Calls and those who wait for their replies, the oldest first."""
+    """Calls and where their replies go, the oldest first."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[AnyCall, Reply]] = deque()
         self._asked = 0
-        """How many of them somebody waits for."""
+        """How many of them have a reply."""
         self._said: Counter[str] = Counter()
-        """How many of them each worker said."""
+        """How many of them each worker sent."""
         self._hellos: dict[str, FromWorker] = {}
         """The last hello of each worker, if it waits."""
 
@@ -38,12 +38,12 @@ class Inbox:
         """Go through the calls that wait."""
         return (call for call, _ in self._waiting)
 
-    def said_by(self, worker: str) -> int:
-        """Tell how much waits of what a worker said."""
+    def waiting_from(self, worker: str) -> int:
+        """Return how many messages of a worker wait."""
         return self._said[worker]
 
     def put(self, call: AnyCall, reply: Reply) -> None:
-        """Let a call wait; refuse those who wait for a reply if they are too many."""
+        """Add a call; refuse one with a reply if too many of those wait."""
         if reply is not None:
             if self._asked >= MOST_WAITING_CALLS:
                 raise Busy("the broker has too much to do", "try again in a moment")
@@ -52,14 +52,14 @@ class Inbox:
             self._said[call.worker] += 1
             if isinstance(call.message, Hello):
                 if call.worker in self._hellos:
-                    # It is not looked at any more, and may be large.
+                    # It will be dropped, and may be large.
                     self._hellos[call.worker].message = _REPLACED
                 self._hellos[call.worker] = call
         self._waiting.append((call, reply))
         self._leave_out()
 
     def put_back(self, call: AnyCall, reply: Reply) -> None:
-        """Have a call that somebody waits for be the next one again."""
+        """Make a call with a reply the next one again."""
         self._asked += 1
         self._waiting.appendleft((call, reply))
 
@@ -76,7 +76,7 @@ class Inbox:
         return call, reply
 
     def give_up(self, lost: Container[int]) -> list[Reply]:
-        """Take out the calls of these identities; return who waits for them."""
+        """Remove the calls of these identities; return their replies."""
         replies = [reply for call, reply in self._waiting if id(call) in lost]
         self._waiting = deque(one for one in self._waiting if id(one[0]) not in lost)
         self._asked -= sum(reply is not None for reply in replies)
@@ -93,7 +93,7 @@ class Inbox:
         return call, reply
 
     def _leave_out(self) -> None:
-        """Drop hellos that a later one has replaced, once it would be their turn."""
+        """Drop hellos at the front that a later one has replaced."""
         while self._waiting and self._is_replaced(*self._waiting[0]):
             self._taken()
 

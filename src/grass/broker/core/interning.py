@@ -96,7 +96,7 @@ class EnvTable:
 
     @property
     def crowded(self) -> bool:
-        """Tell whether it is time to look for environments that nobody uses."""
+        """Tell whether it is time to look for unused environments."""
         return len(self._bodies) >= self._crowded_at
 
     def __getitem__(self, number: int) -> dict[str, str]:
@@ -126,7 +126,7 @@ class EnvTable:
                 self._digests[env.id] = digest
 
     def keep_only(self, used: set[int]) -> None:
-        """Forget environments that nobody uses any more."""
+        """Forget environments that are not in use."""
         self.forget(self._bodies.keys() - used)
         self._crowded_at = max(256, 2 * len(self._bodies))
 

@@ -60,7 +60,7 @@ from grass.store.interface import Store
 MOST_READ = 256
 """For so many calls jobs are read in one round."""
 BATCH_S = 0.010
-SETTLE_S = 0.05
+DEFERRED_S = 0.05
 """How long news that nobody was promised may wait to be written."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 FULL_PAUSE_S = 1.0
@@ -82,7 +82,7 @@ class Applied(NamedTuple):
     outcome: Any
 
 
-class ThisLife:
+class DaemonFlags:
     """What belongs to this daemon's life and is in no store.
 
     It holds for every core that is built while the daemon runs.
@@ -94,7 +94,7 @@ class ThisLife:
         self.shortage: StorageError | None = None
         """That the disk is full: nothing is added or started until it has room."""
 
-    def tell(self, state: State) -> None:
+    def apply_to(self, state: State) -> None:
         """Let a core's memory know."""
         state.home_worker = self.home_worker
         state.disk_full = self.shortage is not None
@@ -107,7 +107,7 @@ class Rounds:
 
     def __init__(self, core: BrokerCore, shell: Shell) -> None:
         self.core = core
-        self._life = ThisLife()
+        self._flags = DaemonFlags()
         self.committing: set[int] = set()
         """Jobs that memory knows more of than the disk does yet."""
         self._shell = shell
@@ -129,20 +129,20 @@ class Rounds:
         """Tell whether there is nothing to do."""
         return not self._inbox and (self._waits or not self.core.busy)
 
-    def has_worker(self, worker: str) -> None:
+    def set_home_worker(self, worker: str) -> None:
         """Note which worker is in the broker's own daemon."""
-        self._life.home_worker = worker
-        self._life.tell(self.core.state)
+        self._flags.home_worker = worker
+        self._flags.apply_to(self.core.state)
 
-    def start_no_more(self) -> None:
+    def stop_starting(self) -> None:
         """Place no job until `start_again`, or the end of this daemon."""
-        self._life.starts_jobs = False
-        self._life.tell(self.core.state)
+        self._flags.starts_jobs = False
+        self._flags.apply_to(self.core.state)
 
-    def start_again(self) -> None:
-        """Take `start_no_more` back."""
-        self._life.starts_jobs = True
-        self._life.tell(self.core.state)
+    def resume_starting(self) -> None:
+        """Take `stop_starting` back."""
+        self._flags.starts_jobs = True
+        self._flags.apply_to(self.core.state)
 
     def post(self, call: AnyCall, reply: Reply = None) -> None:
         """Let a call wait; somebody may wait for its reply."""
@@ -150,9 +150,9 @@ class Rounds:
         if isinstance(call, Reading) and call.unread:
             self._unread.append(call)
 
-    def said_by(self, worker: str) -> int:
+    def waiting_from(self, worker: str) -> int:
         """Tell how much of what a worker said has not been looked at."""
-        return self._inbox.said_by(worker)
+        return self._inbox.waiting_from(worker)
 
     def round(self) -> Round:
         """Do what waits; yields what is to be read or committed."""
@@ -176,8 +176,8 @@ class Rounds:
             yield from self._drop(applied, error)
         except Exception as error:  # noqa: BLE001 -- what is committed is still right
             self._shell.defect(error)
-            self._blame(applied)
-            told, again = _by_blame(applied)
+            self._ban_faulty_worker(applied)
+            told, again = _split_by_defect(applied)
             yield from self._drop(told, _defect())
             self._put_back(again)
 
@@ -213,8 +213,8 @@ class Rounds:
                 break
             call, reply = self._inbox.take()
             applied.append(Applied(call, reply, UNDECIDED))
-            if self._life.shortage is not None and isinstance(call, ADDING):
-                applied[-1] = Applied(call, reply, self._life.shortage)
+            if self._flags.shortage is not None and isinstance(call, ADDING):
+                applied[-1] = Applied(call, reply, self._flags.shortage)
                 continue
             try:
                 outcome = self.core.step(call, now_us)
@@ -225,7 +225,7 @@ class Rounds:
         self._read_again()
         self.core.advance()
         # A resume among the calls is for the daemon after this one.
-        self._life.tell(self.core.state)
+        self._flags.apply_to(self.core.state)
         self.core.decide(self._shell.now_s())
 
     def _look_for_room(self) -> None:
@@ -234,11 +234,11 @@ class Rounds:
         What is kept back there is for what makes room, and for what has happened: jobs
         end, and workers report. Jobs that are arriving are given up, all of them.
         """
-        self._life.shortage = self._shell.shortage()
-        if self._life.shortage is not None:
+        self._flags.shortage = self._shell.shortage()
+        if self._flags.shortage is not None:
             self._shell.wake_within(FULL_PAUSE_S)
             if any(one.reply is None for one in self.core.state.bulk.enqueues):
-                raise self._life.shortage
+                raise self._flags.shortage
 
     def _read_again(self) -> None:
         """Have jobs read anew for calls that are left for after the commit.
@@ -260,7 +260,7 @@ class Rounds:
             return False
         if any(isinstance(one.call, TimerFired) for one in applied):
             return True
-        self._shell.wake_within(SETTLE_S)
+        self._shell.wake_within(DEFERRED_S)
         return False
 
     def _finish(self, applied: list[Applied], batch: Batch) -> None:
@@ -307,14 +307,14 @@ class Rounds:
                 self._shell.answer(reply, large.reply)
         self._under_way = [one for one in self._under_way if one[0].reply is None]
 
-    def _blame(self, applied: list[Applied]) -> None:
+    def _ban_faulty_worker(self, applied: list[Applied]) -> None:
         """Send the worker away whose message brought out a defect, if that is known."""
         if applied and applied[-1].outcome is UNDECIDED:
             applied = applied[-1:]
         self._suspects = _workers(applied)
         alone = all(isinstance(one.call, FromWorker | TimerFired) for one in applied)
         if alone and len(self._suspects) == 1:
-            self._shell.expel(self._suspects.pop())
+            self._shell.ban(self._suspects.pop())
 
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
         """Forget all that was not committed; workers will report again."""
@@ -332,7 +332,7 @@ class Rounds:
             if isinstance(one.call, FromWorker)
         )
         self.core = yield from self._rebuilt()
-        self._life.tell(self.core.state)
+        self._flags.apply_to(self.core.state)
         self.committing = set()
         if not self._will_ask:
             # Once for all that is dropped until then: each answer may be dropped, too,
@@ -379,7 +379,7 @@ class Rounds:
         return self._inbox.give_up(lost)
 
 
-def _by_blame(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
+def _split_by_defect(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
     """Split calls into those whose callers are told of a defect, and all others.
 
     Applied again are those that somebody waits for, if another call's handler raised.

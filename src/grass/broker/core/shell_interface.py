@@ -95,5 +95,5 @@ class Shell(Protocol):
     def defect(self, error: Exception) -> None:
         """Log an exception that only a mistake in grass explains."""
 
-    def expel(self, worker: str) -> None:
+    def ban(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""

@@ -28,7 +28,7 @@ from grass.log_lines import LogEvent, log_event
 
 REFUSED_INSTANCE = "; ".join(SECOND_INSTANCE)
 DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
-EXPELLED_S = 60.0
+BANNED_S = 60.0
 """How long a worker is not listened to after that."""
 MOST_REMEMBERED = 1000
 """For so many workers the refusals that were logged are kept."""
@@ -71,7 +71,7 @@ class Links:
         self._newest: dict[str, int] = {}
         """The link a worker last said hello on, also when that has ended."""
         self._refusals: dict[str, set[str]] = {}
-        self._expelled: set[str] = set()
+        self._banned: set[str] = set()
 
     def open(
         self,
@@ -106,16 +106,16 @@ class Links:
             caller.link.close(refusal)
             self.ended(caller)
 
-    def expel(self, worker: str) -> None:
+    def ban(self, worker: str) -> None:
         """Close a worker's link, and refuse it for a while; never the own worker's."""
-        if worker != self._home and worker not in self._expelled:
-            self._expelled.add(worker)
-            self.owner.later(EXPELLED_S, lambda: self._expelled.discard(worker))
+        if worker != self._home and worker not in self._banned:
+            self._banned.add(worker)
+            self.owner.later(BANNED_S, lambda: self._banned.discard(worker))
             self.hang_up(worker, DEFECT)
 
-    def is_expelled(self, worker: str) -> bool:
+    def is_banned(self, worker: str) -> bool:
         """Tell whether a worker is not listened to for now."""
-        return worker in self._expelled
+        return worker in self._banned
 
     def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
         """Log a refusal; a worker whose hello is refused is not left waiting."""
@@ -226,7 +226,7 @@ class Caller:
             event = log_event("worker.wrong_id", worker=named, address=self.address)
             self._links.owner.log(event)
             return False
-        if self._links.is_expelled(who):
+        if self._links.is_banned(who):
             self.link.close(DEFECT)
             return False
         is_late = self.number < self._links.newest(who)

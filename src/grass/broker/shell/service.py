@@ -42,13 +42,13 @@ log = EventLog(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-CURIOUS_S = 0.01
+STARTED_DEFERRED_S = 0.01
 """How long news that nobody was promised may wait to be looked at."""
 GATHER_S = 0.004
 """How long ends of short jobs may gather, while others follow on their units."""
 JOBS_AWAITED = 1_000
 """How many of the jobs that a caller waits for are looked up at once."""
-MOST_UNHEARD = 5_000
+MOST_WAITING_MESSAGES = 5_000
 """With more of one worker's messages waiting, no more are read from its link."""
 
 
@@ -141,13 +141,13 @@ class Broker:
         """Return when a worker's first report has been taken in and committed."""
         await self._welcomed.setdefault(worker, asyncio.Event()).wait()
 
-    def start_no_more(self) -> None:
+    def stop_starting(self) -> None:
         """Place no job until the daemon is started again; nothing is written down."""
-        self._rounds.start_no_more()
+        self._rounds.stop_starting()
 
-    def start_again(self) -> None:
-        """Take `start_no_more` back."""
-        self._rounds.start_again()
+    def resume_starting(self) -> None:
+        """Take `stop_starting` back."""
+        self._rounds.resume_starting()
 
     # What workers say.
 
@@ -187,27 +187,27 @@ class Broker:
                 # Nobody waits for this but the curious: it goes along with the next
                 # round, which for a short job is its end.
                 self._rounds.post(FromWorker(worker, message))
-                self.wake_within(CURIOUS_S)
-            elif isinstance(message, Exited) and self._may_wait(message):
+                self.wake_within(STARTED_DEFERRED_S)
+            elif isinstance(message, Exited) and self._may_defer(message):
                 self._rounds.post(FromWorker(worker, message))
                 self.wake_within(GATHER_S)
             else:
                 self._post(FromWorker(worker, message, caller.address), None)
 
-    async def room_for(self, worker: str) -> None:
+    async def may_read_more(self, worker: str) -> None:
         """Return when more of what a worker says may be read.
 
         Whoever reads its link waits here, so that the worker itself is held back, and
         nobody else is, when it says more than can be looked at.
         """
-        while self._rounds.said_by(worker) > MOST_UNHEARD:
+        while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
     def connected(self, caller: Caller) -> None:
         """Note that a worker speaks on another link than before."""
         self.output.gone(caller.worker)
         if caller.address is None:
-            self._rounds.has_worker(caller.worker)
+            self._rounds.set_home_worker(caller.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
@@ -218,8 +218,8 @@ class Broker:
         caller = self._links.of(worker)
         return None if caller is None else caller.link
 
-    def _may_wait(self, message: Exited) -> bool:
-        return prefetch.may_wait(self.state, message.attempt)
+    def _may_defer(self, message: Exited) -> bool:
+        return prefetch.may_defer_exit(self.state, message.attempt)
 
     def _post(self, call: AnyCall, reply: asyncio.Future[Any] | None) -> None:
         self._rounds.post(call, reply)
@@ -344,9 +344,9 @@ class Broker:
         """Log an exception that only a mistake in grass explains."""
         log.defect(error)
 
-    def expel(self, worker: str) -> None:
+    def ban(self, worker: str) -> None:
         """Close the link of a worker whose message brought out a defect."""
-        self._links.expel(worker)
+        self._links.ban(worker)
 
     def _tick(self) -> None:
         self._timer = None

@@ -16,8 +16,8 @@ class Prefetched(msgspec.Struct):
     """How long jobs of a queue and spec run, in seconds, on a moving average."""
     sent: dict[int, float] = {}
     """Jobs sent ahead, and since when, the oldest first."""
-    leaders: list[int] = []
-    """Jobs that just got units, and that others may be sent ahead to follow."""
+    started: list[int] = []
+    """Jobs that just got units, behind which others may be prefetched."""
 
 
 class Returns(msgspec.Struct):

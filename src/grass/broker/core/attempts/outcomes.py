@@ -7,7 +7,7 @@ from grass.model.spec import Spec
 
 TIME_LIMIT = "time limit"
 FORGOTTEN = "its worker was forgotten"
-"""The reason of an attempt that may be alive where nobody can see it."""
+"""The reason of an attempt that may be alive on a worker that was forgotten."""
 LONGEST_BACKOFF_S = 86_400.0
 
 

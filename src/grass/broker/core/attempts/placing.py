@@ -1,8 +1,8 @@
 """From a decision of the scheduler to an attempt, and to the `Start` of its worker.
 
 Nothing here starts a process: a `Start` goes into the outbox and leaves once the
-attempt is committed, unless the job was cancelled meanwhile. What becomes of the
-attempt is in `attempts`.
+attempt is committed, unless the job was cancelled meanwhile. The rest of an attempt's
+life cycle is in `tracking`.
 """
 
 from msgspec.structs import replace
@@ -66,7 +66,7 @@ def _free_number(state: State, job: Job, worker: str) -> int:
 
 
 def _keep_what_runs(state: State, job: Job, worker: str) -> None:
-    """Note the queue's part of a command with the job: queues change, history not."""
+    """Keep the queue's part of the command with the job: the queue may change later."""
     spec, view = state.specs[job.spec], _view(state, job, worker)
     cwd = None if spec.cwd else view.cwd
     if (spec.prefix, spec.queue_cwd) != (view.prefix, cwd):
@@ -82,11 +82,11 @@ def _view(state: State, job: Job, worker: str) -> View:
 
 
 def send_start(state: State, job: Job, attempt: Attempt) -> None:
-    """Have the worker told to run an attempt; sending it again does no harm."""
+    """Send the start of an attempt to its worker; a repeated start is harmless."""
     spec = state.specs[job.spec]
     view = _view(state, job, attempt.worker)
     base_env = _base_env(state, spec, attempt)
-    leader = None if attempt.after is None else state.attempts.get(attempt.after)
+    predecessor = None if attempt.after is None else state.attempts.get(attempt.after)
     state.batch.send(
         attempt.worker,
         Start(
@@ -103,7 +103,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             base_env=base_env,
             queue_env=view.env,
             index=job.index,
-            after=None if leader is None else state.attempt_id(leader),
+            after=None if predecessor is None else state.attempt_id(predecessor),
             placed_at=attempt.started_at,
             **run_options(spec),
         ),
@@ -111,16 +111,16 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
 
 
 def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
-    """Give the caller's environment, which never leaves the caller's machine."""
+    """Return the caller's environment, which never leaves the caller's machine."""
     if spec.base_env is None or attempt.worker != state.home_worker:
         return None
     return state.envs[spec.base_env]
 
 
 def unless_cancelled(state: State, message: ToWorker) -> ToWorker:
-    """Ask for a start back, instead of sending it, that this batch made needless.
+    """Replace a start that this batch made needless by a recall.
 
-    Whoever cancelled the job has been told that it does not start from now on.
+    The caller that cancelled the job is answered that it does not start any more.
     """
     if not isinstance(message, Start):
         return message

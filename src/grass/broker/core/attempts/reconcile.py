@@ -1,14 +1,14 @@
-"""Settling the difference after a worker connects.
+"""Reconciling attempts after a worker has connected.
 
-The worker's `Hello` lists every attempt it knows. What both know goes on; an exit is
-recorded; an attempt that the broker committed but the worker has not seen is sent once
-more, which does no harm if the first start is still under way; an attempt that the
-worker once had and no longer knows, or that another boot of the machine had, is lost.
-What only the worker knows is stopped if it is ours, and left alone, its units held, if
-it belongs to another database.
+The worker's `Hello` lists every attempt it knows. An attempt that both know continues;
+an exit is recorded; an attempt that the broker committed but the worker has not seen is
+sent once more, which is harmless if the first start is still being delivered; an
+attempt that the worker once had and no longer knows, or that another boot of the
+machine had, is lost. An attempt that only the worker knows is stopped if it is of this
+cluster; if it belongs to another database it is left alone, and its units are held.
 
 A database that came back from a backup knows less than the workers do. Where a worker
-has another attempt under the name of ours, ours is asked back, and `starts` gives its
+has another attempt under the name of ours, ours is recalled, and `placing` gives its
 job a number that is free on that worker. A worker is believed only about attempts that
 were given to it. The broker's own worker, which reads its keeper's records, is believed
 about the ids of jobs as well.
@@ -37,13 +37,13 @@ READINESS_NOTED_US = 10 * 1_000_000
 
 
 def hello(state: State, message: Hello, address: str | None = None) -> None:
-    """Take a worker in, and bring both sides to one view."""
+    """Register a worker that connected, and reconcile its attempts."""
     if address is not None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
     rebooted = worker is not None and worker.boot != message.boot
     was_here = worker is not None and worker.connected
-    worker = _taken_in(state, message, address)
+    worker = _registered(state, message, address)
     leases.back(state, worker.id)
     removals.connected(state, message)
     state.batch.send(worker.id, _welcome(state, message))
@@ -52,11 +52,11 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
         state.note("worker-connected", worker=worker.id, name=worker.name)
     if address is None:
         _catch_up(state, message)
-    _settle(state, message, rebooted)
+    _reconcile(state, message, rebooted)
 
 
 def _check_token(state: State, worker: str) -> None:
-    """Refuse a worker whose token was dropped after it had called, or its right."""
+    """Refuse a worker whose token, or its right to work, was revoked meanwhile."""
     bound = [one for one in state.tokens.values() if one.worker == worker]
     if not any(may_work(token.role) for token in bound):
         raise Forbidden(
@@ -65,8 +65,8 @@ def _check_token(state: State, worker: str) -> None:
         )
 
 
-def _taken_in(state: State, message: Hello, address: str | None) -> Worker:
-    """Note all that a worker says of itself."""
+def _registered(state: State, message: Hello, address: str | None) -> Worker:
+    """Store what a worker reports of itself."""
     name = registry.name_for(state, message.worker, message.name)
     worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
     worker.name, worker.boot, worker.found = name, message.boot, message.found
@@ -134,7 +134,7 @@ def gone(state: State, worker: str) -> None:
 
 
 def _catch_up(state: State, message: Hello) -> None:
-    """Give out no id of a job that the own worker has met and this database has not."""
+    """Use no job id again that the own worker knows and this database does not."""
     names = [one.attempt for one in message.running]
     names += [one.attempt for one in message.exited]
     most = state.last_job + MOST_JOBS_BEHIND
@@ -147,7 +147,7 @@ def _catch_up(state: State, message: Hello) -> None:
         state.batch.log("database.outdated", worker=message.name, job=last)
 
 
-def _settle(state: State, message: Hello, rebooted: bool) -> None:
+def _reconcile(state: State, message: Hello, rebooted: bool) -> None:
     for begun in message.started:
         tracking.started(state, message.worker, begun)
     for ended in message.exited:
@@ -163,9 +163,9 @@ def _settle(state: State, message: Hello, rebooted: bool) -> None:
         elif rebooted or attempt.boot != message.boot:
             tracking.lose(state, job, attempt, "the machine was restarted")
         elif report is not None or name in ended_names:
-            # Another one has its name there. Its start may be under way, and will be
-            # refused: one more could come when the name is free again.
-            prefetch.ask_back(state, [job.id])
+            # Another attempt has its name there. Its start may be in delivery, and will
+            # be refused: a second start could arrive when the name is free again.
+            prefetch.request_return(state, [job.id])
         else:
             _unknown_to_worker(state, job, attempt)
     _release_gone(state, message.worker, reported)
@@ -186,30 +186,30 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
         prefetch.recall(state, [job.id])
     if job.stopping_since is not None and not report.stopping:
         tracking.send_stop(state, job, attempt)
-    verbs.settle_suspended(state, job, report.suspended)
+    verbs.repeat_suspension(state, job, report.suspended)
 
 
 def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
-    """Settle what the worker has not seen, or had not when it said hello.
+    """Handle an attempt that the worker had not seen when it sent its hello.
 
-    A start may still be under way to it, so nothing is undone here: what is sent now
-    arrives after it, and only the answer to a recall tells that it never came.
+    A start may still be in delivery, so nothing is undone here: what is sent now
+    arrives after it, and only the answer to a recall tells that it never arrived.
     """
     if attempt.state is AttemptState.RUNNING:
         tracking.lose(state, job, attempt, "its worker no longer knows it")
     elif job.stopping_since is not None:
         tracking.send_stop(state, job, attempt)
-        prefetch.ask_back(state, [job.id])
+        prefetch.request_return(state, [job.id])
     elif attempt.after is not None:
         placing.send_start(state, job, attempt)
         prefetch.recall(state, [job.id])
     else:
         placing.send_start(state, job, attempt)
-        verbs.settle_suspended(state, job, False)
+        verbs.repeat_suspension(state, job, False)
 
 
 def _release_gone(state: State, worker: str, reported: Container[str]) -> None:
-    """Free what strangers held that the worker does not know of any more."""
+    """Free the units of foreign attempts that the worker no longer reports."""
     for name in state.foreign.of(worker):
         if name not in reported:
             state.foreign.release(worker, name)
@@ -220,14 +220,14 @@ def _unknown_to_broker(state: State, worker: str, report: Report) -> None:
         held = _clipped(report.allocation, state.scheduler.free(worker))
         state.foreign.hold(worker, report.attempt, held)
     identity = attempt_id(report.attempt)
-    # Said with every hello: the stop that came before may never have arrived.
+    # Sent after every hello: an earlier stop may never have arrived.
     if identity.cluster == state.cluster:
         stop = Stop(report.attempt, 0.0, reason="unknown to the broker")
         state.batch.send(worker, stop)
 
 
 def _clipped(wanted: Allocation, free: Allocation) -> Allocation:
-    """Hold no more than is free: a stranger must not push the books below zero."""
+    """Hold no more than is free: a report must not make free amounts negative."""
     held: Allocation = {}
     for kind, amounts in wanted.items():
         for unit, amount in amounts.items():

@@ -1,7 +1,7 @@
-"""An attempt's life in the broker once it was placed: begun, ended, and what follows.
+"""Attempts after they were placed: their start, their end, and retries.
 
-What a worker says counts only of an attempt that it holds. Judging an outcome is a pure
-step; recording it is the last one. How an attempt is placed is in `starts`.
+A worker's messages are applied only to attempts that it holds. Judging an outcome is a
+pure step (`outcomes`); recording it is the last one. `placing` makes attempts.
 """
 
 from msgspec.structs import replace
@@ -27,11 +27,11 @@ from grass.model.spec import Spec
 from grass.model.worker import Worker
 
 MOST_RETURNS = 20
-"""With so many placements given back in a row a worker is drained."""
+"""A worker that returns so many placements in a row is drained."""
 
 
 def live(state: State, name: str) -> tuple[Job, Attempt] | None:
-    """Find the job and attempt that a worker speaks of, unless it is a stale one."""
+    """Find the job and attempt of a message, if that attempt is the present one."""
     identity = attempt_id(name)
     attempt = state.attempts.get(identity.job)
     if identity.cluster != state.cluster or attempt is None:
@@ -44,10 +44,9 @@ def live(state: State, name: str) -> tuple[Job, Attempt] | None:
 def is_about(attempt: Attempt, placed_at: int) -> bool:
     """Tell an attempt from another one that has or had its number.
 
-    It may have been given back before; or the database came back from a backup, and the
-    worker has one that was placed meanwhile. What has not started carries the time of
-    its placement; what runs was told apart when it started, and a worker has only one
-    of a name.
+    It may have been returned before; or the database was restored from a backup, and
+    the worker has one that was placed meanwhile. Until the start both are told apart by
+    the time of placement; a worker has only one attempt of a name.
     """
     starting = attempt.state is AttemptState.STARTING
     return not starting or placed_at in (0, attempt.started_at)
@@ -56,7 +55,7 @@ def is_about(attempt: Attempt, placed_at: int) -> bool:
 def _held_by(
     state: State, worker: str, message: Started | Exited | Returned
 ) -> tuple[Job, Attempt] | None:
-    """Find a live attempt, if it is this worker's: nobody speaks for another."""
+    """Find a present attempt, if it is this worker's."""
     found = live(state, message.attempt)
     if found is None or found[1].worker != worker:
         return None
@@ -64,7 +63,7 @@ def _held_by(
 
 
 def started(state: State, worker: str, message: Started) -> None:
-    """Note that the process exists; nobody was promised this, so it may wait."""
+    """Note that the process exists; this need not be committed at once."""
     found = _held_by(state, worker, message)
     if found is None:
         return
@@ -80,9 +79,9 @@ def started(state: State, worker: str, message: Started) -> None:
 
 
 def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
-    """Let an attempt run that has run for so long, unless that is known already.
+    """Mark an attempt as running, for so long already, unless it is.
 
-    When that was is counted back on the broker's clock, not beyond its placement.
+    The time of its start is counted back on the broker's clock, not before placement.
     """
     if attempt.state is AttemptState.STARTING:
         state.returns.in_a_row.pop(attempt.worker, None)
@@ -131,16 +130,16 @@ def returned(state: State, worker: str, message: Returned) -> None:
         _count_return(state, state.workers[worker], attempt, message.reason)
     take_back(state, job, attempt, message.reason)
     if message.reason != RECALLED:
-        # The worker's books differ from ours: nothing more goes there before it has
-        # told all it knows.
+        # The worker's free units differ from ours: nothing more is placed there
+        # before it has reported all its attempts.
         state.scheduler.remove_worker(attempt.worker)
         state.batch.send(attempt.worker, Resync())
 
 
 def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -> None:
-    """Drain a worker that begins nothing of what it is given, and does not say why.
+    """Drain a worker that starts nothing of what it is sent, and does not say why.
 
-    Else its jobs would go back and forth for ever, and the journal grow with each turn.
+    Otherwise jobs would be placed and returned without end, each time in the journal.
     """
     placed = state.returns.in_a_row.setdefault(worker.id, [])
     # What was placed together counts once: one cause may give all of it back.
@@ -165,7 +164,7 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     job.attempts -= 1
     job.started_at = job.suspended_since = None
     del state.attempts[job.id]
-    prefetch.let_go(state, attempt)
+    prefetch.release(state, attempt)
     state.move_job(job, JobState.QUEUED)
     eligibility.stand_in_line(state, job)
 
@@ -200,8 +199,8 @@ def _end(
     attempt.reason = ended.reason
     state.move_attempt(attempt, end)
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
-    prefetch.let_go(state, attempt)
-    prefetch.learn(state, job, attempt)
+    prefetch.release(state, attempt)
+    prefetch.note_duration(state, job, attempt)
     end_of_job = outcome(job, ended)
     # With the outcome the journal alone tells how every job ended.
     facts = {"exit_code": ended.exit_code, "signal": ended.signal}
@@ -234,7 +233,7 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
 
 
 def finish(state: State, job: Job, end: JobState) -> None:
-    """Let a job leave memory; from here on it is read back from the store."""
+    """End a job: it leaves memory, and is read from the store from now on."""
     job.finished_at = state.now_us
     state.move_job(job, end)
     array_limits.count_end(state, job, end)

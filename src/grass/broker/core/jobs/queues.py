@@ -42,7 +42,7 @@ def create(state: State, call: CreateQueue) -> Done:
         raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
     asked = View(call.capacity, call.prefix, call.cwd, call.env)
-    view, left_out = queue_views.settled(call.name, asked)
+    view, left_out = queue_views.normalized(call.name, asked)
     queue = state.queues.get(call.name, Queue(call.name, state.now_us))
     if worker.id in queue.views:
         _check_same(queue, queue.views[worker.id], view, call)
@@ -81,7 +81,7 @@ def _edited_view(
     if changes.get("prefix") == ():
         # Nobody asked for the directory that a command takes along when it goes.
         old = replace(old, cwd=None)
-    return queue_views.settled(queue.name, replace(old, **changes))
+    return queue_views.normalized(queue.name, replace(old, **changes))
 
 
 def delete(state: State, call: DeleteQueue) -> Done:

@@ -60,7 +60,7 @@ def go_on(state: State, call: ContinueJobs) -> Done | BulkCall:
     return bulk_calls.begin_each(state, call.jobs, told.work(slices))
 
 
-def settle_suspended(state: State, job: Job, stands_still: bool) -> None:
+def repeat_suspension(state: State, job: Job, stands_still: bool) -> None:
     """Repeat a suspend or continue that a worker has missed."""
     if job.stopping_since is not None or job.id not in state.attempts:
         return

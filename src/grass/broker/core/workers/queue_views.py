@@ -44,7 +44,7 @@ def here(state: State, queue: Queue, worker: str) -> View:
     return queue.views[worker]
 
 
-def settled(queue: str, asked: View) -> tuple[View, list[str]]:
+def normalized(queue: str, asked: View) -> tuple[View, list[str]]:
     """Give a view as it will stand, and say what of it was left out."""
     if asked.prefix or asked.cwd is None:
         return asked, []
