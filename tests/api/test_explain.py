@@ -10,7 +10,7 @@ from tests.api.farm import enqueue
 from tests.support.calling import Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
-from grass.queries.estimates import Queued, QueueSnapshot, Running, simulate
+from grass.queries.estimates import QueuedJob, QueueSnapshot, RunningJob, simulate
 
 SECOND = 1_000_000
 
@@ -186,25 +186,25 @@ async def serve_file(api: Api, content: bytes, until: asyncio.Future[Any]) -> No
         api.worker.link.send(OutputData(question.stream, data))
 
 
-TWO_RUN = [Running("a", 0, {"cpu": 1}), Running("b", 0, {"cpu": 1})]
+TWO_RUN = [RunningJob("a", 0, {"cpu": 1}), RunningJob("b", 0, {"cpu": 1})]
 
 
 @pytest.mark.parametrize(
     ("waiting", "history", "at"),
     [
-        ([Queued("x", {"cpu": 1})], {"a": [30.0], "b": [20.0]}, 20),
-        ([Queued("x", {"cpu": 2})], {"a": [30.0], "b": [20.0]}, 30),
-        ([Queued("x", {"cpu": 1})], {"a": [30.0]}, 30),
-        ([Queued("x", {"cpu": 2})], {"a": [30.0]}, None),
-        ([Queued("x", {"cpu": 1})], {}, None),
-        ([Queued("a", {"cpu": 1})] * 2, {"a": [30.0], "b": [20.0]}, 30),
-        ([Queued("a", {"cpu": 1})] * 3, {"a": [30.0], "b": [20.0]}, 50),
-        ([Queued("c", {"cpu": 2}), Queued("x", {"cpu": 1})], {"a": [9.0]}, None),
-        ([Queued("x", {"cpu": 1})], {"a": [1.0, 5.0], "b": [1.0, 40.0, 60.0]}, 10),
+        ([QueuedJob("x", {"cpu": 1})], {"a": [30.0], "b": [20.0]}, 20),
+        ([QueuedJob("x", {"cpu": 2})], {"a": [30.0], "b": [20.0]}, 30),
+        ([QueuedJob("x", {"cpu": 1})], {"a": [30.0]}, 30),
+        ([QueuedJob("x", {"cpu": 2})], {"a": [30.0]}, None),
+        ([QueuedJob("x", {"cpu": 1})], {}, None),
+        ([QueuedJob("a", {"cpu": 1})] * 2, {"a": [30.0], "b": [20.0]}, 30),
+        ([QueuedJob("a", {"cpu": 1})] * 3, {"a": [30.0], "b": [20.0]}, 50),
+        ([QueuedJob("c", {"cpu": 2}), QueuedJob("x", {"cpu": 1})], {"a": [9.0]}, None),
+        ([QueuedJob("x", {"cpu": 1})], {"a": [1.0, 5.0], "b": [1.0, 40.0, 60.0]}, 10),
     ],
 )
 def test_everybody_ends_as_such_jobs_used_to(
-    waiting: list[Queued], history: dict[str, list[float]], at: int | None
+    waiting: list[QueuedJob], history: dict[str, list[float]], at: int | None
 ) -> None:
     line = QueueSnapshot({"cpu": 0}, TWO_RUN, waiting)
     estimate = simulate(line, history, 10 * SECOND)

@@ -30,7 +30,7 @@ History = Mapping[str, Sequence[float]]
 Amounts = dict[str, int]
 
 
-class Running(NamedTuple):
+class RunningJob(NamedTuple):
     """A job that holds what others wait for."""
 
     name: str
@@ -38,7 +38,7 @@ class Running(NamedTuple):
     holds: Amounts
 
 
-class Queued(NamedTuple):
+class QueuedJob(NamedTuple):
     """A job that waits."""
 
     name: str
@@ -49,8 +49,8 @@ class QueueSnapshot(NamedTuple):
     """What is free, what runs, and what waits in which order, the asked job last."""
 
     free: Amounts
-    running: list[Running]
-    waiting: list[Queued]
+    running: list[RunningJob]
+    waiting: list[QueuedJob]
 
     def names(self) -> set[str]:
         """Return the names whose history is needed."""
@@ -82,7 +82,7 @@ def snapshot_for(
     free.update(_places(reason))
     running, prefetched = _running(state, job, reason.worker, free)
     ahead = [*prefetched, *_ahead(state, job, position), job]
-    waiting = [Queued(one.name, _needs(state, one, job, free)) for one in ahead]
+    waiting = [QueuedJob(one.name, _needs(state, one, job, free)) for one in ahead]
     return QueueSnapshot(free, running, waiting)
 
 
@@ -131,9 +131,9 @@ def _places(reason: Explanation) -> Amounts:
 
 def _running(
     state: State, job: Job, worker: str, free: Amounts
-) -> tuple[list[Running], list[Job]]:
+) -> tuple[list[RunningJob], list[Job]]:
     """Return jobs that hold such amounts, and prefetched jobs that wait for units."""
-    running, prefetched = list[Running](), list[Job]()
+    running, prefetched = list[RunningJob](), list[Job]()
     for attempt in state.attempts.values():
         other = state.jobs[attempt.job]
         if attempt.after is not None:
@@ -146,7 +146,7 @@ def _running(
         }
         holds |= _taken(other, job, free)
         if holds:
-            running.append(Running(other.name, attempt.started_at, holds))
+            running.append(RunningJob(other.name, attempt.started_at, holds))
     return running, prefetched
 
 
