@@ -170,7 +170,7 @@ def test_dependencies_are_jobs_and_needs(asked: list[str], last: int) -> None:
 def test_an_array_has_members_and_not_too_many(text: str) -> None:
     array = read(arrays.read_array, text)
     if array is not None:
-        assert 1 <= len(array.indices) <= arrays.MOST
+        assert 1 <= len(array.indices) <= arrays.MOST_MEMBERS
         assert array.at_most is None or array.at_most >= 1
 
 

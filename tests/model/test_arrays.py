@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.arrays import MOST, limiter, read_array
+from grass.model.arrays import MOST_MEMBERS, limiter, read_array
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_is_no_array_is_refused_in_one_line(text: str) -> None:
 def test_an_array_that_is_too_large_is_refused_before_it_is_made(text: str) -> None:
     with pytest.raises(UsageError, match="at most"):
         read_array(text)
-    assert len(read_array("1-100000").indices) == MOST
+    assert len(read_array("1-100000").indices) == MOST_MEMBERS
 
 
 @given(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.dependencies import MOST, NEEDS, After, met, read
+from grass.model.dependencies import MOST_DEPENDENCIES, NEEDS, After, met, read
 from grass.model.lifecycle import ENDED, UNFINISHED, JobState
 
 afters = st.builds(After, st.integers(1, 10**9), st.sampled_from(NEEDS))
@@ -66,8 +66,12 @@ def test_the_last_job_must_exist() -> None:
 
 
 def test_too_many_are_refused_before_they_are_made() -> None:
-    assert len(read([f"1-{MOST}"], 0)) == MOST
-    for texts in ([f"1-{MOST + 1}"], ["1-999999999999"], [f"1-{MOST}", "0"]):
+    assert len(read([f"1-{MOST_DEPENDENCIES}"], 0)) == MOST_DEPENDENCIES
+    for texts in (
+        [f"1-{MOST_DEPENDENCIES + 1}"],
+        ["1-999999999999"],
+        [f"1-{MOST_DEPENDENCIES}", "0"],
+    ):
         with pytest.raises(UsageError, match="at most"):
             read(texts, 0)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from grass.errors import UsageError
 
-MOST = 100_000
+MOST_MEMBERS = 100_000
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\Z")
 _CAP = re.compile(r"\d{1,9}\Z")
 
@@ -32,7 +32,7 @@ def read_array(text: str) -> Array:
         found = _range(part.strip(), text)
         # Repeated indices count each time, which bounds the work for a short text.
         listed += len(found)
-        if listed > MOST:
+        if listed > MOST_MEMBERS:
             raise _too_large(text)
         indices.update(dict.fromkeys(found))
     return Array(list(indices), int(cap) if percent else None)
@@ -54,10 +54,10 @@ def _range(part: str, text: str) -> range:
     step = int(found.group(3) or 1)
     if last < first or step < 1:
         raise UsageError(f"--array `{text}` has no members", "write 1-100")
-    if (last - first) // step >= MOST:
+    if (last - first) // step >= MOST_MEMBERS:
         raise _too_large(text)
     return range(first, last + 1, step)
 
 
 def _too_large(text: str) -> UsageError:
-    return UsageError(f"--array `{text}`: at most {MOST:,} members")
+    return UsageError(f"--array `{text}`: at most {MOST_MEMBERS:,} members")

@@ -13,7 +13,7 @@ from grass.model import selectors
 from grass.model.lifecycle import ENDED, JobState
 
 NEEDS = ("succeeded", "failed", "any")
-MOST = 100_000
+MOST_DEPENDENCIES = 100_000
 
 
 class After(NamedTuple):
@@ -36,8 +36,8 @@ def read(texts: Iterable[str], last_job: int) -> tuple[After, ...]:
             need, jobs = _read_one(part.strip(), last_job)
             # Repeated ids count each time, which bounds the work for a short text.
             named += len(jobs)
-            if named > MOST:
-                raise UsageError(f"a job waits for at most {MOST} others")
+            if named > MOST_DEPENDENCIES:
+                raise UsageError(f"a job waits for at most {MOST_DEPENDENCIES} others")
             found.update(dict.fromkeys(After(job, need) for job in jobs))
     return tuple(found)
 

@@ -21,7 +21,7 @@ from grass.scheduler.ranked_amounts import (
     Ranked,
     tied_fit,
 )
-from grass.scheduler.shapes import Order, Shape
+from grass.scheduler.shapes import Shape, StartOrder
 from grass.scheduler.worker_units import ViewUsage, WorkerUnits
 
 TIED_KINDS = frozenset({"gpu", "vram"})
@@ -40,7 +40,7 @@ class Entry(BlockedItem):
         self.pool = pool
 
     @property
-    def head(self) -> Order | None:
+    def head(self) -> StartOrder | None:
         """The order of the shape's first job."""
         return self.shape.head
 
@@ -55,7 +55,7 @@ class PoolAmount(BlockedItem):
         self.pool = pool
 
     @property
-    def head(self) -> Order | None:
+    def head(self) -> StartOrder | None:
         """The order of the best entry."""
         best = self.pool.best_of(self.amount)
         return None if best is None else best[0]
@@ -82,7 +82,7 @@ class Pool(BlockedSet):
         if self.add(shape.head, entry) and self.group is not None:
             self.list_amount(amount)
 
-    def largest_fit(self, order: Order | None) -> LargestFit:
+    def largest_fit(self, order: StartOrder | None) -> LargestFit:
         """Return what fits for the queue now."""
         worker, queue = self.worker, self.queue
         if self.kind is TIED:
@@ -91,11 +91,11 @@ class Pool(BlockedSet):
         kind_units = worker.kinds_for(queue).get(self.kind)
         return self._fit_on(kind_units, worker.units_for(self.kind, queue, order))
 
-    def best_startable(self) -> tuple[Order, Entry] | None:
+    def best_startable(self) -> tuple[StartOrder, Entry] | None:
         """Return the best entry that fits."""
         return _as_entry(self.best_that_fits())
 
-    def best_live(self, better_than: Order) -> Entry | None:
+    def best_live(self, better_than: StartOrder) -> Entry | None:
         """Return the best entry of all, if it beats this order."""
         best = self.best(better_than)
         assert best is None or isinstance(best, Entry)
@@ -154,7 +154,7 @@ class PoolGroup(BlockedSet):
         """The units whose release may concern it."""
         return {unit for units in self.limits.values() for unit in units}
 
-    def largest_fit(self, order: Order | None) -> LargestFit:
+    def largest_fit(self, order: StartOrder | None) -> LargestFit:
         """Return what fits for any of the queues, before its own usage."""
         if self.kind is TIED:
             return tied_fit(self._seen("gpu", order), self._seen("vram", order))
@@ -162,7 +162,7 @@ class PoolGroup(BlockedSet):
         kind_units = self.worker.kinds_for(queue).get(self.kind)
         return self._fit_on(kind_units, self._seen(self.kind, order))
 
-    def best_startable(self) -> tuple[Order, Entry] | None:
+    def best_startable(self) -> tuple[StartOrder, Entry] | None:
         """Return the best entry of any pool that also fits its own queue's usage."""
         passed_over: list[PoolAmount] = []
         found: Ranked | None = None
@@ -181,7 +181,7 @@ class PoolGroup(BlockedSet):
             item.pool.list_amount(item.amount)
         return _as_entry(found)
 
-    def best_live(self, better_than: Order) -> Entry | None:
+    def best_live(self, better_than: StartOrder) -> Entry | None:
         """Return the best entry of all, if it beats this order."""
         item = self.best(better_than)
         if item is None:
@@ -190,7 +190,7 @@ class PoolGroup(BlockedSet):
         best = _as_entry(item.pool.best_of(item.amount))
         return None if best is None else best[1]
 
-    def _seen(self, kind: str, order: Order | None) -> Units:
+    def _seen(self, kind: str, order: StartOrder | None) -> Units:
         units = self.worker.units_for(kind, "", order)
         limits = self.limits.get(kind)
         if limits is None:
@@ -301,9 +301,9 @@ class BlockedIndex:
 
     def best_startable(
         self, worker: WorkerUnits, freed: Freed
-    ) -> tuple[Order, Entry] | None:
+    ) -> tuple[StartOrder, Entry] | None:
         """Return the best shape that a release of these units may have unblocked."""
-        found: tuple[Order, Entry] | None = None
+        found: tuple[StartOrder, Entry] | None = None
         for pool in self.affected_by(worker, freed):
             best = pool.best_startable()
             if best is not None and (found is None or best[0] < found[0]):
@@ -364,7 +364,7 @@ def _limits(view: ViewUsage, kind: str) -> Capacity:
     return {one: view.limits[one] for one in sorted(kinds) if one in view.limits}
 
 
-def _as_entry(ranked: Ranked | None) -> tuple[Order, Entry] | None:
+def _as_entry(ranked: Ranked | None) -> tuple[StartOrder, Entry] | None:
     if ranked is None:
         return None
     order, entry = ranked

@@ -16,11 +16,11 @@ from grass.scheduler.placement import TIED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
     Gate,
-    Order,
     QueueGate,
     Shape,
     ShapeKey,
     ShapeState,
+    StartOrder,
     job_of,
     order_of,
 )
@@ -38,7 +38,7 @@ class Placement(NamedTuple):
 class Candidate(NamedTuple):
     """The best blocked shape that a worker may start; stale in a later generation."""
 
-    order: Order
+    order: StartOrder
     worker_name: str
     generation: int
     shape: Shape
@@ -57,7 +57,7 @@ class Dispatch:
         self.shape_of: dict[int, Shape] = {}
         self.priorities: dict[int, int] = {}
         """Of waiting jobs, where it is not 0."""
-        self.ready: list[tuple[Order, Shape]] = []
+        self.ready: list[tuple[StartOrder, Shape]] = []
         self._freed: dict[WorkerUnits, dict[str, set[str]]] = {}
         self._opened_gates: dict[Gate, None] = {}
         self._blocked_tied: list[tuple[Shape, WorkerUnits, int]] = []
@@ -94,7 +94,7 @@ class Dispatch:
         if gate.parked:
             self._opened_gates[gate] = None
 
-    def order_of(self, job: int) -> Order:
+    def order_of(self, job: int) -> StartOrder:
         """Return the order of a waiting job."""
         return order_of(job, self.priorities.get(job, 0))
 
@@ -290,7 +290,7 @@ class Dispatch:
     def _start(
         self,
         shape: Shape,
-        order: Order,
+        order: StartOrder,
         worker: WorkerUnits,
         allocation: Allocation,
         now: float,

@@ -19,7 +19,7 @@ from grass.scheduler.placement import (
     shortage,
     too_small,
 )
-from grass.scheduler.shapes import Order, Shape
+from grass.scheduler.shapes import Shape, StartOrder
 from grass.scheduler.worker_units import Holder, WorkerUnits
 
 
@@ -179,13 +179,15 @@ def explain(
 
 
 def _feasibility(
-    dispatch: Dispatch, shape: Shape, order: Order
+    dispatch: Dispatch, shape: Shape, order: StartOrder
 ) -> tuple[Feasibility, ...]:
     known = dispatch.fleet.known(shape.queue)
     return tuple(_feasibility_of(worker, shape, order) for worker in known)
 
 
-def _feasibility_of(worker: WorkerUnits, shape: Shape, order: Order) -> Feasibility:
+def _feasibility_of(
+    worker: WorkerUnits, shape: Shape, order: StartOrder
+) -> Feasibility:
     """Return what keeps a job from starting on a worker, most lasting reason first."""
     name, key = worker.name, shape.key
     if key.worker not in (None, name):
@@ -203,7 +205,9 @@ def _feasibility_of(worker: WorkerUnits, shape: Shape, order: Order) -> Feasibil
     return _feasibility_here(worker, shape, order)
 
 
-def _feasibility_here(worker: WorkerUnits, shape: Shape, order: Order) -> Feasibility:
+def _feasibility_here(
+    worker: WorkerUnits, shape: Shape, order: StartOrder
+) -> Feasibility:
     """Return what a connected worker that could run a job is short of."""
     needs = _needs(worker, shape, order)
     together = () if needs else _together(worker, shape, order)
@@ -232,7 +236,7 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     return never_fits(serving, key.queue, key.request, key.labels, pinned=pinned)
 
 
-def _away(dispatch: Dispatch, shape: Shape, order: Order) -> tuple[str, ...]:
+def _away(dispatch: Dispatch, shape: Shape, order: StartOrder) -> tuple[str, ...]:
     feasibility = _feasibility(dispatch, shape, order)
     return tuple(
         one.worker for one in feasibility if one.obstacle is PlacementObstacle.AWAY
@@ -246,7 +250,7 @@ def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
 
 
 def _nearest(
-    workers: list[WorkerUnits], shape: Shape, order: Order
+    workers: list[WorkerUnits], shape: Shape, order: StartOrder
 ) -> WorkerUnits | None:
     asked = dict(shape.request)
 
@@ -258,7 +262,7 @@ def _nearest(
     return min(workers, key=missing, default=None)
 
 
-def _needs(worker: WorkerUnits, shape: Shape, order: Order) -> tuple[Need, ...]:
+def _needs(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
     short = shortage(worker, shape.key.queue, shape.request, order)
     needs = tuple(_need(worker, shape, order, kind) for kind in short)
     if "gpu" not in dict(shape.request):
@@ -266,13 +270,13 @@ def _needs(worker: WorkerUnits, shape: Shape, order: Order) -> tuple[Need, ...]:
     return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
 
 
-def _together(worker: WorkerUnits, shape: Shape, order: Order) -> tuple[Need, ...]:
+def _together(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
     if allocate(worker, shape.key.queue, shape.request, order) is not None:
         return ()
     return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
 
 
-def _need(worker: WorkerUnits, shape: Shape, order: Order, kind: str) -> Need:
+def _need(worker: WorkerUnits, shape: Shape, order: StartOrder, kind: str) -> Need:
     queue = shape.key.queue
     free = sum(worker.units_for(kind, queue, order).values())
     total = worker.kinds_for(queue)[kind].total
@@ -290,7 +294,7 @@ def _holders(worker: WorkerUnits, needs: tuple[Need, ...]) -> tuple[Holder, ...]
     )
 
 
-def _reserved_for(worker: WorkerUnits, order: Order) -> int | None:
+def _reserved_for(worker: WorkerUnits, order: StartOrder) -> int | None:
     reservation = worker.reservation
     return (
         reservation.job

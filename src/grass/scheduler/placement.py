@@ -8,7 +8,7 @@ first unit, so a caller chooses by the order of the units it passes.
 
 from grass.model.amounts import decimal_text
 from grass.model.resources import Allocation, Request, Units, request_text
-from grass.scheduler.shapes import Order
+from grass.scheduler.shapes import StartOrder
 from grass.scheduler.worker_units import NO_UNITS, KindUnits, WorkerUnits
 
 TIED = "gpu/vram"
@@ -16,7 +16,7 @@ TIED = "gpu/vram"
 
 
 def allocate(
-    worker: WorkerUnits, queue: str, request: Request, order: Order | None
+    worker: WorkerUnits, queue: str, request: Request, order: StartOrder | None
 ) -> Allocation | None:
     """Choose units for a job from what is free for its order, or None."""
     kinds = worker.kinds_for(queue)
@@ -97,7 +97,7 @@ def largest_tied(gpu: Units, vram: Units) -> int:
 
 
 def lacking(
-    worker: WorkerUnits, queue: str, request: Request, order: Order
+    worker: WorkerUnits, queue: str, request: Request, order: StartOrder
 ) -> tuple[str, int]:
     """Return the scarcest kind that a request lacks, and the amount it asks of it."""
     asked = dict(request)
@@ -111,7 +111,7 @@ def lacking(
 
 
 def shortage(
-    worker: WorkerUnits, queue: str, request: Request, order: Order
+    worker: WorkerUnits, queue: str, request: Request, order: StartOrder
 ) -> dict[str, int]:
     """Return how much is missing of each kind that is short on its own."""
     kinds = worker.kinds_for(queue)

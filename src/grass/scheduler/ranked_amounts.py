@@ -18,7 +18,7 @@ from grass.scheduler.placement import largest_on_one, largest_on_several, larges
 
 if TYPE_CHECKING:
     from grass.model.resources import Units
-    from grass.scheduler.shapes import Order
+    from grass.scheduler.shapes import StartOrder
     from grass.scheduler.worker_units import KindUnits, WorkerUnits
 
 BLOCK = 48
@@ -35,7 +35,7 @@ class BlockedItem:
         self.live = True
 
     @property
-    def head(self) -> Order | None:
+    def head(self) -> StartOrder | None:
         """The order of its first job; None: no job waits in it any more."""
         raise NotImplementedError
 
@@ -44,7 +44,7 @@ class BlockedItem:
         return self.amount < other.amount
 
 
-Ranked = tuple["Order", BlockedItem]
+Ranked = tuple["StartOrder", BlockedItem]
 """An item, and the order of its head when it was last examined."""
 
 
@@ -82,11 +82,11 @@ class BlockedSet:
         self._buckets: dict[int, list[Ranked]] = {}
         self._by_amount = RankedAmounts()
 
-    def largest_fit(self, order: Order | None) -> LargestFit:
+    def largest_fit(self, order: StartOrder | None) -> LargestFit:
         """Return what fits for a job of this order; None ignores reservations."""
         raise NotImplementedError
 
-    def add(self, order: Order, item: BlockedItem) -> bool:
+    def add(self, order: StartOrder, item: BlockedItem) -> bool:
         """Rank an item by its head; return whether it is the best of its amount."""
         self._live += 1
         bucket = self._buckets.setdefault(item.amount, [])
@@ -113,7 +113,7 @@ class BlockedSet:
             return best
         return self._best_that_fits(best[0])
 
-    def best(self, better_than: Order) -> BlockedItem | None:
+    def best(self, better_than: StartOrder) -> BlockedItem | None:
         """Return the best live item of all, if it beats this order."""
         while True:
             best = self._by_amount.top()
@@ -147,7 +147,7 @@ class BlockedSet:
         for amount, bucket in self._buckets.items():
             assert self._by_amount.best(amount - 1, amount) is bucket[0], "rank"
 
-    def _best_that_fits(self, order: Order | None) -> Ranked | None:
+    def _best_that_fits(self, order: StartOrder | None) -> Ranked | None:
         if not self._buckets:
             return None
         one, largest, several = self.largest_fit(order)

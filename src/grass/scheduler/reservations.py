@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from grass.model.resources import Allocation
 from grass.scheduler.placement import drainable
-from grass.scheduler.shapes import Order, Shape, ShapeState, job_of
+from grass.scheduler.shapes import Shape, ShapeState, StartOrder, job_of
 from grass.scheduler.worker_units import Reservation, WorkerUnits
 
 
@@ -31,9 +31,9 @@ class Reservations:
     def __init__(self, overtakes: int, patience_s: float) -> None:
         self._overtakes = overtakes
         self._patience_s = patience_s
-        self.overtaken: dict[Order, Overtaken] = {}
-        self.due: dict[Order, Shape] = {}
-        self.active: dict[Order, tuple[WorkerUnits, Shape]] = {}
+        self.overtaken: dict[StartOrder, Overtaken] = {}
+        self.due: dict[StartOrder, Shape] = {}
+        self.active: dict[StartOrder, tuple[WorkerUnits, Shape]] = {}
 
     def count(self, shape: Shape, now: float) -> None:
         """Count that a shape's head was overtaken once more."""
@@ -73,7 +73,7 @@ class Reservations:
             if shape.head != order or (blocked and self._reserve(shape)):
                 del self.due[order]
 
-    def forget(self, order: Order) -> WorkerUnits | None:
+    def forget(self, order: StartOrder) -> WorkerUnits | None:
         """Forget a job that starts or leaves; return the worker it had reserved."""
         if not self.overtaken and not self.due and not self.active:
             return None
@@ -120,7 +120,7 @@ class Reservations:
         return True
 
 
-def reserved_units(worker: WorkerUnits, order: Order) -> Allocation | None:
+def reserved_units(worker: WorkerUnits, order: StartOrder) -> Allocation | None:
     """Return what a job reserved on this worker, once all of it is free."""
     reservation = worker.reservation
     if reservation is None or reservation.order != order:

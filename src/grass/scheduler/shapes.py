@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from grass.scheduler.blocked_index import Entry
     from grass.scheduler.worker_units import WorkerUnits
 
-Order = int
+StartOrder = int
 """Minus priority, then the job: the smaller goes first."""
 _JOBS = 2**63
 _FEW = 64
 
 
-def order_of(job: int, priority: int) -> Order:
+def order_of(job: int, priority: int) -> StartOrder:
     """Return a job's order among all; without a priority it is the job's own id."""
     return job - priority * _JOBS if priority else job
 
 
-def job_of(order: Order) -> int:
+def job_of(order: StartOrder) -> int:
     """Return the job of an order."""
     return order if 0 < order < _JOBS else order % _JOBS
 
@@ -92,7 +92,7 @@ class Shape:
         self.limiter = limiter
         self.count = 0
         """How many jobs wait in it."""
-        self.head: Order | None = None
+        self.head: StartOrder | None = None
         self.state = ShapeState.PARKED
         self.entries: dict[str, Entry] = {}
         self.parked_at: Gate | None = None
@@ -100,16 +100,16 @@ class Shape:
         # Most jobs arrive in order: they are appended and taken in constant time.
         # Only a job that goes before the last one pays for a heap. A job that leaves
         # from the middle is recorded in `_removed` and skipped later.
-        self._sorted: list[Order] = []
+        self._sorted: list[StartOrder] = []
         self._start = 0
-        self._heap: list[Order] = []
-        self._removed: set[Order] = set()
+        self._heap: list[StartOrder] = []
+        self._removed: set[StartOrder] = set()
 
     def __lt__(self, other: "Shape") -> bool:
         """Break ties between stale entries of heaps."""
         return self.number < other.number
 
-    def add(self, order: Order) -> bool:
+    def add(self, order: StartOrder) -> bool:
         """Add a job; return whether it is the new head."""
         self.count += 1
         in_order = self._sorted
@@ -126,7 +126,7 @@ class Shape:
             return True
         return False
 
-    def extend(self, orders: list[Order]) -> bool:
+    def extend(self, orders: list[StartOrder]) -> bool:
         """Add jobs, best order first; return whether the first is the new head."""
         is_head = self.add(orders[0])
         if self._sorted and self._sorted[-1] == orders[0] and not self._removed:
@@ -137,7 +137,7 @@ class Shape:
                 self.add(order)
         return is_head
 
-    def discard(self, order: Order) -> None:
+    def discard(self, order: StartOrder) -> None:
         """Remove a job, head or not."""
         self.count -= 1
         if order != self.head:
@@ -151,13 +151,13 @@ class Shape:
             heappop(self._heap)
         self._update_head()
 
-    def before(self, order: Order) -> int:
+    def before(self, order: StartOrder) -> int:
         """Count the jobs that go before this order."""
         count = bisect_left(self._sorted, order, self._start) - self._start
         count += sum(one < order for one in self._heap)
         return count - sum(one < order for one in self._removed)
 
-    def first(self, most: int) -> list[Order]:
+    def first(self, most: int) -> list[StartOrder]:
         """Return the best orders."""
         removed = self._removed
         in_order = self._sorted[self._start : self._start + most + len(removed)]
@@ -165,7 +165,7 @@ class Shape:
         found += nsmallest(most, (one for one in self._heap if one not in removed))
         return sorted(found)[:most]
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[StartOrder]:
         """Return the orders of all waiting jobs, best first."""
         removed = self._removed
         all = [*self._sorted[self._start :], *self._heap]
@@ -220,7 +220,7 @@ class Gate:
         self.max_running: int | None = None
         self.paused = False
         self.running = 0
-        self.parked: list[tuple[Order, Shape]] = []
+        self.parked: list[tuple[StartOrder, Shape]] = []
 
     def is_open(self) -> bool:
         """Return whether one more holder may start."""

@@ -10,7 +10,7 @@ and removed when it is unused. Units are chosen in `placement`; `fleet` has all 
 from typing import NamedTuple
 
 from grass.model.resources import Allocation, Capacity, Units, unit_order
-from grass.scheduler.shapes import Gate, Order, QueueGate
+from grass.scheduler.shapes import Gate, QueueGate, StartOrder
 
 Holder = int | str
 """A job's id, or a lease's name."""
@@ -82,7 +82,7 @@ class Reservation(NamedTuple):
     """Units that drain for one overtaken job; jobs of worse order leave them alone."""
 
     job: int
-    order: Order
+    order: StartOrder
     queue: str
     allocation: Allocation
 
@@ -167,7 +167,7 @@ class WorkerUnits:
             }
         return available
 
-    def units_for(self, kind: str, queue: str, order: Order | None) -> Units:
+    def units_for(self, kind: str, queue: str, order: StartOrder | None) -> Units:
         """Return what is free for a job of this order; None ignores reservations."""
         free = self.free.get(kind, NO_UNITS)
         view = self.views.get(queue)

@@ -39,7 +39,7 @@ SKEW = timedelta(days=1)
 MOST_BYTES = 1024 * 1024
 _MAKE_ONE = "openssl pkcs12 -export -out keyStore.p12 -inkey KEY -in CERT makes one"
 
-Key = ec.EllipticCurvePrivateKey
+OwnKey = ec.EllipticCurvePrivateKey
 
 
 class KeyPair(NamedTuple):
@@ -65,7 +65,7 @@ def own_pair(folder: str, now_s: float) -> KeyPair:
     return KeyPair(key, certificate)
 
 
-def _key_in(path: str) -> Key:
+def _key_in(path: str) -> OwnKey:
     try:
         data = _read_private(path)
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def _key_in(path: str) -> Key:
         found = load_pem_private_key(data, None)
     except (ValueError, TypeError):
         found = None
-    if not isinstance(found, Key):
+    if not isinstance(found, OwnKey):
         raise GrassError(
             f"the broker's key in {path} is damaged",
             "put it back from a copy; without it, remove it and let every machine join"
@@ -96,7 +96,7 @@ def _read_private(path: str) -> bytes:
         return file.read()
 
 
-def _certificate_in(path: str, key: Key, now_s: float) -> Certificate | None:
+def _certificate_in(path: str, key: OwnKey, now_s: float) -> Certificate | None:
     """Load the certificate of a key, unless it is due or of another key."""
     with contextlib.suppress(FileNotFoundError, ValueError):
         with open(path, "rb") as file:
@@ -108,7 +108,7 @@ def _certificate_in(path: str, key: Key, now_s: float) -> Certificate | None:
     return None
 
 
-def _certificate(key: Key, now_s: float) -> Certificate:
+def _certificate(key: OwnKey, now_s: float) -> Certificate:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "grass broker")])
     now = datetime.fromtimestamp(now_s, UTC)
     builder = x509.CertificateBuilder(
