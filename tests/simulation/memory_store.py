@@ -286,7 +286,7 @@ class MemoryStore:
             removals=[(n, r.worker, r.bytes) for n, r in disk.removals.items()],
             arrays=dict(disk.arrays),
             tokens=self._tokens(),
-            settled={
+            dependency_ends={
                 number: disk.jobs[number].state
                 for number in sorted(named)
                 if number in disk.jobs and disk.jobs[number].state in ENDED

@@ -9,7 +9,7 @@ import pytest
 
 from grass.errors import DiskFull
 from grass.store.sqlite import disk_reserve
-from grass.store.sqlite.disk_reserve import DATABASE_BYTES, START_BYTES, keep_room
+from grass.store.sqlite.disk_reserve import DATABASE_BYTES, START_BYTES, preallocate
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 
@@ -23,7 +23,7 @@ def test_room_lies_beyond_the_end_of_a_file(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     file = os.open(path, os.O_RDWR)
     try:
-        if not keep_room(file, 1, 1 << 20) or taken(path) < 1 << 20:
+        if not preallocate(file, 1, 1 << 20) or taken(path) < 1 << 20:
             pytest.skip("this file system cannot keep room")
     finally:
         os.close(file)

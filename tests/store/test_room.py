@@ -130,7 +130,7 @@ def test_a_failure_that_costs_trust_is_told_with_the_next_commit(
     def fail(_db: sqlite3.Connection) -> bool:
         raise failing(name)
 
-    monkeypatch.setattr(vacuum, "give_back", fail)
+    monkeypatch.setattr(vacuum, "release_pages", fail)
     assert not store.shrink()
     if fatal:
         with pytest.raises(StorageError, match="it failed"):

@@ -13,7 +13,7 @@ from pathlib import Path
 from grass.client.private_files import replace_private
 from grass.config import Home
 from grass.errors import GrassError, Refused
-from grass.store.sqlite.database_file import opened_for_reading
+from grass.store.sqlite.database_file import open_reader
 from grass.store.sqlite.statements import statements
 
 _LEFTOVERS = ("-wal", "-shm")
@@ -73,7 +73,7 @@ def written_cluster(home: Home) -> str | None:
 def own_cluster(home: Home) -> str | None:
     """Return the cluster of this home's own queue; None: it never had one."""
     try:
-        with contextlib.closing(opened_for_reading(Path(home.database))) as db:
+        with contextlib.closing(open_reader(Path(home.database))) as db:
             told = dict(db.execute(statements("sqlite")["load_meta"]))
     except sqlite3.Error:
         # SQLite cannot open it on a full disk.

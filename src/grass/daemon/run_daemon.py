@@ -105,7 +105,7 @@ def _rewritten_if_deleted(home: Home, store: SqliteStore) -> Iterator[None]:
         yield
     finally:
         if os.path.isdir(home.folder) and not os.path.exists(home.database):
-            store.write_anew()
+            store.restore_file()
 
 
 def _store(home: Home) -> SqliteStore:

@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct):
     output_bytes: int
     arrays: dict[int, int] = {}
     """Failed members, by the first job of the array."""
-    settled: dict[int, JobState] = {}
+    dependency_ends: dict[int, JobState] = {}
     """How those jobs ended that unfinished ones depend on; missing ones are pruned."""
     tokens: list[Token] = []
     last_removal: int = 0

@@ -80,7 +80,7 @@ class State:
         self._restore(snapshot)
 
     def _make_features(self, snapshot: Snapshot) -> None:
-        self.dependencies = Dependencies(ends=dict(snapshot.settled))
+        self.dependencies = Dependencies(ends=dict(snapshot.dependency_ends))
         self.start_times = StartTimes()
         self.arrays = Arrays(stored_fails=dict(snapshot.arrays))
         self.bulk = BulkWork()

@@ -274,7 +274,7 @@ DELETE FROM events WHERE job = ?;
 -- A worker may come and go for ever. When it did so before the first job that is left
 -- is of use to nobody; what people did stays.
 
--- name: remove_old_comings
+-- name: remove_old_worker_events
 DELETE FROM events WHERE kind IN
     ('worker-connected', 'worker-disconnected', 'worker-able', 'worker-unable')
 AND seq < (

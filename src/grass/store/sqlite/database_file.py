@@ -9,7 +9,7 @@ from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store.sqlite import job_queries, vacuum
 from grass.store.sqlite.statements import migrations
-from grass.store.sqlite.write_ahead_log import copy_log, fill_log
+from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
 SCHEMA_VERSION = 8
 CACHE_KIB = 1024
@@ -49,7 +49,7 @@ def is_fatal(error: StorageError) -> bool:
     )
 
 
-def undone(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
+def rolled_back(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
     """Undo what was begun when an error came, and give what is to be raised."""
     told = storage_error(error, path)
     told.__cause__ = error
@@ -80,21 +80,21 @@ def opened(path: Path) -> sqlite3.Connection:
     return db
 
 
-def grow_log(db: sqlite3.Connection, path: Path) -> None:
+def preallocate_log(db: sqlite3.Connection, path: Path) -> None:
     """Give the write-ahead log its full size at once, unless the disk has no room."""
     try:
         db.execute("PRAGMA cache_size = 16")
-        copy_log(db)
-        fill_log(db)
+        checkpoint(db)
+        fill_log_file(db)
     except sqlite3.Error as error:
-        told = undone(db, error, path)
+        told = rolled_back(db, error, path)
         if not is_full(error) or is_fatal(told):
             raise told from told.__cause__
         # The next commit tells of the full disk.
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
-def opened_for_reading(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path) -> sqlite3.Connection:
     """Open a connection that cannot write."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     db = sqlite3.connect(
@@ -121,12 +121,12 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
             _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")
 
 
-def let_shrink(db: sqlite3.Connection, path: Path) -> None:
+def enable_vacuum(db: sqlite3.Connection, path: Path) -> None:
     """Have a file give room back from now on, unless the disk has no room for that."""
     try:
         vacuum.rewrite(db)
     except sqlite3.Error as error:
-        told = undone(db, error, path)
+        told = rolled_back(db, error, path)
         if not is_full(error):
             raise told from told.__cause__
 
@@ -136,7 +136,7 @@ def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
     try:
         db.executescript(script)
     except sqlite3.Error as error:
-        told = undone(db, error, path)
+        told = rolled_back(db, error, path)
         raise told from told.__cause__
 
 

@@ -53,7 +53,7 @@ class Reserve:
             self._files.append(os.open(name, os.O_RDWR | os.O_CLOEXEC))
         if not self.fill():
             # What was kept for the start is for the log now, as far as it is there.
-            keep_room(self._files[1], 0, START_BYTES // 2)
+            preallocate(self._files[1], 0, START_BYTES // 2)
 
     def close(self) -> None:
         """Let go of the database, after SQLite; may be called twice.
@@ -69,8 +69,8 @@ class Reserve:
         database, log = self._files
         end = os.fstat(database).st_size
         return (
-            keep_room(log, 0, LOG_BYTES + LOG_RESERVE_BYTES)
-            and keep_room(database, end, DATABASE_BYTES)
+            preallocate(log, 0, LOG_BYTES + LOG_RESERVE_BYTES)
+            and preallocate(database, end, DATABASE_BYTES)
             and self._keep_for_start()
         )
 
@@ -89,7 +89,7 @@ class Reserve:
         with contextlib.suppress(OSError):
             file = os.open(self._for_start, flags, 0o600)
             try:
-                return keep_room(file, 0, START_BYTES)
+                return preallocate(file, 0, START_BYTES)
             finally:
                 os.close(file)
         return False
@@ -102,7 +102,7 @@ def free_bytes(folder: Path) -> int:
     return blocks * disk.f_frsize
 
 
-def keep_room(file: int, begin: int, size: int) -> bool:
+def preallocate(file: int, begin: int, size: int) -> bool:
     """Have the kernel keep room for a part of a file, without making it longer.
 
     Where a file system cannot do that, nothing is kept, and that is no want of room.

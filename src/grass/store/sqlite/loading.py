@@ -1,24 +1,116 @@
-"""Reading back the jobs that have not ended.
+"""Reading back the state that a broker starts from.
 
-A million of them may wait, most of which are members of arrays: they follow on each
-other, are alike but for id and index, and have done nothing yet. To read all columns of
-each would take most of a restart. So after some jobs that are alike, the database is
-asked how far that goes, and of the rest only what differs is read.
+A million unfinished jobs may wait, most of which are members of arrays: their ids are
+consecutive, they differ in id and index only, and nothing has happened to them yet. To
+read all columns of each would take most of a restart. So after some equal jobs, the
+database is asked how far that goes, and of the others only id and index are read.
 """
 
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from operator import attrgetter
+from typing import TypeVar
 
-from grass.model.job import Job
-from grass.model.lifecycle import UNFINISHED
+from grass.model.access import Token
+from grass.model.job import Job, alike
+from grass.model.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.queue import Queue
+from grass.model.spec import Spec
+from grass.store.bodies import json_text
+from grass.store.changes import AnsweredCall, Env
+from grass.store.interface import Snapshot
 from grass.store.sqlite import rows
 
+Statements = Mapping[str, str]
+T = TypeVar("T")
+
 LONG = 1000
-"""So many alike that it is worth asking how many more there are."""
+"""After so many equal jobs it is worth asking how many more there are."""
 
 
-def unfinished(db: sqlite3.Connection, sql: Mapping[str, str]) -> list[Job]:
+def discard_incomplete(
+    db: sqlite3.Connection, sql: Statements, calls_since: int
+) -> None:
+    """Remove jobs whose enqueue was not completed, and expired answers."""
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(sql["expire_calls"], (calls_since,))
+    db.execute(sql["drop_arriving_jobs"])
+    if db.execute(sql["drop_arrivals"]).rowcount:
+        db.execute(sql["remove_unused_specs"])
+        db.execute(sql["remove_unused_envs"])
+    db.execute("COMMIT")
+
+
+def snapshot(db: sqlite3.Connection, sql: Statements, calls_since: int) -> Snapshot:
+    """Read all that a broker needs."""
+    meta = dict(db.execute(sql["load_meta"]))
+    last_spec, last_env = db.execute(sql["largest_ids"]).fetchone()
+    jobs = unfinished(db, sql)
+    specs = _specs(db, sql, {common.spec for common, _ in alike(jobs)})
+    calls = db.execute(sql["load_calls"], (calls_since,))
+    return Snapshot(
+        cluster=meta["cluster"],
+        last_job=int(meta["last_job"]),
+        last_spec=last_spec,
+        last_env=last_env,
+        paused=meta["paused"] == "1",
+        queues=_queues(db, sql),
+        workers=_bodies(db, sql["load_workers"], rows.worker_from),
+        jobs=jobs,
+        attempts=list(map(rows.attempt_from, db.execute(sql["load_live_attempts"]))),
+        specs=specs,
+        envs=_envs(db, sql, {spec.base_env for spec in specs.values()}),
+        calls=[AnsweredCall(*row) for row in calls],
+        counts=dict(db.execute(sql["count_by_state"])),
+        output_bytes=db.execute(sql["output_usage"]).fetchone()[0],
+        last_removal=int(meta.get("last_removal", "0")),
+        removals=db.execute(sql["load_removals"]).fetchall(),
+        arrays=dict(db.execute(sql["load_arrays"])),
+        tokens=sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age),
+        dependency_ends=_ends(
+            db, sql, {one.job for spec in specs.values() for one in spec.after}
+        ),
+    )
+
+
+def _queues(db: sqlite3.Connection, sql: Statements) -> list[Queue]:
+    found = _bodies(db, sql["load_queues"], rows.queue_from)
+    queues = {queue.name: queue for queue in sorted(found, key=_age)}
+    for queue, worker, body in db.execute(sql["load_views"]):
+        queues[queue].views[worker] = rows.view_from(body)
+    return list(queues.values())
+
+
+def _bodies(
+    db: sqlite3.Connection, statement: str, read: Callable[[str], T]
+) -> list[T]:
+    return [read(body) for (body,) in db.execute(statement)]
+
+
+def _age(one: Queue | Token) -> tuple[int, str]:
+    return one.created_at, one.name
+
+
+def _specs(db: sqlite3.Connection, sql: Statements, ids: set[int]) -> dict[int, Spec]:
+    found = db.execute(sql["read_specs"], (json_text(sorted(ids)),))
+    return {number: rows.spec_from(body) for number, body in found}
+
+
+def _envs(db: sqlite3.Connection, sql: Statements, ids: set[int | None]) -> list[Env]:
+    wanted = json_text(sorted(number for number in ids if number is not None))
+    return [Env(*row) for row in db.execute(sql["read_envs"], (wanted,))]
+
+
+def _ends(
+    db: sqlite3.Connection, sql: Statements, jobs: set[int]
+) -> dict[int, JobState]:
+    """Read how those of these jobs ended that have."""
+    found = db.execute(sql["states_of"], (json_text(sorted(jobs)),))
+    states = {job: JobState(state) for job, state in found}
+    return {job: state for job, state in states.items() if state in ENDED}
+
+
+def unfinished(db: sqlite3.Connection, sql: Statements) -> list[Job]:
     """Read the jobs that have not ended, in the order of their ids."""
     jobs: list[Job] = []
     for state in UNFINISHED:
@@ -28,10 +120,8 @@ def unfinished(db: sqlite3.Connection, sql: Mapping[str, str]) -> list[Job]:
     return jobs
 
 
-def _untouched(
-    db: sqlite3.Connection, sql: Mapping[str, str], state: str
-) -> Iterator[Job]:
-    """Read jobs that have only ever waited."""
+def _untouched(db: sqlite3.Connection, sql: Statements, state: str) -> Iterator[Job]:
+    """Read jobs that have no body."""
     after: int | None = 0
     while after is not None:
         found = db.execute(sql["load_untouched_jobs"], (state, after))
@@ -41,7 +131,7 @@ def _untouched(
 
 
 def _until_alike(jobs: Iterator[Job]) -> Generator[Job, None, Job | None]:
-    """Give jobs on to many that are alike; returns the last of those."""
+    """Give jobs until many in a row are alike; return the last of those."""
     first, count = None, 0
     for job in jobs:
         yield job
@@ -53,9 +143,9 @@ def _until_alike(jobs: Iterator[Job]) -> Generator[Job, None, Job | None]:
 
 
 def _rest(
-    db: sqlite3.Connection, sql: Mapping[str, str], last: Job
+    db: sqlite3.Connection, sql: Statements, last: Job
 ) -> Generator[Job, None, int | None]:
-    """Give the jobs after one that are like it; returns after which others follow."""
+    """Give the jobs that follow on one and are like it; return the last of them."""
     common, state = last.common, last.state
     values = rows.common_row(common)
     (end,) = db.execute(sql["end_of_alike"], (state.value, last.id, *values)).fetchone()

@@ -30,7 +30,7 @@ def rewrite(db: sqlite3.Connection) -> None:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
-def give_back(db: sqlite3.Connection) -> bool:
+def release_pages(db: sqlite3.Connection) -> bool:
     """Give some pages back; tell whether more could be."""
     before = free_pages(db)
     if before <= KEPT_PAGES:

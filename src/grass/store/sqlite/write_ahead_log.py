@@ -22,7 +22,7 @@ _NEAR_BYTES = 16 * FRAME_BYTES
 """So much of the file is left to grow: SQLite adds a few pages to the content."""
 
 
-class Log:
+class WriteAheadLog:
     """The log of one database, as the connection that writes sees it."""
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class Log:
             self._file = -1
 
 
-def fill_log(db: sqlite3.Connection) -> None:
+def fill_log_file(db: sqlite3.Connection) -> None:
     """Give the log's file its full size by writing something and undoing it.
 
     While a file grows, every sync has to write its new size as well, which takes twice
@@ -53,7 +53,7 @@ def fill_log(db: sqlite3.Connection) -> None:
     db.execute("ROLLBACK")
 
 
-def copy_log(db: sqlite3.Connection) -> None:
+def checkpoint(db: sqlite3.Connection) -> None:
     """Copy what is in the log into the database, as far as no reader is in the way."""
     try:
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -63,6 +63,6 @@ def copy_log(db: sqlite3.Connection) -> None:
             raise
 
 
-def limit_log(db: sqlite3.Connection, limit: int | None) -> None:
+def limit_log_file(db: sqlite3.Connection, limit: int | None) -> None:
     """Choose to how many bytes SQLite cuts the file; None: it is not cut."""
     db.execute(f"PRAGMA journal_size_limit = {-1 if limit is None else limit}")

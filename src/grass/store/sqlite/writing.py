@@ -1,0 +1,64 @@
+"""Writing the changes of one transaction: a statement for each kind of change."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from grass.store.changes import Changes
+from grass.store.sqlite import rows
+
+
+def write(db: sqlite3.Connection, sql: Mapping[str, str], changes: Changes) -> None:
+    """Execute what writes these changes, inside a transaction of the caller."""
+    for statement, values_of, row in _WRITES:
+        values = values_of(changes)
+        if values:
+            db.executemany(sql[statement], map(row, values))
+    if changes.removed_jobs:
+        for name in ("remove_events_of", "remove_attempts_of", "remove_job"):
+            db.executemany(sql[name], _columns(changes.removed_jobs))
+        db.execute(sql["remove_old_worker_events"])
+    db.executemany(sql["remove_unused_spec"], _columns(changes.unused_specs))
+    db.executemany(sql["remove_unused_env"], _columns(changes.unused_envs))
+
+
+def _columns(values: Iterable[int]) -> Iterable[rows.Row]:
+    return ((value,) for value in values)
+
+
+def _key(value: object) -> rows.Row:
+    return (value,)
+
+
+def _same(row: rows.Row) -> rows.Row:
+    return row
+
+
+_WRITES: list[tuple[str, Callable[[Changes], Collection[Any]], Callable[..., rows.Row]]]
+_WRITES = [
+    ("save_meta", lambda changes: changes.meta.items(), _same),
+    ("add_env", lambda changes: changes.envs, _same),
+    ("add_spec", lambda changes: changes.specs.items(), rows.spec_row),
+    ("save_worker", lambda changes: changes.workers.values(), rows.worker_row),
+    # Removals first: one batch may delete a queue and create it again.
+    ("remove_view", lambda changes: changes.removed_views, _same),
+    ("remove_worker", lambda changes: changes.removed_workers, _key),
+    ("remove_queue", lambda changes: changes.removed_queues, _key),
+    ("save_queue", lambda changes: changes.queues.values(), rows.queue_row),
+    ("save_view", lambda changes: changes.views.items(), rows.view_row),
+    ("save_job", lambda changes: changes.jobs.values(), rows.job_row),
+    ("remove_attempt", lambda changes: changes.removed_attempts, _same),
+    ("save_attempt", lambda changes: changes.attempts.values(), rows.attempt_row),
+    ("add_arrival", lambda changes: changes.arrivals, _same),
+    ("remove_arrival", lambda changes: changes.removed_arrivals, _key),
+    ("remove_array", lambda changes: changes.removed_arrays, _key),
+    ("save_array", lambda changes: changes.arrays.items(), _same),
+    # Removals first: a machine that joins again gets a new token of the same name.
+    ("remove_token", lambda changes: changes.removed_tokens, _key),
+    ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
+    ("add_removal", lambda changes: changes.removals, rows.removal_row),
+    ("remove_removal", lambda changes: changes.removed_removals, _key),
+    ("add_event", lambda changes: changes.events, _same),
+    ("add_call", lambda changes: changes.calls, _same),
+]
+"""Statement, what of the changes it writes, and how a value becomes a row."""
