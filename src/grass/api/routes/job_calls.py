@@ -70,17 +70,14 @@ def _patch_of(body: Struct, last_job: int) -> JobPatch:
     patch = JobPatch(**job_fields(changes, last_job))
     if command is UNSET:
         return patch
-    words, shell = _command(command)
-    return replace(patch, words=words, shell=shell)
-
-
-def _command(command: list[str] | str) -> tuple[tuple[str, ...], bool | None]:
-    """Give words, and whether they are a shell line; of a list the broker knows."""
-    return ((command,), True) if isinstance(command, str) else (tuple(command), None)
+    is_line = isinstance(command, str)
+    words = (command,) if is_line else tuple(command)
+    # Whether one word of a list is a shell line depends on the queue.
+    return replace(patch, words=words, shell=is_line or None)
 
 
 def _named(patch: JobPatch) -> list[int]:
-    """Give the jobs that a patch waits for, each once."""
+    """Return the jobs that a patch waits for, each once."""
     after: tuple[After, ...] = patch.after or ()
     return list(dict.fromkeys(one.job for one in after))
 
@@ -133,8 +130,9 @@ class _EnqueueReader:
             if text not in self._known:
                 self._known[text] = self._patch(self._over_defaults(job))
             patch = self._known[text]
-        words, shell = _command(command or [])
-        return NewJob(words, patch, shell, job.name)
+        if isinstance(command, str):
+            return NewJob((command,), patch, True, job.name)
+        return NewJob(tuple(command or ()), patch, None, job.name)
 
     def _over_defaults(self, job: JobBody) -> dict[str, Any]:
         options = _options(job)
@@ -175,7 +173,7 @@ class _EnqueueReader:
 
 
 def _options(job: JobBody) -> dict[str, Any]:
-    """Give what a job says of how it is to run, by the names in the request."""
+    """Return the options that a job gives, by their names in the request."""
     fields = zip(_OPTIONS, _options_of(job), strict=True)
     return {
         name: value

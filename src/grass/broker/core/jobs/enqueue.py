@@ -33,11 +33,7 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         raise UsageError("no jobs were given", "give a command, or lines with --from")
     ends = ends_of(call.found)
     prepared = _prepared(state, call, ends)
-    for job in call.jobs:
-        try:
-            _check_command(job, prepared[id(job.patch)])
-        except UsageError as error:
-            raise _naming(job, call, error) from None
+    _check_commands(call, prepared)
     if call.base_env is not None:
         check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
@@ -48,9 +44,19 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     return arrival
 
 
-def _check_command(job: NewJob, prepared: Prepared) -> None:
-    check_words(job.words, prepared)
-    if prepared.spec.shell_program and not is_for_a_shell(job, prepared):
+def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
+    for job in call.jobs:
+        known = prepared[id(job.patch)]
+        try:
+            check_words(job.words, known)
+            if known.spec.shell_program is not None:
+                _check_shell(job, known)
+        except UsageError as error:
+            raise _naming(job, call, error) from None
+
+
+def _check_shell(job: NewJob, prepared: Prepared) -> None:
+    if not is_for_a_shell(job, prepared):
         raise UsageError(
             "--shell goes with a shell line", "give the command as one word: 'a && b'"
         )
