@@ -48,11 +48,11 @@ class Starts:
         A start that was sent behind it before its daemon knew that waits for them.
         """
         attempts = self._state.attempts
-        leader = attempts.get(start.after or "")
-        while leader is not None and leader.state == "exited":
-            leader = attempts.get(leader.after or "")
+        predecessor = attempts.get(start.after or "")
+        while predecessor is not None and predecessor.state == "exited":
+            predecessor = attempts.get(predecessor.after or "")
         attempt = attempts[start.id] = attempt_of(start)
-        attempt.after = None if leader is None else leader.id
+        attempt.after = None if predecessor is None else predecessor.id
         self._state.live += 1
         return attempt
 

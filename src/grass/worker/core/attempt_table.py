@@ -116,19 +116,19 @@ class AttemptTable:
         """Tell whether the broker may have placed the job again by now."""
         return bool(placed_at) and self._returned.get(attempt) == placed_at
 
-    def leader(self, message: Start) -> WorkerAttempt | None:
+    def predecessor(self, message: Start) -> WorkerAttempt | None:
         """Return the attempt that a start must wait for, if that has not ended."""
-        leader = self.attempts.get(message.after or "")
-        return None if leader is None or leader.exited is not None else leader
+        found = self.attempts.get(message.after or "")
+        return None if found is None or found.exited is not None else found
 
-    def refusal(self, message: Start, leader: WorkerAttempt | None) -> str | None:
+    def refusal(self, message: Start, predecessor: WorkerAttempt | None) -> str | None:
         """Return why a start is not accepted, or None."""
         if self.was_returned(message.attempt, message.placed_at):
             # Sent again after a hello that the broker read before the answer.
             return RECALLED
-        if leader is not None:
-            # The keeper may have dropped the leader, and would not wait for it.
-            dropped = leader.recalled and leader.after is not None
+        if predecessor is not None:
+            # The keeper may have dropped the predecessor, and would not wait for it.
+            dropped = predecessor.recalled and predecessor.after is not None
             return RECALLED if dropped else None
         excess = self.units.excess(message.allocation)
         return None if excess is None else f"{excess} is given out already"

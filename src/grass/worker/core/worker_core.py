@@ -179,18 +179,18 @@ class WorkerCore:
         known = self._attempts.get(message.attempt)
         if known is not None and known.was_placed(message.placed_at):
             return
-        leader = self._table.leader(message)
+        predecessor = self._table.predecessor(message)
         if known is not None:
             reason: str | None = NAME_IS_TAKEN
         elif self._readiness.returns_starts:
             # It was sent before the broker knew.
             reason = RECALLED
         else:
-            reason = self._table.refusal(message, leader)
+            reason = self._table.refusal(message, predecessor)
         if reason is not None:
             self._return(message.attempt, reason, message.placed_at)
         else:
-            self._add(message, None if leader is None else message.after)
+            self._add(message, None if predecessor is None else message.after)
 
     def _add(self, message: Start, after: str | None) -> None:
         start = start_verb(message, self._around)
