@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.support.homes import GrassHome
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.daemon
 
@@ -19,7 +20,8 @@ def test_a_hostile_pattern_is_answered_in_time(shared: GrassHome) -> None:
     ):
         began = time.monotonic()
         ran = shared.run(*words)
-        assert time.monotonic() - began < 1, words
+        # One that tries every way to match would take days.
+        assert time.monotonic() - began < PATIENCE_S / 3, words
         assert "Traceback" not in ran.stderr
     assert shared.ok("show", "-q", r"name~^a{40}\!$").split() == [str(id)]
 
