@@ -46,7 +46,7 @@ def _commit_skipped(patch: pytest.MonkeyPatch) -> None:
 def _answer_first(patch: pytest.MonkeyPatch) -> None:
     def round(self: Rounds) -> rounds.Round:
         applied: list[rounds.Applied] = []
-        yield from self._look_up()
+        yield from self._read_jobs()
         self._apply(applied)
         self._answer(applied)
         effects_of_it = self.core.take()

@@ -1,21 +1,21 @@
-"""The order in which a broker does things, without doing them.
+"""Rounds of the broker: the order of reads, decisions, commits and replies; no I/O.
 
-A round takes the calls that wait, up to about 10 ms of work, applies them, has all that
-follows committed in one transaction, and only then answers the callers and sends starts
-to workers; the next round gathers meanwhile. A round that cannot be committed is
-dropped whole: the core is built anew from the store, the callers get the error, and
-workers are asked to report again. A defect in the handler of one call has changed
-memory nobody knows how, so there the core is built anew as well; but only that call
-gets the error, and the others are applied again.
+A round takes the calls that wait, up to about 10 ms of work, applies them, has all
+changes committed in one transaction, and only then answers the callers and sends starts
+to workers; meanwhile calls gather for the next round. A round that cannot be committed
+is dropped whole: the core is rebuilt from the store, the callers get the error, and
+workers are asked to report again. A defect in the handler of one call may have left
+memory in any state, so the core is rebuilt there as well; but only that call gets the
+error, and the others are applied again.
 
-A worker whose message brought out a defect is sent away for a while, so that it does
-not do so again at once. Where the defect came later in the round, and others spoke in
-it, each round takes a single call until they have reported again: then the next defect
-tells which worker it is.
+A worker whose message revealed a defect is banned for a while, so that it does not do
+so again at once. Where the defect came later in the round, and several workers had
+messages in it, each round takes a single call until they have reported again: then the
+next defect tells which worker it is.
 
-`round` is a generator: it yields what must be read or written and is sent what came of
-it, or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
-simulation, which waits for nothing, run the very same order.
+`round` is a generator: it yields what must be read or written and is sent the result,
+or has the failure thrown in. So the daemon's shell, which waits for a disk, and the
+simulation, which waits for nothing, run the same order.
 """
 
 from collections import deque
@@ -58,15 +58,15 @@ from grass.log_lines import log_event
 from grass.store.interface import Store
 
 MOST_READ = 256
-"""For so many calls jobs are read in one round."""
+"""Jobs are read for at most so many calls in one round."""
 BATCH_S = 0.010
 DEFERRED_S = 0.05
-"""How long news that nobody was promised may wait to be written."""
+"""How long a change that was promised to no caller may wait to be written."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 FULL_PAUSE_S = 1.0
-"""How soon to look again whether a full disk has room."""
+"""How soon to check again whether a full disk has room."""
 ADDING = (Enqueue, Rerun, Edit)
-"""Calls that would take more of a full disk, and never give any of it back."""
+"""Calls that take more of a full disk, and never free any of it."""
 
 Round = Generator[Step, Any, None]
 
@@ -75,7 +75,7 @@ UNDECIDED: Any = object()
 
 
 class Applied(NamedTuple):
-    """A call, who waits for it, and what came of it."""
+    """A call, where its reply goes, and the outcome."""
 
     call: AnyCall
     reply: Reply
@@ -83,19 +83,19 @@ class Applied(NamedTuple):
 
 
 class DaemonFlags:
-    """What belongs to this daemon's life and is in no store.
+    """What holds while this daemon runs and is not stored.
 
-    It holds for every core that is built while the daemon runs.
+    It is applied to every core that is built meanwhile.
     """
 
     def __init__(self) -> None:
         self.home_worker: str | None = None
         self.starts_jobs = True
         self.shortage: StorageError | None = None
-        """That the disk is full: nothing is added or started until it has room."""
+        """Set while the disk is full: nothing is added or started until it has room."""
 
     def apply_to(self, state: State) -> None:
-        """Let a core's memory know."""
+        """Set the flags in a core's state."""
         state.home_worker = self.home_worker
         state.disk_full = self.shortage is not None
         starts_jobs = self.starts_jobs and self.shortage is None
@@ -103,31 +103,31 @@ class DaemonFlags:
 
 
 class Rounds:
-    """The broker's inbox, and what is done with it round by round."""
+    """The broker's inbox, worked off round by round."""
 
     def __init__(self, core: BrokerCore, shell: Shell) -> None:
         self.core = core
         self._flags = DaemonFlags()
         self.committing: set[int] = set()
-        """Jobs that memory knows more of than the disk does yet."""
+        """Jobs whose last change is not committed yet."""
         self._shell = shell
         self._inbox = Inbox()
         self._unread: deque[Reading[Any]] = deque()
         self._under_way: list[tuple[BulkCall, Reply]] = []
         """Large calls of which slices are left to do or to commit."""
         self._pause_s = FIRST_PAUSE_S
-        self._will_ask = False
-        self._waits = False
-        """Whether what memory has to do would only be dropped again right now."""
-        self._unheard: dict[str, None] = {}
-        """Workers whose words were dropped, and that memory may not know."""
+        self._resync_planned = False
+        self._deferred = False
+        """Whether the work at hand would fail again now, and waits for a timer."""
+        self._dropped_workers: dict[str, None] = {}
+        """Workers whose messages were dropped, and that the state may not know."""
         self._suspects: set[str] = set()
-        """Workers that spoke in a round with a defect, and not in a good one since."""
+        """Workers with messages in a round with a defect, and in no good one since."""
 
     @property
     def idle(self) -> bool:
         """Tell whether there is nothing to do."""
-        return not self._inbox and (self._waits or not self.core.busy)
+        return not self._inbox and (self._deferred or not self.core.busy)
 
     def set_home_worker(self, worker: str) -> None:
         """Note which worker is in the broker's own daemon."""
@@ -135,31 +135,31 @@ class Rounds:
         self._flags.apply_to(self.core.state)
 
     def stop_starting(self) -> None:
-        """Place no job until `start_again`, or the end of this daemon."""
+        """Place no job until `resume_starting`, or the end of this daemon."""
         self._flags.starts_jobs = False
         self._flags.apply_to(self.core.state)
 
     def resume_starting(self) -> None:
-        """Take `stop_starting` back."""
+        """Place jobs again."""
         self._flags.starts_jobs = True
         self._flags.apply_to(self.core.state)
 
     def post(self, call: AnyCall, reply: Reply = None) -> None:
-        """Let a call wait; somebody may wait for its reply."""
+        """Add a call to the inbox."""
         self._inbox.put(call, reply)
         if isinstance(call, Reading) and call.unread:
             self._unread.append(call)
 
     def waiting_from(self, worker: str) -> int:
-        """Tell how much of what a worker said has not been looked at."""
+        """Return how many messages of a worker wait."""
         return self._inbox.waiting_from(worker)
 
     def round(self) -> Round:
         """Do what waits; yields what is to be read or committed."""
         applied: list[Applied] = []
-        self._waits = False
+        self._deferred = False
         try:
-            yield from self._look_up()
+            yield from self._read_jobs()
             yield from self._send_removals()
             self._apply(applied)
             if self.core.state.batch.quiet and not self._overdue(applied):
@@ -181,7 +181,7 @@ class Rounds:
             yield from self._drop(told, _defect())
             self._put_back(again)
 
-    def _look_up(self) -> Round:
+    def _read_jobs(self) -> Round:
         """Read the jobs that waiting calls are about and memory may not know.
 
         No commit is under way here, so what is read stays true until it is applied.
@@ -194,15 +194,15 @@ class Rounds:
             bulks[0].found = yield Read(jobs_query(bulks[0].wanted))
 
     def _send_removals(self) -> Round:
-        """Have workers remove output; the store has it, so it is committed."""
+        """Send removals of output to workers; they are committed already."""
         for worker, number in removals.due(self.core.state):
             paths = yield Read(partial(_paths_of, number))
             removals.sent(self.core.state, worker, number)
             self._shell.send(worker, RemoveOutput(paths, number))
 
     def _apply(self, applied: list[Applied]) -> None:
-        """Apply what waits, and let the scheduler decide once for all of it."""
-        self._look_for_room()
+        """Apply the calls that wait, and decide once for all of them."""
+        self._check_disk()
         deadline = self._shell.now_s() + BATCH_S
         now_us = self._shell.now_us()
         while self._inbox and self._shell.now_s() < deadline:
@@ -224,15 +224,15 @@ class Rounds:
                 applied[-1] = Applied(call, reply, outcome)
         self._read_again()
         self.core.advance()
-        # A resume among the calls is for the daemon after this one.
+        # A resume among the calls does not override the flags of this daemon.
         self._flags.apply_to(self.core.state)
         self.core.decide(self._shell.now_s())
 
-    def _look_for_room(self) -> None:
-        """Learn whether the disk is full, and look again soon if it is.
+    def _check_disk(self) -> None:
+        """Check whether the disk is full, and check again soon if it is.
 
-        What is kept back there is for what makes room, and for what has happened: jobs
-        end, and workers report. Jobs that are arriving are given up, all of them.
+        The space that is reserved is for calls that make room, and for what has
+        happened: jobs end, and workers report. Unfinished enqueues fail, all of them.
         """
         self._flags.shortage = self._shell.shortage()
         if self._flags.shortage is not None:
@@ -241,7 +241,7 @@ class Rounds:
                 raise self._flags.shortage
 
     def _read_again(self) -> None:
-        """Have jobs read anew for calls that are left for after the commit.
+        """Have jobs read again for calls that are left for after the commit.
 
         What was found for them may not be true any more then.
         """
@@ -255,7 +255,7 @@ class Rounds:
         self._unread.extendleft(reversed(stale))
 
     def _overdue(self, applied: list[Applied]) -> bool:
-        """Tell whether small news waited long enough; else set a timer for them."""
+        """Tell whether deferred changes are due; otherwise set a timer for them."""
         if not self.core.state.batch.changes:
             return False
         if any(isinstance(one.call, TimerFired) for one in applied):
@@ -282,7 +282,7 @@ class Rounds:
         self._plan()
 
     def _plan(self) -> None:
-        """Have the core look again when it wants to though nothing happens."""
+        """Set the timers that the core needs."""
         self._shell.wake_at(self.core.next_time())
         wake_at = self.core.wake_at()
         if wake_at is not None:
@@ -308,7 +308,7 @@ class Rounds:
         self._under_way = [one for one in self._under_way if one[0].reply is None]
 
     def _ban_faulty_worker(self, applied: list[Applied]) -> None:
-        """Send the worker away whose message brought out a defect, if that is known."""
+        """Ban the worker whose message revealed a defect, if that is known."""
         if applied and applied[-1].outcome is UNDECIDED:
             applied = applied[-1:]
         self._suspects = _workers(applied)
@@ -317,7 +317,7 @@ class Rounds:
             self._shell.ban(self._suspects.pop())
 
     def _drop(self, applied: list[Applied], error: GrassError) -> Round:
-        """Forget all that was not committed; workers will report again."""
+        """Drop all that was not committed, and have workers report again."""
         self._shell.log(log_event("batch.dropped", error=error))
         waiting = [one.reply for one in applied] + self._given_up()
         for reply in waiting:
@@ -326,7 +326,7 @@ class Rounds:
         for large, reply in self._under_way:
             self._shell.answer(reply, large.error_for(error))
         self._under_way = []
-        self._unheard.update(
+        self._dropped_workers.update(
             (one.call.worker, None)
             for one in applied
             if isinstance(one.call, FromWorker)
@@ -334,19 +334,19 @@ class Rounds:
         self.core = yield from self._rebuilt()
         self._flags.apply_to(self.core.state)
         self.committing = set()
-        if not self._will_ask:
-            # Once for all that is dropped until then: each answer may be dropped, too,
-            # and with several workers the questions would multiply.
-            self._will_ask = True
+        if not self._resync_planned:
+            # Once for all that is dropped until then: each report may be dropped, too,
+            # and with several workers the requests would multiply.
+            self._resync_planned = True
             self._shell.later(self._pause_s, self._ask_for_reports)
-        # The clocks of those who are away begin to run, and times are looked at.
-        self._waits = True
+        # Leases of workers that are away begin to count, and start times are checked.
+        self._deferred = True
         self._shell.wake_within(self._pause_s)
         longest_s = FULL_PAUSE_S if isinstance(error, DiskFull) else LONGEST_PAUSE_S
         self._pause_s = min(2 * self._pause_s, longest_s)
 
     def _rebuilt(self) -> Generator[Step, Any, BrokerCore]:
-        """Read the store anew, however long it takes until that works."""
+        """Rebuild the core from the store, however often reading fails."""
         while True:
             now_us = self._shell.now_us()
             try:
@@ -359,10 +359,10 @@ class Rounds:
                 return core
 
     def _ask_for_reports(self) -> None:
-        self._will_ask = False
-        for worker in {**self._unheard, **self.core.state.workers}:
+        self._resync_planned = False
+        for worker in {**self._dropped_workers, **self.core.state.workers}:
             self._shell.send(worker, Resync())
-        self._unheard.clear()
+        self._dropped_workers.clear()
 
     def _put_back(self, calls: list[Applied]) -> None:
         """Have calls applied again, before those that came after them."""
@@ -373,17 +373,17 @@ class Rounds:
             self._inbox.put_back(call, reply)
 
     def _given_up(self) -> list[Reply]:
-        """Take out the calls whose jobs could not be read."""
+        """Remove the calls whose jobs could not be read; return their replies."""
         lost = {id(call) for call in self._unread}
         self._unread.clear()
         return self._inbox.give_up(lost)
 
 
 def _split_by_defect(applied: list[Applied]) -> tuple[list[Applied], list[Applied]]:
-    """Split calls into those whose callers are told of a defect, and all others.
+    """Split calls into those that fail with the defect, and those to apply again.
 
-    Applied again are those that somebody waits for, if another call's handler raised.
-    With a defect that is no single call's they would only meet it again.
+    Calls with a reply are applied again, if the handler of another call raised. With a
+    defect that is not of a single call they would only meet it again.
     """
     if not applied or applied[-1].outcome is not UNDECIDED:
         return applied, []
@@ -397,7 +397,7 @@ def _paths_of(removal: int, store: Store) -> list[str]:
 
 
 def _workers(applied: list[Applied]) -> set[str]:
-    """Name the workers that calls came from, or that are gone."""
+    """Return the workers that calls came from, or that disconnected."""
     calls = (one.call for one in applied)
     return {one.worker for one in calls if isinstance(one, FromWorker | WorkerGone)}
 

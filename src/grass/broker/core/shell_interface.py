@@ -16,7 +16,7 @@ from grass.store.interface import Store
 
 
 class Read(NamedTuple):
-    """Ask the store something."""
+    """Run a query of the store."""
 
     query: Callable[[Store], Any]
 
@@ -36,7 +36,7 @@ def jobs_query(wanted: list[int]) -> Callable[[Store], Found]:
 
 
 class Commit(NamedTuple):
-    """Have the changes durable."""
+    """Make the changes durable."""
 
     changes: Changes
 
@@ -50,32 +50,32 @@ class Pause(NamedTuple):
 Step = Read | Commit | Pause
 
 Reply = Any
-"""Whatever the shell answers a caller with: a future, or a simulated client."""
+"""What the shell answers a caller with: a future, or a simulated client."""
 
 
 class Shell(Protocol):
     """The clocks, connections and callers that a round uses."""
 
     def now_us(self) -> int:
-        """Tell the time, in microseconds UTC."""
+        """Return the time, in microseconds UTC."""
 
     def now_s(self) -> float:
-        """Tell the time of a clock that cannot jump."""
+        """Return the time of a monotonic clock."""
 
     def shortage(self) -> StorageError | None:
-        """Tell that nothing may be added for want of room; None: it may."""
+        """Return the error while the disk has no room; None: it has."""
 
     def answer(self, reply: Reply, outcome: object) -> None:
-        """Tell a caller what came of a call; an error is to be raised there."""
+        """Answer a caller; an error is raised there."""
 
     def send(self, worker: str, message: ToWorker) -> None:
-        """Say something to a worker; one that is not connected hears nothing."""
+        """Send a message to a worker, if it is connected."""
 
     def wake(self, jobs: set[int]) -> None:
-        """Let those look again who wait for one of these jobs."""
+        """Wake the callers that wait for one of these jobs."""
 
     def committed(self, ended: list[Job]) -> None:
-        """Tell that something was committed, and which jobs ended with it."""
+        """Note a commit, and which jobs ended with it."""
 
     def wake_within(self, delay_s: float) -> None:
         """Have a `TimerFired` posted, at the latest after this time."""
@@ -84,16 +84,16 @@ class Shell(Protocol):
         """Have a `TimerFired` posted at this time of the wall clock; None: at none."""
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
-        """Do something after a time."""
+        """Call a function after a time."""
 
     def log(self, event: LogEvent) -> None:
         """Write an event into the log."""
 
     def refuse(self, said: FromWorker, reason: str) -> None:
-        """Note that a worker's words were refused; after a hello, hang up."""
+        """Log that a worker's message was refused; after a hello, close the link."""
 
     def defect(self, error: Exception) -> None:
         """Log an exception that only a mistake in grass explains."""
 
     def ban(self, worker: str) -> None:
-        """Close the link of a worker whose message brought out a defect."""
+        """Close the link of a worker whose message revealed a defect."""

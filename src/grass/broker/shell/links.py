@@ -1,9 +1,9 @@
-"""Who speaks on which link, and which of a worker's links counts.
+"""The links of workers, and which of a worker's links is used.
 
-A worker that was cut off calls again, often before its old link is known to be dead. Of
-two links the one that was opened later counts, whatever arrives late on the older one,
-which is closed. Nothing here waits or reads: the daemon's shell and the simulation's
-use the same rules.
+A worker that was cut off connects again, often before its old link is known to be dead.
+Of two links the one that was opened later is used, whatever arrives late on the older
+one, which is closed. Nothing here waits or reads: the daemon's shell and the
+simulation's use the same rules.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from grass.log_lines import LogEvent, log_event
 REFUSED_INSTANCE = "; ".join(SECOND_INSTANCE)
 DEFECT = "a message of this worker brought out a defect of grass; see the broker's log"
 BANNED_S = 60.0
-"""How long a worker is not listened to after that."""
+"""How long a worker is refused after that."""
 MOST_REMEMBERED = 1000
 """For so many workers the refusals that were logged are kept."""
 MOST_REASONS = 20
@@ -40,13 +40,13 @@ class Owner(Protocol):
     """The broker, as its links see it."""
 
     def heard(self, caller: "Caller", messages: list[ToBroker]) -> None:
-        """Take what a worker said on the link that counts."""
+        """Apply messages that arrived on the link in use."""
 
     def connected(self, caller: "Caller") -> None:
-        """Note that a worker speaks on another link than before."""
+        """Note that a worker uses another link than before."""
 
     def disconnected(self, worker: str) -> None:
-        """Note that the link that counted has ended."""
+        """Note that the link in use has ended."""
 
     def log(self, event: LogEvent) -> None:
         """Write an event into the log."""
@@ -59,7 +59,7 @@ class Owner(Protocol):
 
 
 class Links:
-    """The links that were opened, and the one of each worker that counts."""
+    """The links that were opened, and the one of each worker that is used."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
@@ -79,16 +79,16 @@ class Links:
         worker: str | None = None,
         address: str | None = None,
     ) -> "Caller":
-        """Take a link in; only `worker` may speak on it, where one is named."""
+        """Register a link; only `worker` may use it, where one is named."""
         self._opened += 1
         return Caller(self, link, self._opened, worker, address)
 
     def of(self, worker: str) -> "Caller | None":
-        """Return the link of a worker that counts, if it is connected."""
+        """Return the link of a worker that is in use, if it is connected."""
         return self._callers.get(worker)
 
     def send(self, worker: str, message: ToWorker) -> None:
-        """Say something to a worker, if it is connected."""
+        """Send a message to a worker, if it is connected."""
         caller = self._callers.get(worker)
         if caller is None:
             return
@@ -99,7 +99,7 @@ class Links:
             caller.link.close()
 
     def hang_up(self, worker: str, refusal: str = "") -> None:
-        """Close a worker's link now, whatever is still under way on it."""
+        """Close a worker's link now, whatever is still being sent."""
         self._newest[worker] = self._opened + 1
         caller = self._callers.get(worker)
         if caller is not None:
@@ -107,14 +107,14 @@ class Links:
             self.ended(caller)
 
     def ban(self, worker: str) -> None:
-        """Close a worker's link, and refuse it for a while; never the own worker's."""
+        """Refuse a worker for a while, unless it is the own one, and close its link."""
         if worker != self._home and worker not in self._banned:
             self._banned.add(worker)
             self.owner.later(BANNED_S, lambda: self._banned.discard(worker))
             self.hang_up(worker, DEFECT)
 
     def is_banned(self, worker: str) -> bool:
-        """Tell whether a worker is not listened to for now."""
+        """Tell whether a worker is refused for now."""
         return worker in self._banned
 
     def refuse(self, worker: str, said: ToBroker, reason: str) -> None:
@@ -147,8 +147,8 @@ class Links:
         """Give the number of the link that a worker last said hello on."""
         return self._newest.get(worker, 0)
 
-    def may_speak(self, caller: "Caller", worker: str) -> bool:
-        """Tell whether a link may be a worker's: nobody calls in for our own."""
+    def may_use(self, caller: "Caller", worker: str) -> bool:
+        """Tell whether a link may be a worker's: our own has no address."""
         return bool(worker) and (caller.address is None or worker != self._home)
 
     def is_second_instance(self, caller: "Caller", hello: Hello) -> bool:
@@ -159,7 +159,7 @@ class Links:
         return here.instance not in ("", hello.instance)
 
     def introduced(self, caller: "Caller") -> None:
-        """Let a link count on which a worker has said hello."""
+        """Use the link on which a worker has sent its hello."""
         before = self._callers.get(caller.worker)
         if caller.address is None:
             self._home = caller.worker
@@ -178,7 +178,7 @@ class Links:
 
 
 class Caller:
-    """The broker's side of one link: knows who speaks once it has said hello."""
+    """The broker's side of one link: its worker is known from the first hello on."""
 
     def __init__(
         self,
@@ -219,9 +219,9 @@ class Caller:
             self._links.owner.heard(self, messages)
 
     def _introduce(self, hello: Hello) -> bool:
-        """Learn who speaks; nobody speaks for two, or for another than expected."""
+        """Learn whose link it is: of one worker, and of the expected one."""
         who = self.worker or self._expected or hello.worker
-        if hello.worker != who or not self._links.may_speak(self, who):
+        if hello.worker != who or not self._links.may_use(self, who):
             named = hello.worker[:60]
             event = log_event("worker.wrong_id", worker=named, address=self.address)
             self._links.owner.log(event)
@@ -261,9 +261,9 @@ class Caller:
     def answer(self, message: Heartbeat, state: State) -> None:
         """Renew a lease: of a worker that was taken in on this link, and is known.
 
-        Where a batch was dropped, the broker counts the worker as gone until it has
-        reported again, for as long as the disk is full. The link lives on, so nothing
-        there may end: the lease is renewed, and the broker begins to count anew.
+        Where a batch was dropped, the worker counts as disconnected until it has
+        reported again, for as long as the disk is full. The link is still there, so no
+        attempt may end: the lease is renewed, and the broker begins to count again.
         """
         self._beat_at = message.at
         if self._promised and self.worker in state.workers:

@@ -26,7 +26,7 @@ LinkOf = Callable[[str], Link[ToWorker, ToBroker] | None]
 
 
 class OutputStreams:
-    """Questions to workers that wait for their answer."""
+    """Reads of output that wait for a worker's answer."""
 
     def __init__(self, link_of: LinkOf) -> None:
         """`link_of` finds a worker's link, if it is connected."""
@@ -93,13 +93,13 @@ class OutputStreams:
         self._throttle.committed(asyncio.get_running_loop().time())
 
     def received(self, worker: str, data: OutputData) -> None:
-        """Take a worker's answer; one that nobody waits for any more is dropped."""
+        """Deliver a worker's answer; it is dropped if its reader has left."""
         asked, answer = self._waiting.get(data.stream, ("", None))
         if answer is not None and asked == worker and not answer.done():
             answer.set_result(data)
 
     def gone(self, worker: str) -> None:
-        """Tell those who wait for a worker that it will not answer."""
+        """Fail the reads that wait for a worker."""
         self._chunks.forget(worker)
         for asked, answer in self._waiting.values():
             if asked == worker and not answer.done():

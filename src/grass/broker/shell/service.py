@@ -1,7 +1,7 @@
 """The shell around the broker: waits for calls, the disk and the clock.
 
-One task owns the core and lets `rounds` decide what comes when; this module carries it
-out. Reading for people goes beside it and never waits for the owner.
+One task owns the core and performs the steps that `rounds` yields. Queries of users run
+beside it and never wait for that task.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 STARTED_DEFERRED_S = 0.01
-"""How long news that nobody was promised may wait to be looked at."""
+"""How long a message that an attempt has started may wait to be applied."""
 GATHER_S = 0.004
-"""How long ends of short jobs may gather, while others follow on their units."""
+"""How long exits of short jobs may gather, while followers use their units."""
 JOBS_AWAITED = 1_000
 """How many of the jobs that a caller waits for are looked up at once."""
 MOST_WAITING_MESSAGES = 5_000
@@ -66,7 +66,7 @@ class Broker:
         self._welcomed: dict[str, asyncio.Event] = {}
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="lookup")
-        """For the rounds: while they wait, everybody does."""
+        """For the rounds: all callers wait while these do."""
         for pool in (self._readers, self._lookups):
             # Its thread is made now: one that is short of processes gives none later.
             pool.submit(int)
@@ -79,7 +79,7 @@ class Broker:
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
-    # What callers ask.
+    # Calls and queries.
 
     @property
     def state(self) -> State:
@@ -87,7 +87,7 @@ class Broker:
         return self._rounds.core.state
 
     async def call(self, call: Call[R]) -> R:
-        """Ask for something, and return its reply once it is durable."""
+        """Make a call, and return its reply once it is durable."""
         reply: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._post(call, reply)
         return await reply
@@ -146,10 +146,10 @@ class Broker:
         self._rounds.stop_starting()
 
     def resume_starting(self) -> None:
-        """Take `stop_starting` back."""
+        """Place jobs again."""
         self._rounds.resume_starting()
 
-    # What workers say.
+    # Links of workers.
 
     def serve(
         self,
@@ -158,16 +158,16 @@ class Broker:
         worker: str | None = None,
         address: str | None = None,
     ) -> None:
-        """Listen to one worker until its link closes.
+        """Serve one worker until its link closes.
 
-        Only `worker` may speak there, where one is named. A link without an address
-        leads to the worker in this very daemon.
+        Only `worker` may use the link, where one is named. A link without an address
+        is that of the worker in this daemon.
         """
         caller = self._links.open(link, worker, address)
         link.listen(caller.arrived, caller.ended)
 
     def hang_up(self, worker: str) -> None:
-        """Close a worker's link now, whatever is still under way on it."""
+        """Close a worker's link now, whatever is still being sent."""
         self._links.hang_up(worker)
 
     def log_refusal(self, worker: str, reason: str) -> None:
@@ -175,7 +175,7 @@ class Broker:
         self._links.log_refusal(worker, reason)
 
     def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
-        """Take what a worker said."""
+        """Apply or answer the messages of a worker."""
         worker = caller.worker
         self._rounds.core.heard(worker, _now_us())
         for message in messages:
@@ -184,8 +184,8 @@ class Broker:
             elif isinstance(message, OutputData):
                 self.output.received(worker, message)
             elif isinstance(message, Started):
-                # Nobody waits for this but the curious: it goes along with the next
-                # round, which for a short job is its end.
+                # No caller waits for this: it is applied with the next round, which for
+                # a short job is that of its exit.
                 self._rounds.post(FromWorker(worker, message))
                 self.wake_within(STARTED_DEFERRED_S)
             elif isinstance(message, Exited) and self._may_defer(message):
@@ -197,14 +197,14 @@ class Broker:
     async def may_read_more(self, worker: str) -> None:
         """Return when more of what a worker says may be read.
 
-        Whoever reads its link waits here, so that the worker itself is held back, and
-        nobody else is, when it says more than can be looked at.
+        The reader of its link waits here, so that only this worker is slowed down when
+        it sends more than can be applied.
         """
         while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
     def connected(self, caller: Caller) -> None:
-        """Note that a worker speaks on another link than before."""
+        """Note that a worker uses another link than before."""
         self.output.gone(caller.worker)
         if caller.address is None:
             self._rounds.set_home_worker(caller.worker)
@@ -230,7 +230,7 @@ class Broker:
     async def run(self) -> None:
         """Own the core until cancelled; raise if the store cannot go on."""
         writer = Writer(self._store)
-        # The clocks of those who are away begin to run.
+        # Leases of workers that are away begin to count.
         self._post(TimerFired(), None)
         try:
             while True:
@@ -240,7 +240,7 @@ class Broker:
                 if self._rounds.idle:
                     self._arrived.clear()
                 elif self.state.bulk.verbs:
-                    # A slice that only checks waits for no disk: let others speak.
+                    # A slice that only checks waits for no disk: let other tasks run.
                     await asyncio.sleep(0)
         finally:
             writer.stop()
@@ -249,19 +249,19 @@ class Broker:
             self._wall_clock.close()
 
     async def _round(self, writer: Writer) -> None:
-        """Carry one round out, handing it what came of each of its steps."""
+        """Perform one round, sending it the result of each of its steps."""
         steps = self._rounds.round()
         try:
             step = next(steps)
             while True:
                 try:
-                    came_of_it = await self._perform(step, writer)
+                    result = await self._perform(step, writer)
                 except Exception as error:
                     step = steps.throw(error)
                     if isinstance(error, StorageError) and self._is_fatal(error):
                         raise
                 else:
-                    step = steps.send(came_of_it)
+                    step = steps.send(result)
         except StopIteration:
             pass
 
@@ -275,7 +275,7 @@ class Broker:
             case Pause(seconds):
                 return await asyncio.sleep(seconds)
 
-    # What a round wants of the world.
+    # The shell of a round.
 
     def now_us(self) -> int:
         """Tell the time, in microseconds UTC."""
@@ -286,11 +286,11 @@ class Broker:
         return time.monotonic()
 
     def shortage(self) -> StorageError | None:
-        """Tell that nothing may be added for want of room; None: it may."""
+        """Return the error while the disk has no room; None: it has."""
         return self._store.shortage()
 
     def answer(self, reply: asyncio.Future[Any], outcome: object) -> None:
-        """Tell a caller what came of a call."""
+        """Answer a caller."""
         if reply.done():
             return
         if isinstance(outcome, GrassError):
@@ -299,17 +299,17 @@ class Broker:
             reply.set_result(outcome)
 
     def send(self, worker: str, message: ToWorker) -> None:
-        """Say something to a worker, if it is connected."""
+        """Send a message to a worker, if it is connected."""
         self._links.send(worker, message)
         if isinstance(message, Welcome):
             self._welcomed.setdefault(worker, asyncio.Event()).set()
 
     def wake(self, jobs: set[int]) -> None:
-        """Let those look again who wait for one of these jobs."""
+        """Wake the callers that wait for one of these jobs."""
         self._waiters.wake(jobs)
 
     def committed(self, ended: list[Job]) -> None:
-        """Tell that something was committed, and which jobs ended with it."""
+        """Note a commit, and which jobs ended with it."""
         self._waiters.committed()
         self.output.committed()
         if self.on_ended is not None and ended:
@@ -337,7 +337,7 @@ class Broker:
         log.write(event)
 
     def refuse(self, said: FromWorker, reason: str) -> None:
-        """Note that a worker's words were refused; after a hello, hang up."""
+        """Log that a worker's message was refused; after a hello, close the link."""
         self._links.refuse(said.worker, said.message, reason)
 
     def defect(self, error: Exception) -> None:
@@ -345,7 +345,7 @@ class Broker:
         log.defect(error)
 
     def ban(self, worker: str) -> None:
-        """Close the link of a worker whose message brought out a defect."""
+        """Close the link of a worker whose message revealed a defect."""
         self._links.ban(worker)
 
     def _tick(self) -> None:

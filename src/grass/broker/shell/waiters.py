@@ -1,4 +1,4 @@
-"""Whoever waits: for a job to move, for a commit, or for the broker to get on."""
+"""Tasks that wait: for a job to change, for a commit, or for the end of a round."""
 
 import asyncio
 from collections.abc import Iterable
@@ -23,13 +23,13 @@ class Broadcast:
 
 
 class Waiters:
-    """Callers that sleep until a job changes, or until anything is committed."""
+    """Tasks that sleep until a job changes, or until anything is committed."""
 
     def __init__(self) -> None:
         self._of_jobs: dict[int, set[asyncio.Future[None]]] = {}
         self._commit = Broadcast()
         self.round = Broadcast()
-        """A round of the broker that is done, also one that committed nothing."""
+        """The end of a round, also of one that committed nothing."""
 
     async def moved(self, job: int) -> None:
         """Return when the job's state or attempt has changed."""
@@ -48,12 +48,12 @@ class Waiters:
         await self._commit.wait()
 
     def wake(self, jobs: Iterable[int]) -> None:
-        """Let those look again who wait for one of these jobs."""
+        """Wake the tasks that wait for one of these jobs."""
         for job in self._of_jobs.keys() & jobs:
             for waiter in self._of_jobs.pop(job):
                 if not waiter.done():
                     waiter.set_result(None)
 
     def committed(self) -> None:
-        """Let those look again who wait for anything at all."""
+        """Wake the tasks that wait for a commit."""
         self._commit.notify()

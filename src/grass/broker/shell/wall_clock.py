@@ -1,7 +1,7 @@
 """Waking up at a time of the wall clock.
 
 A job that begins at 22:00 does so when clocks say 22:00: also after the machine slept,
-and after somebody set the clock. The event loop's own timers count neither. Linux has
+and after the clock was set. The event loop's own timers count neither. Linux has
 what is needed, a timer on the real-time clock that also tells when that clock jumps;
 Python has it from 3.13 on, so it is asked for by name. Nothing is made before it is
 needed, and without a time to wait for nothing ever wakes.
@@ -37,7 +37,7 @@ class WallClock:
         self._libc: ctypes.CDLL | None = None
 
     def set(self, at_us: int | None) -> None:
-        """Call back at this time, in place of an earlier wish; None: never."""
+        """Call back at this time, in place of the one before; None: never."""
         if at_us == self._at:
             return
         self._at = at_us

@@ -35,12 +35,11 @@ class Writer:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._waiting.put((changes, loop, done))
-        # A commit that is under way cannot be called back: whoever is cancelled here
-        # waits for its outcome all the same.
+        # A commit that has begun cannot be cancelled: its outcome is awaited.
         await asyncio.shield(done)
 
     def stop(self) -> None:
-        """Finish what was handed over and end the thread; may be called twice."""
+        """Finish the commits that wait and end the thread; may be called twice."""
         self._waiting.put(None)
         self._thread.join()
 

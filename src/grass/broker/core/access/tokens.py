@@ -4,8 +4,8 @@ Secrets are made and read outside; here there are only their hashes. A code enro
 many machines as use it in time, each with a token of its own under a name of its own. A
 machine that enrols again shows its former token and keeps its name, so its jobs stay
 its own; it has the role of the code at once, and the former secret counts until the new
-one is used. Nobody else gets the token of a worker (`claims`), nor a name under which
-jobs are there. What has expired is forgotten when tokens are next changed. The code of
+one is used. No other machine gets the token of a worker (`worker_identity`), nor a name
+that owns jobs. What has expired is forgotten when tokens are next changed. The code of
 a start takes the place of the one before, unless that is in use.
 """
 
@@ -39,7 +39,7 @@ from grass.model.worker import check_worker_id
 
 MOST_TOKENS = 10_000
 MOST_OF_CODE = 100
-"""So many tokens come of one code, lest who finds it fills the room for all."""
+"""So many tokens are made with one code: a leaked one must not use up all tokens."""
 
 
 def new(state: State, call: NewToken) -> Token:
@@ -47,7 +47,7 @@ def new(state: State, call: NewToken) -> Token:
     if call.role not in ROLES:
         known = ", ".join(ROLES)
         raise UsageError(f"there is no role `{call.role}`", f"roles: {known}")
-    # A code acts in nobody's name.
+    # A code owns no jobs.
     taken = set() if call.is_code else _owners(state, call.used_names)
     is_of_start = call.is_code and call.name == START_CODE
     if call.name is not None and not is_of_start:
@@ -122,8 +122,8 @@ def _shown(state: State, call: Enrol) -> Token | None:
 def _worker_of(call: Enrol, code: Token, shown: Token | None) -> str | None:
     """Give the worker whose token it is to be.
 
-    A code is only worth a worker if its role is: nobody else can displace one. A worker
-    that becomes a client is kept for its machine, which may work again one day.
+    A code gives a worker's token only if its role may work. A worker that becomes a
+    client stays bound to its machine, which may work again one day.
     """
     if may_work(code.role):
         return call.worker
@@ -271,7 +271,7 @@ def _forget_expired(state: State) -> None:
 
 
 def _replace_start_code(state: State, actor: str) -> None:
-    """Revoke the code of an earlier start, if nobody has joined with it."""
+    """Revoke the code of an earlier start, if no machine has joined with it."""
     unused = [
         one.name
         for one in state.tokens.values()
@@ -300,7 +300,7 @@ def _free_name(state: State, wanted: str, taken: set[str]) -> str:
 
 
 def _owners(state: State, used_names: frozenset[str]) -> set[str]:
-    """Give everybody whose jobs are there: who has the name has the jobs."""
+    """Return all owners of jobs: a token with their name would own the jobs."""
     owners = {actor_of(name) for name in used_names}
     owners.update(job.owner for job in state.jobs.values())
     owners.update(arrival.call.actor for arrival in state.bulk.enqueues)

@@ -1,7 +1,7 @@
-"""Who may have a worker's id: the machine that had it before, and nobody else.
+"""Which machine may use a worker's id: only the one that had it before.
 
 Ids are no secret, and a code says only that its holder may join. So a worker that is
-known, or whose token was used, is given a token only for who shows the last one. Where
+known, or whose token was used, is given a token only if the last one is shown. Where
 that was revoked or has expired, its hash is kept as the proof, under a name that is no
 token's; it counts for nothing else. It goes when the next token is used, or the worker
 is forgotten, which frees the id. The broker's own worker is never given away.
@@ -22,10 +22,10 @@ _PROOF = "former."
 
 
 def check(state: State, worker: str, bound: Token | None, call: Enrol) -> None:
-    """Refuse whoever does not prove to be the machine that had this worker before.
+    """Refuse a machine that does not prove that it had this worker before.
 
-    Of a worker that never called, a token that nobody has used may be one whose reply
-    was lost: its machine gets another. There is nothing yet that others could take.
+    The unused token of a worker that never connected may be one whose reply was lost:
+    its machine gets another. There is nothing yet that another machine could take.
     """
     known = state.workers.get(worker)
     if known is None and (bound is None or bound.used_at is None):

@@ -2,8 +2,8 @@
 
 An array is known by its first job. It is remembered as long as a member is unfinished.
 A queue may count failures too: those in a row, while an array counts all of its own.
-Where the count is reached the queue pauses and says why, so that a typo does not burn
-five hundred jobs; resuming the queue starts the count anew.
+Where the count is reached the queue is paused with a reason, so that a typo does not
+fail five hundred jobs; resuming the queue resets the count.
 """
 
 from grass.broker.core.attempts import prefetch
@@ -17,7 +17,7 @@ from grass.model.spec import Spec
 
 
 def limiter_of(job: Job, spec: Spec) -> str | None:
-    """Name what limits how many jobs of this one's array run at a time."""
+    """Return the limiter of a job's array, if it has a cap."""
     capped = job.array is not None and spec.at_most is not None
     return limiter(job.array) if capped and job.array is not None else None
 

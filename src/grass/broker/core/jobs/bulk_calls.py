@@ -159,7 +159,7 @@ def act_before_start(state: State, number: int) -> bool:
         if number in left:
             state.scheduler.release(number)
             eligibility.stand_in_line(state, state.jobs[number])
-            # A refusal, as of a queue that was deleted meanwhile, leaves it in line.
+            # A refusal, as of a queue that was deleted meanwhile, leaves it queued.
             with suppress(GrassError):
                 act(number)
             return True

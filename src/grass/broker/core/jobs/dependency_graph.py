@@ -1,10 +1,10 @@
-"""Who waits for which jobs, in groups, and what an end means for them.
+"""Dependencies of jobs, in groups, and what an end means for the dependents.
 
 What jobs wait for is what it is now: running a job again makes those wait for it that
 still wait. Jobs of one spec wait together, as a group: an array of thousands that waits
 for another one costs what the two cost, not their product. How a job ended is kept for
-as long as somebody names it. Nothing here lets a job go on: `waiting` does, and looks
-at those in `unchecked`.
+as long as a dependent names it. Nothing here queues a job: `eligibility` does, for
+the jobs in `unchecked`.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 
 MOST_NEEDS = 1000
-_WISHES = {"any": "end", "succeeded": "succeed", "failed": "fail"}
+_ENDS = {"any": "end", "succeeded": "succeed", "failed": "fail"}
 
 
 def check(state: State, after: tuple[After, ...], found: dict[int, JobState]) -> None:
@@ -42,7 +42,7 @@ def remember(
 ) -> None:
     """Keep how jobs ended, or end, for a holder.
 
-    That is minus the first job of an arrival, or 0 for the call being applied.
+    A holder is minus the first job of an enqueue, or 0 for the call being applied.
     """
     found = _kept(state, found)
     for job, _ in after:
@@ -53,7 +53,7 @@ def remember(
 
 
 def forget(state: State, dependencies: Iterable[int], holder: int) -> None:
-    """Let go of what was remembered for a holder."""
+    """Drop what was kept for a holder."""
     for dependency in dependencies:
         dependents = state.dependencies.dependents.get(dependency)
         if dependents is not None:
@@ -64,14 +64,14 @@ def forget(state: State, dependencies: Iterable[int], holder: int) -> None:
 
 
 def join(state: State, job: Job) -> int:
-    """Let a job wait with its group; returns how many of its dependencies are open."""
+    """Add a job to its group; return how many of its dependencies are open."""
     if job.met or not state.specs[job.spec].after:
         return 0
     return _group_of(state, job).open
 
 
 def leave(state: State, job: Job) -> None:
-    """Forget what a job waited for."""
+    """Remove a job from its group."""
     group = state.dependencies.groups.get(job.spec)
     if group is None or job.id not in group.members:
         return
@@ -82,7 +82,7 @@ def leave(state: State, job: Job) -> None:
 
 
 def ended(state: State, job: Job) -> None:
-    """Note an end: those who wait for it are looked at in the next slices."""
+    """Note an end: its dependents are checked in the next slices."""
     holders = state.dependencies.dependents.get(job.id)
     if holders is None:
         return
@@ -94,9 +94,9 @@ def ended(state: State, job: Job) -> None:
 
 
 def running_again(state: State, job: int) -> None:
-    """Open the dependencies on a job anew that had ended.
+    """Reopen the dependencies on a job that had ended.
 
-    Whoever that end concerned has been looked at before: nothing is unchecked.
+    Its dependents were checked before: none is unchecked.
     """
     if state.dependencies.ends.pop(job, None) is not None:
         for spec in state.dependencies.dependents.get(job, ()):
@@ -105,22 +105,22 @@ def running_again(state: State, job: int) -> None:
 
 
 def open_dependencies(state: State, job: Job) -> int:
-    """Count what a job still waits for."""
+    """Return how many dependencies of a job are open."""
     group = None if job.met else state.dependencies.groups.get(job.spec)
     return 0 if group is None else group.open
 
 
 def open_text(state: State, job: Job, still_open: int) -> str:
-    """Say in one line which jobs a job waits for."""
+    """Describe in one line which jobs a job waits for."""
     needs = _needs(state, job.spec)
     first = next((one for one in needs if one not in state.dependencies.ends), None)
     known = None if first is None else state.jobs.get(first)
     if first is None or known is None:
         return "waits for other jobs to end"
     more = f" and {still_open - 1} more" if still_open > 1 else ""
-    wishes = {need for wanted in needs.values() for need in wanted}
-    wish = _WISHES[wishes.pop()] if len(wishes) == 1 else "end as asked"
-    return f"waits for job {first} ({known.state}){more} to {wish}"
+    asked = {need for wanted in needs.values() for need in wanted}
+    end = _ENDS[asked.pop()] if len(asked) == 1 else "end as asked"
+    return f"waits for job {first} ({known.state}){more} to {end}"
 
 
 def _state_of(state: State, number: int, found: dict[int, JobState]) -> JobState | None:
@@ -129,7 +129,7 @@ def _state_of(state: State, number: int, found: dict[int, JobState]) -> JobState
         return state.jobs[number].state
     changed = state.batch.changes.jobs.get(number)
     if changed is not None:
-        # One that has neither ended nor is in memory is still on its way in.
+        # One that has neither ended nor is in memory is still being made.
         return changed.state if changed.state in ENDED else None
     if number in state.dependencies.dependents and number in state.dependencies.ends:
         return state.dependencies.ends[number]
@@ -137,7 +137,7 @@ def _state_of(state: State, number: int, found: dict[int, JobState]) -> JobState
 
 
 def _kept(state: State, found: dict[int, JobState]) -> dict[int, JobState]:
-    """Leave out what was forgotten since the store was read."""
+    """Leave out jobs that were pruned since the store was read."""
     gone = set(state.batch.changes.removed_jobs)
     if not gone:
         return found
@@ -145,7 +145,7 @@ def _kept(state: State, found: dict[int, JobState]) -> dict[int, JobState]:
 
 
 def _group_of(state: State, job: Job) -> DependencyGroup:
-    """Let a job wait with the others of its spec."""
+    """Return a job's group, with the job in it."""
     group = state.dependencies.groups.get(job.spec)
     if group is None:
         group = state.dependencies.groups[job.spec] = _new_group(state, job.spec)
@@ -173,22 +173,22 @@ def _new_group(state: State, spec: int) -> DependencyGroup:
 
 
 def _dependency_ended(
-    state: State, group: DependencyGroup, wanted: tuple[str, ...], leader: Job
+    state: State, group: DependencyGroup, wanted: tuple[str, ...], dependency: Job
 ) -> None:
-    if not all(met(need, leader.state) for need in wanted):
-        group.unmeetable = _unmet(leader.id, wanted, leader.state)
+    if not all(met(need, dependency.state) for need in wanted):
+        group.unmeetable = _unmet(dependency.id, wanted, dependency.state)
     else:
         group.open -= 1
     if group.unmeetable is not None or group.open == 0:
         state.dependencies.unchecked.append(list(group.members))
 
 
-def _unmet(leader: int, wanted: tuple[str, ...], end: JobState) -> str:
-    return f"waited for job {leader}:{' and '.join(wanted)}, which is {end}"
+def _unmet(dependency: int, wanted: tuple[str, ...], end: JobState) -> str:
+    return f"waited for job {dependency}:{' and '.join(wanted)}, which is {end}"
 
 
 def _needs(state: State, spec: int) -> dict[int, tuple[str, ...]]:
-    """Give what jobs of a spec wait for; worked out once for all of them."""
+    """Return the dependencies of a spec; computed once for all its jobs."""
     known = state.dependencies.needs.get(spec)
     if known is None:
         if len(state.dependencies.needs) >= MOST_NEEDS:

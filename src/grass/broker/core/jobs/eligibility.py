@@ -1,11 +1,11 @@
-"""Jobs that may not start yet: for another job, for a time, or because they are held.
+"""Jobs that may not start yet: they are held, or wait for other jobs or for a time.
 
 A job waits while one of its dependencies is open or its time has not come. Once all its
-dependencies were met they are not looked at again (`Job.met`). A dependency that can no
-longer be met cancels who waits for it, and who waits for that one in turn. Who waits
-for which job is known to `dependents`.
+dependencies were met they are not checked again (`Job.met`). A dependency that can no
+longer be met cancels its dependents, and theirs in turn. `dependency_graph` knows the
+dependents of a job.
 
-An end may concern a hundred thousand jobs, so what follows from it is done in slices.
+An end may concern a hundred thousand jobs, so its dependents are checked in slices.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ SLICE = 1000
 
 
 def first_state(state: State, spec: Spec, *, hold: bool) -> JobState:
-    """Tell where a new job begins."""
+    """Return the state of a new job."""
     if hold:
         return JobState.HELD
     later = spec.begin_at is not None and spec.begin_at > state.now_us
@@ -31,14 +31,14 @@ def first_state(state: State, spec: Spec, *, hold: bool) -> JobState:
 
 
 def enter(state: State, job: Job) -> None:
-    """Let an unfinished job wait for whatever it has to wait for."""
+    """Enter an unfinished job: it waits, or is queued."""
     if job.state in (JobState.HELD, JobState.WAITING):
         dependency_graph.join(state, job)
     go_on(state, job)
 
 
 def enter_all(state: State, jobs: Iterable[Job]) -> None:
-    """Let unfinished jobs wait; those in line that have most alike go together."""
+    """Enter unfinished jobs; queued ones that have most in common go together."""
     together: list[Job] = []
     for job in jobs:
         if together and not _goes_with(job, together):
@@ -63,7 +63,7 @@ def _enter_alike(state: State, jobs: list[Job]) -> None:
 
 
 def go_on(state: State, job: Job) -> None:
-    """Let a job stand in line if nothing keeps it any more."""
+    """Queue a job if it waits for nothing any more."""
     if job.state is JobState.WAITING and not dependency_graph.join(state, job):
         _wait_for_time(state, job)
     if job.state is JobState.QUEUED:
@@ -71,7 +71,7 @@ def go_on(state: State, job: Job) -> None:
 
 
 def _wait_for_time(state: State, job: Job) -> None:
-    """Let a job that waits for nothing else go on, at its time.
+    """Queue a job that waits for nothing but its time, when that has come.
 
     Only such a job has a timer: one that was held when its time came could find, at its
     release, that the clock was set back meanwhile.
@@ -105,13 +105,13 @@ def _stand_in_line(state: State, jobs: list[Job]) -> None:
 
 
 def advance(state: State) -> list[tuple[Job, str]]:
-    """Look at one slice of those who waited for an end.
+    """Check one slice of the jobs that depended on an end.
 
     Returns the jobs that can never start now, and why.
     """
-    hopeless: list[tuple[Job, str]] = []
+    unmeetable: list[tuple[Job, str]] = []
     if not state.dependencies.unchecked:
-        return hopeless
+        return unmeetable
     members = state.dependencies.unchecked[0]
     for number in members[:SLICE]:
         job = state.jobs.get(number)
@@ -119,17 +119,17 @@ def advance(state: State) -> list[tuple[Job, str]]:
         if job is None or group is None or number not in group.members:
             continue
         if group.unmeetable is not None:
-            hopeless.append((job, group.unmeetable))
+            unmeetable.append((job, group.unmeetable))
         elif job.state is JobState.WAITING:
             go_on(state, job)
     del members[:SLICE]
     if not members:
         state.dependencies.unchecked.popleft()
-    return hopeless
+    return unmeetable
 
 
 def due(state: State) -> None:
-    """Let jobs go on whose time has come."""
+    """Queue the jobs whose time has come."""
     if state.now_us < state.start_times.checked_us:
         _clock_set_back(state)
     state.start_times.checked_us = state.now_us
@@ -140,7 +140,7 @@ def due(state: State) -> None:
 
 
 def _clock_set_back(state: State) -> None:
-    """Plan anew when pauses before retries end: the clock had shown a later time."""
+    """Set the ends of retry pauses again: the clock had shown a later time."""
     for _, number in list(state.start_times.heap):
         job = state.jobs.get(number)
         if job is not None and _bound_backoff(state, job):
@@ -148,7 +148,7 @@ def _clock_set_back(state: State) -> None:
 
 
 def _bound_backoff(state: State, job: Job) -> bool:
-    """Let no pause last longer from now than it ever should; tell if this one did."""
+    """Limit a retry pause to its length from now; tell whether it was longer."""
     if job.not_before is None:
         return False
     spec = state.specs[job.spec]
@@ -161,7 +161,7 @@ def _bound_backoff(state: State, job: Job) -> bool:
 
 
 def next_time(state: State) -> int | None:
-    """Tell for which time the next job waits."""
+    """Return the time that the next job waits for."""
     while state.start_times.heap:
         at, number = state.start_times.heap[0]
         job = state.jobs.get(number)
@@ -172,7 +172,7 @@ def next_time(state: State) -> int | None:
 
 
 def _waits_until(state: State, job: Job) -> int | None:
-    """Tell for which time a job waits, if it waits for nothing else."""
+    """Return the time that a job waits for, if it waits for nothing else."""
     if job.state is not JobState.WAITING or dependency_graph.open_dependencies(
         state, job
     ):
@@ -181,7 +181,7 @@ def _waits_until(state: State, job: Job) -> int | None:
 
 
 def why(state: State, job: Job) -> str:
-    """Say in one line why a held or waiting job does not start."""
+    """Describe in one line why a held or waiting job does not start."""
     if job.state is JobState.HELD and job.reason == FORGOTTEN:
         return (
             "held: its worker was forgotten, and may still run it;"

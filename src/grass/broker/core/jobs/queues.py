@@ -1,4 +1,4 @@
-"""Creating, changing, deleting and pausing queues; their views are in `views`."""
+"""Creating, changing, deleting and pausing queues; see `queue_views` for views."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def _edited_view(
         raise Refused("the queue `default` sees every unit and has no command")
     old = queue_views.here(state, queue, worker)
     if changes.get("prefix") == ():
-        # Nobody asked for the directory that a command takes along when it goes.
+        # The directory belongs to the command that is removed.
         old = replace(old, cwd=None)
     return queue_views.normalized(queue.name, replace(old, **changes))
 
@@ -143,7 +143,7 @@ def _drop(state: State, queue: Queue) -> None:
 
 
 def _unfinished(state: State, queue: Queue) -> int:
-    """Count the jobs of a queue that have not ended, those on their way in included."""
+    """Count the unfinished jobs of a queue, those being made included."""
     arriving = (job for arrival in state.bulk.enqueues for job in arrival.call.jobs)
     return state.totals.unfinished[queue.name] + sum(
         job.patch.queue == queue.name for job in arriving

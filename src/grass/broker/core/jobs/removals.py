@@ -1,4 +1,4 @@
-"""Output of forgotten jobs that workers are to remove: in the store until it is gone.
+"""Output of pruned jobs that workers are to remove: stored until it is removed.
 
 A removal is the output, on one worker, of the jobs that one call forgot. It is written
 in the transaction that forgets them and deleted when the worker has confirmed that the
@@ -64,7 +64,7 @@ def due(state: State) -> list[tuple[str, int]]:
 
 
 def sent(state: State, worker: str, number: int) -> None:
-    """Note that a removal is on its way."""
+    """Note that a removal was sent."""
     if worker in state.removals.silent:
         _gone(state, worker, number)
     else:
@@ -91,7 +91,7 @@ def removed(state: State, worker: str, message: Removed) -> None:
 
 
 def connected(state: State, message: Hello) -> None:
-    """Begin anew with a worker: an answer may have been lost."""
+    """Send removals to a worker again: an answer may have been lost."""
     known = state.removals
     known.sent.pop(message.worker, None)
     known.failed.pop(message.worker, None)

@@ -1,8 +1,8 @@
-"""What people do to jobs: cancel, hold and release, suspend and continue.
+"""Verbs on jobs: cancel, hold and release, suspend and continue.
 
-A verb passes over jobs it has nothing to do to, and says so in a warning where only few
-were named. Each answers with the jobs it touched; the wish is durable when it does.
-Very many jobs are done in slices, see `bulk`.
+A verb skips jobs that it does not apply to, with a warning where only few were named.
+The reply names the jobs that were changed, and the change is durable then. Very many
+jobs are done in slices (`bulk_calls`).
 """
 
 from collections.abc import Callable
@@ -28,43 +28,43 @@ _WAITING = (JobState.WAITING, JobState.QUEUED)
 
 
 def cancel(state: State, call: Cancel) -> Done | BulkCall:
-    """Make the wish durable: from now on no attempt of these jobs starts."""
+    """Cancel jobs: no attempt of them starts any more, and running ones are stopped."""
     return bulk_calls.begin_each(state, call.jobs, _cancel_all(state, call))
 
 
 def hold(state: State, call: HoldJobs) -> Done | BulkCall:
     """Keep jobs from starting."""
-    told = _Told(state, lambda job: _hold(state, call.actor, job))
-    slices = bulk_calls.each_before_start(state, call.jobs, told.act)
-    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
+    verb = _Verb(state, lambda job: _hold(state, call.actor, job))
+    slices = bulk_calls.each_before_start(state, call.jobs, verb.act)
+    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
 
 
 def release(state: State, call: ReleaseJobs) -> Done | BulkCall:
-    """Let held jobs start when their turn comes."""
-    told = _Told(state, lambda job: _release(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, told.act)
-    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
+    """Release held jobs."""
+    verb = _Verb(state, lambda job: _release(state, call.actor, job))
+    slices = bulk_calls.each(call.jobs, verb.act)
+    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
 
 
 def suspend(state: State, call: SuspendJobs) -> Done | BulkCall:
-    """Stop running jobs where they are; their units stay held."""
-    told = _Told(state, lambda job: _suspend(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, told.act)
-    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
+    """Stop the processes of running jobs; their units stay held."""
+    verb = _Verb(state, lambda job: _suspend(state, call.actor, job))
+    slices = bulk_calls.each(call.jobs, verb.act)
+    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
 
 
 def go_on(state: State, call: ContinueJobs) -> Done | BulkCall:
-    """Let suspended jobs go on."""
-    told = _Told(state, lambda job: _continue(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, told.act)
-    return bulk_calls.begin_each(state, call.jobs, told.work(slices))
+    """Continue suspended jobs."""
+    verb = _Verb(state, lambda job: _continue(state, call.actor, job))
+    slices = bulk_calls.each(call.jobs, verb.act)
+    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
 
 
-def repeat_suspension(state: State, job: Job, stands_still: bool) -> None:
+def repeat_suspension(state: State, job: Job, is_suspended: bool) -> None:
     """Repeat a suspend or continue that a worker has missed."""
     if job.stopping_since is not None or job.id not in state.attempts:
         return
-    if stands_still != (job.suspended_since is not None):
+    if is_suspended != (job.suspended_since is not None):
         _tell_worker(state, job)
 
 
@@ -77,8 +77,8 @@ def _tell_worker(state: State, job: Job) -> None:
         state.batch.send(attempt.worker, messages.Suspend(name))
 
 
-class _Told:
-    """What a verb did to every job that has not ended, and why not to the others."""
+class _Verb:
+    """A verb that is applied to each job, with its reply."""
 
     def __init__(self, state: State, act: Callable[[Job], str | None]) -> None:
         self._state = state
@@ -97,7 +97,7 @@ class _Told:
                 self._done.warnings.append(problem)
 
     def work(self, slices: Slices) -> Work:
-        """Do all slices, and tell what came of them."""
+        """Do all slices, and return the reply."""
         yield from slices
         done, more = self._done, self._left - MOST_WARNINGS
         done.changed = bool(done.jobs)
@@ -180,7 +180,7 @@ def _stop(state: State, job: Job, call: Cancel) -> None:
     attempt = state.attempts[job.id]
     if job.stopping_since is None:
         job.stopping_since = state.now_us
-    # Nobody is sent to follow one that leaves its line.
+    # No job is prefetched behind one that is stopped.
     state.prefetched.sent.pop(job.id, None)
     state.save_job(job)
     default = state.specs[job.spec].grace_s

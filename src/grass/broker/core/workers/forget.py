@@ -2,7 +2,7 @@
 
 It is the user who knows that a machine is gone for good: nothing is given up by time
 alone, unless the worker itself promised to end what it runs. That it is out of reach
-is no proof: what is to run again is held, until somebody says that it may.
+is no proof: a job that is to run again is held until a user releases it.
 """
 
 from grass.broker.core.access import tokens

@@ -1,14 +1,14 @@
-"""Workers that end their own attempts when they are cut off.
+"""Leases: workers that end their own attempts when they are cut off.
 
-Such a worker's keeper has a lease, which every word from the broker renews; when it
-runs out the keeper ends each attempt by its own grace. The broker cannot see that. It
-counts from the moment the worker was gone, on a clock that cannot jump: lease, grace
-and a margin later nothing of the attempt is left, and it is lost. Before that nothing
+Such a worker's keeper has a lease, which every message from the broker renews; when it
+expires the keeper ends each attempt with the attempt's own grace. The broker cannot see
+that. It counts from the moment the worker disconnected, on a monotonic clock: after
+lease, grace and a margin the attempt has ended, and it is lost. Before that nothing
 happens, and a worker without a lease is waited for without end.
 
-A worker also counts as gone while the core was built anew and it has not reported yet.
-Where its link lives, its lease is renewed all the same, and the count begins anew each
-time: so the broker always waits longer than the keeper.
+A worker also counts as disconnected after the core was rebuilt, until it has reported.
+Where its link is still there, its lease is renewed all the same, and the count begins
+again each time: so the broker always waits longer than the keeper.
 """
 
 from grass.broker.core.attempts import tracking
@@ -29,19 +29,19 @@ def gone(state: State, worker: Worker) -> None:
 
 
 def back(state: State, worker: str) -> None:
-    """Stop counting: whatever the worker still has, it tells."""
+    """Stop counting: the worker reports its attempts."""
     state.absences.pop(worker, None)
 
 
 def renewed(state: State, worker: str) -> None:
-    """Count anew, with the next decision: a worker that is gone has a lease again."""
+    """Count again, from the next decision: the worker's lease was renewed."""
     absence = state.absences.get(worker)
     if absence is not None:
         absence.since_s = absence.next_s = None
 
 
 def run_out(state: State, now_s: float) -> None:
-    """Give the attempts up that must be over by now."""
+    """Lose the attempts that must have ended by now."""
     for worker, absence in state.absences.items():
         if absence.since_s is None:
             absence.since_s = now_s
@@ -52,13 +52,13 @@ def run_out(state: State, now_s: float) -> None:
 
 
 def wake_at(state: State) -> float | None:
-    """Tell when the next attempt is to be given up."""
+    """Return when the next attempt is lost."""
     planned = (absence.next_s for absence in state.absences.values())
     return min((at for at in planned if at is not None), default=None)
 
 
 def over_at(state: State, attempt: Attempt) -> float | None:
-    """Tell when an attempt is given up whose worker is gone; None: not by time."""
+    """Return when an attempt of a disconnected worker is lost; None: not by time."""
     absence = state.absences.get(attempt.worker)
     if absence is None or absence.since_s is None:
         return None

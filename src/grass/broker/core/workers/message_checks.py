@@ -35,7 +35,7 @@ LONGEST_PATH = 64 * 1024
 LONGEST_REASON = 1000
 """A longer reason is cut: it is kept with the attempt, and shown in one line."""
 LONGEST_RETURN = 200
-"""That of a start that is given back stands in the journal, each time anew."""
+"""The reason of each returned start is written into the journal."""
 LONGEST_LEASE_S = 1e9
 LARGEST_SIZE = 2**50
 MOST_CPU_S = 1e12

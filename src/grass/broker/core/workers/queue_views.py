@@ -1,4 +1,4 @@
-"""A worker's view of a queue: what must hold of it, whoever gives or changes it.
+"""A worker's view of a queue: the rules for creating and changing it.
 
 Creating a queue and changing one both go through `put`: the queue is checked as it is
 to stand, and only then kept, so that a refusal has changed nothing. A queue has a
@@ -45,7 +45,7 @@ def here(state: State, queue: Queue, worker: str) -> View:
 
 
 def normalized(queue: str, asked: View) -> tuple[View, list[str]]:
-    """Give a view as it will stand, and say what of it was left out."""
+    """Return a view as it will be stored, with a warning for what is left out."""
     if asked.prefix or asked.cwd is None:
         return asked, []
     said = f"queue `{queue}` has no command, so the directory {asked.cwd} is left out"
@@ -53,7 +53,7 @@ def normalized(queue: str, asked: View) -> tuple[View, list[str]]:
 
 
 def put(state: State, queue: Queue) -> list[str]:
-    """Keep a queue as it is to stand, or refuse it; gives what is worth saying."""
+    """Store a queue, or refuse it; return warnings."""
     old = state.queues.get(queue.name, Queue(queue.name, queue.created_at))
     workers = [state.workers[one] for one in _changed(old, queue)]
     warnings = [said for worker in workers for said in _check(state, queue, worker)]

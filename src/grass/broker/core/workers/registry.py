@@ -1,7 +1,7 @@
-"""Workers as people name them, and whether one of them could ever run a job.
+"""Names of workers, and whether one of them could ever run a job.
 
-A worker is its random id; its name is what people say. No two share one: who comes
-second under a name has a number behind it, and so has one whose name reads as an id.
+A worker is identified by its random id; users say its name. No two workers share one:
+the second gets a number behind it, and so does one whose name reads as an id.
 """
 
 import re
@@ -38,7 +38,7 @@ def name_of(state: State, worker: str) -> str:
 
 
 def name_for(state: State, worker: str, wanted: str) -> str:
-    """Give a worker the name it says, or the first like it that nobody else has."""
+    """Return the name a worker asks for, or the first free one like it."""
     wanted = _ODD.sub("-", wanted)[:LONGEST_NAME] or "worker"
     taken = {one.name for one in state.workers.values() if one.id != worker}
     if wanted not in taken and not is_worker_id(wanted):

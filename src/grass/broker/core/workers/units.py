@@ -68,7 +68,7 @@ def check_view(known: Capacity, capacity: Capacity, queue: str) -> None:
 
 
 def declared_warning(known: Capacity, capacity: Capacity, found: Found) -> str:
-    """Say in one line which units a view declares that nobody knew; or nothing."""
+    """Describe in one line which units a view declares that were not known, if any."""
     new = {
         kind: sorted(set(units) - set(known.get(kind, {})), key=len)
         for kind, units in capacity.items()
@@ -124,7 +124,7 @@ def add(state: State, call: AddUnits) -> Done:
 
 
 def remove(state: State, call: RemoveUnit) -> Done:
-    """Take an added unit away; who holds it keeps it to its end."""
+    """Remove an added unit; a job that holds it keeps it to its end."""
     worker, name = _worker(state, call.worker), f"{call.kind}:{call.unit}"
     _check_known(state, worker, call.kind, call.unit)
     if call.unit not in worker.added.get(call.kind, {}):
@@ -205,7 +205,7 @@ def _take_away(state: State, worker: Worker, kind: str, unit: str) -> None:
 def _set_drained(
     state: State, worker: Worker, kind: str, unit: str, *, drained: bool
 ) -> None:
-    # The scheduler need not know a worker that is not here.
+    # The scheduler may not know a worker that is not connected.
     with suppress(NotFound):
         state.scheduler.drain(worker.id, kind, unit, drained)
     left = [name for name in worker.drained.get(kind, []) if name != unit]
