@@ -96,7 +96,7 @@ class Changes(msgspec.Struct):
     removed_jobs: list[int] = []
     """Pruned: jobs leave with their attempts and their events.
 
-    With them go the comings and goings of workers from before all jobs that are left.
+    With them go events of workers' connections that are older than all other jobs.
     """
 
     unused_specs: list[int] = []
@@ -107,5 +107,5 @@ class Changes(msgspec.Struct):
     """Removals whose files are gone."""
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything to write."""
+        """Return whether there is anything to write."""
         return any(getattr(self, name) for name in self.__struct_fields__)

@@ -1,9 +1,9 @@
 """What every store can do.
 
-A store keeps current state and the journal. `commit` is the only way in, and when it
-returns, a power cut loses nothing of it. Reading for people (`jobs`, `select`) sees
-what was committed and never waits for the broker. All calls block; the broker calls
-them from threads of its own, `commit` always from the same one.
+A store keeps current state and the journal. Only `commit` writes, and when it returns,
+a power cut loses nothing of it. Queries for users (`jobs`, `select`) see what was
+committed and never wait for the broker. All calls block; the broker makes them in its
+threads, `commit` always in the same one.
 """
 
 from enum import StrEnum
@@ -77,7 +77,7 @@ class JobFilter(msgspec.Struct, frozen=True):
 
 
 class JobDetails(msgspec.Struct):
-    """A job as people look at it: with its spec and all its attempts."""
+    """A job with its spec and all its attempts."""
 
     job: Job
     spec: Spec
@@ -91,18 +91,18 @@ class Store(Protocol):
         """Write all of it durably, or nothing and raise `StorageError`."""
 
     def shrink(self) -> bool:
-        """Give some unused room back, in a moment; tell whether more is to give.
+        """Release some unused space, quickly; return whether there is more.
 
-        Called from the thread of `commit`. An error is for the next commit to raise.
+        Called from the thread of `commit`. The next commit raises its error.
         """
 
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
 
     def shortage(self) -> StorageError | None:
-        """Tell that nothing may be added for want of room; None: it may.
+        """Return an error while the disk is too full to add anything, else None.
 
-        What makes room, and what has happened anyway, may be committed all the same.
+        What frees space, and what has already happened, may still be committed.
         """
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
@@ -127,10 +127,10 @@ class Store(Protocol):
         """Give jobs that ended before a time, the oldest first but for some."""
 
     def owned_by(self, owner: str, ids: list[int]) -> list[int]:
-        """Give those of these jobs that are somebody's, in order of id."""
+        """Give the ids of these jobs that have this owner, in order of id."""
 
     def call(self, key: str) -> AnsweredCall | None:
-        """Tell what an idempotency key was answered with, if it is known."""
+        """Read the answer to an idempotency key, if there is one."""
 
     def environments(self, ids: list[int]) -> list[Env]:
         """Read these stored environments."""
@@ -150,4 +150,4 @@ class Store(Protocol):
         """Give the files of a removal; none if it is not known."""
 
     def close(self) -> None:
-        """Let go of the database; may be called twice."""
+        """Close the database; may be called twice."""

@@ -271,8 +271,8 @@ SELECT paths FROM removals WHERE id = ?;
 -- name: remove_events_of
 DELETE FROM events WHERE job = ?;
 
--- A worker may come and go for ever. When it did so before the first job that is left
--- is of use to nobody; what people did stays.
+-- A worker may connect and disconnect for ever. Those events are removed that are older
+-- than all jobs; what users did stays.
 
 -- name: remove_old_worker_events
 DELETE FROM events WHERE kind IN

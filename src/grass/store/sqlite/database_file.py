@@ -14,18 +14,18 @@ from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 SCHEMA_VERSION = 8
 CACHE_KIB = 1024
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
-"""The second is what opening a database says, for want of room for its index."""
+"""The second is raised on opening a database whose index has no room."""
 
 
 def storage_error(error: Exception, path: Path) -> StorageError:
-    """Say in one line what the database could not do, and what to do about it."""
+    """Return the error of the database as one line with a hint."""
     if is_full(error):
         return disk_full(path)
     return StorageError(f"the database {path} failed: {error}", "see the daemon's log")
 
 
 def disk_full(path: Path) -> DiskFull:
-    """Say that there is no room, and what makes some."""
+    """Return the error for a full disk."""
     return DiskFull(
         f"the disk that holds {path} is full; nothing was changed",
         "free some space, for example with `grass prune`, and try again",
@@ -33,15 +33,15 @@ def disk_full(path: Path) -> DiskFull:
 
 
 def is_full(error: Exception) -> bool:
-    """Tell whether nothing is wrong but that the disk has no room."""
+    """Return whether the error is that the disk is full."""
     return getattr(error, "sqlite_errorname", "") in _FULL
 
 
 def is_fatal(error: StorageError) -> bool:
-    """Tell whether the file can no longer be trusted with another commit.
+    """Return whether no further commit to the file may be tried.
 
     After a failed sync Linux may drop the page and report success the next time, so
-    the only safe answer is to stop and start anew from what is on the disk.
+    the only safe answer is to stop and to start again from what is on the disk.
     """
     name = getattr(error.__cause__, "sqlite_errorname", "")
     return name not in _FULL and name.startswith(
@@ -50,20 +50,20 @@ def is_fatal(error: StorageError) -> bool:
 
 
 def rolled_back(db: sqlite3.Connection, error: Exception, path: Path) -> StorageError:
-    """Undo what was begun when an error came, and give what is to be raised."""
-    told = storage_error(error, path)
-    told.__cause__ = error
+    """Roll back after an error, and return the error to raise."""
+    failure = storage_error(error, path)
+    failure.__cause__ = error
     try:
         if db.in_transaction:
             db.execute("ROLLBACK")
     except sqlite3.Error as second:
-        if not is_fatal(told):
-            told = storage_error(second, path)
-            told.__cause__ = second
-    return told
+        if not is_fatal(failure):
+            failure = storage_error(second, path)
+            failure.__cause__ = second
+    return failure
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def open_writer(path: Path) -> sqlite3.Connection:
     """Open the connection that writes."""
     try:
         # Opened in the thread that starts the daemon, used in the writer's.
@@ -81,16 +81,16 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 def preallocate_log(db: sqlite3.Connection, path: Path) -> None:
-    """Give the write-ahead log its full size at once, unless the disk has no room."""
+    """Give the write-ahead log its full size at once, unless the disk is full."""
     try:
         db.execute("PRAGMA cache_size = 16")
         checkpoint(db)
         fill_log_file(db)
     except sqlite3.Error as error:
-        told = rolled_back(db, error, path)
-        if not is_full(error) or is_fatal(told):
-            raise told from told.__cause__
-        # The next commit tells of the full disk.
+        failure = rolled_back(db, error, path)
+        if not is_full(error) or is_fatal(failure):
+            raise failure from failure.__cause__
+        # The next commit reports the full disk.
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
@@ -122,22 +122,22 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 
 
 def enable_vacuum(db: sqlite3.Connection, path: Path) -> None:
-    """Have a file give room back from now on, unless the disk has no room for that."""
+    """Let pages of the file be released from now on, unless the disk is full."""
     try:
         vacuum.rewrite(db)
     except sqlite3.Error as error:
-        told = rolled_back(db, error, path)
+        failure = rolled_back(db, error, path)
         if not is_full(error):
-            raise told from told.__cause__
+            raise failure from failure.__cause__
 
 
 def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
-    """Take one step whole, or leave the file as it was."""
+    """Apply one step in one transaction."""
     try:
         db.executescript(script)
     except sqlite3.Error as error:
-        told = rolled_back(db, error, path)
-        raise told from told.__cause__
+        failure = rolled_back(db, error, path)
+        raise failure from failure.__cause__
 
 
 def _first_rows(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Reading jobs for people: pages, details, selections.
+"""Queries for users: pages of jobs, details, selections, the journal.
 
 Filters become SQL here and nowhere else; every value is a parameter.
 """
@@ -34,7 +34,7 @@ _IN_RANGES = """j.id IN (
 
 
 def add_functions(db: sqlite3.Connection) -> None:
-    """Teach SQLite what selectors need."""
+    """Add the functions that selectors need to a connection."""
     db.create_function("regexp", 2, selectors.matches, deterministic=True)
 
 
@@ -99,7 +99,7 @@ def jobs_by_id(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[
 def select(
     db: sqlite3.Connection, sql: Statements, selections: list[Selection]
 ) -> list[int]:
-    """Give the ids of all jobs that any of the selections means."""
+    """Return the ids of all jobs that any of the selections matches."""
     where, values = _any_of(selections)
     statement = sql["select_ids"].format(where=where)
     return [row[0] for row in db.execute(statement, values)]

@@ -1,7 +1,7 @@
 """Values as rows, and back: columns for what statements look at, a body for the rest.
 
 Queues, views, workers and tokens are a key and a body. Of an attempt and a job a column
-is what a statement filters, joins or sums; what jobs have in common stays in columns as
+is what a statement filters, joins or sums. What jobs have in common stays in columns as
 well: in bodies it would make a million members of an array half as large again.
 
 Text that may hold bytes which are not UTF-8 (commands, environments, directories) is

@@ -27,7 +27,7 @@ from grass.store.sqlite.database_file import (
     is_full,
     migrate,
     open_reader,
-    opened,
+    open_writer,
     preallocate_log,
     rolled_back,
     storage_error,
@@ -55,7 +55,7 @@ class SqliteStore:
         self.path = path
         self._sql = statements("sqlite")
         self._reserve = Reserve(path)
-        self._writer = opened(path)
+        self._writer = open_writer(path)
         migrate(self._writer, path)
         enable_vacuum(self._writer, path)
         preallocate_log(self._writer, path)
@@ -83,8 +83,8 @@ class SqliteStore:
                 write(self._writer, self._sql, changes)
                 self._writer.execute("COMMIT")
             except _FAILURES as error:
-                told = self._failed(error)
-                raise told from told.__cause__
+                failure = self._failed(error)
+                raise failure from failure.__cause__
             self._refill_reserve()
 
     def shrink(self) -> bool:
@@ -98,8 +98,8 @@ class SqliteStore:
                     checkpoint(self._writer)
                     self._reserve.fill()
             except _FAILURES as error:
-                told = self._failed(error)
-                self._pending_error = told if is_fatal(told) else None
+                failure = self._failed(error)
+                self._pending_error = failure if is_fatal(failure) else None
                 more = False
         self._shrinks = more
         return more
@@ -129,10 +129,10 @@ class SqliteStore:
             try:
                 loading.discard_incomplete(self._writer, self._sql, calls_since)
             except sqlite3.Error as error:
-                told = self._failed(error)
+                failure = self._failed(error)
                 # On a full disk the rows stay; the statements that read skip them.
-                if not is_full(error) or is_fatal(told):
-                    raise told from told.__cause__
+                if not is_full(error) or is_fatal(failure):
+                    raise failure from failure.__cause__
             try:
                 return loading.snapshot(self._writer, self._sql, calls_since)
             except _FAILURES as error:
@@ -259,9 +259,9 @@ class SqliteStore:
         return known
 
     def _failed(self, error: Exception) -> StorageError:
-        told = rolled_back(self._writer, error, self.path)
-        self._trusted = self._trusted and not is_fatal(told)
-        return told
+        failure = rolled_back(self._writer, error, self.path)
+        self._trusted = self._trusted and not is_fatal(failure)
+        return failure
 
 
 def _pair(row: rows.Row) -> tuple[int, int]:

@@ -1,27 +1,27 @@
-"""Giving room back to the disk that forgotten jobs have left in the database file.
+"""Releasing pages of the database file that forgotten jobs have left free.
 
-SQLite keeps free pages for what comes next. With `auto_vacuum=INCREMENTAL` they can be
-given back a few at a time. That setting belongs to a file from its first table on; a
-file without it is written anew once, when it is opened, if little is in it.
+SQLite keeps free pages for later rows. With `auto_vacuum=INCREMENTAL` they can be
+released a few at a time. That setting belongs to a file from its first table on; a file
+without it is rewritten once, when it is opened, if little is in it.
 """
 
 import sqlite3
 
 STEP_PAGES = 64
-"""So many are given back at a time: some milliseconds in which no commit can begin."""
+"""So many are released at a time: some milliseconds in which no commit can begin."""
 KEPT_PAGES = 1024
-"""So many stay free for what comes next."""
+"""So many stay free for later rows."""
 MOST_REWRITTEN_PAGES = 16 * 1024
-"""With more in use a file is not written anew: that would take seconds."""
+"""With more in use a file is not rewritten: that would take seconds."""
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Let a file give room back if it is new; one with tables stays as it is."""
+    """Turn the setting on for a new file; one with tables stays as it is."""
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
 
 
 def rewrite(db: sqlite3.Connection) -> None:
-    """Write a file anew that cannot give room back, if that is quickly done."""
+    """Rewrite a file without the setting, if that is quickly done."""
     incremental = 2
     if _number(db, "auto_vacuum") == incremental:
         return
@@ -31,7 +31,7 @@ def rewrite(db: sqlite3.Connection) -> None:
 
 
 def release_pages(db: sqlite3.Connection) -> bool:
-    """Give some pages back; tell whether more could be."""
+    """Release some pages; return whether there are more."""
     before = free_pages(db)
     if before <= KEPT_PAGES:
         return False
@@ -41,7 +41,7 @@ def release_pages(db: sqlite3.Connection) -> bool:
 
 
 def free_pages(db: sqlite3.Connection) -> int:
-    """Count the pages of the file that hold nothing."""
+    """Count the pages of the file that are not in use."""
     return _number(db, "freelist_count")
 
 

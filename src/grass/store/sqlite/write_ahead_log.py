@@ -1,12 +1,12 @@
 """The write-ahead log: how long it may become, and copying it into the database.
 
-SQLite would copy it by itself after a commit, and keep to itself that a sync failed
-there: the next commit would just try again. So the connection that writes copies it
-with `PRAGMA wal_checkpoint`, which raises.
+SQLite would copy it by itself after a commit and ignore a sync that failed there: the
+next commit would just try again. So the connection that writes copies it with
+`PRAGMA wal_checkpoint`, which raises.
 
 SQLite reuses the log's file from the front once all of it was copied. The file has
 `LOG_BYTES` from the start, so it is longer only while the log in it is. Then the log is
-copied, and with the next commit `journal_size_limit` cuts the file to its size again.
+copied, and with the next commit `journal_size_limit` truncates the file again.
 """
 
 import os
@@ -19,7 +19,7 @@ LOG_BYTES = 1_100 * FRAME_BYTES
 """A log that is longer is copied before the next commit."""
 
 _NEAR_BYTES = 16 * FRAME_BYTES
-"""So much of the file is left to grow: SQLite adds a few pages to the content."""
+"""The size is approached from below: SQLite adds a few pages to the content."""
 
 
 class WriteAheadLog:
@@ -31,18 +31,18 @@ class WriteAheadLog:
 
     @property
     def is_long(self) -> bool:
-        """Tell whether it is time to copy it."""
+        """Whether it is time to copy it."""
         return os.fstat(self._file).st_size > LOG_BYTES
 
     def close(self) -> None:
-        """Let go of the file; may be called twice."""
+        """Close the file; may be called twice."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def fill_log_file(db: sqlite3.Connection) -> None:
-    """Give the log's file its full size by writing something and undoing it.
+    """Give the log's file its full size by a transaction that is rolled back.
 
     While a file grows, every sync has to write its new size as well, which takes twice
     as long.
@@ -54,15 +54,15 @@ def fill_log_file(db: sqlite3.Connection) -> None:
 
 
 def checkpoint(db: sqlite3.Connection) -> None:
-    """Copy what is in the log into the database, as far as no reader is in the way."""
+    """Copy the log into the database, as far as readers do not need the old pages."""
     try:
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error as error:
-        # With a full disk the log goes on for as long as it has room.
+        # On a full disk commits go on as long as the log has blocks.
         if error.sqlite_errorname != "SQLITE_FULL":
             raise
 
 
 def limit_log_file(db: sqlite3.Connection, limit: int | None) -> None:
-    """Choose to how many bytes SQLite cuts the file; None: it is not cut."""
+    """Choose to how many bytes SQLite truncates the file; None: it does not."""
     db.execute(f"PRAGMA journal_size_limit = {-1 if limit is None else limit}")
