@@ -117,8 +117,8 @@ def _warn_of_other_daemons() -> None:
     for uid, pid in _other_daemons():
         log.warning(
             "daemon.other_user",
-            uid=uid,
-            pid=pid,
+            uid=int(uid),
+            pid=int(pid),
             message="the two daemons do not know of each other's jobs",
         )
     _announce()
