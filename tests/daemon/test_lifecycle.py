@@ -253,7 +253,8 @@ def test_a_start_that_fails_names_its_own_reason(cold: GrassHome) -> None:
 def test_a_start_that_was_killed_quotes_no_line_of_others(tmp_path: Path) -> None:
     log = tmp_path / "log"
     earlier = "ValueError: of an earlier start\n"
-    other = "2026-01-01 00:00:00,000 WARNING a deleted file is back\n"
+    other = "2026-01-01T00:00:00.000Z warning file.restored path=/x\n"
+    other += '{"ts": "2026-01-01T00:00:00.000Z", "event": "file.restored"}\n'
     log.write_text(earlier + other)
     assert why_it_ended(str(log), len(earlier)) == "it was killed, and left no word"
     assert why_it_ended(str(log), 0) == "ValueError: of an earlier start"
