@@ -18,10 +18,12 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.support.homes import GrassHome
+
 from .machines import Machines
 from .pages import Step
 
-LIMIT_S = 50
+LIMIT_S = 100
 _END = "-- end of example"
 
 _OPENING = f"""
@@ -69,7 +71,7 @@ def rehearse(steps: list[Step], folder: Path) -> list[str]:
     commands = [step for step in steps if step.command]
     told_at = folder / "told"
     with ExitStack() as ends, told_at.open("a") as file:
-        ends.callback(_clean_up, environment)
+        ends.callback(_own_home(folder).end)
         ends.callback(machines.end)
         subprocess.run(
             ["bash", "-c", _script(steps, machines)],
@@ -124,11 +126,11 @@ def _script(steps: list[Step], machines: Machines) -> str:
     return "\n".join(pieces)
 
 
-def _clean_up(environment: dict[str, str]) -> None:
-    """End everything, also where a page stopped its daemon and left jobs running."""
-    for words in (["start"], ["stop", "--jobs"]):
-        command = [sys.executable, "-m", "grass", *words]
-        subprocess.run(command, env=environment, capture_output=True, timeout=30)
+def _own_home(folder: Path) -> GrassHome:
+    """The reader's own home, to end all that a page has left running there."""
+    place = folder / "end"
+    place.mkdir()
+    return GrassHome(place, folder / "home")
 
 
 def _problems(step: Step, output: str, code: int, *, may_fail: bool) -> list[str]:

@@ -11,6 +11,7 @@ WITH_EXAMPLES = [page for page in all_pages() if steps(page.read_text())]
 
 
 @pytest.mark.daemon
+@pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     "page", WITH_EXAMPLES, ids=[str(page.relative_to(ROOT)) for page in WITH_EXAMPLES]
 )
