@@ -1,7 +1,5 @@
 """`grass cancel`: end jobs, and return when they are gone."""
 
-from __future__ import annotations
-
 from grass.cli.commands import verb_command
 from grass.cli.commands.verb_command import Verb, choose, report
 from grass.cli.parsing.job_options import duration
@@ -10,11 +8,8 @@ from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.wording import UNFINISHED
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges
+from grass.client.json_codec import Document
 from grass.errors import TimedOut, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--now", about="with SIGKILL, without grace"),

@@ -1,7 +1,5 @@
 """`grass capacity`: show a worker's units, add and remove some."""
 
-from __future__ import annotations
-
 import sys
 
 from grass.cli.commands.drain import check_unit, on_worker, owner
@@ -16,11 +14,8 @@ from grass.cli.parsing.options import (
 )
 from grass.cli.printing.streams import print_document, printable, report_change
 from grass.client.client import Client
+from grass.client.json_codec import Document
 from grass.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--worker", "WORKER", "this worker of the broker (default: this machine)"),

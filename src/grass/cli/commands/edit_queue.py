@@ -4,19 +4,14 @@ The grammar is that of `create-queue`: from the first plain word after the name 
 everything is the new command prefix.
 """
 
-from __future__ import annotations
-
 from grass.cli.commands.create_queue import capacity, of_this_machine, read_words
 from grass.cli.parsing.job_options import absolute, check_directory, variables
 from grass.cli.parsing.options import JSON, Command, Option, Values
 from grass.cli.printing.streams import report_change
 from grass.client.client import Client, caller_directory
+from grass.client.json_codec import Document
 from grass.config import LOCAL
 from grass.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--capacity", "JSON5", "what its jobs may use, as {gpu:4,cpu:16}"),

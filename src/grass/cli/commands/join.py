@@ -6,8 +6,6 @@ is kept in the state directory. If the token's role may run jobs, this machine's
 is started again as a worker, unless it has unfinished jobs of its own.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -29,15 +27,12 @@ from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
 from grass.client.connection import open_connection
 from grass.client.credentials import Credentials, Known
+from grass.client.json_codec import Document
 from grass.config import LOCAL, Home, home
 from grass.daemon.hosting import forget_name, forget_remote_broker
 from grass.model.access import Right, may_work, rights_of
 from grass.model.addresses import Invitation, read_invitation
 from grass.model.times import rfc3339
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--name", "NAME", "what to call this machine there (default: its own name)"),

@@ -1,7 +1,5 @@
 """`grass remove`: forget jobs that have ended, with their output."""
 
-from __future__ import annotations
-
 from grass.cli.commands.verb_command import (
     OPTIONS,
     Choice,
@@ -15,10 +13,7 @@ from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.cli.printing.wording import ENDED
 from grass.client.client import Client
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
+from grass.client.json_codec import Document
 
 VERB = Verb("remove", "removed", ENDED, "no such job has ended")
 

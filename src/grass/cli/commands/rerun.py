@@ -1,7 +1,5 @@
 """`grass rerun`: run jobs that have ended again, changed if need be."""
 
-from __future__ import annotations
-
 import sys
 
 from grass.cli.commands import verb_command
@@ -12,11 +10,8 @@ from grass.cli.parsing.options import Command, Option, Values
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED
 from grass.client.client import Client
+from grass.client.json_codec import Document
 from grass.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (
     Option("--edit", about="with another command, which follows after `--`"),

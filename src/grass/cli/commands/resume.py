@@ -3,17 +3,12 @@
 A word without a colon is a queue's name, or else a worker's.
 """
 
-from __future__ import annotations
-
 from grass.cli.commands.drain import WORKER, check_unit, on_worker, owner
 from grass.cli.parsing.options import BROKER, JSON, Command, Values, at_most, read
 from grass.cli.printing.streams import report_change
 from grass.client.client import Client
+from grass.client.json_codec import Document
 from grass.errors import NotFound, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
 
 OPTIONS = (WORKER, BROKER, JSON)
 

@@ -1,12 +1,8 @@
 """Durations, times and sizes, as people read them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
+from grass.client.json_codec import Document
 
 _SHOWN = (("d", 86400), ("h", 3600), ("m", 60))
 _STEP = 1024

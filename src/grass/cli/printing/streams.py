@@ -4,17 +4,11 @@ Nothing that came from a job, its name or its command may reach the terminal as 
 escape sequence, break a table's line, or fail to be encoded.
 """
 
-from __future__ import annotations
-
 import sys
 import unicodedata
 
-from grass.client.json_codec import encoded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.cli.parsing.options import Values
-    from grass.client.json_codec import Document
+from grass.cli.parsing.options import Values
+from grass.client.json_codec import Document, encoded
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 

@@ -1,10 +1,6 @@
 """Short texts about a job: its state, units, request, and how it ended."""
 
-from __future__ import annotations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from grass.client.json_codec import Document
+from grass.client.json_codec import Document
 
 UNSTARTED = ("held", "waiting", "queued")
 UNFINISHED = (*UNSTARTED, "running")
