@@ -1,4 +1,4 @@
-"""What one round changes: what to commit, and what follows once that is durable."""
+"""What one round changes: what to commit, and what to do once that is durable."""
 
 import msgspec
 
@@ -28,9 +28,9 @@ class Batch(msgspec.Struct):
         return not self.urgent and not self.outbox
 
     def send(self, worker: str, message: ToWorker) -> None:
-        """Have a message sent once this batch is committed."""
+        """Send a message once this batch is committed."""
         self.outbox.append((worker, message))
 
     def log(self, name: str, **fields: object) -> None:
-        """Have an event logged once this batch is committed."""
+        """Log an event once this batch is committed."""
         self.log_events.append(LogEvent(name, fields))

@@ -57,7 +57,7 @@ class BrokerCore:
             calls.HoldJobs: verbs.hold,
             calls.ReleaseJobs: verbs.release,
             calls.SuspendJobs: verbs.suspend,
-            calls.ContinueJobs: verbs.go_on,
+            calls.ContinueJobs: verbs.continue_jobs,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: units.add,

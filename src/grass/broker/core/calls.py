@@ -142,7 +142,7 @@ class HoldJobs(Call[Done]):
 
 
 class ReleaseJobs(Call[Done]):
-    """Let held jobs start when their turn comes."""
+    """Release held jobs."""
 
     actor: str
     jobs: list[int]
@@ -156,7 +156,7 @@ class SuspendJobs(Call[Done]):
 
 
 class ContinueJobs(Call[Done]):
-    """Let suspended jobs go on."""
+    """Continue suspended jobs."""
 
     actor: str
     jobs: list[int]
@@ -246,7 +246,7 @@ class NewToken(Call[Token]):
 
 
 class RevokeToken(Call[Done]):
-    """Have a token or a code count no more."""
+    """Revoke a token or a code."""
 
     actor: str
     name: str

@@ -116,11 +116,11 @@ class State:
         return batch
 
     def attempt_id(self, attempt: Attempt) -> str:
-        """Name an attempt as workers and keepers know it."""
+        """Return the name of an attempt, as workers and keepers know it."""
         return str(AttemptId(self.cluster, attempt.job, attempt.number))
 
     def attempts_on(self, worker: str) -> list[Attempt]:
-        """Give the attempts that a worker holds, or is to hold."""
+        """Return the attempts that were placed on a worker."""
         return [one for one in self.attempts.values() if one.worker == worker]
 
     def note(self, kind: Kind, job: int | None = None, **data: object) -> None:
@@ -147,7 +147,7 @@ class State:
         self.save_job(job)
 
     def save_job(self, job: Job) -> None:
-        """Have the job written with this batch."""
+        """Write the job with this batch."""
         self.batch.changes.jobs[job.id] = job
         self.batch.urgent = True
 
@@ -157,5 +157,5 @@ class State:
         self.save_attempt(attempt)
 
     def save_attempt(self, attempt: Attempt) -> None:
-        """Have the attempt written with this batch."""
+        """Write the attempt with this batch."""
         self.batch.changes.attempts[attempt.job, attempt.number] = attempt

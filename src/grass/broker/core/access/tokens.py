@@ -1,6 +1,6 @@
-"""Tokens: who may call from another machine.
+"""Tokens: the access of other machines.
 
-Secrets are made and read outside; here there are only their hashes. A code enrols as
+Secrets are made and read by the API; here there are only their hashes. A code enrols as
 many machines as use it in time, each with a token of its own under a name of its own. A
 machine that enrols again shows its former token and keeps its name, so its jobs stay
 its own; it has the role of the code at once, and the former secret counts until the new
@@ -70,7 +70,7 @@ def new(state: State, call: NewToken) -> Token:
 
 
 def revoke(state: State, call: RevokeToken) -> Done:
-    """Have a token, or a code, count no more."""
+    """Revoke a token or a code."""
     if call.name not in state.tokens or worker_identity.is_proof(call.name):
         raise NotFound(
             f"there is no token `{call.name}`", "`grass token list` lists all"
@@ -136,7 +136,7 @@ def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> T
     if former is None:
         taken = _owners(state, call.used_names)
         if may_work(code.role):
-            # The worker is called as its token is, and no two workers alike.
+            # A worker has the name of its token, which no other worker may have.
             others = (one for one in state.workers.values() if one.id != call.worker)
             taken.update(actor_of(one.name) for one in others)
         name = _free_name(state, token_name(call.name), taken)
@@ -193,7 +193,7 @@ WRONG_CODE = (
     "this code is wrong or has expired",
     "get a new line with `grass token new` on the broker's machine",
 )
-"""The same words for both: a guess learns nothing."""
+"""The same message for both: a guess learns nothing."""
 
 
 def _forget(state: State, name: str) -> None:
@@ -217,7 +217,7 @@ def forget_worker(state: State, worker: str) -> None:
 
 
 def _retire(state: State, name: str) -> None:
-    """Have a token count no more; of a known worker's its hash is kept as a proof."""
+    """Revoke a token; the hash of a known worker's is kept as a proof."""
     kept = worker_identity.proof_of(state, state.tokens[name])
     _forget(state, name)
     if kept is not None:

@@ -18,7 +18,7 @@ SECOND_INSTANCE = (
     "remove worker-id from the copy's state directory and join again",
 )
 _PROOF = "former."
-"""Before a worker's id. The dot keeps it apart from whatever may name a token."""
+"""Before a worker's id. No name of a token has a dot."""
 
 
 def check(state: State, worker: str, bound: Token | None, call: Enrol) -> None:

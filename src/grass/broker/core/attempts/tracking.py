@@ -115,7 +115,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
 
 
 def returned(state: State, worker: str, message: Returned) -> None:
-    """Queue a job again whose attempt the worker never started."""
+    """Queue a job again whose attempt the worker returned without starting it."""
     found = _held_by(state, worker, message)
     if found is None:
         state.foreign.release(worker, message.attempt)
@@ -142,7 +142,7 @@ def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -
     Otherwise jobs would be placed and returned without end, each time in the journal.
     """
     placed = state.returns.in_a_row.setdefault(worker.id, [])
-    # What was placed together counts once: one cause may give all of it back.
+    # Attempts placed together count once: one cause may return all of them.
     if worker.unable or attempt.started_at in placed[-1:]:
         return
     placed.append(attempt.started_at)
@@ -156,7 +156,7 @@ def _count_return(state: State, worker: Worker, attempt: Attempt, reason: str) -
 
 
 def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
-    """Undo a decision of which nothing was run: the job waits again in its place."""
+    """Undo a placement of which nothing was run: the job is queued in its old place."""
     state.note("returned", job.id, reason=reason)
     # Nothing was run, so the number was never used: the next attempt takes it.
     state.batch.changes.attempts.pop((job.id, attempt.number), None)
@@ -166,7 +166,7 @@ def take_back(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     del state.attempts[job.id]
     prefetch.release(state, attempt)
     state.move_job(job, JobState.QUEUED)
-    eligibility.stand_in_line(state, job)
+    eligibility.queue_job(state, job)
 
 
 def _never_started(state: State, job: Job, attempt: Attempt, reason: str) -> None:
@@ -176,7 +176,7 @@ def _never_started(state: State, job: Job, attempt: Attempt, reason: str) -> Non
 
 
 def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
-    """Give an attempt up whose fate cannot be known."""
+    """Mark an attempt as lost: its outcome cannot be known."""
     ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason, lost=True)
     _end(state, job, attempt, AttemptState.LOST, ended)
 
@@ -220,7 +220,7 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
         state.note("requeued", job.id, times=job.losses)
         state.move_job(job, JobState.QUEUED)
         if job.reason == FORGOTTEN:
-            # It may still be alive: only a person can know that it is not.
+            # It may still run: only a user can know that it does not.
             state.move_job(job, JobState.HELD)
             state.note("held", job.id, reason=job.reason)
     else:

@@ -158,7 +158,7 @@ def act_before_start(state: State, number: int) -> bool:
     for left, act in state.bulk.before_start:
         if number in left:
             state.scheduler.release(number)
-            eligibility.stand_in_line(state, state.jobs[number])
+            eligibility.queue_job(state, state.jobs[number])
             # A refusal, as of a queue that was deleted meanwhile, leaves it queued.
             with suppress(GrassError):
                 act(number)

@@ -4,7 +4,7 @@ A call may bring a hundred thousand jobs, all or none. Made and written at once 
 would delay every start for a second; so they are made, written and queued in slices,
 between which other calls and starts go on (`bulk_calls`). Until the last job is made
 and committed the store keeps the range of ids marked as arriving: no query returns
-these jobs, and after a crash they are gone as if the call had never come. A small call
+these jobs, and after a crash they do not exist. A small call
 is one slice and arrives in one step.
 """
 
@@ -106,7 +106,7 @@ def _make_slice(state: State, arrival: Arrival) -> None:
 
 
 def _arrive(state: State, arrival: Arrival) -> None:
-    """Let the jobs exist: from the next commit on the call is answered."""
+    """Add the jobs to memory: with the next commit they exist, and are answered."""
     call, first, last = arrival.call, arrival.first, arrival.last
     state.jobs.update((job.id, job) for job in arrival.jobs)
     for begun, count in Counter(job.state for job in arrival.jobs).items():
@@ -121,7 +121,7 @@ def _arrive(state: State, arrival: Arrival) -> None:
 
 
 def _enter_slice(state: State, jobs: list[Job]) -> None:
-    """Let jobs wait, or queue them; those cancelled meanwhile are left out."""
+    """Enter jobs, except those that were cancelled meanwhile."""
     waits, known = state.scheduler.waits, state.jobs
     eligibility.enter_all(
         state, [job for job in jobs if job.id in known and not waits(job.id)]

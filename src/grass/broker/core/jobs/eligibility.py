@@ -34,7 +34,7 @@ def enter(state: State, job: Job) -> None:
     """Enter an unfinished job: it waits, or is queued."""
     if job.state in (JobState.HELD, JobState.WAITING):
         dependency_graph.join(state, job)
-    go_on(state, job)
+    queue_if_ready(state, job)
 
 
 def enter_all(state: State, jobs: Iterable[Job]) -> None:
@@ -56,18 +56,18 @@ def _goes_with(job: Job, others: list[Job]) -> bool:
 
 def _enter_alike(state: State, jobs: list[Job]) -> None:
     if jobs and jobs[0].state is JobState.QUEUED:
-        _stand_in_line(state, jobs)
+        _queue_alike(state, jobs)
     else:
         for job in jobs:
             enter(state, job)
 
 
-def go_on(state: State, job: Job) -> None:
+def queue_if_ready(state: State, job: Job) -> None:
     """Queue a job if it waits for nothing any more."""
     if job.state is JobState.WAITING and not dependency_graph.join(state, job):
         _wait_for_time(state, job)
     if job.state is JobState.QUEUED:
-        stand_in_line(state, job)
+        queue_job(state, job)
 
 
 def _wait_for_time(state: State, job: Job) -> None:
@@ -86,12 +86,12 @@ def _wait_for_time(state: State, job: Job) -> None:
         state.move_job(job, JobState.QUEUED)
 
 
-def stand_in_line(state: State, job: Job) -> None:
+def queue_job(state: State, job: Job) -> None:
     """Hand a queued job to the scheduler."""
-    _stand_in_line(state, [job])
+    _queue_alike(state, [job])
 
 
-def _stand_in_line(state: State, jobs: list[Job]) -> None:
+def _queue_alike(state: State, jobs: list[Job]) -> None:
     one, spec = jobs[0], state.specs[jobs[0].spec]
     state.scheduler.enqueue_all(
         [job.id for job in jobs],
@@ -121,7 +121,7 @@ def advance(state: State) -> list[tuple[Job, str]]:
         if group.unmeetable is not None:
             unmeetable.append((job, group.unmeetable))
         elif job.state is JobState.WAITING:
-            go_on(state, job)
+            queue_if_ready(state, job)
     del members[:SLICE]
     if not members:
         state.dependencies.unchecked.popleft()
@@ -136,7 +136,7 @@ def due(state: State) -> None:
     while state.start_times.heap and state.start_times.heap[0][0] <= state.now_us:
         job = state.jobs.get(heappop(state.start_times.heap)[1])
         if job is not None and job.state is JobState.WAITING:
-            go_on(state, job)
+            queue_if_ready(state, job)
 
 
 def _clock_set_back(state: State) -> None:

@@ -2,8 +2,8 @@
 
 A removal is the output, on one worker, of the jobs that one call forgot. It is written
 in the transaction that forgets them and deleted when the worker has confirmed that the
-files are gone, so neither a crash nor a worker that is away leaves output behind. Paths
-stay in the store; memory knows how many bytes each removal stands for.
+files are removed, so neither a crash nor an absent worker leaves output behind. Paths
+stay in the store; memory has the bytes of each removal.
 
 A worker gets one removal at a time. What it could not remove is tried again when it
 connects or when more of its output is to go. A worker of version 0.1 confirms nothing:
@@ -19,11 +19,11 @@ from grass.store.changes import Removal
 from grass.store.interface import JobDetails
 
 LONGEST_PATH = 4096
-"""Longer than that no file's name is on Linux, whatever a worker reports."""
+"""No path on Linux is longer; a worker may report anything."""
 
 
 def add(state: State, gone: Iterable[JobDetails]) -> None:
-    """Have the output of forgotten jobs removed; files of the user's own stay.
+    """Have the output of pruned jobs removed; files that the user named stay.
 
     The bytes of a worker that is forgotten, too, are out of reach and not counted.
     """

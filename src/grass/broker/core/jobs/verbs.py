@@ -25,6 +25,8 @@ from grass.model.lifecycle import JobState
 
 MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)
+_ActOnJob = Callable[[Job], str | None]
+"""Changes a job, or returns why it does not."""
 
 
 def cancel(state: State, call: Cancel) -> Done | BulkCall:
@@ -41,23 +43,23 @@ def hold(state: State, call: HoldJobs) -> Done | BulkCall:
 
 def release(state: State, call: ReleaseJobs) -> Done | BulkCall:
     """Release held jobs."""
-    verb = _Verb(state, lambda job: _release(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, verb.act)
-    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
+    return _each(state, call.jobs, lambda job: _release(state, call.actor, job))
 
 
 def suspend(state: State, call: SuspendJobs) -> Done | BulkCall:
     """Stop the processes of running jobs; their units stay held."""
-    verb = _Verb(state, lambda job: _suspend(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, verb.act)
-    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
+    return _each(state, call.jobs, lambda job: _suspend(state, call.actor, job))
 
 
-def go_on(state: State, call: ContinueJobs) -> Done | BulkCall:
+def continue_jobs(state: State, call: ContinueJobs) -> Done | BulkCall:
     """Continue suspended jobs."""
-    verb = _Verb(state, lambda job: _continue(state, call.actor, job))
-    slices = bulk_calls.each(call.jobs, verb.act)
-    return bulk_calls.begin_each(state, call.jobs, verb.work(slices))
+    return _each(state, call.jobs, lambda job: _continue(state, call.actor, job))
+
+
+def _each(state: State, jobs: list[int], act: _ActOnJob) -> Done | BulkCall:
+    verb = _Verb(state, act)
+    work = verb.work(bulk_calls.each(jobs, verb.act))
+    return bulk_calls.begin_each(state, jobs, work)
 
 
 def repeat_suspension(state: State, job: Job, is_suspended: bool) -> None:
@@ -80,7 +82,7 @@ def _tell_worker(state: State, job: Job) -> None:
 class _Verb:
     """A verb that is applied to each job, with its reply."""
 
-    def __init__(self, state: State, act: Callable[[Job], str | None]) -> None:
+    def __init__(self, state: State, act: _ActOnJob) -> None:
         self._state = state
         self._act = act
         self._done = Done(changed=False)
@@ -145,7 +147,7 @@ def _release(state: State, actor: str, job: Job) -> str | None:
         return f"job {job.id} is {job.state}, not held"
     state.move_job(job, JobState.WAITING)
     state.note_by(actor, "released", job.id)
-    eligibility.go_on(state, job)
+    eligibility.queue_if_ready(state, job)
     return None
 
 
