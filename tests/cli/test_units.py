@@ -87,7 +87,7 @@ WORKER = {
             "POST /capacity/remove",
             {"unit": "gpu:4", "worker": "desk"},
             "removed gpu:4 of worker desk",
-            "gpu:4 of worker desk is on its way out already",
+            "gpu:4 of worker desk is being removed already",
         ),
         (
             ["edit-queue", "q1", "--max-running", "2"],

@@ -256,7 +256,7 @@ def test_a_start_that_was_killed_quotes_no_line_of_others(tmp_path: Path) -> Non
     other = "2026-01-01T00:00:00.000Z warning file.restored path=/x\n"
     other += '{"ts": "2026-01-01T00:00:00.000Z", "event": "file.restored"}\n'
     log.write_text(earlier + other)
-    assert why_it_ended(str(log), len(earlier)) == "it was killed, and left no word"
+    assert why_it_ended(str(log), len(earlier)) == "it was killed, and left no message"
     assert why_it_ended(str(log), 0) == "ValueError: of an earlier start"
 
 

@@ -197,7 +197,7 @@ class HttpConnection:
         except OSError as error:
             raise Broken(str(error)) from error
         if not data:
-            raise Broken("the daemon hung up")
+            raise Broken("the daemon closed the connection")
         self._silence = None
         self._unread += data
 

@@ -134,7 +134,7 @@ def why_it_ended(path: str, since: int) -> str:
     except OSError:
         lines = []
     printed = [line for line in lines if line.strip("+- ") and not _is_event(line)]
-    return printed[-1].strip() if printed else "it was killed, and left no word"
+    return printed[-1].strip() if printed else "it was killed, and left no message"
 
 
 def _is_event(line: str) -> bool:

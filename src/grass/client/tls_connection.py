@@ -189,10 +189,10 @@ def _secure(
     except TimeoutError:
         why = f"no TLS within {limit_s:.2g} s"
     except ssl.SSLError as error:
-        reason = (error.reason or "it hung up").lower().replace("_", " ")
+        reason = (error.reason or "it closed the connection").lower().replace("_", " ")
         why = f"what answers there does not speak TLS 1.3 ({reason})"
     except OSError as error:
-        why = (error.strerror or "it hung up").lower()
+        why = (error.strerror or "it closed the connection").lower()
     else:
         return _checked(address, channel, find_token)
     plain.close()

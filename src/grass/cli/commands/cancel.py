@@ -92,7 +92,7 @@ def _signal_and_grace(values: Values) -> Document:
         return {"grace_s": grace_s, "signal": number}
     if signal is not None or grace_s is not None:
         other = "--grace" if signal is None else "--signal"
-        raise UsageError(f"--now sends SIGKILL at once: {other} has no place there")
+        raise UsageError(f"--now sends SIGKILL at once: {other} has no effect then")
     return {"grace_s": 0.0, "signal": _KILL}
 
 

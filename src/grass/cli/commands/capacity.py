@@ -73,7 +73,7 @@ def _remove(values: Values, rest: list[str]) -> int:
         done = client.remove_capacity(unit, values.text("worker"))
     what = on_worker(unit, values)
     return report_change(
-        values, done, f"removed {what}", f"{what} is on its way out already"
+        values, done, f"removed {what}", f"{what} is being removed already"
     )
 
 

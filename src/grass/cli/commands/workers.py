@@ -17,7 +17,7 @@ from grass.cli.parsing.options import (
 from grass.cli.printing.quantities import age, ago, brief, utc_now
 from grass.cli.printing.streams import counted, print_document, say, warn
 from grass.cli.printing.table import render, show, this_screen
-from grass.cli.printing.wording import TINTS, number, whereabouts
+from grass.cli.printing.wording import TINTS, connection_state, number
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges
 from grass.errors import UsageError
@@ -82,7 +82,7 @@ def _state(worker: Document, now: datetime) -> str:
     if not worker["connected"]:
         since = worker.get("unreachable_since")
         lasts = f" for {brief(age(since, now))}" if since else ""
-        return f"{whereabouts(worker)}{lasts}"
+        return f"{connection_state(worker)}{lasts}"
     if worker.get("unable"):
         return f"cannot start jobs: {worker['unable']}"
     if worker.get("draining_reason"):
@@ -95,7 +95,7 @@ def _state(worker: Document, now: datetime) -> str:
 def _warn_of_removed(workers: Iterable[Document]) -> None:
     """Warn of a worker that the broker's daemon had before `--no-worker`."""
     for worker in workers:
-        if whereabouts(worker) == "off":
+        if connection_state(worker) == "off":
             name = worker["name"]
             warn(
                 f"worker {name} was part of the broker's daemon, which runs with"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted
-from grass.cli.printing.wording import number, whereabouts
+from grass.cli.printing.wording import connection_state, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
     for worker in workers:
         name = worker["name"]
         if not worker["connected"]:
-            name += f" ({whereabouts(worker)})"
+            name += f" ({connection_state(worker)})"
         elif worker.get("unable"):
             name += f" (cannot start jobs: {worker['unable']})"
         for kind, units in worker["capacity"].items():

@@ -61,7 +61,7 @@ def asked(request: Document) -> str:
     )
 
 
-def whereabouts(worker: Document) -> str:
+def connection_state(worker: Document) -> str:
     """Return `connected`, `unreachable` or `off` for a worker."""
     if worker["connected"]:
         return "connected"
