@@ -18,7 +18,7 @@ from grass.model.queue import Queue, View
 from grass.model.spec import Spec
 from grass.model.worker import Unit, Worker
 from grass.store import Changes
-from grass.store.bodies import CorruptBody, Rest, from_json, json_text
+from grass.store.bodies import CorruptRow, Rest, from_json, json_text
 from grass.store.sqlite import rows
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
@@ -93,8 +93,8 @@ def test_bytes_that_are_not_utf8_are_kept() -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"key":"x"}', '{"name":"\\ud800"}'])
 def test_what_is_no_such_body_is_refused(text: str) -> None:
-    with pytest.raises(CorruptBody, match="a Earlier cannot be read"):
-        from_json(text, Earlier)
+    with pytest.raises(CorruptRow, match="earlier 7 cannot be read"):
+        from_json(text, Earlier, 7)
 
 
 def load(store: SqliteStore) -> object:
@@ -106,22 +106,22 @@ def details(store: SqliteStore) -> object:
 
 
 @pytest.mark.parametrize(
-    ("table", "read"),
+    ("table", "what", "read"),
     [
-        ("queues", load),
-        ("workers", load),
-        ("views", load),
-        ("tokens", load),
-        ("jobs", load),
-        ("attempts", load),
-        ("specs", load),
-        ("jobs", details),
-        ("attempts", details),
-        ("specs", details),
+        ("queues", "queue q", load),
+        ("workers", "worker w", load),
+        ("views", "view of queue q on w", load),
+        ("tokens", "token t", load),
+        ("jobs", "job 1", load),
+        ("attempts", "attempt 1.1", load),
+        ("specs", "spec 1", load),
+        ("jobs", "job 1", details),
+        ("attempts", "attempt 1.1", details),
+        ("specs", "spec 1", details),
     ],
 )
-def test_a_broken_body_is_one_clear_line(
-    tmp_path: Path, table: str, read: Callable[[SqliteStore], object]
+def test_a_broken_body_is_one_line_that_names_it(
+    tmp_path: Path, table: str, what: str, read: Callable[[SqliteStore], object]
 ) -> None:
     path = tmp_path / "grass.db"
     with closing(SqliteStore(path)) as store:
@@ -131,10 +131,24 @@ def test_a_broken_body_is_one_clear_line(
         assert db.execute(f"UPDATE {table} SET body = '{{\"a'").rowcount == 1
         db.commit()
     with closing(SqliteStore(path)) as store:
-        with pytest.raises(StorageError, match=r"grass.db failed: a \w+ cannot") as why:
+        with pytest.raises(
+            StorageError, match=f"grass.db failed: {what} cannot"
+        ) as why:
             read(store)
         assert "\n" not in str(why.value)
         assert not is_fatal(why.value)
+
+
+def test_a_state_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "grass.db")) as store:
+        store.commit(something())
+        store._writer.execute("UPDATE jobs SET state = 'dreaming'")
+        with pytest.raises(StorageError, match="job 1 has the state 'dreaming'"):
+            store.details([1])
+        store._writer.execute("UPDATE jobs SET state = 'running'")
+        store._writer.execute("UPDATE attempts SET state = 'dreaming'")
+        with pytest.raises(StorageError, match=r"attempt 1\.1 has the state 'd"):
+            store.details([1])
 
 
 def something() -> Changes:

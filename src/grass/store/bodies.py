@@ -18,8 +18,8 @@ _encode = msgspec.json.Encoder().encode
 _decoder: Any = cache(msgspec.json.Decoder)
 
 
-class CorruptBody(ValueError):
-    """A body in the database that is not what was written there."""
+class CorruptRow(ValueError):
+    """A row in the database that is not what was written there."""
 
 
 def json_text(value: object) -> str:
@@ -33,8 +33,8 @@ def json_text(value: object) -> str:
         return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
 
 
-def from_json(text: str, kind: type[T]) -> T:
-    """Read what `json_text` wrote, or raise `CorruptBody`."""
+def from_json(text: str, kind: type[T], key: object = "") -> T:
+    """Read what `json_text` wrote; `CorruptRow` names the kind and the key."""
     try:
         found: T = _decoder(kind).decode(text)
     except (msgspec.DecodeError, TypeError):
@@ -44,8 +44,8 @@ def from_json(text: str, kind: type[T]) -> T:
     try:
         return msgspec.convert(json.loads(text), kind)
     except (ValueError, TypeError) as error:
-        name = getattr(kind, "__name__", str(kind))
-        raise CorruptBody(f"a {name} cannot be read: {error}") from error
+        what = f"{kind.__name__.lower()} {key}".strip()
+        raise CorruptRow(f"{what} cannot be read: {error}") from error
 
 
 class Rest:
@@ -65,9 +65,9 @@ class Rest:
         values = self._values(value)
         return None if values == self._defaults else json_text(self._kind(*values))
 
-    def fields(self, text: str) -> dict[str, Any]:
+    def fields(self, text: str, key: object = "") -> dict[str, Any]:
         """Read the fields by name."""
-        return msgspec.structs.asdict(from_json(text, self._kind))
+        return msgspec.structs.asdict(from_json(text, self._kind, key))
 
 
 def _definition(field: msgspec.structs.FieldInfo) -> tuple[str, Any, Any]:

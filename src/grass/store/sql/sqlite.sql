@@ -99,13 +99,13 @@ SELECT key, actor, first_job, last_job, at FROM calls WHERE key = ?;
 SELECT key, actor, first_job, last_job, at FROM calls WHERE at >= ? ORDER BY at;
 
 -- name: load_queues
-SELECT body FROM queues ORDER BY name;
+SELECT name, body FROM queues ORDER BY name;
 
 -- name: load_views
 SELECT queue, worker, body FROM views;
 
 -- name: load_workers
-SELECT body FROM workers ORDER BY id;
+SELECT id, body FROM workers ORDER BY id;
 
 -- Most of a long queue has only ever waited: such jobs have no body.
 
@@ -166,7 +166,7 @@ ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 DELETE FROM tokens WHERE name = ?;
 
 -- name: load_tokens
-SELECT body FROM tokens ORDER BY name;
+SELECT name, body FROM tokens ORDER BY name;
 
 -- name: states_of
 SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));

@@ -130,7 +130,7 @@ def _with_details(
     ids = json.dumps([job.id for job in jobs])
     spec_ids = json.dumps(sorted({job.spec for job in jobs}))
     specs = {
-        number: rows.spec_from(body)
+        number: rows.spec_from(number, body)
         for number, body in db.execute(sql["read_specs"], (spec_ids,))
     }
     known = {job.id: JobDetails(job, specs[job.spec], []) for job in jobs}

@@ -77,14 +77,14 @@ def _queues(db: sqlite3.Connection, sql: Statements) -> list[Queue]:
     found = _bodies(db, sql["load_queues"], rows.queue_from)
     queues = {queue.name: queue for queue in sorted(found, key=_age)}
     for queue, worker, body in db.execute(sql["load_views"]):
-        queues[queue].views[worker] = rows.view_from(body)
+        queues[queue].views[worker] = rows.view_from(queue, worker, body)
     return list(queues.values())
 
 
 def _bodies(
-    db: sqlite3.Connection, statement: str, read: Callable[[str], T]
+    db: sqlite3.Connection, statement: str, read: Callable[[str, str], T]
 ) -> list[T]:
-    return [read(body) for (body,) in db.execute(statement)]
+    return [read(key, body) for key, body in db.execute(statement)]
 
 
 def _age(one: Queue | Token) -> tuple[int, str]:
@@ -93,7 +93,7 @@ def _age(one: Queue | Token) -> tuple[int, str]:
 
 def _specs(db: sqlite3.Connection, sql: Statements, ids: set[int]) -> dict[int, Spec]:
     found = db.execute(sql["read_specs"], (json_text(sorted(ids)),))
-    return {number: rows.spec_from(body) for number, body in found}
+    return {number: rows.spec_from(number, body) for number, body in found}
 
 
 def _envs(db: sqlite3.Connection, sql: Statements, ids: set[int | None]) -> list[Env]:

@@ -9,7 +9,7 @@ stored as JSON with such bytes escaped, because databases take only real text.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec.structs import replace
 
@@ -19,12 +19,13 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.spec import Spec
 from grass.model.worker import Worker
-from grass.store.bodies import Rest, from_json, json_text
+from grass.store.bodies import CorruptRow, Rest, from_json, json_text
 from grass.store.changes import Removal
 
 Row = tuple[Any, ...]
 
-_STATES = {state.value: state for state in JobState}
+_JOB_STATES = {state.value: state for state in JobState}
+_ATTEMPT_STATES = {state.value: state for state in AttemptState}
 _JOB = Rest(Job, ("id", "common", "state", "index", "finished_at", "attempts"))
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
 _END_OF_COMMON = 1 + len(Common.__struct_fields__)
@@ -71,15 +72,22 @@ def jobs_from(rows: Iterable[Row]) -> Iterator[Job]:
             alike = row[1:_END_OF_COMMON]
             common = _common_from(alike)
         state, index, finished_at, attempts, body = row[_END_OF_COMMON:]
-        rest = {} if body is None else _JOB.fields(body)
-        job = Job(row[0], common, _STATES[state], index, **rest)
+        rest = {} if body is None else _JOB.fields(body, row[0])
+        known = _JOB_STATES.get(state) or _unknown(f"job {row[0]}", state)
+        job = Job(row[0], common, known, index, **rest)
         job.finished_at, job.attempts = finished_at, attempts
         yield job
 
 
+def _unknown(what: str, state: object) -> NoReturn:
+    raise CorruptRow(f"{what} has the state {state!r}, which does not exist")
+
+
 def _common_from(alike: Row) -> Common:
     spec, words, shell, *others = alike
-    return Common(spec, from_json(words, tuple[str, ...]), bool(shell), *others)
+    return Common(
+        spec, from_json(words, tuple[str, ...], "of words"), bool(shell), *others
+    )
 
 
 def attempt_row(attempt: Attempt) -> Row:
@@ -100,10 +108,10 @@ def attempt_from(row: Row) -> Attempt:
     return Attempt(
         job,
         number,
-        state=AttemptState(state),
+        state=_ATTEMPT_STATES.get(state) or _unknown(f"attempt {job}.{number}", state),
         output_bytes=output_bytes,
         ran_s=ran_s,
-        **_ATTEMPT.fields(body),
+        **_ATTEMPT.fields(body, f"{job}.{number}"),
     )
 
 
@@ -113,9 +121,9 @@ def spec_row(item: tuple[int, Spec]) -> Row:
     return (number, spec.base_env, json_text(spec))
 
 
-def spec_from(body: str) -> Spec:
+def spec_from(number: int, body: str) -> Spec:
     """Read a spec's body."""
-    return from_json(body, Spec)
+    return from_json(body, Spec, number)
 
 
 def queue_row(queue: Queue) -> Row:
@@ -123,9 +131,9 @@ def queue_row(queue: Queue) -> Row:
     return (queue.name, json_text(replace(queue, views={})))
 
 
-def queue_from(body: str) -> Queue:
+def queue_from(name: str, body: str) -> Queue:
     """Read a queue, without its views."""
-    return from_json(body, Queue)
+    return from_json(body, Queue, name)
 
 
 def view_row(item: tuple[tuple[str, str], View]) -> Row:
@@ -134,9 +142,9 @@ def view_row(item: tuple[tuple[str, str], View]) -> Row:
     return (queue, worker, json_text(view))
 
 
-def view_from(body: str) -> View:
+def view_from(queue: str, worker: str, body: str) -> View:
     """Read a view's body."""
-    return from_json(body, View)
+    return from_json(body, View, f"of queue {queue} on {worker}")
 
 
 def worker_row(worker: Worker) -> Row:
@@ -144,9 +152,9 @@ def worker_row(worker: Worker) -> Row:
     return (worker.id, json_text(worker))
 
 
-def worker_from(body: str) -> Worker:
+def worker_from(id: str, body: str) -> Worker:
     """Read a worker; until it calls it is not connected."""
-    worker = from_json(body, Worker)
+    worker = from_json(body, Worker, id)
     worker.connected, worker.skew_s, worker.unable = False, 0.0, ""
     return worker
 
@@ -156,9 +164,9 @@ def token_row(token: Token) -> Row:
     return (token.name, json_text(token))
 
 
-def token_from(body: str) -> Token:
+def token_from(name: str, body: str) -> Token:
     """Read a token as `save_token` wrote it."""
-    return from_json(body, Token)
+    return from_json(body, Token, name)
 
 
 def removal_row(removal: Removal) -> Row:

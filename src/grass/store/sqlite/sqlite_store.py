@@ -16,7 +16,7 @@ from typing import TypeVar
 from grass.errors import StorageError
 from grass.model.job import Job
 from grass.model.selectors import Selection
-from grass.store.bodies import CorruptBody, from_json, json_text
+from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum
@@ -44,7 +44,7 @@ from grass.store.sqlite.writing import write
 
 T = TypeVar("T")
 
-_FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptBody)
+_FAILURES = (sqlite3.Error, OSError, UnicodeError, OverflowError, CorruptRow)
 """Binding a value that SQLite cannot hold raises the third or the fourth."""
 
 
@@ -217,7 +217,7 @@ class SqliteStore:
         """Give the files of a removal; none if it is not known."""
         statement = self._sql["read_removal"]
         row = self._read(lambda db: db.execute(statement, (number,)).fetchone())
-        return [] if row is None else from_json(row[0], list[str])
+        return [] if row is None else from_json(row[0], list[str], "of paths")
 
     def restore_file(self) -> None:
         """Write the file again that was deleted; only `close` may follow."""
