@@ -231,7 +231,7 @@ class JobModel:
         return [job.id for job in again], errors
 
     def prune(self, jobs: list[int]) -> list[int]:
-        """Forget ended jobs that nobody waits for."""
+        """Forget ended jobs that no other depends on."""
         waiting = [one for one in self.in_state("held", "waiting") if not one.met]
         needed = {other for one in waiting for other, _ in one.after}
         gone = [job for job in jobs if self.state(job) in ENDED and job not in needed]

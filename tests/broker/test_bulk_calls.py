@@ -157,7 +157,7 @@ def test_a_job_cancelled_during_a_large_edit_is_left_alone(broker: Brokerage) ->
     assert done.warnings == ["1 jobs have ended meanwhile and were left alone"]
 
 
-def test_an_edit_whose_queue_is_deleted_meanwhile_costs_nobody_else(
+def test_an_edit_whose_queue_is_deleted_meanwhile_fails_alone(
     broker: Brokerage,
 ) -> None:
     broker.create_queue("other", "{}")

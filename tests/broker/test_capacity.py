@@ -184,7 +184,7 @@ def test_draining_twice_is_fine_and_says_that_nothing_changed(
     assert not gpus.drain("cpu", "1", False).changed
 
 
-def test_units_nobody_has_are_not_drained(gpus: Brokerage) -> None:
+def test_unknown_units_are_not_drained(gpus: Brokerage) -> None:
     refused(gpus, NotFound, SetUnitDrained(ME, WORKER, "gpu", "9", True))
     refused(gpus, NotFound, SetUnitDrained(ME, WORKER, "fax", "0", True))
     refused(gpus, NotFound, SetUnitDrained(ME, "nobody", "gpu", "0", True))

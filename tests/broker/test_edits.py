@@ -321,7 +321,9 @@ def test_the_same_job_named_twice_is_edited_once(broker: Brokerage) -> None:
     assert broker.edit(job, job, priority=4).jobs == [job]
 
 
-def test_a_spec_that_nobody_uses_any_more_can_be_made_anew(broker: Brokerage) -> None:
+def test_a_spec_that_is_not_in_use_any_more_can_be_made_again(
+    broker: Brokerage,
+) -> None:
     broker.pause()
     jobs = [broker.enqueue() for _ in range(2)]
     broker.edit(*jobs, retries=1)

@@ -80,7 +80,7 @@ def test_a_repeated_key_is_answered_as_before_and_adds_nothing(
     assert broker.state.last_job == 2
 
 
-def test_somebody_elses_key_is_refused(broker: Brokerage) -> None:
+def test_the_key_of_another_actor_is_refused(broker: Brokerage) -> None:
     broker.call(Enqueue(ME, jobs(1), "key"))
     with pytest.raises(Refused):
         broker.call(Enqueue("uid:7", jobs(1), "key"))
@@ -231,7 +231,7 @@ def test_small_calls_pass_a_large_one_that_arrives(broker: Brokerage) -> None:
     assert broker.cancel(1, 2500, small) == [1, 2500, small]
 
 
-def test_jobs_cancelled_while_they_are_handed_over_never_start(
+def test_jobs_cancelled_while_others_are_queued_never_start(
     broker: Brokerage,
 ) -> None:
     broker.pause()

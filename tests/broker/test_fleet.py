@@ -68,7 +68,7 @@ def test_a_worker_that_is_called_otherwise_now_is_known_by_that(
     assert broker.state.workers["w2"].name == "new"
 
 
-def test_a_name_that_nobody_could_type_is_made_plain(broker: Brokerage) -> None:
+def test_a_name_with_odd_characters_is_made_plain(broker: Brokerage) -> None:
     broker.join("w2", name="my machine\x1b[31m/..")
     assert broker.state.workers["w2"].name == "my-machine--31m-.."
 
@@ -105,12 +105,12 @@ def test_a_job_runs_where_its_labels_are(two: Brokerage) -> None:
     assert two.job(job).spec.labels == ("a100", "big")
 
 
-def test_a_label_that_nobody_has_is_refused(two: Brokerage) -> None:
+def test_a_label_that_no_worker_has_is_refused(two: Brokerage) -> None:
     with pytest.raises(NeverFits, match="no worker of queue `default` has `h200`"):
         two.enqueue(labels=("h200",))
 
 
-def test_a_worker_that_nobody_knows_is_refused(two: Brokerage) -> None:
+def test_an_unknown_worker_is_refused(two: Brokerage) -> None:
     with pytest.raises(NotFound, match="there is no worker `moon`"):
         two.enqueue(worker="moon")
 
@@ -177,7 +177,7 @@ def test_only_the_brokers_own_worker_gets_the_callers_environment(
 # Draining a whole worker.
 
 
-def test_nothing_new_starts_on_a_worker_that_rests(two: Brokerage) -> None:
+def test_nothing_new_starts_on_a_drained_worker(two: Brokerage) -> None:
     before = two.enqueue(worker="farm")
     assert two.rest("farm").changed
     waiting = two.enqueue(worker="farm")
@@ -192,7 +192,7 @@ def test_nothing_new_starts_on_a_worker_that_rests(two: Brokerage) -> None:
     assert two.where(waiting) == "farm"
 
 
-def test_a_worker_that_rests_gives_back_what_was_handed_ahead(
+def test_prefetched_jobs_of_a_drained_worker_are_recalled(
     broker: Brokerage,
 ) -> None:
     broker.join("short", "{cpu:1}")
@@ -206,7 +206,7 @@ def test_a_worker_that_rests_gives_back_what_was_handed_ahead(
 # Who may speak for an attempt.
 
 
-def test_nobody_reports_for_anothers_attempt(two: Brokerage) -> None:
+def test_a_report_of_another_workers_attempt_is_ignored(two: Brokerage) -> None:
     job = two.enqueue(worker="desk")
     name = two.name(job)
     two.hear(Started(name, 7, two.now_us), "farm")

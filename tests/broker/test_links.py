@@ -43,7 +43,7 @@ class Wire:
         self.failure: Exception | None = None
 
     def listen(self, *_owner: object) -> None:
-        """Nobody is called here."""
+        """Do nothing."""
 
     def send(self, message: ToWorker) -> None:
         if self.failure is not None:
@@ -186,7 +186,7 @@ def test_only_the_expected_worker_may_speak(owner: Owner) -> None:
     assert owner.logged == ["worker.wrong_id worker=other address=10.0.0.7"]
 
 
-def test_nobody_speaks_for_two(owner: Owner) -> None:
+def test_a_link_is_of_one_worker(owner: Owner) -> None:
     caller, wire = opened(owner)
     caller.arrived([hello("w")])
     caller.arrived([hello("v")])
@@ -194,7 +194,7 @@ def test_nobody_speaks_for_two(owner: Owner) -> None:
     assert {worker for worker, _ in owner.said} == {"w"}
 
 
-def test_nobody_calls_in_for_the_brokers_own_worker(owner: Owner) -> None:
+def test_no_remote_link_is_that_of_the_brokers_own_worker(owner: Owner) -> None:
     own, _ = opened(owner, address=None)
     own.arrived([hello()])
     stranger, wire = opened(owner)

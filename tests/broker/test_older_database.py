@@ -71,7 +71,7 @@ def test_the_start_of_a_namesake_is_not_the_jobs_start(
     assert broker.job_state(job) is JobState.SUCCEEDED
 
 
-def test_a_namesake_that_ended_is_forgotten_and_the_job_asked_back(
+def test_a_namesake_that_ended_is_forgotten_and_the_job_recalled(
     broker: Brokerage, job: int
 ) -> None:
     name, at = broker.name(job), placed(broker, job).started_at

@@ -1,4 +1,4 @@
-"""Very short jobs are handed ahead of their turn, and nobody is worse off for it."""
+"""Very short jobs are prefetched, and no other job is worse off for it."""
 
 from collections.abc import Callable
 
@@ -106,7 +106,7 @@ def test_a_hello_that_crosses_a_start_takes_nothing_back(broker: Brokerage) -> N
     assert broker.job_state(3) is JobState.SUCCEEDED
 
 
-def test_nobody_is_lined_up_behind_a_job_that_was_asked_back(
+def test_no_job_is_prefetched_behind_a_recalled_one(
     broker_of: MakeBroker,
 ) -> None:
     broker = broker_of("{cpu:1}")
@@ -125,7 +125,7 @@ def test_nobody_is_lined_up_behind_a_job_that_was_asked_back(
     assert broker.started_jobs() == []
 
 
-def test_nobody_is_lined_up_behind_a_job_that_is_being_stopped(
+def test_no_job_is_prefetched_behind_one_that_is_being_stopped(
     broker: Brokerage,
 ) -> None:
     broker.step(broker.new_job("true"))

@@ -53,7 +53,7 @@ def test_a_reason_that_is_no_line_of_text_is_refused(broker: Brokerage) -> None:
             broker.step_hear(Readiness(reason))
 
 
-def test_what_a_worker_says_that_nobody_knows_changes_nothing(
+def test_the_message_of_an_unknown_worker_changes_nothing(
     broker: Brokerage,
 ) -> None:
     broker.step(FromWorker("nobody", Readiness(FULL)))

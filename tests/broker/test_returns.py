@@ -83,7 +83,7 @@ def test_starts_that_were_placed_together_count_once(broker: Brokerage) -> None:
     assert not broker.state.workers[FARM].draining
 
 
-def test_what_was_asked_back_or_cannot_start_does_not_count(
+def test_a_recalled_attempt_or_an_unable_worker_does_not_count(
     broker: Brokerage, job: int
 ) -> None:
     for _ in range(2 * MOST_RETURNS):

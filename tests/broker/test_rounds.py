@@ -77,13 +77,13 @@ class Slow:
         self.answers[reply - 1] = outcome
 
     def send(self, worker: str, message: ToWorker) -> None:
-        """Nobody is there."""
+        """Do nothing."""
 
     def wake(self, jobs: set[int]) -> None:
-        """Nobody waits."""
+        """Do nothing."""
 
     def committed(self, ended: object) -> None:
-        """Nobody is told."""
+        """Do nothing."""
 
     def wake_within(self, delay_s: float) -> None:
         """Everything is done at once here."""

@@ -270,7 +270,7 @@ def test_a_large_call_is_given_up_whole_when_the_disk_fills_up(tmp_path: Path) -
     play(tmp_path, story)
 
 
-def test_a_key_that_is_not_text_is_refused_and_harms_nobody(tmp_path: Path) -> None:
+def test_a_key_that_is_not_text_is_refused_alone(tmp_path: Path) -> None:
     async def story(broker: Broker, _worker: FarEnd) -> None:
         with pytest.raises(StorageError):
             await broker.call(Enqueue("me", ONE, "\ud800"))

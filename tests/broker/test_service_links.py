@@ -155,7 +155,7 @@ def test_a_new_worker_whose_first_hello_was_dropped_is_asked_again(
     play(tmp_path, story, StorageError("the disk is full"))
 
 
-def test_nonsense_of_a_worker_harms_nobody(tmp_path: Path) -> None:
+def test_a_bad_message_of_a_worker_affects_no_other(tmp_path: Path) -> None:
     async def story(broker: Broker, _own: FarEnd) -> None:
         worker = await joined(broker)
         worker.link.send(Exited("nonsense", 5, 0))

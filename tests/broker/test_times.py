@@ -26,7 +26,7 @@ def test_a_job_begins_when_its_time_has_come(
     assert broker.core.next_time() is None
 
 
-def test_a_time_that_has_passed_keeps_nobody_waiting(broker: Brokerage) -> None:
+def test_a_job_whose_time_has_passed_does_not_wait(broker: Brokerage) -> None:
     job = broker.enqueue(begin_at=broker.now_us)
     assert broker.started_jobs() == [job]
 

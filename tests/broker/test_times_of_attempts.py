@@ -67,7 +67,7 @@ def test_an_end_has_the_brokers_time_and_the_keepers_duration(
     assert broker.store.runtimes(found.job.name, 5) == [2.5]
 
 
-def test_a_duration_that_nobody_measured_is_that_between_the_times(
+def test_a_duration_that_was_not_measured_is_that_between_the_times(
     broker: Brokerage,
 ) -> None:
     job = broker.enqueue()

@@ -186,7 +186,7 @@ def test_a_machine_that_enrols_again_keeps_its_name(
 
 
 @pytest.mark.parametrize("shown", [None, "wrong", ""])
-def test_nobody_else_enrols_as_a_worker_that_has_a_token(
+def test_no_other_machine_enrols_as_a_worker_that_has_a_token(
     broker: Brokerage, shown: str | None
 ) -> None:
     by = code(broker)
@@ -240,7 +240,7 @@ def expired_and_forgotten(broker: Brokerage) -> None:
 
 
 @pytest.mark.parametrize("end", [revoked, expired, expired_and_forgotten])
-def test_a_known_worker_without_a_token_is_given_to_nobody_else(
+def test_a_known_worker_without_a_token_is_given_to_no_other_machine(
     broker: Brokerage, meanwhile: Meanwhile, end: Meanwhile
 ) -> None:
     known_worker(broker)
@@ -312,7 +312,7 @@ def test_a_worker_that_was_forgotten_may_be_enrolled_by_anybody(
     assert claim(broker, "other", None) == "rack"
 
 
-def test_a_known_worker_whose_token_is_unused_is_given_to_nobody_else(
+def test_a_known_worker_with_an_unused_token_is_given_to_no_other_machine(
     broker: Brokerage,
 ) -> None:
     claim(broker, "first", None)
@@ -322,7 +322,7 @@ def test_a_known_worker_whose_token_is_unused_is_given_to_nobody_else(
     assert claim(broker, "second", "first") == "rack"
 
 
-def test_the_broker_s_own_worker_is_given_to_nobody(broker: Brokerage) -> None:
+def test_the_broker_s_own_worker_is_given_to_no_machine(broker: Brokerage) -> None:
     claim(broker, "first", None)
     said = Hello(W1, "desk-2", BOOT, units("{cpu:1}"), [], [], instance="home")
     broker.call(FromWorker(W1, said))
@@ -359,7 +359,7 @@ def test_an_expired_token_can_be_revoked(broker: Brokerage) -> None:
     assert names(broker) == []
 
 
-def test_an_expired_token_is_nobody_s_name(broker: Brokerage) -> None:
+def test_the_name_of_an_expired_token_is_free(broker: Brokerage) -> None:
     issue(broker, "worker", name="old", expires_at=broker.now_us + 5 * SECOND)
     broker.call(BindToken("old", W1))
     by = code(broker)
@@ -400,7 +400,7 @@ def test_a_code_that_is_worth_no_worker_displaces_none(
     assert broker.state.tokens["laptop"].hash == before
 
 
-def test_an_expired_code_enrols_nobody_and_is_forgotten(
+def test_an_expired_code_enrols_no_machine_and_is_forgotten(
     broker: Brokerage, meanwhile: Meanwhile
 ) -> None:
     by = code(broker, seconds=60)

@@ -82,7 +82,7 @@ def test_a_time_that_has_passed_rings_at_once(at: int) -> None:
     tell(story)
 
 
-def test_a_later_wish_takes_the_place_of_an_earlier_one() -> None:
+def test_a_later_time_replaces_an_earlier_one() -> None:
     async def story(bell: Bell) -> None:
         bell.clock.set(now_us() + 10_000)
         later = now_us() + 100_000

@@ -99,7 +99,7 @@ class SimBroker:
     # Who speaks to it.
 
     def call(self, call: AnyCall, reply: Reply) -> None:
-        """Take a caller's wish."""
+        """Take a call."""
         self._post(call, reply)
 
     def serve(self, link: Link, worker: str, address: str | None) -> None:
@@ -238,7 +238,7 @@ class SimBroker:
         self._links.send(worker, message)
 
     def wake(self, jobs: set[int]) -> None:
-        """Nobody waits for single jobs here."""
+        """Do nothing: no client waits for single jobs."""
 
     def committed(self, ended: list[Job]) -> None:
         """Tell that something was committed."""
