@@ -23,8 +23,11 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from
 from grass.model.worker import Unit
+
+FOUR_CORES = capacity_from("{cpu:4}")
 
 MakeBroker = Callable[[str], Brokerage]
 
@@ -154,7 +157,9 @@ def test_an_edit_and_a_rerun_may_send_a_job_elsewhere(two: Brokerage) -> None:
 
 def test_one_queue_is_over_all_workers_that_have_it(two: Brokerage) -> None:
     two.create_queue("q", "{cpu:2}", "echo")
-    two.call(CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}"), ("echo",)))
+    two.call(
+        CreateQueue(ME, "q", "farm", QueuePatch(capacity=FOUR_CORES, prefix=("echo",)))
+    )
     jobs = [two.enqueue("x", queue="q") for _ in range(6)]
     assert {two.where(job) for job in jobs} == {WORKER, "farm"}
 
@@ -382,7 +387,7 @@ def test_the_views_of_a_forgotten_worker_go_and_empty_queues_with_them(
     view = capacity_from("{cpu:1}")
     two.create_queue("shared", "{cpu:1}")
     for name in ("shared", "own", "used"):
-        two.call(CreateQueue(ME, name, "farm", view))
+        two.call(CreateQueue(ME, name, "farm", QueuePatch(capacity=view)))
     waiting = two.enqueue(queue="used", hold=True)
     two.leave("farm")
     two.forget("farm")
@@ -421,15 +426,15 @@ def test_a_worker_may_be_forgotten_and_come_back_in_one_batch(two: Brokerage) ->
 def test_a_queue_has_a_command_everywhere_or_nowhere(two: Brokerage) -> None:
     two.create_queue("q", "{cpu:2}", "echo")
     with pytest.raises(Refused, match="queue `q` has a command on desk"):
-        two.call(CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}")))
+        two.call(CreateQueue(ME, "q", "farm", QueuePatch(capacity=FOUR_CORES)))
 
 
 def test_a_second_workers_view_leaves_the_queues_limits_alone(two: Brokerage) -> None:
     two.create_queue("q", "{cpu:2}", max_running=3)
-    two.call(CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}")))
+    two.call(CreateQueue(ME, "q", "farm", QueuePatch(capacity=FOUR_CORES)))
     assert two.state.queues["q"].max_running == 3
     two.call(DeleteQueue(ME, "q", "farm"))
-    call = CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}"), max_running=4)
+    call = CreateQueue(ME, "q", "farm", QueuePatch(capacity=FOUR_CORES, max_running=4))
     with pytest.raises(Refused, match="another limit on running jobs"):
         two.call(call)
 
@@ -438,7 +443,7 @@ def test_deleting_one_of_several_views_leaves_the_queue_and_its_jobs(
     two: Brokerage,
 ) -> None:
     two.create_queue("q", "{cpu:2}")
-    two.call(CreateQueue(ME, "q", "farm", capacity_from("{cpu:4}")))
+    two.call(CreateQueue(ME, "q", "farm", QueuePatch(capacity=FOUR_CORES)))
     running = two.enqueue(queue="q", worker="farm")
     with pytest.raises(Refused, match="1 unfinished job"):
         two.call(DeleteQueue(ME, "q", "farm"))

@@ -30,8 +30,9 @@ def edit(
 
 def on_farm(broker: Brokerage, *prefix: str, capacity: str = "{cpu:4}") -> None:
     """Give the queue a part of the second worker."""
-    view = capacity_from(capacity)
-    broker.call(CreateQueue(ME, "q", "farm", view, prefix, "/farm" if prefix else None))
+    cwd = "/farm" if prefix else None
+    patch = QueuePatch(capacity=capacity_from(capacity), prefix=prefix, cwd=cwd)
+    broker.call(CreateQueue(ME, "q", "farm", patch))
 
 
 def view_of(broker: Brokerage, worker: str = WORKER) -> View:

@@ -11,7 +11,10 @@ from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import Start, Units
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import JobState
+from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from
+
+ONE_CORE = capacity_from("{cpu:1}")
 
 MakeBroker = Callable[[str], Brokerage]
 
@@ -143,14 +146,16 @@ def test_a_queue_made_anew_in_the_batch_that_deleted_it_is_the_new_one(
 ) -> None:
     broker.create_queue("q1", "{cpu:1}", "old")
     broker.step(DeleteQueue(ME, "q1", WORKER))
-    broker.step(CreateQueue(ME, "q1", WORKER, capacity_from("{cpu:1}"), ("new",)))
+    broker.step(
+        CreateQueue(ME, "q1", WORKER, QueuePatch(capacity=ONE_CORE, prefix=("new",)))
+    )
     broker.flush()
     broker.restart()
     assert broker.state.queues["q1"].prefix == ("new",)
 
 
 def test_a_queue_deleted_in_the_batch_that_made_it_is_gone(broker: Brokerage) -> None:
-    broker.step(CreateQueue(ME, "q1", WORKER, capacity_from("{cpu:1}")))
+    broker.step(CreateQueue(ME, "q1", WORKER, QueuePatch(capacity=ONE_CORE)))
     broker.step(DeleteQueue(ME, "q1", WORKER))
     broker.flush()
     broker.restart()

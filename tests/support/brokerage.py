@@ -55,6 +55,7 @@ from grass.link.messages import (
 )
 from grass.model import dependencies
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from, request_from
 from grass.model.spec import JobPatch
 from grass.store.interface import JobDetails
@@ -331,7 +332,8 @@ class Brokerage:
 
     def create_queue(self, name: str, capacity: str, *prefix: str, **more: Any) -> Done:
         """Add the worker's view of a queue."""
-        call = CreateQueue(ME, name, WORKER, capacity_from(capacity), prefix, **more)
+        patch = QueuePatch(capacity=capacity_from(capacity), prefix=prefix, **more)
+        call = CreateQueue(ME, name, WORKER, patch)
         done: Done = self.call(call)
         return done
 

@@ -91,13 +91,14 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     context = context_of(request)
     name = str(request.path_params["name"])
     check_name(name, "queue")
-    fields = {"capacity": {}, **read_fields(given(body), QUEUE_READERS)}
-    call = CreateQueue(actor(request), name, worker_for(request), **fields)
-    known = context.broker.state.queues.get(name)
+    fields = read_fields(given(body), QUEUE_READERS)
     limits = {one: fields.get(one) for one in queues.OF_THE_QUEUE}
     asked = {one: value for one, value in limits.items() if value is not None}
-    check_queue_is_own(request, known, asked)
-    return await do(request, call)
+    check_queue_is_own(request, context.broker.state.queues.get(name), asked)
+    worker = worker_for(request)
+    return await do(
+        request, CreateQueue(actor(request), name, worker, QueuePatch(**fields))
+    )
 
 
 async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
@@ -107,12 +108,12 @@ async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
     fields = read_fields(given(body), QUEUE_READERS)
     if not fields:
         raise UsageError("nothing to change was given", "for example --max-running 4")
-    worker = worker_for(request)
-    call = EditQueue(actor(request), name, worker, QueuePatch(**fields))
-    known = context.broker.state.queues.get(name)
     changed = {k: v for k, v in fields.items() if k in queues.OF_THE_QUEUE}
-    check_queue_is_own(request, known, changed)
-    return await do(request, call)
+    check_queue_is_own(request, context.broker.state.queues.get(name), changed)
+    worker = worker_for(request)
+    return await do(
+        request, EditQueue(actor(request), name, worker, QueuePatch(**fields))
+    )
 
 
 async def delete_queue(request: Request) -> DoneReply:

@@ -17,7 +17,7 @@ import msgspec
 from grass.link.messages import ToBroker
 from grass.model.access import Token
 from grass.model.queue import QueuePatch
-from grass.model.resources import Capacity, Request
+from grass.model.resources import Capacity
 from grass.model.spec import JobPatch
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
@@ -99,13 +99,7 @@ class CreateQueue(Call[Done]):
     actor: str
     name: str
     worker: str
-    capacity: Capacity
-    prefix: tuple[str, ...] = ()
-    cwd: str | None = None
-    env: tuple[tuple[str, str], ...] = ()
-    default_request: Request | None = None
-    max_running: int | None = None
-    max_fails: int | None = None
+    patch: QueuePatch
 
 
 class EditQueue(Call[Done]):

@@ -41,13 +41,13 @@ def create(state: State, call: CreateQueue) -> Done:
     if call.name in ("all", "last"):
         raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
-    asked = View(call.capacity, call.prefix, call.cwd, call.env)
-    view, left_out = queue_views.normalized(call.name, asked)
+    of_view = {"capacity": {}, **given(call.patch)}
+    limits = {name: of_view.pop(name, None) for name in OF_THE_QUEUE}
+    view, left_out = queue_views.normalized(call.name, View(**of_view))
     queue = state.queues.get(call.name, Queue(call.name, state.now_us))
     if worker.id in queue.views:
-        _check_same(queue, queue.views[worker.id], view, call)
+        _check_same(queue, queue.views[worker.id], view, limits)
         return Done(changed=False, warnings=left_out)
-    limits = {name: getattr(call, name) for name in OF_THE_QUEUE}
     # What another worker's view came with stays unless this one says otherwise.
     limits = {name: value for name, value in limits.items() if value is not None}
     _check_limits(state, queue, limits)
@@ -185,14 +185,14 @@ def _still_paused(state: State, call: SetPaused) -> list[str]:
     ]
 
 
-def _check_same(queue: Queue, old: View, new: View, call: CreateQueue) -> None:
+def _check_same(queue: Queue, old: View, new: View, limits: dict[str, Any]) -> None:
     pairs = [
         ("capacity", old.capacity, new.capacity),
         ("command", old.prefix, new.prefix),
         ("directory", old.cwd, new.cwd),
         ("environment", old.env, new.env),
         *(
-            (said, getattr(queue, name), getattr(call, name))
+            (said, getattr(queue, name), limits[name])
             for name, said in OF_THE_QUEUE.items()
         ),
     ]
