@@ -1,7 +1,6 @@
 """Routes for the overview, queues and the daemon."""
 
 import asyncio
-from functools import partial
 
 from starlette.requests import Request
 
@@ -24,12 +23,10 @@ from grass.broker.core.calls import (
     SetPaused,
 )
 from grass.broker.core.jobs import queues
-from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, UsageError
 from grass.model.access import Right
 from grass.model.field_readers import read_fields
-from grass.model.lifecycle import ENDED, JobState
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.resources import check_name
 from grass.model.spec import given
@@ -47,12 +44,8 @@ from grass.queries.documents import (
     QueueReply,
     SettingReply,
 )
-from grass.store import JobFilter, Order, Store
-from grass.store.interface import JobDetails
+from grass.queries.selection import active_and_recent
 
-RUNNING_SHOWN = 1000
-WAITING_SHOWN = 20
-RECENT_SHOWN = 10
 HIDDEN = "hidden"
 
 
@@ -75,7 +68,7 @@ async def overview(request: Request) -> Document:
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [queue_document(one, state, running[one.name]) for one in shown],
-        "jobs": await _active_and_recent(request, queue),
+        "jobs": await present(request, await active_and_recent(context.broker, queue)),
     }
 
 
@@ -162,34 +155,3 @@ async def config(request: Request) -> ConfigReply:
             if one.name.startswith("notify.") and one.value is not None:
                 one.value = HIDDEN
     return ConfigReply(shown)
-
-
-async def _active_and_recent(request: Request, queue: str | None) -> list[Document]:
-    """Return running jobs, the next ones, and the last ones that ended."""
-    broker = context_of(request).broker
-    first = _running_and_next(broker.state, queue)
-    found = await broker.read(partial(_looked_up, first=first, queue=queue))
-    return await present(request, found)
-
-
-def _running_and_next(state: State, queue: str | None) -> list[int]:
-    """Return running jobs and those that start next, in order."""
-    attempts = (state.jobs[number] for number in state.attempts)
-    running = [job for job in attempts if queue in (None, job.queue)]
-    running.sort(key=lambda job: (-job.priority, job.id))
-    ids = [job.id for job in running[:RUNNING_SHOWN]]
-    return ids + state.scheduler.first(WAITING_SHOWN, queue)
-
-
-def _looked_up(store: Store, first: list[int], queue: str | None) -> list[JobDetails]:
-    known = {one.job.id: one for one in store.details(first)}
-    found = [known[number] for number in first if number in known]
-    pages = [
-        (JobFilter((JobState.WAITING,), queue, order=Order.OLDEST), WAITING_SHOWN),
-        (JobFilter((JobState.HELD,), queue, order=Order.OLDEST), WAITING_SHOWN),
-        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
-    ]
-    for wanted, limit in pages:
-        page = store.jobs(wanted, limit)
-        found += [one for one in page if one.job.id not in known]
-    return found
