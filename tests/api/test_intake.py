@@ -164,6 +164,7 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"project": "a b"}, "project name `a b` is not allowed"),
         ({"nice": 20}, "--nice is 20"),
         ({"nice": -1}, "--nice is -1"),
+        ({"worker": ""}, "there is no worker ``"),
         ({"shell_program": ""}, "--shell `` is no program"),
         ({"shell_program": "zsh"}, "--shell goes with a shell line"),
         ({"max_fails": 3}, "--max-fails goes with --array"),

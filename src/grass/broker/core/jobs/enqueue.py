@@ -4,6 +4,7 @@ Everything is checked before anything is changed: a call with one bad job among 
 thousand adds none. Jobs that share a patch share one checked spec.
 """
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
@@ -141,7 +142,7 @@ def _prepare(
 
 def with_worker_id(state: State, patch: JobPatch) -> JobPatch:
     """Return a patch that names its worker by id."""
-    if not patch.worker:
+    if patch.worker is UNSET or patch.worker is None:
         return patch
     return replace(patch, worker=registry.find(state, patch.worker).id)
 
