@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _Object = dict[str, Any]
-_decoder = json.JSONDecoder()
+_decode, _raw_decode = json.JSONDecoder().decode, json.JSONDecoder().raw_decode
 
 
 class BrokenLine(Exception):
@@ -53,7 +53,7 @@ class BadMessage(Exception):
 
 def encode(message: Verb | Entry) -> bytes:
     """Write a message as one line."""
-    return _to_json(_document(message)).encode("ascii") + b"\n"
+    return _to_json(_document(message)).encode() + b"\n"
 
 
 def name_of(kind: type) -> str:
@@ -82,41 +82,48 @@ def _json_encoder() -> Callable[[object], str]:
 _to_json = _json_encoder()
 
 
-def _keys(
+def _notes_object(notes: object) -> object:
+    return notes._asdict() if type(notes) is Notes else notes
+
+
+def _usage_object(used: Usage | None) -> _Object | None:
+    if used is None:
+        return None
+    return {"user_s": used[0], "system_s": used[1], "max_rss": used[2]}
+
+
+_PARTS: dict[type, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
+    StartVerb: (("meta", _notes_object),),
+    ExitEntry: (("rusage", _usage_object),),
+    StateEntry: (("rusage", _usage_object), ("meta", _notes_object)),
+    HelloEntry: (("attempts", lambda states: [_document(one) for one in states]),),
+}
+"""Values that are tuples themselves: JSON would make lists of them."""
+
+
+def _shape(
     tag: str,
-    kind: Any,  # noqa: ANN401 -- any of these classes
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys of a message, and the value of its tag if that is fixed."""
+    kind: Any,  # noqa: ANN401 -- any class of the protocol
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Any, ...]]:
+    """Return the keys of a message, the value of its tag if fixed, and its parts."""
+    parts = _PARTS.get(kind, ())
     if kind._fields[:1] == (tag,):
-        return kind._fields, ()
-    return (tag, *kind._fields), (name_of(kind),)
+        return kind._fields, (), parts
+    return (tag, *kind._fields), (name_of(kind),), parts
 
 
-_KEYS = {
-    **{kind: _keys("v", kind) for kind in get_args(Verb)},
-    **{kind: _keys("e", kind) for kind in get_args(Entry)},
+_SHAPES = {
+    **{kind: _shape("v", kind) for kind in get_args(Verb)},
+    **{kind: _shape("e", kind) for kind in get_args(Entry)},
 }
 
 
 def _document(message: Verb | Entry) -> dict[str, Any]:
-    keys, tag = _KEYS[type(message)]
-    document: dict[str, Any] = dict(zip(keys, tag + message, strict=True))
-    for key, part in _PARTS.get(type(message), ()):
+    keys, tag, parts = _SHAPES[type(message)]
+    document: dict[str, Any] = dict(zip(keys, tag + message, strict=False))
+    for key, part in parts:
         document[key] = part(document[key])
     return document
-
-
-def _object_or_value(value: object) -> object:
-    return value._asdict() if isinstance(value, Notes | Usage) else value
-
-
-_PARTS: dict[type, tuple[tuple[str, Callable[[Any], Any]], ...]] = {
-    StartVerb: (("meta", _object_or_value),),
-    ExitEntry: (("rusage", _object_or_value),),
-    StateEntry: (("rusage", _object_or_value), ("meta", _object_or_value)),
-    HelloEntry: (("attempts", lambda states: [_document(one) for one in states]),),
-}
-"""Values that are tuples themselves: JSON would make lists of them."""
 
 
 def decode_verb(line: bytes) -> Verb:
@@ -143,21 +150,15 @@ def decode_entry(line: bytes) -> Entry | None:
 
 def _object(line: bytes) -> _Object:
     try:
-        message = _from_json(line.decode())
+        text = line.decode()
+        # `decode` spends as long on white space around an object as on the object.
+        message, end = _raw_decode(text) if text[:1] == "{" else (_decode(text), None)
+        if end is not None and end != len(text) and text[end:].strip():
+            raise ValueError("more than one value")
     except (ValueError, RecursionError) as error:
         raise BrokenLine(f"not JSON: {error}") from None
     if not isinstance(message, dict):
         raise BrokenLine("not a JSON object")
-    return message
-
-
-def _from_json(text: str) -> object:
-    # `decode` spends as long on white space around the object as on the object.
-    if not text.startswith("{"):
-        return _decoder.decode(text)
-    message, end = _decoder.raw_decode(text)
-    if text[end:].strip():
-        raise ValueError(f"more than one value in {text!r:.80}")
     return message
 
 
@@ -251,7 +252,7 @@ def _whole_or_none(value: object) -> int | None:
 
 
 def _seconds(value: object) -> float:
-    if not isinstance(value, int | float):
+    if not isinstance(value, (int, float)):
         raise TypeError(f"{value!r} is not a number")
     number = float(value)
     if not 0 <= number < float("inf"):
@@ -280,7 +281,10 @@ def _notes(value: object) -> Notes:
 
 
 def _usage(value: object) -> Usage | None:
-    return None if not value else cast("Usage", _read_usage(_mapping(value)))
+    if not value:
+        return None
+    get = _mapping(value).get
+    return Usage(get("user_s") or 0.0, get("system_s") or 0.0, get("max_rss"))
 
 
 def _states(value: object) -> list[StateEntry]:
@@ -307,14 +311,17 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "object": lambda value: value,
 }
 """How a value is checked, by the type of its field."""
-_EXACT = {"str": str, "str | None": str, "int": int, "int | None": int, "bool": bool}
-"""Values of these types need no check."""
+_EXACT = {
+    name: type_
+    for type_ in (str, int, bool, float)
+    for name in (type_.__name__, f"{type_.__name__} | None")
+}
+"""Values of these types need no check: verbs, which come from others, have readers."""
 
 _REQUIRED = object()
 _DEFAULTS: dict[str, object] = {
     **dict.fromkeys(("offset", "stderr_offset", "output_bytes", "placed_at"), 0),
     **dict.fromkeys(("at", "ticks"), 0),
-    **dict.fromkeys(("user_s", "system_s"), 0.0),
     "allocation": {},
     "begun": True,
     "boot": "",
@@ -364,7 +371,7 @@ def _default(name: str, type_: str) -> object:
     return _DEFAULTS.get(name, _REQUIRED)
 
 
-_read_notes, _read_usage, _read_state = map(_reader, (Notes, Usage, StateEntry))
+_read_notes, _read_state = map(_reader, (Notes, StateEntry))
 _VERBS: dict[str, Callable[[_Object], object]] = {
     "start": _read_start,
     "stop": _read_stop,

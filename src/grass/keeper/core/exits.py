@@ -17,7 +17,7 @@ from grass.keeper.core.running import SIGTERM
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.keeper_state import KeeperState
-    from grass.keeper.core.running import Running
+    from grass.keeper.core.running import RunningAttempts
     from grass.keeper.core.starts import Starts
 
 LEFTOVER_GRACE_S = 2.0
@@ -27,7 +27,7 @@ _PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
 class Exits:
     """Attempts whose main process has ended, up to the exits that are kept."""
 
-    def __init__(self, state: KeeperState, starts: Starts, running: Running) -> None:
+    def __init__(self, state: KeeperState, starts: Starts, running: RunningAttempts) -> None:
         self._state = state
         self._starts = starts
         self._running = running

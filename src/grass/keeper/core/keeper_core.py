@@ -18,7 +18,7 @@ from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.exits import Exits
 from grass.keeper.core.keeper_state import KeeperState
 from grass.keeper.core.lease import CUT_OFF, ClusterLease, Leases, cluster_of
-from grass.keeper.core.running import SIGTERM, Running
+from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
@@ -47,7 +47,7 @@ class KeeperCore:
         self.starts = Starts(state)
         self.start_failures = StartFailures(state)
         self.leases = Leases()
-        self._running = Running(state)
+        self._running = RunningAttempts(state)
         self._exits = Exits(state, self.starts, self._running)
         self._takeover = Takeover(state, self._running, self._exits)
         self._connections: set[int] = set()

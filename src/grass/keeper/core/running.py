@@ -25,7 +25,7 @@ YOUNG_S = 0.1
 OUTPUT_BYTES_PER_S = 1 << 30
 
 
-class Running:
+class RunningAttempts:
     """What is done about attempts that run."""
 
     def __init__(self, state: KeeperState) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
     from grass.keeper.core.exits import Exits
     from grass.keeper.core.keeper_state import KeeperState
-    from grass.keeper.core.running import Running
+    from grass.keeper.core.running import RunningAttempts
     from grass.keeper.protocol import Entry
 
 UNREAPED_TRIES = 20
@@ -26,7 +26,7 @@ UNREAPED_TRIES = 20
 class Takeover:
     """Takes over the attempts that an earlier keeper recorded."""
 
-    def __init__(self, state: KeeperState, running: Running, exits: Exits) -> None:
+    def __init__(self, state: KeeperState, running: RunningAttempts, exits: Exits) -> None:
         self._state = state
         self._running = running
         self._exits = exits
