@@ -27,7 +27,9 @@ _PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
 class Exits:
     """Attempts whose main process has ended, up to the exits that are kept."""
 
-    def __init__(self, state: KeeperState, starts: Starts, running: RunningAttempts) -> None:
+    def __init__(
+        self, state: KeeperState, starts: Starts, running: RunningAttempts
+    ) -> None:
         self._state = state
         self._starts = starts
         self._running = running

@@ -26,7 +26,9 @@ UNREAPED_TRIES = 20
 class Takeover:
     """Takes over the attempts that an earlier keeper recorded."""
 
-    def __init__(self, state: KeeperState, running: RunningAttempts, exits: Exits) -> None:
+    def __init__(
+        self, state: KeeperState, running: RunningAttempts, exits: Exits
+    ) -> None:
         self._state = state
         self._running = running
         self._exits = exits
