@@ -50,7 +50,7 @@ from grass.broker.core.shell_interface import (
     Step,
     jobs_query,
 )
-from grass.broker.core.state import State
+from grass.broker.core.state import DaemonFlags
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.keeper.crash_points import crash_point
 from grass.link.messages import RemoveOutput, Resync
@@ -80,26 +80,6 @@ class Applied(NamedTuple):
     call: AnyCall
     reply: Reply
     outcome: Any
-
-
-class DaemonFlags:
-    """What holds while this daemon runs and is not stored.
-
-    It is applied to every core that is built meanwhile.
-    """
-
-    def __init__(self) -> None:
-        self.home_worker: str | None = None
-        self.starts_jobs = True
-        self.shortage: StorageError | None = None
-        """Set while the disk is full: nothing is added or started until it has room."""
-
-    def apply_to(self, state: State) -> None:
-        """Set the flags in a core's state."""
-        state.home_worker = self.home_worker
-        state.disk_full = self.shortage is not None
-        starts_jobs = self.starts_jobs and self.shortage is None
-        state.scheduler.set_paused(state.paused or not starts_jobs)
 
 
 class Rounds:

@@ -26,6 +26,7 @@ from grass.broker.core.jobs.job_memory import (
     StartTimes,
 )
 from grass.broker.core.workers.worker_memory import Absence, Declared, ReadinessNotes
+from grass.errors import StorageError
 from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
 from grass.model.journal import Kind
@@ -159,3 +160,23 @@ class State:
     def save_attempt(self, attempt: Attempt) -> None:
         """Write the attempt with this batch."""
         self.batch.changes.attempts[attempt.job, attempt.number] = attempt
+
+
+class DaemonFlags:
+    """What holds while this daemon runs and is not stored.
+
+    It is applied to every core that is built meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.home_worker: str | None = None
+        self.starts_jobs = True
+        self.shortage: StorageError | None = None
+        """Set while the disk is full: nothing is added or started until it has room."""
+
+    def apply_to(self, state: State) -> None:
+        """Set the flags in a core's state."""
+        state.home_worker = self.home_worker
+        state.disk_full = self.shortage is not None
+        starts_jobs = self.starts_jobs and self.shortage is None
+        state.scheduler.set_paused(state.paused or not starts_jobs)
