@@ -14,7 +14,7 @@ from grass.link.messages import (
     RemoveOutput,
 )
 from grass.worker.shell.inotify import FileWatcher
-from grass.worker.shell.output_files import LARGEST_PIECE, OutputFiles
+from grass.worker.shell.output_files import LARGEST_CHUNK, OutputFiles
 
 Answers = asyncio.Queue[Any]
 Story = Callable[[OutputFiles, Answers], Awaitable[None]]
@@ -58,11 +58,11 @@ def test_a_file_is_read_in_pieces(tmp_path: Path) -> None:
 
 def test_a_piece_is_never_larger_than_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.write_bytes(b"x" * (LARGEST_PIECE + 10))
+    path.write_bytes(b"x" * (LARGEST_CHUNK + 10))
 
     async def story(files: OutputFiles, answers: Answers) -> None:
         files.read(ReadOutput(1, str(path), 0, 2**40))
-        assert len((await answers.get()).data) == LARGEST_PIECE
+        assert len((await answers.get()).data) == LARGEST_CHUNK
 
     play(tmp_path, story)
 

@@ -1,8 +1,8 @@
-"""Places where a test may have a process killed, to see what is left of its work.
+"""Points in the code at which a test can kill the process.
 
 `GRASS_CRASH_AT=name:n` in the environment of a daemon kills it, or the keeper it
-starts, the n-th time it comes to the place of that name. Without the variable a place
-costs one call of an empty function. The variable is taken out of the environment, so
+starts, the n-th time it reaches the point of that name. Without the variable a point
+costs one call of an empty function. The variable is removed from the environment, so
 that no job sees it.
 """
 
@@ -12,19 +12,19 @@ import os
 import signal
 
 VARIABLE = "GRASS_CRASH_AT"
-WISH = os.environ.pop(VARIABLE, "")
+CRASH_AT = os.environ.pop(VARIABLE, "")
 
 
 class Countdown:
-    """Kills this process when a place has been passed often enough."""
+    """Kills this process when a point has been reached often enough."""
 
-    def __init__(self, wish: str) -> None:
-        """Read the wish, `name:n`; without a number the first pass is meant."""
-        self._name, _, times = wish.partition(":")
+    def __init__(self, crash_at: str) -> None:
+        """Read `name:n`; without a number the first time is meant."""
+        self._name, _, times = crash_at.partition(":")
         self._left = int(times or 1)
 
-    def passed(self, name: str) -> None:
-        """Count one pass."""
+    def reached(self, name: str) -> None:
+        """Count one time."""
         if name != self._name:
             return
         self._left -= 1
@@ -36,10 +36,10 @@ def _go_on(name: str) -> None:
     """Do nothing."""
 
 
-crash_point = Countdown(WISH).passed if WISH else _go_on
-"""Tell that a place was reached; its name says in which process and before what."""
+crash_point = Countdown(CRASH_AT).reached if CRASH_AT else _go_on
+"""Note that a point is reached; its name tells the process and what comes next."""
 
 
 def passed_on() -> dict[str, str]:
-    """Return what a keeper needs in its environment to crash as was wished."""
-    return {VARIABLE: WISH} if WISH else {}
+    """Return the environment variable for a keeper, if it is set."""
+    return {VARIABLE: CRASH_AT} if CRASH_AT else {}

@@ -1,8 +1,8 @@
 """Starting a keeper from a daemon, and connecting to one.
 
-The keeper must outlive whoever starts it: it is detached twice, keeps nothing of its
-starter's environment and descriptors and, where systemd runs, gets a scope of its own,
-so that neither a logout nor a restart of the daemon's service takes it along.
+The keeper must outlive the process that starts it: it is forked twice, inherits neither
+environment nor descriptors and, where systemd runs, gets a scope of its own, so that
+neither a logout nor a restart of the daemon's service ends it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
 def reach_keeper(directory: str, log_format: str = "text") -> socket.socket:
     """Connect to the keeper of the directory, starting one where none runs.
 
-    One that leaves takes down its socket first and its lock last, so what was started
-    in between finds itself too early, and has to be started once more.
+    A keeper that exits removes its socket first and releases its lock last. One that
+    is started in between finds the lock held, and must be started again.
     """
     deadline = time.monotonic() + _START_S
     while True:
@@ -82,7 +82,7 @@ def _scope_prefix() -> list[str]:
 
 
 def _run(command: list[str], directory: str, deadline: float) -> bytes:
-    """Run the command and return what it says on standard output, or nothing."""
+    """Run the command and return what it writes to standard output."""
     reader, writer = os.pipe()
     try:
         pid = _spawn(command, directory, writer)

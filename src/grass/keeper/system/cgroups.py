@@ -1,11 +1,11 @@
-"""A cgroup of its own for each job that lives long enough, where one can be made.
+"""A cgroup of its own for each job that runs long enough, if one can be created.
 
-Nothing here is needed for correctness: without cgroups a tree is found by session,
-descent and marker. With one, a process that hid from all three is still found and
-killed. No controller is switched on, so limits and accounting stay as they are.
+Nothing here is needed for correctness: without cgroups the processes of a job are found
+by session, descent and marker. With one, a process without any of these is still found
+and killed. No controller is enabled, so limits and accounting stay as they are.
 
-They lie in one folder for each keeper. What a killed one left behind goes with the next
-keeper that comes up beside it: only what is empty can be removed.
+Each keeper has one folder of cgroups. The next keeper removes the empty cgroups that a
+killed keeper left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFIX = "grass-"
 
 
 def find_cgroup2(mountinfo_text: str) -> str | None:
-    """Return where the unified hierarchy is mounted, also beside the old ones."""
+    """Return where cgroup v2 is mounted, also on a hybrid system."""
     for line in mountinfo_text.splitlines():
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
@@ -29,7 +29,7 @@ def find_cgroup2(mountinfo_text: str) -> str | None:
 
 
 class Cgroups:
-    """Makes, asks, kills and removes the cgroups of one keeper's jobs."""
+    """Creates and removes the cgroups of one keeper's jobs."""
 
     def __init__(self, mountinfo_text: str, pid: int) -> None:
         mount = find_cgroup2(mountinfo_text)
@@ -38,12 +38,12 @@ class Cgroups:
         if mount is not None and own is not None:
             beside = os.path.join(mount, own.lstrip("/"))
             self._home = os.path.join(beside, f"{_PREFIX}{pid}")
-            _sweep(beside)
+            _remove_old(beside)
         self._count = 0
-        self._stubborn: list[str] = []
+        self._not_removed: list[str] = []
 
     def make(self) -> str | None:
-        """Make an empty cgroup and return its path; None where that is not allowed."""
+        """Create an empty cgroup and return its path; None if that is not allowed."""
         if self._home is None:
             return None
         self._count += 1
@@ -52,7 +52,7 @@ class Cgroups:
             os.makedirs(self._home, exist_ok=True)
             os.mkdir(path)
         except FileExistsError:
-            # Left by a keeper that had this pid before: what is in it is not ours.
+            # An earlier keeper with this pid left it, maybe with processes in it.
             return self.make()
         except OSError:
             # It will not be allowed the next time either.
@@ -61,32 +61,32 @@ class Cgroups:
         return path
 
     def let_out(self, pid: int) -> None:
-        """Move a process to where the keeper itself is."""
+        """Move a process to the keeper's own cgroup."""
         if self._home is not None:
             enter(os.path.dirname(self._home), pid)
 
     def remove(self, path: str) -> None:
-        """Remove a cgroup; one that is still busy is tried again with the next."""
-        self._stubborn.append(path)
-        self._stubborn = [each for each in self._stubborn if not _removed(each)]
+        """Remove a cgroup; one that is not empty is tried again with the next."""
+        self._not_removed.append(path)
+        self._not_removed = [each for each in self._not_removed if not _removed(each)]
         parent = os.path.dirname(path)
         if parent != self._home:
             _removed(parent)
 
     def leave(self) -> None:
-        """Remove what is left of the keeper's own."""
-        for path in [*self._stubborn, self._home]:
+        """Remove the keeper's folder and what is left in it."""
+        for path in [*self._not_removed, self._home]:
             if path is not None:
                 _removed(path)
 
 
-def _sweep(folder: str) -> None:
-    """Remove what keepers left in a folder that are gone, as far as it is empty."""
+def _remove_old(folder: str) -> None:
+    """Remove the empty cgroups of keepers that are gone."""
     with suppress(OSError):
         for name in os.listdir(folder):
             pid = name.removeprefix(_PREFIX)
             if name != pid and pid.isdecimal() and _is_gone(int(pid)):
-                _sweep_one(os.path.join(folder, name))
+                _remove_all_of(os.path.join(folder, name))
 
 
 def _is_gone(pid: int) -> bool:
@@ -94,7 +94,7 @@ def _is_gone(pid: int) -> bool:
     return stat is None or stat.dead
 
 
-def _sweep_one(home: str) -> None:
+def _remove_all_of(home: str) -> None:
     with suppress(OSError):
         for entry in os.scandir(home):
             if entry.is_dir(follow_symlinks=False):
@@ -103,17 +103,17 @@ def _sweep_one(home: str) -> None:
 
 
 def enter(path: str, pid: int) -> bool:
-    """Move a process in; False when it is gone or may not be moved."""
+    """Move a process in; False if it is gone or may not be moved."""
     return _write(os.path.join(path, "cgroup.procs"), b"%d" % pid)
 
 
 def kill(path: str) -> None:
-    """Kill everything within at once, where the kernel can."""
+    """Kill all processes within at once, if the kernel can."""
     _write(os.path.join(path, "cgroup.kill"), b"1")
 
 
 def pids(path: str) -> list[int]:
-    """Return the processes within; raises OSError when there is no means to look."""
+    """Return the processes within; raises OSError if that is unknown now."""
     try:
         with open(os.path.join(path, "cgroup.procs"), "rb") as file:
             return [int(word) for word in file.read().split()]

@@ -1,8 +1,8 @@
-"""Which paths lie on a file system that may hang because it is not of this machine.
+"""Which paths are on a network file system, which may hang.
 
-The walk resolves symbolic links by hand and stops at the first network mount, so that
-no component that could hang is ever touched. The table of mounts is read again only
-when the kernel says that it changed.
+Symbolic links are resolved here, up to the first network mount, so that no path that
+could hang is ever accessed. The table of mounts is read again only when the kernel
+reports a change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def network_mount(path: str, mountinfo_text: str) -> str | None:
 
 
 def read_mountinfo() -> str:
-    """Return this machine's table of mounts, empty where there is none."""
+    """Return this machine's table of mounts, empty if there is none."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             return os.fsdecode(file.read())
@@ -38,7 +38,7 @@ def read_mountinfo() -> str:
 
 
 def parse_mounts(mountinfo_text: str) -> dict[str, bool]:
-    """Return for each mount point whether what is mounted there is of the network."""
+    """Return for each mount point whether it is a network mount."""
     mounts = {}
     for line in mountinfo_text.splitlines():
         left, _, right = line.partition(" - ")
@@ -92,7 +92,7 @@ def _link_target(path: str) -> str | None:
 
 
 class Mounts:
-    """The mounts of this machine, up to date at the cost of one poll a question."""
+    """The mounts of this machine, kept up to date by one poll per call."""
 
     def __init__(self) -> None:
         self._table: dict[str, bool] = {}
@@ -111,7 +111,7 @@ class Mounts:
         self._has_network = any(self._table.values())
 
     def has_network(self) -> bool:
-        """Tell whether there is a network mount at all at present."""
+        """Tell whether there is a network mount now."""
         if self._poll.poll(0):
             self._read()
         return self._has_network

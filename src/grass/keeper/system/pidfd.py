@@ -1,7 +1,7 @@
-"""Processes held by descriptor: signals and exit codes that cannot hit the wrong one.
+"""Signals and exit codes by pidfd, which cannot be of the wrong process.
 
-A pid alone may have been given to another process since it was written down; a pid
-together with its start time, checked after the descriptor is open, cannot.
+A pid alone may have been reused since it was recorded; a pid together with its start
+time, checked after the pidfd is open, cannot.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _INFO_EXIT = 1 << 3
 
 
 class NotReaped(Exception):
-    """The process is over, but its parent has not collected it yet."""
+    """The process is over, but its parent has not reaped it yet."""
 
 
 def open_checked(pid: int, ticks: int) -> int | None:
     """Open the process that started at `ticks`, or return None if it is gone.
 
-    Raises OSError when it cannot be told, as when there are no descriptors left.
+    Raises OSError if that is unknown, for example without free descriptors.
     """
     if pid <= 1:
         return None
@@ -43,7 +43,7 @@ def open_checked(pid: int, ticks: int) -> int | None:
 
 
 def send_signals(pid: int, ticks: int, signals: tuple[int, ...]) -> None:
-    """Send the signals in order; a process that is gone is no error."""
+    """Send the signals in order; a process that is gone is not an error."""
     try:
         descriptor = open_checked(pid, ticks)
     except OSError:
@@ -54,16 +54,16 @@ def send_signals(pid: int, ticks: int, signals: tuple[int, ...]) -> None:
         for number in signals:
             signal.pidfd_send_signal(descriptor, number)
     except OSError:
-        # Gone meanwhile, or of another user: nothing more can be done from here.
+        # Gone meanwhile, or of another user: nothing more can be done.
         return
     finally:
         os.close(descriptor)
 
 
 def exit_status(descriptor: int) -> int | None:
-    """Ask the kernel for the wait status of a process that is over.
+    """Return the wait status of a process that is over.
 
-    None means this kernel does not tell. Raises NotReaped while it is too early.
+    None: this kernel does not tell. Raises NotReaped until it is reaped.
     """
     buffer = bytearray(_INFO.size)
     struct.pack_into("=Q", buffer, 0, _INFO_EXIT)

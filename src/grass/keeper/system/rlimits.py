@@ -1,7 +1,7 @@
 """Resource limits of a login, set on the keeper so that its jobs inherit them.
 
-The shell that happened to start a daemon may have odd limits; PID 1's are those a login
-begins with. What may not be raised is left as it is: a limit never stops the keeper.
+The shell that started a daemon may have unusual limits; a login has those of PID 1. A
+limit that may not be raised is left as it is: it never stops the keeper.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _SOFT = {resource.RLIMIT_NOFILE: 1024, resource.RLIMIT_CORE: 0}
 _OOM_SCORE = "/proc/self/oom_score_adj"
 _MOST_OOM_SCORE = 1000
 _JOBS_OOM_SCORE = 200
-"""How much more of it a job has than its keeper."""
+"""How much higher the score of a job is than its keeper's."""
 
-# For the keeper itself: it may hold one for every job. More than any machine runs, and
-# few enough to close one by one after a fork.
+# For the keeper itself, which may hold one for every job: more than any machine runs,
+# and few enough to close one by one after a fork.
 _OWN_FILES = 1 << 16
 
 Pair = tuple[int, int]
 
 
 def set_login_limits() -> None:
-    """Give this process the limits of a login, as far as it may."""
+    """Give this process the limits of a login, as far as allowed."""
     try:
         with open("/proc/1/limits", encoding="ascii") as file:
             wanted = parse_limits(file.read())
@@ -62,16 +62,16 @@ class OpenFiles:
         self._own = (_larger(soft, _smaller(_OWN_FILES, hard)), hard)
 
     def raise_own(self) -> None:
-        """Let this process have as many as the keeper may."""
+        """Set the keeper's limit."""
         resource.setrlimit(resource.RLIMIT_NOFILE, self._own)
 
     def lower(self) -> None:
-        """Let this process, or who it starts next, have as many as a job may."""
+        """Set the limit of a job, for this process or the one it starts next."""
         resource.setrlimit(resource.RLIMIT_NOFILE, self._of_jobs)
 
 
 class OomScore:
-    """How soon the kernel kills a process when memory runs out: jobs first."""
+    """The score by which the kernel kills jobs before the keeper if memory runs out."""
 
     def __init__(self) -> None:
         self._file, own = -1, 0
@@ -82,12 +82,12 @@ class OomScore:
         self._of_jobs = b"%d" % min(_MOST_OOM_SCORE, own + _JOBS_OOM_SCORE)
 
     def set_for_job(self) -> None:
-        """Give this process, and with it who is started next, what a job has."""
+        """Set the score of a job, for this process and the one it starts next."""
         with suppress(OSError):
             os.pwrite(self._file, self._of_jobs, 0)
 
     def set_own(self) -> None:
-        """Give this process back what it had."""
+        """Set the keeper's own score."""
         with suppress(OSError):
             os.pwrite(self._file, self._own, 0)
 

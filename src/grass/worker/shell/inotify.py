@@ -1,7 +1,7 @@
-"""Knowing that a file grew without asking again and again: inotify.
+"""Notice that a file grew, by inotify instead of polling.
 
-The standard library has no inotify and the packages that do are not kept up, so the
-three system calls are made here by hand.
+The standard library has no inotify, and the packages for it are not maintained, so the
+three system calls are made here.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class FileWatcher:
 
     def __init__(self) -> None:
         self._descriptor = -1
-        # The kernel has one number for a file, however many paths lead to it.
+        # The kernel has one number for a file, also if it has several paths.
         self._callbacks: dict[int, dict[str, Callable[[], None]]] = {}
         self._numbers: dict[str, int] = {}
 
@@ -40,7 +40,7 @@ class FileWatcher:
         self._callbacks.setdefault(number, {})[path] = callback
 
     def remove(self, path: str) -> None:
-        """Stop watching a file; one that is not watched is no error."""
+        """Stop watching a file, if it is watched."""
         number = self._numbers.pop(path, None)
         if number is None:
             return
@@ -51,7 +51,7 @@ class FileWatcher:
             _libc().inotify_rm_watch(self._descriptor, number)
 
     def close(self) -> None:
-        """Give everything back; may be called twice."""
+        """Close the watcher; may be called twice."""
         if self._descriptor >= 0:
             asyncio.get_running_loop().remove_reader(self._descriptor)
             os.close(self._descriptor)

@@ -1,8 +1,8 @@
-"""Which home this is: a home may be copied, and its worker's id with it.
+"""The name of a home's instance: a home may be copied, with its worker's id.
 
-The name is random, made with the keeper's folder and kept in it. Beside it stands the
-file's own number on its disk, so that a copy is known as one and gets another name. A
-copy of the whole disk is not: there the file has the same number.
+The name is random and stored in the keeper's folder, together with the inode of its
+file, so that a copy is recognized and gets another name. A copy of the whole disk is
+not recognized: there the file has the same inode.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ FILE = "instance"
 
 
 def instance_of(folder: str) -> str:
-    """Return the name of a keeper's folder, made at the first call."""
+    """Return the name of a keeper's folder, created by the first call."""
     path = Path(folder) / FILE
-    # A daemon and a command may ask at the same time, and must agree.
+    # A daemon and a command may call this at the same time.
     with _locked(folder) as descriptor:
         known = _known(path)
         if known is None:
@@ -43,7 +43,7 @@ def _made(path: Path) -> str:
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(file, f"{made} {os.fstat(file).st_ino}\n".encode())
-        # A power cut leaves the whole file or none: an empty one is another home.
+        # A power cut leaves the complete file or none: an empty one would be new.
         os.fsync(file)
     finally:
         os.close(file)

@@ -1,7 +1,7 @@
-"""Output files on this machine: read in pieces, waited for, removed.
+"""Output files on this machine: read in chunks, followed, removed.
 
-Files may lie on a network disk that hangs, so they are read in a thread of their own
-and never on the event loop. Removing is limited to the worker's own output folder.
+Files may be on a network disk that hangs, so they are read in threads, never on the
+event loop. Only files in the worker's own output folder are removed.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ from grass.link.messages import (
 )
 from grass.worker.shell.inotify import FileWatcher
 
-LARGEST_PIECE = 1 << 20
+LARGEST_CHUNK = 1 << 20
 THREADS = 8
-"""A file on a disk that hangs keeps one of them busy."""
+"""A file on a disk that hangs blocks one of them."""
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 Begin = Callable[[Coroutine[Any, Any, None]], object]
-"""Starts a task that somebody waits for: a task group's `create_task`."""
+"""A task group's `create_task`."""
 
 
 class OutputFiles:
-    """Answers the broker's questions about files."""
+    """Answers the broker's requests about files."""
 
     def __init__(
         self,
@@ -50,19 +50,19 @@ class OutputFiles:
         self._watcher = FileWatcher()
         self._waiting: dict[int, ReadOutput] = {}
 
-    def read(self, question: ReadOutput) -> None:
-        """Answer with a piece, at once or when there is one."""
-        if question.wait:
-            self._waiting[question.stream] = question
-            self._watch(question.path)
-        self._begin(self._read(question))
+    def read(self, request: ReadOutput) -> None:
+        """Answer with a chunk, now or when there is one."""
+        if request.wait:
+            self._waiting[request.stream] = request
+            self._watch(request.path)
+        self._begin(self._read(request))
 
-    def close_stream(self, question: CloseOutput) -> None:
-        """Nobody waits for this any more."""
-        self._settle(question.stream)
+    def close_stream(self, request: CloseOutput) -> None:
+        """Stop waiting for more output."""
+        self._stop_waiting(request.stream)
 
     def remove(self, request: RemoveOutput) -> None:
-        """Delete output of pruned attempts, and say when it is gone."""
+        """Delete output of pruned attempts, and report when it is gone."""
         self._begin(self._remove(request))
 
     def close(self) -> None:
@@ -70,33 +70,33 @@ class OutputFiles:
         self._watcher.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _read(self, question: ReadOutput) -> None:
+    async def _read(self, request: ReadOutput) -> None:
         loop = asyncio.get_running_loop()
-        data = await loop.run_in_executor(self._threads, _piece, question)
+        data = await loop.run_in_executor(self._threads, _chunk, request)
         if data is None:
-            self._settle(question.stream)
-            self._answer(OutputData(question.stream, b"", missing=True))
-        elif data or not question.wait:
-            if question.wait and question.stream not in self._waiting:
+            self._stop_waiting(request.stream)
+            self._answer(OutputData(request.stream, b"", missing=True))
+        elif data or not request.wait:
+            if request.wait and request.stream not in self._waiting:
                 return
-            self._settle(question.stream)
-            self._answer(OutputData(question.stream, data))
+            self._stop_waiting(request.stream)
+            self._answer(OutputData(request.stream, data))
 
     def _watch(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self._watcher.add(path, lambda: self._changed(path))
 
     def _changed(self, path: str) -> None:
-        for question in list(self._waiting.values()):
-            if question.path == path:
-                self._begin(self._read(question))
+        for request in list(self._waiting.values()):
+            if request.path == path:
+                self._begin(self._read(request))
 
-    def _settle(self, stream: int) -> None:
-        question = self._waiting.pop(stream, None)
-        if question is None:
+    def _stop_waiting(self, stream: int) -> None:
+        request = self._waiting.pop(stream, None)
+        if request is None:
             return
-        if all(other.path != question.path for other in self._waiting.values()):
-            self._watcher.remove(question.path)
+        if all(other.path != request.path for other in self._waiting.values()):
+            self._watcher.remove(request.path)
 
     async def _remove(self, request: RemoveOutput) -> None:
         loop = asyncio.get_running_loop()
@@ -122,7 +122,7 @@ class OutputFiles:
     def _remove_empty(self, folders: set[Path]) -> None:
         """Remove folders that are empty now, and then those above them.
 
-        Each is tried once: to find that a folder of thousands is not empty takes long.
+        Each is tried once: it takes long to find that a large folder is not empty.
         """
         while folders := folders - {self._folder}:
             above = set[Path]()
@@ -138,7 +138,7 @@ class OutputFiles:
 
 
 def _started_threads() -> ThreadPoolExecutor:
-    """Make all threads now: a machine that is short of processes gives none later."""
+    """Start all threads now: later the machine may be short of processes."""
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="output")
     together = threading.Barrier(THREADS)
     try:
@@ -150,19 +150,19 @@ def _started_threads() -> ThreadPoolExecutor:
     return pool
 
 
-def _piece(question: ReadOutput) -> bytes | None:
+def _chunk(request: ReadOutput) -> bytes | None:
     try:
-        # A pipe or a device is not even opened: that may wait, or do something.
-        if not stat.S_ISREG(os.stat(question.path).st_mode):
+        # A pipe or a device is not opened: that may block, or have an effect.
+        if not stat.S_ISREG(os.stat(request.path).st_mode):
             return b""
-        descriptor = os.open(question.path, _READING)
+        descriptor = os.open(request.path, _READING)
     except OSError:
         return None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return b""
-        length = min(question.length, LARGEST_PIECE)
-        return os.pread(descriptor, length, question.offset)
+        length = min(request.length, LARGEST_CHUNK)
+        return os.pread(descriptor, length, request.offset)
     except OSError:
         return b""
     finally:
