@@ -49,7 +49,7 @@ def test_fields_that_were_ever_stored_keep_their_names(
 ) -> None:
     names = {field.encode_name for field in msgspec.structs.fields(kind)}
     gone = set(STORED[kind].split()) - names
-    assert not gone, "databases have these names: a migration has to change them"
+    assert not gone, "rename with a migration; what is only dropped leaves this list"
 
 
 def test_a_column_is_there_for_all_that_jobs_have_in_common() -> None:
