@@ -60,7 +60,7 @@ class SpecTable:
             self._drop(number)
 
     def base_envs(self) -> set[int]:
-        """Give the environments that specs in use need."""
+        """Return the environments that specs in use need."""
         specs = self._by_number.values()
         return {spec.base_env for spec in specs if spec.base_env is not None}
 

@@ -144,7 +144,7 @@ class Links:
         return caller.number < self.newest(caller.worker)
 
     def newest(self, worker: str) -> int:
-        """Give the number of the link that a worker last said hello on."""
+        """Return the number of the link that a worker last sent its hello on."""
         return self._newest.get(worker, 0)
 
     def may_use(self, caller: "Caller", worker: str) -> bool:
@@ -204,7 +204,7 @@ class Caller:
         """Whether anything it said on this link has: its lease is known since."""
 
     def arrived(self, messages: list[ToBroker]) -> None:
-        """Take what came on this link."""
+        """Apply messages that arrived on this link."""
         for message in messages:
             if isinstance(message, Hello) and not self._introduce(message):
                 self.link.close()

@@ -48,7 +48,7 @@ class WallClock:
         self._arm(at_us)
 
     def close(self) -> None:
-        """Give the timer up."""
+        """Close the timer."""
         if self._timer is not None:
             with suppress(RuntimeError):
                 asyncio.get_running_loop().remove_reader(self._timer)

@@ -109,7 +109,7 @@ def enrol(state: State, call: Enrol) -> Token:
 
 
 def _shown(state: State, call: Enrol) -> Token | None:
-    """Give the token that a machine shows, if it counts and is the machine's own."""
+    """Return the token that a machine shows, if it is valid and the machine's own."""
     token = state.tokens.get(call.shown_name)
     if token is None or token.is_code or not token.holds(state.now_us):
         return None
@@ -120,7 +120,7 @@ def _shown(state: State, call: Enrol) -> Token | None:
 
 
 def _worker_of(call: Enrol, code: Token, shown: Token | None) -> str | None:
-    """Give the worker whose token it is to be.
+    """Return the worker that the token is bound to.
 
     A code gives a worker's token only if its role may work. A worker that becomes a
     client stays bound to its machine, which may work again one day.
@@ -290,7 +290,7 @@ def _bound_to(state: State, worker: str | None) -> Token | None:
 
 
 def _free_name(state: State, wanted: str, taken: set[str]) -> str:
-    """Give the name, or with a number if it is taken: `laptop`, `laptop-2`."""
+    """Return the name, or with a number if it is taken: `laptop`, `laptop-2`."""
     free = (
         name
         for name in numbered(wanted)

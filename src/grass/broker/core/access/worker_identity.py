@@ -54,7 +54,7 @@ def proof_name(worker: str) -> str:
 
 
 def proof_of(state: State, token: Token) -> Token | None:
-    """Give what is kept of a token that counts no more: only of a known worker's."""
+    """Return what is kept of a revoked token, if it is that of a known worker."""
     if token.worker is None or token.worker not in state.workers:
         return None
     name, hashes = proof_name(token.worker), token.hash
@@ -66,7 +66,7 @@ def proof_of(state: State, token: Token) -> Token | None:
 
 
 def _proofs(state: State, worker: str, bound: Token | None) -> list[Token]:
-    """Give what only the worker's machine can show: the last token that was used."""
+    """Return the tokens that only the worker's machine can show: the last used one."""
     if bound is not None and bound.used_at is not None:
         return [bound]
     kept = state.tokens.get(proof_name(worker))

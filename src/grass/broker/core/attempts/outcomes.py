@@ -36,7 +36,7 @@ def retried(job: Job, spec: Spec, end: JobState, ended: Exited) -> bool:
 
 
 def backoff_s(spec: Spec, failures: int) -> float:
-    """Give the pause before a retry: twice as long after every failure."""
+    """Return the pause before a retry: twice as long after every failure."""
     return min(LONGEST_BACKOFF_S, spec.backoff_s * 2.0 ** min(failures - 1, 60))
 
 

@@ -47,7 +47,7 @@ class BulkCall:
         """What was read."""
 
     def error_for(self, error: GrassError) -> GrassError:
-        """Say that slices before this error may have been committed."""
+        """Return an error that says that some slices may have been committed."""
         return type(error)(
             f"not all jobs were reached: {error.message}",
             "do it again: what was done already is passed over",

@@ -62,7 +62,7 @@ def begin(
     prepared: dict[int, Prepared],
     ends: dict[int, JobState],
 ) -> Arrival:
-    """Give a checked call its ids and make its first slice."""
+    """Assign the ids of a checked call and make its first slice."""
     arrival = Arrival(state, call, prepared)
     for new in call.jobs:
         state.specs.use(arrival.specs[id(new.patch)])

@@ -51,7 +51,7 @@ def _add(state: State, worker: str, files: list[str], size: int) -> None:
 
 
 def due(state: State) -> list[tuple[str, int]]:
-    """Give a removal for each connected worker that has none to answer."""
+    """Return one removal for each connected worker that has none to answer."""
     known, found = state.removals, []
     for worker, waiting in known.waiting.items():
         there = worker in state.workers and state.workers[worker].connected
@@ -101,7 +101,7 @@ def connected(state: State, message: Hello) -> None:
 
 
 def drop(state: State, worker: str) -> None:
-    """Give up what is to be removed on a worker that is forgotten."""
+    """Drop the removals of a worker that is forgotten."""
     for number in list(state.removals.waiting.get(worker, ())):
         _gone(state, worker, number)
 

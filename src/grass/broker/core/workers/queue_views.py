@@ -122,7 +122,7 @@ def _check_default(state: State, queue: Queue) -> None:
 
 
 def _capacities(state: State, queue: Queue) -> Iterator[Capacity]:
-    """Give what a job of a queue may have, on each worker that it may run on."""
+    """Return what a job of a queue may use, on each worker that it may run on."""
     for worker in state.workers.values():
         if queue.name == DEFAULT_QUEUE or worker.id in queue.views:
             view = queue.views.get(worker.id, View({}))
@@ -131,7 +131,7 @@ def _capacities(state: State, queue: Queue) -> Iterator[Capacity]:
 
 
 def _shortage(capacity: Capacity, request: Request) -> tuple[int, str, int] | None:
-    """Give the first kind that does not suffice: how much there is, and is asked."""
+    """Return the first kind that does not suffice: its amount, name and request."""
     for kind, asked in request:
         has = sum(capacity.get(kind, {}).values())
         if asked > has:

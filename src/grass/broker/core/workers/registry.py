@@ -32,7 +32,7 @@ def find(state: State, named: str) -> Worker:
 
 
 def name_of(state: State, worker: str) -> str:
-    """Give the name of a worker whose id is known; a forgotten one has only that."""
+    """Return the name of a worker, or its id where it was forgotten."""
     known = state.workers.get(worker)
     return known.name if known else worker
 

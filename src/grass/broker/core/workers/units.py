@@ -33,7 +33,7 @@ FOUND, ADDED, DECLARED = "found", "added", "declared"
 
 
 def known_capacity(state: State, worker: Worker, without: str = "") -> Capacity:
-    """Give every unit of a worker, leaving out what only one queue declares."""
+    """Return every unit of a worker, except those that only one queue declares."""
     known: Capacity = {kind: dict(units) for kind, units in _owned(worker)}
     left_out = state.queues.get(without)
     view = None if left_out is None else left_out.views.get(worker.id)
@@ -111,7 +111,7 @@ def publish(state: State, worker: Worker) -> None:
 
 
 def add(state: State, call: AddUnits) -> Done:
-    """Give a worker more units; what is there already is not changed."""
+    """Add units to a worker; a unit that it has already is refused."""
     worker = _worker(state, call.worker)
     known = known_capacity(state, worker)
     for kind, new in call.capacity.items():

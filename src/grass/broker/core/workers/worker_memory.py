@@ -70,11 +70,11 @@ class Declared:
                 del kinds[kind]
 
     def kinds(self) -> set[str]:
-        """Give every kind that a view names."""
+        """Return every kind that a view names."""
         return {kind for kinds in self._of.values() for kind in kinds}
 
     def largest(self, worker: str, without: Capacity) -> Iterator[tuple[str, Units]]:
-        """Give the largest amount named of each unit, leaving one view out."""
+        """Return the largest amount named of each unit, leaving one view out."""
         for kind, units in self._of.get(worker, {}).items():
             left_out = without.get(kind, {})
             found = {
