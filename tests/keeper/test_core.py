@@ -171,7 +171,7 @@ def test_snapshot_restores_to_the_same_snapshot() -> None:
     ]
 
 
-def test_adopted_process_nobody_reaps_is_lost_in_the_end() -> None:
+def test_adopted_process_that_is_never_reaped_is_lost_in_the_end() -> None:
     core = KeeperCore(2, "boot")
     core.step(events.Restored(core_with_job().snapshot()), 0.0)
     core.step(events.Adopted("a", 100, 5, 0), 0.0)

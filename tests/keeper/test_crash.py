@@ -17,10 +17,10 @@ PASS_TWICE = (
 )
 
 
-def run(wish: str) -> subprocess.CompletedProcess[str]:
+def run(crash_at: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PASS_TWICE],
-        env={crash_points.VARIABLE: wish} if wish else {},
+        env={crash_points.VARIABLE: crash_at} if crash_at else {},
         capture_output=True,
         text=True,
         check=False,

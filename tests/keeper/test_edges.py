@@ -128,7 +128,7 @@ def test_keeper_and_what_it_descends_from_are_never_members() -> None:
     assert not members & {0, 1, os.getpid(), parent}
 
 
-def test_pids_that_mean_nobody_or_everybody_are_never_opened() -> None:
+def test_pids_of_no_process_and_of_init_are_never_opened() -> None:
     assert open_checked(0, 0) is None
     assert open_checked(1, start_ticks(1) or 0) is None
 

@@ -92,7 +92,7 @@ def test_forgotten_exits_are_gone_and_running_attempts_stay(
     assert ids == ["long", "last"]
 
 
-def test_nonsense_is_answered_and_harms_nobody(daemon: Daemon) -> None:
+def test_nonsense_is_answered_and_does_no_harm(daemon: Daemon) -> None:
     for message in (
         {"v": "dance"},
         {"w": 1},
@@ -153,7 +153,7 @@ def test_keeper_leaves_when_it_is_not_needed(tmp_path: Path) -> None:
     assert (tmp_path / "records").read_text().count("\n") == 1
 
 
-def test_keeper_stays_for_an_exit_nobody_has_acknowledged(
+def test_keeper_stays_for_an_exit_that_is_not_acknowledged(
     daemon: Daemon, make_daemon: Callable[..., Daemon]
 ) -> None:
     daemon.start("a", "sh", "-c", "exit 3")
@@ -253,7 +253,7 @@ def test_signals_of_a_logout_do_not_end_the_keeper(daemon: Daemon) -> None:
 def test_full_disk_puts_starts_off_and_keeps_exits(daemon: Daemon) -> None:
     """A limit on file size fails writes the way a full disk does.
 
-    It fails those to the log as well, and nobody speaks to the keeper afterwards.
+    It fails those to the log as well, and no daemon writes to the keeper afterwards.
     """
     daemon.start("before", "sleep", "100")
     daemon.expect("started")

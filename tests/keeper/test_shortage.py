@@ -81,7 +81,7 @@ def test_what_cannot_be_forked_can_be_stopped_and_recalled(
     assert (exited["code"], exited["reason"]) == (None, "cancelled")
     daemon.send(v="recall", ids=["recalled"])
     daemon.expect("recalled", "recalled")
-    # With nobody in line the keeper looks by itself whether it can again.
+    # Without a start that is due the keeper probes whether it can start again.
     forks.allow()
     daemon.expect("able")
 
@@ -202,7 +202,7 @@ def test_daemons_are_told_once_it_lasts_and_once_it_is_over() -> None:
     assert core.start_failures.may_try
 
 
-def test_a_failure_that_passes_at_once_is_told_to_nobody() -> None:
+def test_a_failure_that_passes_at_once_is_not_told() -> None:
     core = core_with("a")
     assert told(fail(core, "a", 0.0)) == []
     core.step(events.TimerTick(), 1.0)

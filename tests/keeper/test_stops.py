@@ -1,4 +1,4 @@
-"""Ending jobs: the ladder, what a main process leaves behind, and limits."""
+"""Ending jobs: signals and grace, what a main process leaves behind, and limits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_stop_in_the_same_breath_as_the_start(daemon: Daemon) -> None:
     daemon.start("a", "sleep", "100")
     daemon.send(v="stop", id="a", signal=15, grace=1000, reason="cancelled")
     exited = daemon.expect("exited")
-    # It was in line when the stop came, or it ran.
+    # It was due when the stop came, or it ran.
     assert exited["signal"] in (None, 15)
     assert (exited["code"], exited["reason"]) == (None, "cancelled")
 
@@ -144,7 +144,7 @@ def test_output_limit_counts_what_the_attempt_wrote(daemon: Daemon) -> None:
 
 
 def test_stop_of_a_start_that_hangs(daemon: Daemon, tmp_path: Path) -> None:
-    """Opening a pipe nobody reads hangs as a lost network disk does."""
+    """Opening a pipe without a reader hangs as a lost network disk does."""
     os.mkfifo(tmp_path / "pipe")
     daemon.start("a", "true", output=str(tmp_path / "pipe"))
     assert daemon.run("b", "true")["code"] == 0

@@ -50,7 +50,7 @@ def test_job_that_ended_unseen_is_lost_and_never_guessed(
     kill_and_await(pid)
     exited = exit_of(make_daemon(), "a")
     assert exited["code"] is None
-    # The kernel still tells while nobody has collected the process.
+    # The kernel still tells while the process is not reaped.
     if exited["signal"] != 9:
         assert exited["lost"]
         assert "keeper" in exited["reason"]

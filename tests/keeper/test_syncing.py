@@ -1,4 +1,4 @@
-"""Exits that nobody has taken yet are on the disk within a second."""
+"""Exits that are not forgotten yet are on the disk within a second."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def syncs(core: KeeperCore, now: float) -> int:
     return len(of(core.step(events.TimerTick(), now), effects.Sync))
 
 
-def test_an_exit_that_nobody_takes_is_synced_once() -> None:
+def test_an_exit_that_is_kept_is_synced_once() -> None:
     core = core_with_exit()
     assert syncs(core, 1.1) == 0
     assert syncs(core, 1.0 + SYNC_S) == 1
@@ -128,7 +128,7 @@ def test_a_sync_that_cannot_be_done_says_so(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] != 0
 
 
-def test_a_keeper_syncs_what_nobody_takes(
+def test_a_keeper_syncs_exits_that_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

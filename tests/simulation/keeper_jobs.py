@@ -107,7 +107,7 @@ class KeeperJobs:
             again = lambda: self._exec(process, plan)  # noqa: E731
             self._host.after(10 * MILLISECOND, "execs later", again, process)
         elif not self._keeper.alive:
-            # Nobody reads the pipe on which it reports before it runs the program.
+            # The pipe on which it reports before it runs the program has no reader.
             self._processes.die(process, SIGPIPE)
         elif self._host.chance(FAILED_FORKS):
             # Its output cannot be made: it reports that, and ends.

@@ -185,7 +185,7 @@ class SimKeeper:
         self._order.finish()
         self._arm()
 
-    # Who calls.
+    # Connections.
 
     def _put_socket_back(self, _effect: effects.CheckSocket) -> None:
         self.can_be_found = True

@@ -105,6 +105,6 @@ def _exits_of_a_boot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Takeover, "restore_exits", lambda self, entries: None)
 
 
-@bug("exits that nobody has taken are not synced")
+@bug("exits that are not forgotten are not synced")
 def _never_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(UnsyncedExits, "begin", lambda self: False)

@@ -162,7 +162,7 @@ class SimWorker:
         link = self.link
         self._heard_at = self._host.now
         link.to_worker.listen(self._from_broker, lambda: self.lose_link(link))
-        # Every connection begins with the whole truth.
+        # Every connection begins with a hello.
         self._greeted = False
         self.report()
 
@@ -263,7 +263,7 @@ class Watch:
         self._young.clear()
 
     def drop(self, attempt: str) -> None:
-        """Let go of a process whose end is known."""
+        """Close a process whose end is known."""
         self._young.pop(attempt, None)
         self._held.pop(attempt, None)
 

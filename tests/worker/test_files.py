@@ -78,7 +78,7 @@ def test_a_file_that_is_gone_is_missing(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_what_is_no_file_has_nothing_to_show_and_holds_nobody_up(
+def test_what_is_no_file_has_nothing_to_show_and_blocks_no_other(
     tmp_path: Path,
 ) -> None:
     pipe, path = tmp_path / "pipe", tmp_path / "out"

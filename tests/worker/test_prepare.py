@@ -82,7 +82,7 @@ def test_python_prints_at_once_unless_told_otherwise() -> None:
     assert env_of(base_env={"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""
 
 
-def test_nobody_can_take_the_marker_away() -> None:
+def test_the_marker_cannot_be_removed() -> None:
     assert env_of(env=((MARKER, "mine"),))[MARKER] == ATTEMPT
 
 
