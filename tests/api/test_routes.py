@@ -17,6 +17,8 @@ from grass.link.messages import (
     Started,
     Stop,
 )
+from grass.model.spec import Spec
+from grass.queries.job_documents import SHOWN_AS_STORED
 
 ONE: dict[str, Any] = {"jobs": [{"command": ["true"]}]}
 
@@ -90,6 +92,17 @@ def test_defaults_are_shared_and_each_job_may_differ(tmp_path: Path) -> None:
         assert second["reason"]
 
     play(tmp_path, story)
+
+
+def test_each_field_of_a_spec_is_either_shown_or_hidden() -> None:
+    shown_otherwise = {
+        *("request", "prefix", "cwd", "queue_cwd", "after", "begin_at"),
+        *("worker", "output", "stderr"),
+    }
+    hidden = {"env", "base_env", "umask", "raw", "pin", "max_output", "at_most"}
+    shown = {*SHOWN_AS_STORED, *shown_otherwise}
+    assert not shown & hidden
+    assert shown | hidden == set(Spec.__struct_fields__)
 
 
 def test_pages_continue_where_they_ended(tmp_path: Path) -> None:

@@ -22,17 +22,14 @@ from grass.queries.documents import Document
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
-_SHOWN_OTHERWISE = (
-    *("request", "prefix", "cwd", "queue_cwd"),
-    *("after", "begin_at", "worker", "output", "stderr"),
+SHOWN_AS_STORED = (
+    *("grace_s", "time_limit_s", "nice", "shell_program", "retries", "backoff_s"),
+    *("retry_on", "retry_lost", "labels", "max_fails"),
 )
-_NOT_SHOWN = ("env", "base_env", "umask", "raw", "pin", "max_output", "at_most")
-"""Of a spec; what may hold a secret is never shown."""
-_SHOWN_AS_KEPT = tuple(
-    name
-    for name in Spec.__struct_fields__
-    if name not in (*_SHOWN_OTHERWISE, *_NOT_SHOWN)
-)
+"""Fields of a spec that are shown as they are.
+
+Any other is shown only where a function below does so: it may hold a secret.
+"""
 
 
 def job_document(
@@ -85,7 +82,7 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Docu
         "not_before": rfc3339(job.not_before),
         "retries_left": max(0, spec.retries - job.failures),
         "wanted_worker": spec.worker and _name(state, spec.worker, forgotten),
-        **{name: getattr(spec, name) for name in _SHOWN_AS_KEPT},
+        **{name: getattr(spec, name) for name in SHOWN_AS_STORED},
     }
 
 
