@@ -10,6 +10,7 @@ from grass.cli.printing.summary import notes, queue_rows, worker_rows
 from grass.cli.printing.table import Screen, cells, render
 from grass.cli.printing.wording import TINTS
 from grass.errors import UsageError
+from grass.queries.job_documents import SHOWN_AS_STORED
 
 from .documents import Document, attempt, job
 
@@ -135,6 +136,18 @@ def test_a_card_says_everything_and_lists_the_attempts() -> None:
     table = text.split("\n\n")[1].splitlines()
     assert [line.split()[0] for line in table] == ["ATTEMPT", "1", "2"]
     assert table[2].endswith("exit 3")
+
+
+def test_a_card_shows_every_option_that_the_api_shows() -> None:
+    plain = job_details.text(job(), PIPE)
+    in_line_of_retries = {"backoff_s", "retry_on"}
+    for name in set(SHOWN_AS_STORED) - in_line_of_retries:
+        value = ["big"] if name == "labels" else 3
+        text = job_details.text(job(**{name: value}), PIPE)
+        assert len(text.splitlines()) == len(plain.splitlines()) + 1, name
+    text = job_details.text(job(shell_program="/bin/zsh", max_fails=3), PIPE)
+    assert "shell       /bin/zsh" in text.splitlines()
+    assert "max fails   3" in text.splitlines()
 
 
 def test_a_card_of_a_suspended_job_says_since_when() -> None:

@@ -18,7 +18,9 @@ from grass.cli.printing.wording import TINTS, asked, ending, telling, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
+    from typing import Any
 
     from grass.cli.printing.table import Screen
     from grass.client.json_codec import Document
@@ -29,28 +31,34 @@ _LABEL = 12
 
 def text(job: Document, screen: Screen) -> str:
     """Write all details of a job."""
-    now = utc_now()
     lines = [f"job {job['id']}: {safe(job['name'])}"]
-    parts = (_standing(job, now), _place(job), _conditions(job, now), _times(job, now))
-    for label, value in [pair for part in parts for pair in part]:
+    composed = {**job, **_composed(job)}
+    for field, label, write in _LINES:
+        value = write(composed.get(field))
         if value:
             lines.append(f"{label:<{_LABEL}}{safe(value)}")
     body = "\n".join(lines) + "\n"
     if not job["attempts"]:
         return body
+    now = utc_now()
     tried = [_attempt(one, now) for one in job["attempts"]]
     return body + "\n" + render(ATTEMPTS, tried, screen, TINTS)
 
 
-def _standing(job: Document, now: datetime) -> list[tuple[str, str]]:
+def _composed(job: Document) -> Document:
+    """Return the fields whose lines also need other fields of the job."""
+    return {
+        "state": _state(job),
+        "array": _array(job),
+        "retries": _retries(job),
+        "finished_at": _finished(job),
+    }
+
+
+def _state(job: Document) -> str:
+    now = utc_now()
     flags = [_lasting(job, flag, now) for flag in telling(job)]
-    shown = [*(flags or [job["state"]]), ending(job)]
-    return [
-        ("state", ", ".join(filter(None, shown))),
-        ("reason", job["reason"] or ""),
-        ("command", " ".join(job["command"])),
-        ("directory", job["cwd"] or ""),
-    ]
+    return ", ".join(filter(None, [*(flags or [job["state"]]), ending(job)]))
 
 
 def _lasting(job: Document, flag: str, now: datetime) -> str:
@@ -58,34 +66,9 @@ def _lasting(job: Document, flag: str, now: datetime) -> str:
     return f"{flag} for {brief(age(since, now))}" if since else flag
 
 
-def _place(job: Document) -> list[tuple[str, str]]:
-    index, array = job.get("index"), job.get("array")
-    return [
-        ("queue", job["queue"]),
-        ("project", job["project"]),
-        ("owner", job["owner"]),
-        ("priority", str(job["priority"])),
-        ("array", "" if index is None else f"{array}, index {index}"),
-        ("needs", asked(job["request"]) or "nothing"),
-        ("only on", job.get("wanted_worker") or ""),
-        ("labels", ", ".join(job.get("labels") or ())),
-        ("units", units(job["allocation"])),
-        ("worker", job["worker"] or ""),
-        ("pid", str(job["pid"] or "")),
-    ]
-
-
-def _conditions(job: Document, now: datetime) -> list[tuple[str, str]]:
-    return [
-        ("after", ", ".join(job.get("after") or [])),
-        ("begin", _moment(job.get("begin_at"), now)),
-        ("retry at", _moment(job.get("not_before"), now)),
-        ("time limit", _duration(job.get("time_limit_s"))),
-        ("grace", _duration(job.get("grace_s"))),
-        ("retries", _retries(job)),
-        ("retry lost", str(job.get("retry_lost") or "")),
-        ("nice", str(job.get("nice") or "")),
-    ]
+def _array(job: Document) -> str:
+    index = job.get("index")
+    return "" if index is None else f"{job.get('array')}, index {index}"
 
 
 def _retries(job: Document) -> str:
@@ -99,15 +82,12 @@ def _retries(job: Document) -> str:
     return ", ".join(said)
 
 
-def _times(job: Document, now: datetime) -> list[tuple[str, str]]:
-    took = ran(job, now)
+def _finished(job: Document) -> str:
+    if not job["finished_at"]:
+        return ""
+    took = ran(job, utc_now())
     after = "" if took is None else f", ran {brief(took)}"
-    return [
-        ("enqueued", _moment(job["created_at"], now)),
-        ("started", _moment(job["started_at"], now)),
-        ("finished", job["finished_at"] and _moment(job["finished_at"], now) + after),
-        ("output", job["output"] or ""),
-    ]
+    return _moment(job["finished_at"]) + after
 
 
 def _attempt(one: Document, now: datetime) -> list[str]:
@@ -125,12 +105,59 @@ def _attempt(one: Document, now: datetime) -> list[str]:
     ]
 
 
-def _moment(text: str | None, now: datetime) -> str:
+def _moment(text: str | None) -> str:
     if not text:
         return ""
+    now = utc_now()
     distance = ago(text, now) if age(text, now) >= 0 else ahead(text, now)
     return f"{local(text)} ({distance})"
 
 
 def _duration(seconds: float | None) -> str:
     return "" if seconds is None else brief(seconds)
+
+
+def _given(value: object) -> str:
+    return str(value or "")
+
+
+def _listed(values: list[str] | None) -> str:
+    return ", ".join(values or ())
+
+
+def _needs(request: Document) -> str:
+    return asked(request) or "nothing"
+
+
+_LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("state", "state", _given),
+    ("reason", "reason", _given),
+    ("command", "command", " ".join),
+    ("shell_program", "shell", _given),
+    ("cwd", "directory", _given),
+    ("queue", "queue", _given),
+    ("project", "project", _given),
+    ("owner", "owner", _given),
+    ("priority", "priority", str),
+    ("array", "array", _given),
+    ("max_fails", "max fails", _given),
+    ("request", "needs", _needs),
+    ("wanted_worker", "only on", _given),
+    ("labels", "labels", _listed),
+    ("allocation", "units", units),
+    ("worker", "worker", _given),
+    ("pid", "pid", _given),
+    ("after", "after", _listed),
+    ("begin_at", "begin", _moment),
+    ("not_before", "retry at", _moment),
+    ("time_limit_s", "time limit", _duration),
+    ("grace_s", "grace", _duration),
+    ("retries", "retries", _given),
+    ("retry_lost", "retry lost", _given),
+    ("nice", "nice", _given),
+    ("created_at", "enqueued", _moment),
+    ("started_at", "started", _moment),
+    ("finished_at", "finished", _given),
+    ("output", "output", _given),
+)
+"""The lines of a job: the field, its label, and how its value is written."""
