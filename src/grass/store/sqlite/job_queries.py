@@ -5,7 +5,7 @@ Filters become SQL here and nowhere else; every value is a parameter.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -17,8 +17,7 @@ from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Order
 from grass.store.sqlite import rows
-
-Statements = Mapping[str, str]
+from grass.store.sqlite.statements import Statements
 
 _ORDERS = {
     Order.NEWEST: "j.id DESC",

@@ -7,7 +7,7 @@ database is asked how far that goes, and of the others only id and index are rea
 """
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from operator import attrgetter
 from typing import TypeVar
 
@@ -20,8 +20,8 @@ from grass.store.bodies import json_text
 from grass.store.changes import AnsweredCall, Env
 from grass.store.interface import Snapshot
 from grass.store.sqlite import rows
+from grass.store.sqlite.statements import Statements
 
-Statements = Mapping[str, str]
 T = TypeVar("T")
 
 LONG = 1000

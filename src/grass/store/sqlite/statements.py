@@ -1,13 +1,17 @@
 """Named SQL: statements live in `sql/`, each under a line `-- name: …`."""
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
+
+Statements = Mapping[str, str]
+"""SQL by name."""
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _MIGRATION = re.compile(r"sqlite_migration_(\d+)\.sql")
 
 
-def statements(dialect: str) -> dict[str, str]:
+def statements(dialect: str) -> Statements:
     """Read every named statement of one database's dialect."""
     text = (files("grass.store") / "sql" / f"{dialect}.sql").read_text()
     _, *parts = _NAME.split(text)

@@ -1,14 +1,15 @@
 """Writing the changes of one transaction: a statement for each kind of change."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from grass.store.changes import Changes
 from grass.store.sqlite import rows
+from grass.store.sqlite.statements import Statements
 
 
-def write(db: sqlite3.Connection, sql: Mapping[str, str], changes: Changes) -> None:
+def write(db: sqlite3.Connection, sql: Statements, changes: Changes) -> None:
     """Execute what writes these changes, inside a transaction of the caller."""
     for statement, values_of, row in _WRITES:
         values = values_of(changes)
