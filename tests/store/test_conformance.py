@@ -243,7 +243,7 @@ def test_ids_of_specs_and_jobs_never_repeat_after_pruning(store: Store) -> None:
     assert not store.details([7])
 
 
-def test_pruning_takes_only_what_nobody_else_uses(store: Store) -> None:
+def test_pruning_removes_only_what_no_other_job_uses(store: Store) -> None:
     ended = {"state": JobState.SUCCEEDED, "finished_at": 3}
     store.commit(
         Changes(
@@ -330,7 +330,7 @@ def test_pages_can_be_limited_to_states_and_a_queue(with_spec: Store) -> None:
     assert ids(with_spec, queue="q1") == [3, 2]
     assert ids(with_spec, states=(JobState.FAILED, JobState.LOST)) == [3]
     assert ids(with_spec, queue="q1", states=(JobState.QUEUED,)) == [2]
-    assert ids(with_spec, queue="nobody's") == []
+    assert ids(with_spec, queue="no-such") == []
 
 
 def test_details_skip_what_does_not_exist(with_spec: Store) -> None:
@@ -409,7 +409,7 @@ def test_keys_are_kept_until_they_expire_and_may_then_be_used_again(
     store.commit(Changes(calls=[old, new]))
     assert store.load(0).calls == [old, new]
     assert store.call(old.key) == old
-    assert store.call("nobody's") is None
+    assert store.call("no-such") is None
     again = AnsweredCall("old", "u", 8, 9, 30)
     store.commit(Changes(calls=[again]))
     assert store.load(0).calls == [new, again]

@@ -1,4 +1,4 @@
-"""Whatever is committed in whatever order, a store tells the same as a dictionary."""
+"""After any commits in any order a store returns the same as a dictionary."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

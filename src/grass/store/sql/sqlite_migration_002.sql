@@ -16,7 +16,7 @@ ALTER TABLE queues ADD COLUMN paused_reason TEXT;
 
 ALTER TABLE workers ADD COLUMN drained TEXT NOT NULL DEFAULT '{}';
 
--- How many members of an array have failed since somebody last said to go on.
+-- How many members of an array have failed since its queue was last resumed.
 CREATE TABLE arrays (
     first_job INTEGER PRIMARY KEY,
     fails INTEGER NOT NULL
