@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.support.building import a_job, a_spec, an_attempt
 
 from grass.errors import StorageError
@@ -24,6 +25,7 @@ from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 NOT_UTF8 = "caf\udce9"
+LIVE = {"connected", "skew_s", "unable"}
 STORED = {
     Attempt: "worker boot allocation started_at finished_at pid exit_code signal reason"
     " output output_offset stderr stderr_offset max_rss cpu_s after",
@@ -58,6 +60,20 @@ def test_a_column_is_there_for_all_that_jobs_have_in_common() -> None:
     assert len(row) == len(Common.__struct_fields__)
     [job] = rows.jobs_from([(1, *row, "queued", None, None, 0, None)])
     assert job.common == common
+
+
+def test_the_state_of_a_workers_link_is_not_stored() -> None:
+    live = Worker("w", "desk", connected=True, skew_s=90.0, unable="no room")
+    live.found, live.lease_s = {"cpu": {"0": Unit(1)}}, 60.0
+    _, body = rows.worker_row(live)
+    assert not LIVE & set(msgspec.json.decode(body))
+    stored = rows.worker_from("w", body)
+    assert stored == replace(live, connected=False, skew_s=0.0, unable="")
+
+
+def test_the_state_of_a_workers_link_is_not_read_from_earlier_bodies() -> None:
+    body = json_text(Worker("w", "desk", connected=True, skew_s=90.0, unable="x"))
+    assert rows.worker_from("w", body) == Worker("w", "desk")
 
 
 class Earlier(msgspec.Struct):

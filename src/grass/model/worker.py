@@ -33,6 +33,7 @@ class Worker(msgspec.Struct):
     found: Found = {}
     added: Capacity = {}
     connected: bool = False
+    """Whether it has a link to the broker; not stored."""
     drained: dict[str, list[str]] = {}
     """Units on which nothing new starts, by kind."""
     labels: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class Worker(msgspec.Struct):
     skew_s: float = 0.0
     """How far its wall clock is ahead of the broker's; not stored."""
     unable: str = ""
-    """Why it cannot start jobs, as last reported; empty: it can, or is away."""
+    """Why it cannot start jobs, as last reported, or ""; not stored."""
 
     def found_capacity(self) -> Capacity:
         """Return the found units as plain amounts."""

@@ -49,11 +49,11 @@ def from_json(text: str, kind: type[T], key: object = "") -> T:
 
 
 class Rest:
-    """The fields of a struct that have no column, as one body."""
+    """The fields of a struct but for some, as one body."""
 
-    def __init__(self, kind: type[msgspec.Struct], columns: tuple[str, ...]) -> None:
+    def __init__(self, kind: type[msgspec.Struct], others: tuple[str, ...]) -> None:
         fields = msgspec.structs.fields(kind)
-        rest = [field for field in fields if field.name not in columns]
+        rest = [field for field in fields if field.name not in others]
         self._values = attrgetter(*(field.name for field in rest))
         self._defaults = tuple(field.default for field in rest)
         self._kind = msgspec.defstruct(

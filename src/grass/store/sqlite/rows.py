@@ -28,6 +28,8 @@ _JOB_STATES = {state.value: state for state in JobState}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
 _JOB = Rest(Job, ("id", "common", "state", "index", "finished_at", "attempts"))
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
+_WORKER = Rest(Worker, ("connected", "skew_s", "unable"))
+"""Without what is known only while the worker is connected."""
 _END_OF_COMMON = 1 + len(Common.__struct_fields__)
 """A job's columns are its id, then what jobs have in common, then its own."""
 
@@ -149,14 +151,12 @@ def view_from(queue: str, worker: str, body: str) -> View:
 
 def worker_row(worker: Worker) -> Row:
     """Give a worker as `save_worker` takes it."""
-    return (worker.id, json_text(worker))
+    return (worker.id, _WORKER.text(worker))
 
 
 def worker_from(id: str, body: str) -> Worker:
     """Read a worker; until it calls it is not connected."""
-    worker = from_json(body, Worker, id)
-    worker.connected, worker.skew_s, worker.unable = False, 0.0, ""
-    return worker
+    return Worker(**_WORKER.fields(body, id))
 
 
 def token_row(token: Token) -> Row:
