@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tests.support.calling import Api, play
 
-from grass.api.access.tcp_connections import TcpConnections
 from grass.api.app import PREFIX
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import TcpServer
 from grass.api.server.unix_server import ApiServer, listen
+from grass.api.tcp_connections import TcpConnections
 from grass.model.addresses import Address
 from grass.tls.pins import client_context
 from grass.tls.server import identity

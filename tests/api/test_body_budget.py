@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from grass.api.app import PREFIX
-from grass.api.server.budget import MIB, Budget
+from grass.api.budget import MIB, Budget
 from grass.broker.core.calls import FromWorker
 from grass.broker.core.inbox import Inbox
 from grass.link.messages import Heard, Heartbeat, Hello, Report

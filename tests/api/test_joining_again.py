@@ -17,7 +17,7 @@ from tests.api.tcp_api import TcpApi, over_tcp
 from tests.support.calling import Api, play
 from websockets.exceptions import InvalidStatus
 
-from grass.api.routes.tokens import new_code
+from grass.broker.shell.new_secrets import new_code
 
 HELD = {"jobs": [{"command": "x"}], "defaults": {"hold": True}}
 

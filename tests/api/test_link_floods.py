@@ -26,7 +26,7 @@ from tests.support.building import BOOT, units
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from grass.api.server import worker_link
+from grass.api.routes import worker_link
 from grass.broker.shell import service
 from grass.link.frames import MOST_MESSAGES, decoder_to_worker, encode
 from grass.link.messages import (

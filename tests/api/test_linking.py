@@ -23,7 +23,7 @@ from tests.api.tcp_api import HOST, TcpApi, over_tcp
 from tests.support.building import WORKER
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from grass.api.server import worker_link
+from grass.api.routes import worker_link
 from grass.link.frames import LARGEST_FRAME
 from grass.link.messages import (
     VERSION,

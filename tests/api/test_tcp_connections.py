@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from grass.api.access import tcp_connections
-from grass.api.access.tcp_connections import TcpConnection, TcpConnections
+from grass.api import tcp_connections
+from grass.api.tcp_connections import TcpConnection, TcpConnections
 from grass.model.access import Token, hash_of
 
 Told = list[str]

@@ -16,7 +16,7 @@ import pytest
 import uvloop
 from tests.api.tcp_api import HOST, TcpApi, Visit, over_tcp
 
-from grass.api.access import tcp_connections
+from grass.api import tcp_connections
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import LARGEST_HEAD
 from grass.errors import Refused

@@ -7,9 +7,8 @@ import pytest
 from tests.support.building import WORKER
 from tests.support.calling import DOOR, Answer, Api, play
 
-from grass.api.access.tcp_connections import MOST_WRONG, WrongCodes
-from grass.api.routes import tokens
-from grass.api.routes.tokens import new_code
+from grass.api.tcp_connections import MOST_WRONG, WrongCodes
+from grass.broker.shell.new_secrets import new_code
 from grass.errors import Refused
 
 NINE = "00000000000000f9"
@@ -64,7 +63,7 @@ def test_the_use_of_a_token_is_written_down_now_and_then(tmp_path: Path) -> None
             await api.remote("GET", "/overview", {}, token)
         first = api.broker.state.tokens["read"].used_at
         assert first is not None
-        api.broker.state.tokens["read"].used_at = first - tokens._HOUR_US - 1
+        api.broker.state.tokens["read"].used_at = first - 3_600_000_001
         await api.remote("GET", "/overview", {}, token)
         now = api.broker.state.tokens["read"].used_at
         assert now is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.calling import Answer, Api, play
 
-from grass.api.routes import prune
+from grass.broker.shell import pruning
 from grass.link import messages
 from grass.link.messages import Exited, RemoveOutput, Start, Started
 
@@ -221,7 +221,7 @@ def test_a_verb_that_a_stop_cuts_off_says_so(tmp_path: Path) -> None:
 def test_prune_passes_over_jobs_that_others_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "BATCH", 2)
+    monkeypatch.setattr(pruning, "BATCH", 2)
 
     async def story(api: Api) -> None:
         for _ in range(5):

@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from grass.api.server.worker_link import CheckedLink
+from grass.api.routes.worker_link import CheckedLink
 from grass.broker.core.calls import (
     Enqueue,
     HoldJobs,

@@ -38,9 +38,9 @@ from grass.api.routes import (
     prune,
     request_bodies,
     tokens,
+    worker_link,
     workers,
 )
-from grass.api.server import worker_link
 from grass.api.server.request_body import (
     LARGEST_BODY,
     counted_body,

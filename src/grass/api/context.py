@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from starlette.requests import HTTPConnection
 
-from grass.api.access.tcp_connections import TcpConnections, WrongCodes
-from grass.api.server.budget import body_budget, local_body_budget
+from grass.api.budget import body_budget, local_body_budget
+from grass.api.tcp_connections import TcpConnections, WrongCodes
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
 from grass.settings import Settings, default_settings

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import grass
 from grass.api.app import application
 from grass.api.context import Context
-from grass.api.routes.prune import prune_before
 from grass.api.server.unix_server import ApiServer, listen
+from grass.broker.shell.pruning import prune_before
 from grass.broker.shell.service import Broker
 from grass.config import Home, user_environment
 from grass.daemon.daemon_process import DaemonProcess

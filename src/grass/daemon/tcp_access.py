@@ -8,10 +8,10 @@ import os
 import socket
 
 from grass.api.context import TcpEndpoint
-from grass.api.routes.tokens import new_code
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import TcpServer
 from grass.api.server.unix_server import ApiServer
+from grass.broker.shell.new_secrets import new_code
 from grass.broker.shell.service import Broker
 from grass.config import Home
 from grass.daemon.hosting import Hosting

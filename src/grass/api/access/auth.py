@@ -14,9 +14,9 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Scope
 
-from grass.api.access.tcp_connections import TcpConnection
 from grass.api.context import api_state, context_of
 from grass.api.problem import problem_response
+from grass.api.tcp_connections import TcpConnection
 from grass.broker.core.calls import TouchToken
 from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
 from grass.model.access import (

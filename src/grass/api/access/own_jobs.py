@@ -8,7 +8,6 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, identify, may, require
 from grass.api.context import context_of
-from grass.api.routes.request_bodies import EnqueueBody
 from grass.broker.core.workers import registry
 from grass.errors import Forbidden
 from grass.model.access import Right
@@ -36,10 +35,9 @@ async def own_jobs(request: Request, ids: list[int]) -> tuple[list[int], list[st
     return mine, [f"{told} not yours and left alone"] if left else []
 
 
-def check_may_pause(request: Request, body: EnqueueBody) -> None:
+def check_may_pause(request: Request, *, has_max_fails: bool) -> None:
     """Refuse `max_fails` of a caller without the right to pause queues."""
-    asked = any(job.max_fails is not None for job in (body.defaults, *body.jobs))
-    if asked and not may(request, Right.OPERATE):
+    if has_max_fails and not may(request, Right.OPERATE):
         raise Forbidden(
             "--max-fails pauses the queue for everybody: the role"
             f" `{identify(request).role}` does not have the right `operate`",

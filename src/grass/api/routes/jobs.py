@@ -62,7 +62,9 @@ SLICE = 100
 
 async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
     """Add jobs; answered once they are durable."""
-    check_may_pause(request, body)
+    jobs = (body.defaults, *body.jobs)
+    has_max_fails = any(job.max_fails is not None for job in jobs)
+    check_may_pause(request, has_max_fails=has_max_fails)
     broker = context_of(request).broker
     settings = context_of(request).settings
     call = enqueue_call(body, actor(request), broker.state, settings)

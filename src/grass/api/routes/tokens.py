@@ -1,12 +1,11 @@
 """Routes for tokens, and the one that exchanges a code for a machine's own token.
 
-Secrets are made here and returned once; the broker gets their hashes. A wrong code and
-an expired one get the same answer, and the number of wrong codes from a network is
-limited. A name that owns jobs is not given to another token while one of those jobs
-exists: a lock keeps two calls from choosing the same name.
+Secrets are returned once; the broker gets their hashes. A wrong code and an expired one
+get the same answer, and the number of wrong codes from a network is limited. A name
+that owns jobs is not given to another token while one of those jobs exists: a lock
+keeps two calls from choosing the same name.
 """
 
-import secrets
 import time
 
 from starlette.requests import Request
@@ -16,8 +15,9 @@ from grass.api.context import api_state, context_of
 from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
-from grass.broker.core.calls import Enrol, NewToken, RevokeToken
+from grass.broker.core.calls import Enrol, RevokeToken
 from grass.broker.core.workers import registry
+from grass.broker.shell.new_secrets import new_secret, new_token_call
 from grass.broker.shell.service import Broker
 from grass.errors import Refused, Unauthorized
 from grass.model.access import (
@@ -43,11 +43,6 @@ from grass.queries.documents import (
     TokensReply,
 )
 from grass.store.interface import JobFilter
-
-CODE_BYTES = 16
-SECRET_BYTES = 32
-CODE_HOURS = 1.0
-_HOUR_US = 3_600 * 1_000_000
 
 
 async def page(request: Request) -> TokensReply:
@@ -80,9 +75,10 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
         )
     if body.code and body.name is not None:
         _check_code_name(body.name, body)
-    secret = secrets.token_urlsafe(CODE_BYTES if body.code else SECRET_BYTES)
-    hours = CODE_HOURS if body.code and body.hours is None else body.hours
-    call = _call(who, secret, body, hours)
+    secret = new_secret(is_code=body.code)
+    call = new_token_call(
+        who, secret, body.role, body.name, is_code=body.code, hours=body.hours
+    )
     async with api_state(request).naming:
         if not body.code:
             call.used_names = await _used_names(broker, body.name or body.role)
@@ -93,18 +89,6 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
     else:
         reply.token = token_text(done.name, secret)
     return reply
-
-
-async def new_code(
-    broker: Broker,
-    actor: str,
-    role: str = DEFAULT_ROLE,
-    name: str | None = None,
-) -> str:
-    """Make a code that machines join with; for the daemon itself."""
-    secret = secrets.token_urlsafe(CODE_BYTES)
-    await broker.call(_call(actor, secret, NewTokenBody(name, role), CODE_HOURS))
-    return secret
 
 
 async def revoke(request: Request) -> DoneReply:
@@ -125,7 +109,7 @@ async def join(request: Request, body: JoinBody) -> JoinedReply:
     code = _code(request, body.code, network)
     if body.worker is not None and body.worker == context.worker:
         raise Refused("this machine is the broker itself", "it need not join")
-    secret = secrets.token_urlsafe(SECRET_BYTES)
+    secret = new_secret()
     shown = bearer(request)
     call = Enrol(code.name, body.name, body.worker, hash_of(secret))
     if shown is not None:
@@ -190,18 +174,6 @@ def _check_code_name(name: str, body: NewTokenBody) -> None:
     is_of_start = (name, body.role, body.hours) == (START_CODE, DEFAULT_ROLE, None)
     if is_start_name(name) and not is_of_start:
         raise no_start_name(name)
-
-
-def _call(who: str, secret: str, body: NewTokenBody, hours: float | None) -> NewToken:
-    expires_at = None if hours is None else _now() + int(hours * _HOUR_US)
-    return NewToken(
-        actor=who,
-        role=body.role,
-        hash=hash_of(secret),
-        name=body.name,
-        is_code=body.code,
-        expires_at=expires_at,
-    )
 
 
 def _now() -> int:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from starlette.requests import ClientDisconnect, Request
 
 from grass.api.access.auth import LARGEST_UNIDENTIFIED_BODY, actor, identify, is_large
+from grass.api.budget import MIB, Budget
 from grass.api.context import api_state
-from grass.api.server.budget import MIB, Budget
 from grass.api.server.cancellation import ClientGone
 from grass.errors import Busy, GrassError, TooLarge
 

@@ -20,9 +20,9 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from grass.api.access.tcp_connections import TcpConnection
 from grass.api.server.cancellation import is_unexpected
 from grass.api.server.unix_server import ApiServer, PeerProtocol
+from grass.api.tcp_connections import TcpConnection
 from grass.event_log import EventLog
 from grass.link.frames import LARGEST_FRAME
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from grass.api.access.auth import connection_of, identify, record_use, require
-from grass.api.access.tcp_connections import TcpConnection
 from grass.api.context import api_state, context_of
 from grass.api.problem import problem_response
+from grass.api.tcp_connections import TcpConnection
 from grass.broker.core.calls import BindToken
 from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.event_log import EventLog

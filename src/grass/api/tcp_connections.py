@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address, ip_network
 
-from grass.api.server.budget import frame_budget
+from grass.api.budget import frame_budget
 from grass.errors import Refused
 from grass.model.access import Token
 

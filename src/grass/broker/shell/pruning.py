@@ -1,0 +1,61 @@
+"""Forgets ended jobs in batches, with their events and output.
+
+A broker prunes for one caller at a time: two would count the same jobs.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from grass.broker.core.calls import Prune
+from grass.broker.shell.service import Broker
+from grass.store import Store
+
+BATCH = 500
+
+
+class PrunedJobs(NamedTuple):
+    """How much was forgotten."""
+
+    jobs: int = 0
+    output_bytes: int = 0
+
+
+async def prune_jobs(broker: Broker, actor: str, ids: list[int]) -> PrunedJobs:
+    """Forget these jobs, unless they have not ended or others wait for them."""
+    total = PrunedJobs()
+    async with broker.pruning:
+        for begin in range(0, len(ids), BATCH):
+            total = await _forget(broker, actor, ids[begin : begin + BATCH], total)
+    return total
+
+
+async def prune_before(broker: Broker, actor: str, before: int) -> PrunedJobs:
+    """Forget all jobs that ended before a time."""
+    total, seen = PrunedJobs(), 0
+    async with broker.pruning:
+        while True:
+            # Skip jobs that cannot be forgotten yet.
+            kept = seen - total.jobs
+            page = partial(_page, before=before, skip=kept)
+            old = await broker.read(page)
+            if not old:
+                return total
+            seen += len(old)
+            total = await _forget(broker, actor, old, total)
+
+
+def _page(store: Store, before: int, skip: int) -> list[int]:
+    return store.finished_before(before, BATCH, skip)
+
+
+async def _forget(
+    broker: Broker, actor: str, ids: list[int], total: PrunedJobs
+) -> PrunedJobs:
+    pruned = await broker.call(Prune(actor, ids, wanted=ids))
+    output_bytes = sum(
+        attempt.output_bytes
+        for details in pruned
+        if details.spec.output is None
+        for attempt in details.attempts
+    )
+    return PrunedJobs(total.jobs + len(pruned), total.output_bytes + output_bytes)
