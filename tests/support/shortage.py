@@ -100,23 +100,32 @@ class ForkLimit:
     def _in_the_way(self) -> list[str]:
         """Move all processes out of the cgroup and remove it; tell what is left in it.
 
-        A process that is ending cannot be moved, and counts until it is gone.
+        A process that is ending cannot be moved, and counts until it is gone. A keeper
+        that started in here has made cgroups of its own inside, and may be killed.
         """
         assert self._group is not None
-        left = []
-        for pid in (self._group / "cgroup.procs").read_text().split():
+        inside = sorted(each for each in self._group.rglob("*") if each.is_dir())
+        left = [
+            why for each in (*reversed(inside), self._group) for why in _removed(each)
+        ]
+        if not left:
+            self._group = None
+        return left
+
+
+def _removed(group: Path) -> list[str]:
+    """Empty a cgroup into the one around it and remove it; tell what is in the way."""
+    left = []
+    try:
+        for pid in (group / "cgroup.procs").read_text().split():
             try:
-                (self._group.parent / "cgroup.procs").write_text(pid)
+                (group.parent / "cgroup.procs").write_text(pid)
             except OSError as error:
                 left.append(f"{pid}: {error}")
-        try:
-            self._group.rmdir()
-        except OSError as error:
-            left.append(str(error))
-        else:
-            self._group = None
-            left = []
-        return left
+        group.rmdir()
+    except OSError as error:
+        left.append(str(error))
+    return left if group.exists() else []
 
 
 @pytest.fixture
