@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from grass.cli.commands.wait import exit_code
 from grass.cli.parsing.options import Values
-from grass.cli.parsing.show_options import ShowOptions
 from grass.cli.printing.live_screen import frame
 from grass.cli.printing.quantities import brief, size_text
+from grass.cli.printing.show_options import ShowOptions
 from grass.cli.printing.show_views import Listing
 from grass.cli.printing.streams import safe
 from grass.cli.printing.summary import folded

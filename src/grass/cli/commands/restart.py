@@ -14,6 +14,7 @@ from grass.cli.parsing.hosting_options import (
     next_options,
 )
 from grass.cli.parsing.options import JSON, Command, at_most, read
+from grass.cli.printing.streams import warn
 from grass.client.autostart import check_owner
 from grass.config import home
 from grass.errors import GrassError
@@ -30,7 +31,8 @@ def run(words: list[str]) -> int:
     settings_of(home())
     options = next_options(values)
     _check(options.words)
-    options.give_notices()
+    for line in options.notices:
+        warn(line)
     warn_of_unreported(options.words)
     stop_daemon(jobs=False)
     pid, started = start_daemon(options.words)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
-from grass.cli.parsing.show_options import FILTERS, ShowOptions
 from grass.cli.printing import columns
+from grass.cli.printing.show_options import FILTERS, ShowOptions
 from grass.cli.printing.show_views import (
     AsJson,
     AsNames,

@@ -59,7 +59,8 @@ def run(words: list[str]) -> int:
             f"`grass restart {join(given(values))}` starts it anew with these",
         )
     if started:
-        options.give_notices()
+        for line in options.notices:
+            warn(line)
     report(pid, started=started, as_json=values.has("json"))
     return 0
 

@@ -6,7 +6,6 @@ import os
 from typing import NamedTuple
 
 from grass.cli.parsing.options import Option, read
-from grass.cli.printing.streams import warn
 from grass.client.autostart import remembered
 from grass.config import home
 from grass.errors import GrassError, UsageError
@@ -134,11 +133,6 @@ class NextOptions(NamedTuple):
     words: list[str]
     notices: list[str]
     """Which options of the last daemon are replaced by which: one line each."""
-
-    def give_notices(self) -> None:
-        """Print which options were replaced."""
-        for line in self.notices:
-            warn(line)
 
 
 def next_options(values: Values) -> NextOptions:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
 
-    from grass.cli.parsing.show_options import ShowOptions
+    from grass.cli.printing.show_options import ShowOptions
     from grass.cli.printing.table import Screen
     from grass.client.client import Client
     from grass.client.json_codec import Document
