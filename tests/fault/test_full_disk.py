@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from grass.errors import DiskFull
+from grass.store.sqlite.database_file import SCHEMA_VERSION
+from tests.store.filling import KEPT, dump, multiply, restored, version_of
 from tests.support.fifo import Fifo
 from tests.support.homes import GrassHome
 from tests.support.patience import until
@@ -36,22 +39,29 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def small(tmp_path: Path, disk: Path) -> Iterator[GrassHome]:
-    """A home on that disk, with a daemon."""
+def home(tmp_path: Path, disk: Path) -> Iterator[GrassHome]:
+    """A home on that disk."""
     home = GrassHome(tmp_path, disk / "home")
-    home.ok("start")
     yield home
     (disk / "filler").unlink(missing_ok=True)
     home.end()
 
 
-def fill(disk: Path) -> None:
-    """Leave not a byte of room."""
+@pytest.fixture
+def small(home: GrassHome) -> GrassHome:
+    """The home on that disk, with a daemon."""
+    home.ok("start")
+    return home
+
+
+def fill(disk: Path, leave: int = 0) -> None:
+    """Leave so many bytes of room."""
     with (disk / "filler").open("ab", buffering=0) as filler:
         for size in (1 << 20, 4096, 1):
             with contextlib.suppress(OSError):
                 while True:
                     filler.write(b"x" * size)
+        filler.truncate(filler.tell() - leave)
 
 
 def test_a_full_disk_is_told_and_loses_nothing(
@@ -225,3 +235,23 @@ def test_a_keeper_comes_up_on_a_full_disk_and_keeps_time_limits(
     (disk / "filler").unlink()
     job = small.wait(id)
     assert (job["state"], job["reason"]) == ("failed", "time limit")
+
+
+def test_a_database_is_not_brought_forward_where_that_has_no_room(
+    home: GrassHome, disk: Path
+) -> None:
+    home.folder.mkdir(mode=0o700)
+    old = restored(KEPT[-2], home.folder)
+    multiply(old, 300)
+    before, schema = list(dump(old)), version_of(old)
+    fill(disk, leave=old.stat().st_size)
+    for words in (("start",), ("prune", "--older", "0s", "--yes")):
+        refused = home.run(*words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert re.search(
+            r"needs [\d,]+ bytes of disk space, and [\d,]+ are free", refused.stderr
+        )
+    assert (list(dump(old)), version_of(old)) == (before, schema)
+    (disk / "filler").unlink()
+    home.ok("start")
+    assert version_of(old) == SCHEMA_VERSION

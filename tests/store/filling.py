@@ -20,6 +20,7 @@ from grass.model.resources import request_from
 from grass.model.spec import JobPatch
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
+KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
 
 
 def fill(path: Path) -> None:
@@ -98,6 +99,36 @@ def dump(path: Path) -> Iterator[str]:
         yield from db.iterdump()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         yield f"PRAGMA user_version = {version};"
+
+
+def restored(file: Path, folder: Path) -> Path:
+    """Make the database again that was written as SQL."""
+    path = folder / "grass.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(file.read_text())
+        db.execute("PRAGMA journal_mode = WAL")
+    return path
+
+
+def version_of(path: Path) -> int:
+    """Return the schema's version that a database has."""
+    with closing(sqlite3.connect(path)) as db:
+        return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def multiply(path: Path, times: int) -> None:
+    """Add copies of the jobs and attempts in a database, under other ids."""
+    with closing(sqlite3.connect(path)) as db:
+        for table, key in (("jobs", "id"), ("attempts", "job")):
+            names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            others = ", ".join(name for name in names if name != key)
+            db.executemany(
+                f"INSERT INTO {table} ({key}, {others})"
+                f" SELECT {key} + ?, {others} FROM {table} WHERE {key} <= 1000",
+                [(1000 * number,) for number in range(1, times)],
+            )
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 if __name__ == "__main__":

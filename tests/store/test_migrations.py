@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.store.filling import FOUND, dump
+from tests.store.filling import FOUND, KEPT, dump, restored, version_of
 from tests.support.brokerage import Brokerage
 
 from grass.errors import GrassError, StorageError
@@ -20,7 +20,6 @@ from grass.store.sqlite.database_file import SCHEMA_VERSION
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.store.sqlite.statements import migrations
 
-KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
 WITH_BODY = ("queues", "workers", "tokens", "attempts", "jobs")
 EVERY = "SELECT * FROM "
 RENAMED = {
@@ -36,14 +35,6 @@ Rows = dict[str, list[dict[str, Any]]]
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A database as an earlier version left it."""
     return restored(request.param, tmp_path)
-
-
-def restored(file: Path, folder: Path) -> Path:
-    path = folder / "grass.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(file.read_text())
-        db.execute("PRAGMA journal_mode = WAL")
-    return path
 
 
 def everything(path: Path) -> Rows:
@@ -66,11 +57,6 @@ def fields(table: str, row: dict[str, Any]) -> dict[str, Any]:
         return row
     body: dict[str, Any] = json.loads(row.pop("body") or "{}")
     return row | body
-
-
-def version_of(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as db:
-        return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def test_a_database_of_every_schema_is_kept() -> None:
@@ -186,11 +172,11 @@ def test_a_newer_one_is_refused_and_left_alone(old: Path) -> None:
     assert list(dump(old)) == before
 
 
-def test_a_step_that_fails_leaves_the_file_as_it_was(
+def test_a_step_that_fails_leaves_the_file_as_it_was_before_the_first(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "CREATE TABLE extra (x); DELETE FROM jobs; INSERT INTO nowhere VALUES (1)"
-    steps = [(SCHEMA_VERSION + 1, broken)]
+    steps = [*migrations(), (SCHEMA_VERSION + 1, broken)]
     before = list(dump(old))
     with monkeypatch.context() as patched:
         patched.setattr(database_file, "migrations", lambda: steps)

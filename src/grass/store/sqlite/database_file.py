@@ -8,11 +8,19 @@ from secrets import token_hex
 from grass.errors import DiskFull, GrassError, StorageError
 from grass.model.ids import CLUSTER_ID_BYTES
 from grass.store.sqlite import job_queries, vacuum
+from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
 SCHEMA_VERSION = 8
 CACHE_KIB = 1024
+FIELD_NAMES_BYTES = 256
+"""By so much the body of a row may be longer than the columns that it replaces."""
+FEW_PAGES_BYTES = 256 << 10
+"""For the first pages of tables and indexes, and for tables with few rows."""
+LONG_ROW_BYTES = 700
+"""Longer rows may leave half of their page empty."""
+_ROOM_HINT = "free some space; `grass prune` of the earlier grass still works on it"
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")
 """The second is raised on opening a database whose index has no room."""
 
@@ -115,10 +123,11 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
             f" {SCHEMA_VERSION})",
             "install that version again",
         )
-    db.create_function("base64", 1, lambda blob: b64encode(blob).decode())
-    for number, script in migrations():
-        if number > version:
-            _apply(db, path, f"BEGIN;{script};{_first_rows(number)}COMMIT;")
+    steps = [step for step in migrations() if step[0] > version]
+    if steps:
+        _check_room(db, path, version)
+        db.create_function("base64", 1, lambda blob: b64encode(blob).decode())
+        _apply(db, path, steps)
 
 
 def enable_vacuum(db: sqlite3.Connection, path: Path) -> None:
@@ -131,12 +140,54 @@ def enable_vacuum(db: sqlite3.Connection, path: Path) -> None:
             raise failure from failure.__cause__
 
 
-def _apply(db: sqlite3.Connection, path: Path, script: str) -> None:
-    """Apply one step in one transaction."""
+def _check_room(db: sqlite3.Connection, path: Path, version: int) -> None:
+    """Refuse a migration that the disk has no room for, before it begins."""
     try:
-        db.executescript(script)
+        needed = migration_bytes(db) if version else 0
+    except sqlite3.Error as error:
+        raise storage_error(error, path) from error
+    free = free_bytes(path.parent)
+    if free < needed:
+        raise DiskFull(
+            f"to open {path} this grass converts it, which needs {needed:,} bytes of"
+            f" disk space, and {free:,} are free; nothing was changed",
+            _ROOM_HINT,
+        )
+
+
+def migration_bytes(db: sqlite3.Connection) -> int:
+    """Return about how much disk space a migration needs, rather more than less.
+
+    Jobs and attempts are written anew. The log has their old and their new pages, the
+    file grows by the new ones, and indexes are sorted in temporary files.
+    """
+    total = FEW_PAGES_BYTES
+    for table, indexed in (("jobs", ("queue", "project")), ("attempts", ())):
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        size = " + ".join(
+            f"IFNULL(LENGTH(CAST({name} AS BLOB)), 0)" for name in (*columns, *indexed)
+        )
+        query = (
+            f"SELECT COUNT(*), TOTAL(size * (1 + (size > {LONG_ROW_BYTES})))"  # noqa: S608 -- names from the schema
+            f" FROM (SELECT {size} AS size FROM {table})"
+        )
+        rows, content = db.execute(query).fetchone()
+        total += 4 * int(content) + 2 * rows * FIELD_NAMES_BYTES
+    return total
+
+
+def _apply(db: sqlite3.Connection, path: Path, steps: list[tuple[int, str]]) -> None:
+    """Apply all steps in one transaction.
+
+    After a failure the version of grass that wrote the database can open it again.
+    """
+    parts = (f"{script};{_first_rows(number)}" for number, script in steps)
+    try:
+        db.executescript(f"BEGIN;{''.join(parts)}COMMIT;")
     except sqlite3.Error as error:
         failure = rolled_back(db, error, path)
+        if is_full(error):
+            failure.hint = _ROOM_HINT
         raise failure from failure.__cause__
 
 

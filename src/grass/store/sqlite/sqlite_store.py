@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from grass.errors import StorageError
+from grass.errors import GrassError, StorageError
 from grass.model.job import Job
 from grass.model.selectors import Selection
 from grass.store.bodies import CorruptRow, from_json, json_text
@@ -56,7 +56,12 @@ class SqliteStore:
         self._sql = statements("sqlite")
         self._reserve = Reserve(path)
         self._writer = open_writer(path)
-        migrate(self._writer, path)
+        try:
+            migrate(self._writer, path)
+        except GrassError:
+            self._writer.close()
+            self._reserve.close()
+            raise
         enable_vacuum(self._writer, path)
         preallocate_log(self._writer, path)
         self._log = WriteAheadLog(path)
