@@ -11,7 +11,13 @@ from collections.abc import Callable
 from typing import cast
 
 from grass.event_log import EventLog
-from grass.keeper.codec import decode_entry, encode, name_of
+from grass.keeper.codec import (
+    BadMessage,
+    BrokenLine,
+    decode_entry,
+    encode,
+    name_of,
+)
 from grass.keeper.crash_points import crash_point
 from grass.keeper.launch import reach_keeper
 from grass.keeper.protocol import Entry, HelloVerb, Verb
@@ -32,7 +38,10 @@ from grass.worker.shell.output_files import OutputFiles
 
 log = EventLog(__name__)
 
+FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 5.0
+QUICK_LOSS_S = 1.0
+"""A keeper that is lost sooner than this is connected again only after a pause."""
 TOLD_AFTER_S = 0.5
 """After a pause this long the broker is told that there is no keeper."""
 
@@ -82,7 +91,7 @@ class WorkerAgent:
                     self._keeper.close()
 
     async def _keep_keeper(self) -> None:
-        pause_s = 0.1
+        pause_s = FIRST_PAUSE_S
         while True:
             self._lost.clear()
             # Set before it is connected: its first entries may need an answer.
@@ -96,12 +105,15 @@ class WorkerAgent:
                 if pause_s > TOLD_AFTER_S:
                     self._core.keeper_fails(cause(error))
                     self._flush()
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-                continue
-            pause_s = 0.1
-            await self._lost.wait()
-            log.warning("keeper.lost")
+            else:
+                connected_at = time.monotonic()
+                await self._lost.wait()
+                log.warning("keeper.lost")
+                if time.monotonic() - connected_at >= QUICK_LOSS_S:
+                    pause_s = FIRST_PAUSE_S
+                    continue
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _keeper_lost(self) -> None:
         self._keeper = None
@@ -181,8 +193,7 @@ class KeeperLink(asyncio.Protocol):
         """Pass on the complete lines that have come."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if lines:
-            entries = [decode_entry(line) for line in lines]
-            self._on_entries([entry for entry in entries if entry is not None])
+            self._on_entries(_understood(lines))
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Tell the worker that the keeper is gone."""
@@ -198,6 +209,20 @@ class KeeperLink(asyncio.Protocol):
         """End the connection; the keeper and its jobs go on."""
         if self._transport is not None:
             self._transport.close()
+
+
+def _understood(lines: list[bytes]) -> list[Entry]:
+    """Decode lines of a keeper; one that cannot be understood is logged and skipped."""
+    entries = []
+    for line in lines:
+        try:
+            entry = decode_entry(line)
+        except (BrokenLine, BadMessage) as error:
+            log.warning("keeper.bad_entry", error=error)
+            continue
+        if entry is not None:
+            entries.append(entry)
+    return entries
 
 
 async def open_keeper(

@@ -1,0 +1,75 @@
+"""The agent's connection to a keeper that is lost, or that it does not understand."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from grass.keeper.protocol import AbleEntry, Entry
+from grass.link.channel import Link
+from grass.worker.shell import agent
+from grass.worker.shell.agent import KeeperLink, WorkerAgent
+
+from .lab import ready
+
+
+class SilentLink:
+    """A link to a broker that says nothing."""
+
+    def listen(self, _received: Any, _ended: Any) -> None:
+        pass
+
+    def send(self, _message: Any) -> None:
+        pass
+
+
+def test_a_line_that_is_not_understood_is_logged_and_skipped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    received: list[Entry] = []
+    link = KeeperLink(received.extend, lambda: None)
+    with caplog.at_level(logging.WARNING):
+        link.data_received(b'{"e":"exited","id":7}\nnot JSON\n{"e":"able"}\n')
+    assert received == [AbleEntry()]
+    [first, second] = [cast("Any", record.msg) for record in caplog.records]
+    assert first.name == second.name == "keeper.bad_entry"
+    assert "7 is not a string" in str(first.fields["error"])
+    assert "not JSON" in str(second.fields["error"])
+
+
+def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    connected: list[float] = []
+
+    def reach(enough: Callable[[], object]) -> socket.socket:
+        connected.append(time.monotonic())
+        if len(connected) == 4:
+            enough()
+        ours, theirs = socket.socketpair()
+        theirs.close()
+        return ours
+
+    async def story() -> None:
+        loop, enough = asyncio.get_running_loop(), asyncio.Event()
+        done = partial(loop.call_soon_threadsafe, enough.set)
+        monkeypatch.setattr(agent, "reach_keeper", lambda *_where: reach(done))
+        link = cast("Link[Any, Any]", SilentLink())
+        worker = WorkerAgent(ready().core, link, str(tmp_path), str(tmp_path))
+        running = asyncio.create_task(worker.run())
+        await enough.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(story())
+    pauses = [later - earlier for earlier, later in pairwise(connected)]
+    assert all(
+        pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.4), strict=True)
+    )
