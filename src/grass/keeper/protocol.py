@@ -17,6 +17,15 @@ VERSION = 2
 """Grows with the verbs: from 2 on the keeper knows `lease`."""
 
 
+def cluster_of(id: str) -> str:
+    """Return the cluster of an attempt, with which its id begins.
+
+    The keeper accepts any id, so it may have none; `model.ids` parses the whole.
+    """
+    head, dot, _ = id.partition(".")
+    return head if dot else ""
+
+
 # Verbs: from the worker to the keeper.
 
 

@@ -8,7 +8,6 @@ daemon that still runs is asked, which also knows the jobs that have not started
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from grass.cli.parsing.hosting_options import remote_broker_of
@@ -18,7 +17,9 @@ from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.config import LOCAL, home
 from grass.errors import NoAnswer, NoDaemon
+from grass.keeper.codec import BadMessage, BrokenLine, decode_entry, encode
 from grass.keeper.launch import connect
+from grass.keeper.protocol import HelloEntry, HelloVerb, cluster_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,12 +87,11 @@ def _running() -> Counter[str]:
     try:
         with connect(home().keeper) as channel:
             channel.settimeout(ANSWER_S)
-            channel.sendall(b'{"v":"hello"}\n')
+            channel.sendall(encode(HelloVerb()))
             with channel.makefile("rb") as lines:
-                hello = json.loads(lines.readline())
-    except (OSError, ValueError):
+                hello = decode_entry(lines.readline())
+    except (OSError, BrokenLine, BadMessage):
         # Without a keeper nothing runs; one that is busy costs only a warning.
         return Counter()
-    listed = hello.get("attempts") or []
-    ids = (one["id"] for one in listed if one["state"] != "exited")
-    return Counter(id.partition(".")[0] for id in ids)
+    known = hello.attempts if isinstance(hello, HelloEntry) else []
+    return Counter(cluster_of(one.id) for one in known if one.state != "exited")

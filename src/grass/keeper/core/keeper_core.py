@@ -17,7 +17,7 @@ from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.exits import Exits
 from grass.keeper.core.keeper_state import KeeperState
-from grass.keeper.core.lease import CUT_OFF, ClusterLease, Leases, cluster_of
+from grass.keeper.core.lease import CUT_OFF, ClusterLease, Leases
 from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
@@ -224,7 +224,7 @@ class KeeperCore:
         """
         late_s = now - lease.until
         for attempt in list(self.attempts.values()):
-            ours = cluster_of(attempt.id) == lease.cluster
+            ours = protocol.cluster_of(attempt.id) == lease.cluster
             if ours and attempt.state not in ("ended", "exited"):
                 grace = max(0.0, attempt.spawning.grace - late_s)
                 self._end(attempt, StopPlan(now + grace, SIGTERM, CUT_OFF), now)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grass.keeper.protocol import LeaseEntry
+from grass.keeper.protocol import LeaseEntry, cluster_of
 
 if TYPE_CHECKING:
     from grass.keeper.protocol import Entry
@@ -19,12 +19,6 @@ CUT_OFF = "cut off from the broker"
 LONGEST_SLEEP_S = 1.0
 """While there is a lease the clock is read this often: a machine that slept past the
 end of a lease must notice soon after it wakes."""
-
-
-def cluster_of(id: str) -> str:
-    """Return the cluster of an attempt, with which its id begins."""
-    head, dot, _ = id.partition(".")
-    return head if dot else ""
 
 
 class ClusterLease:

@@ -10,7 +10,14 @@ exits are kept until that broker connects again, up to a limit, as it may never 
 
 import msgspec
 
-from grass.keeper.protocol import Notes, StartVerb, StopVerb, SuspendVerb, Verb
+from grass.keeper.protocol import (
+    Notes,
+    StartVerb,
+    StopVerb,
+    SuspendVerb,
+    Verb,
+    cluster_of,
+)
 from grass.link.messages import RECALLED, Exited, Report, Start, Started, Stop
 from grass.model.resources import Allocation, Capacity
 
@@ -135,7 +142,7 @@ class AttemptTable:
 
     def is_foreign(self, attempt: str) -> bool:
         """Tell whether an attempt is of another broker than the present one."""
-        return self.cluster is not None and attempt.split(".", 1)[0] != self.cluster
+        return self.cluster is not None and cluster_of(attempt) != self.cluster
 
     def drop_oldest(self) -> list[str]:
         """Remove the exits of other brokers' attempts that exceed the limit."""
