@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from grass.api.app import ENDPOINTS, PREFIX
+from grass.api.app import ENDPOINTS
 from grass.api.routes.request_bodies import JobBody
 from grass.cli.commands import enqueue
 from grass.cli.main import COMMANDS, dispatch
 from grass.client.client import Client
 from grass.client.connection import HttpConnection
-from grass.config import Home
+from grass.config import API_PREFIX, Home
 from grass.errors import GrassError
 from tests.support.fixtures import lasting
 from tests.support.homes import GrassHome
@@ -113,7 +113,7 @@ FIELDS = {
 
 def endpoint_of(method: str, path: str) -> str:
     """Find the row of the API's table that a request belongs to."""
-    plain = path.partition("?")[0].removeprefix(PREFIX)
+    plain = path.partition("?")[0].removeprefix(API_PREFIX)
     fitting = [
         one
         for one in ENDPOINTS

@@ -17,6 +17,8 @@ BROKER_VARIABLE = "GRASS_BROKER"
 LOCAL = "local"
 """The word for this machine's own daemon, where a broker's address may stand."""
 CONFIG_NAME = "config.toml"
+API_PREFIX = "/api/v1"
+"""Every path of the API begins with it."""
 
 MARKER = "GRASS_ATTEMPT_ID"
 """In every process of a job, so that it is found again whatever became of it."""

@@ -22,7 +22,7 @@ from grass.event_log import EventLog
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
-from grass.settings import Command, Settings
+from grass.settings import NotifyCommand, Settings
 
 log = EventLog(__name__)
 
@@ -56,7 +56,11 @@ class _CommandQueue:
     """The ended jobs that one command is still to run for."""
 
     def __init__(
-        self, setting: str, event: str, command: Command, states: frozenset[JobState]
+        self,
+        setting: str,
+        event: str,
+        command: NotifyCommand,
+        states: frozenset[JobState],
     ) -> None:
         self.setting = setting
         self.command = command
@@ -205,7 +209,10 @@ def _facts(job: Job, event: str) -> dict[str, str]:
 
 
 def _run(
-    command: Command, facts: Mapping[str, str], around: CommandEnvironment, halt: int
+    command: NotifyCommand,
+    facts: Mapping[str, str],
+    around: CommandEnvironment,
+    halt: int,
 ) -> tuple[bytes, str]:
     """Run one command to its end; return its output and what went wrong."""
     words = [around.shell, "-c", command] if isinstance(command, str) else command

@@ -19,6 +19,7 @@ from grass.config import config_file
 from grass.config_file import ConfigFile
 from grass.errors import UsageError
 from grass.log_lines import FORMATS
+from grass.model.durations import LONGEST_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from grass.config import Home
     from grass.model.resources import Request
 
-Command = str | tuple[str, ...]
+NotifyCommand = str | tuple[str, ...]
 """A line for the shell, or the words of a program."""
 
 DEFAULT_ORIGIN = "default"
-LONGEST_S = 1e9
 
 
 class Setting(NamedTuple):
@@ -123,8 +123,8 @@ class Settings(NamedTuple):
     priority: int
     keep_s: float | None
     store: str
-    on_finish: Command | None
-    on_fail: Command | None
+    on_finish: NotifyCommand | None
+    on_fail: NotifyCommand | None
     log_format: str
     sources: tuple[SettingValue, ...]
 
@@ -259,7 +259,7 @@ def _store(value: object, _name: str) -> str:
     return "sqlite"
 
 
-def _command(value: object, _name: str) -> Command:
+def _command(value: object, _name: str) -> NotifyCommand:
     if not isinstance(value, list):
         return _string(value)
     program, *words = value or [None]

@@ -9,14 +9,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from grass.link.frames import decoder_to_worker, encode
-from grass.link.messages import VERSION, Hello, Message, ToWorker, Welcome
+from grass.link.messages import LINK_VERSION, Hello, Message, ToWorker, Welcome
 from grass.link.remote_end import WORKER_HEADER
 from grass.tls.pins import client_context
 
 REMOTE = "00000000000000f9"
 
 
-def hello(worker: str = REMOTE, version: int = VERSION) -> Hello:
+def hello(worker: str = REMOTE, version: int = LINK_VERSION) -> Hello:
     return Hello(worker, "lab", BOOT, units("{gpu:1}"), [], [], version=version)
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from tests.support.calling import Api, play
 
-from grass.api.app import PREFIX
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import TcpServer
 from grass.api.server.unix_server import ApiServer, listen
 from grass.api.tcp_connections import TcpConnections
+from grass.config import API_PREFIX
 from grass.model.addresses import Address
 from grass.tls.pins import client_context
 from grass.tls.server import identity
@@ -44,7 +44,7 @@ class Visit:
         """Send one request and read its reply."""
         data = b"" if body is None else json.dumps(body).encode()
         shown = "" if token is None else f"Authorization: Bearer {token}\r\n"
-        head = f"{method} {PREFIX}{path} HTTP/1.1\r\nHost: x\r\n{shown}"
+        head = f"{method} {API_PREFIX}{path} HTTP/1.1\r\nHost: x\r\n{shown}"
         head += f"Content-Length: {len(data)}\r\n\r\n"
         self.writer.write(head.encode() + data)
         return await self.reply()

@@ -11,10 +11,10 @@ from tests.api.tcp_api import TcpApi, Visit, over_tcp
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from grass.api.app import PREFIX
 from grass.api.budget import MIB, Budget
 from grass.broker.core.calls import FromWorker
 from grass.broker.core.inbox import Inbox
+from grass.config import API_PREFIX
 from grass.link.messages import Heard, Heartbeat, Hello, Report
 
 BODY = json.dumps({"select": ["9" * (MIB - 100)]}).encode()
@@ -33,7 +33,7 @@ def test_a_peer_has_its_share_and_all_together_the_whole() -> None:
 
 async def begin(visit: Visit, token: str, body: bytes) -> None:
     """Send the head of a request, and the body but for its last byte."""
-    head = f"POST {PREFIX}/jobs/select HTTP/1.1\r\nHost: x\r\n"
+    head = f"POST {API_PREFIX}/jobs/select HTTP/1.1\r\nHost: x\r\n"
     head += f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n"
     visit.writer.write(head.encode() + body[:-1])
     await visit.writer.drain()

@@ -10,7 +10,8 @@ import pytest
 from starlette.types import Message
 from tests.support.calling import Answer, Api, play
 
-from grass.api.app import PREFIX, VERSION_HEADER
+from grass.api.app import VERSION_HEADER
+from grass.config import API_PREFIX
 from grass.link.messages import Start
 
 
@@ -211,7 +212,7 @@ async def version_of(
     scope = {
         "type": "http",
         "method": "GET",
-        "path": PREFIX + path,
+        "path": API_PREFIX + path,
         "query_string": b"",
         "headers": [],
         "state": {"uid": uid},

@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from grass.api.routes import worker_link
 from grass.link.frames import LARGEST_FRAME
 from grass.link.messages import (
-    VERSION,
+    LINK_VERSION,
     Heard,
     Heartbeat,
     Message,
@@ -125,7 +125,7 @@ def test_nobody_enrols_as_the_broker_s_own_worker(tmp_path: Path) -> None:
     [
         (Heartbeat(1.0), "a worker begins with hello"),
         (hello("another"), "this token belongs to another worker"),
-        (hello(version=VERSION + 2), f"speaks version {VERSION} of the link"),
+        (hello(version=LINK_VERSION + 2), f"speaks version {LINK_VERSION} of the link"),
     ],
 )
 def test_a_worker_that_begins_wrongly_is_told_why(
@@ -142,13 +142,13 @@ def test_a_worker_that_begins_wrongly_is_told_why(
     over_tcp(tmp_path, story)
 
 
-@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
+@pytest.mark.parametrize("version", [LINK_VERSION - 1, LINK_VERSION + 1])
 def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None:
     async def story(tcp: TcpApi) -> None:
         async with linked(tcp, await machine_token(tcp)) as channel:
             await say(channel, hello(version=version))
             assert await hears(channel, Welcome) == Welcome(
-                tcp.api.broker.state.cluster, VERSION, heeds_readiness=True
+                tcp.api.broker.state.cluster, LINK_VERSION, heeds_readiness=True
             )
             assert tcp.api.broker.state.workers[REMOTE].connected
 
@@ -158,11 +158,11 @@ def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None
 @pytest.mark.parametrize("apart", [-2, 2, 1000])
 def test_a_version_far_away_is_refused_by_its_bytes(tmp_path: Path, apart: int) -> None:
     async def story(tcp: TcpApi) -> None:
-        said = msgspec.to_builtins(hello()) | {"version": VERSION + apart}
+        said = msgspec.to_builtins(hello()) | {"version": LINK_VERSION + apart}
         async with linked(tcp, await machine_token(tcp)) as channel:
             await channel.send(msgspec.msgpack.encode([said]))
             code, reason = await closed(channel)
-        assert (code, f"version {VERSION + apart}" in reason) == (REFUSED, True)
+        assert (code, f"version {LINK_VERSION + apart}" in reason) == (REFUSED, True)
 
     over_tcp(tmp_path, story)
 
@@ -174,7 +174,7 @@ def test_a_welcome_says_its_version(tmp_path: Path) -> None:
             frame = await channel.recv()
             assert isinstance(frame, bytes)
             welcome, *_ = msgspec.msgpack.decode(frame)
-            assert (welcome["type"], welcome["version"]) == ("welcome", VERSION)
+            assert (welcome["type"], welcome["version"]) == ("welcome", LINK_VERSION)
 
     over_tcp(tmp_path, story)
 
@@ -238,7 +238,7 @@ def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> Non
 def test_a_worker_that_falls_silent_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_link, "SILENCE_S", 0.2)
+    monkeypatch.setattr(worker_link, "LINK_SILENCE_S", 0.2)
 
     async def story(tcp: TcpApi) -> None:
         async with welcomed(tcp, await machine_token(tcp)) as channel:

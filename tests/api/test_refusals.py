@@ -8,8 +8,8 @@ import pytest
 from tests.support.calling import Api, play
 
 from grass.api import app
-from grass.api.app import PREFIX
 from grass.api.problem import MEDIA_TYPE
+from grass.config import API_PREFIX
 
 WHO = [None, os.geteuid() + 1, 65534]
 
@@ -172,4 +172,4 @@ def test_a_problem_is_plain_json_even_when_it_quotes_odd_bytes(tmp_path: Path) -
 
 
 def test_the_prefix_names_the_version() -> None:
-    assert PREFIX == "/api/v1"
+    assert API_PREFIX == "/api/v1"

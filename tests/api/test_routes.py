@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.support.calling import Answer, Api, play
 
-from grass.api.app import ENDPOINTS, PREFIX
+from grass.api.app import ENDPOINTS
+from grass.config import API_PREFIX
 from grass.link.messages import (
     CloseOutput,
     Exited,
@@ -42,7 +43,7 @@ def test_every_endpoint_stands_in_the_openapi_document(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         document = (await api.get("/openapi.json")).document
         for one in ENDPOINTS:
-            operation = document["paths"][PREFIX + one.path][one.method.lower()]
+            operation = document["paths"][API_PREFIX + one.path][one.method.lower()]
             assert operation["summary"]
             if one.body is not None:
                 content = operation["requestBody"]["content"]["application/json"]

@@ -16,8 +16,8 @@ from grass.link.messages import (
     Start,
     Started,
     Stop,
-    Units,
     Welcome,
+    WorkerUnits,
 )
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
@@ -38,7 +38,7 @@ def test_a_worker_is_welcomed_and_told_its_units_first(broker: Brokerage) -> Non
     broker.hello()
     welcome, has = (message for _, message in broker.sent)
     assert welcome == Welcome(broker.state.cluster, heeds_readiness=True)
-    assert has == Units({"cpu": {"0": WHOLE, "1": WHOLE}})
+    assert has == WorkerUnits({"cpu": {"0": WHOLE, "1": WHOLE}})
 
 
 def test_units_are_held_until_the_worker_is_back(

@@ -144,7 +144,7 @@ def test_reading_is_repeated_while_a_daemon_restarts(home: Home) -> None:
 def test_a_daemon_that_does_not_come_back_is_given_up(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(session, "RECONNECT_S", 0.1)
     with Client(home) as client:
         with playing(home, sized(b'{"id":7}')):
             client.job(7)

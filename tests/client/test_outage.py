@@ -75,7 +75,7 @@ def test_following_gives_notice_that_the_broker_is_away(
 
     broker.answers["GET /jobs/7/output?follow=1"] = vanish
     broker.cut_after = 1
-    monkeypatch.setattr(session, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(session, "RECONNECT_S", 0.5)
     with Client(home) as client:
         # The clients of one command share the notice.
         heard = heard_by(client.beside().outage)

@@ -16,7 +16,7 @@ from grass import notify
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
 from grass.notify import CommandEnvironment, Notifier
-from grass.settings import Command, default_settings
+from grass.settings import NotifyCommand, default_settings
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +48,8 @@ def play(
     folder: Path,
     story: Story,
     *,
-    on_finish: Command | None = None,
-    on_fail: Command | None = None,
+    on_finish: NotifyCommand | None = None,
+    on_fail: NotifyCommand | None = None,
     patience_s: float = PATIENCE_S,
 ) -> None:
     """Let a notifier hear of ends, and return when all commands have ended."""

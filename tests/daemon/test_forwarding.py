@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from starlette.types import Message
 
-from grass.api.app import PREFIX, Application
-from grass.config import Home
+from grass.api.app import Application
+from grass.config import API_PREFIX, Home
 from grass.daemon.forwarding import WorkerDaemon, application
 
 
@@ -31,7 +31,7 @@ def daemon(folder: Path) -> WorkerDaemon:
 
 async def asked(app: Application, asking: asyncio.Event) -> list[Message]:
     """Ask for what the broker knows; `asking` is set once the daemon listens to us."""
-    path = f"{PREFIX}/workers"
+    path = f"{API_PREFIX}/workers"
     scope = {
         "type": "http",
         "method": "GET",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.api.app import PREFIX
 from grass.api.server.request_body import LARGEST_BODY
+from grass.config import API_PREFIX
 from tests.fuzz.bodies import BODIES, PATHS
 from tests.fuzz.dose import bounded, examples
 from tests.fuzz.garbage import slipped_bytes
@@ -28,7 +28,7 @@ SAFE = {name: bodies for name, bodies in BODIES.items() if "/daemon/stop" not in
 def request(name: str, body: bytes, *headers: str) -> bytes:
     """Write a request as a client does."""
     method, _, path = name.partition(" ")
-    lines = [f"{method} {PREFIX}{path} HTTP/1.1", "Host: grass", *headers]
+    lines = [f"{method} {API_PREFIX}{path} HTTP/1.1", "Host: grass", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

@@ -24,7 +24,7 @@ from grass.link.channel import Link
 from grass.link.dialer import Dialer, DialerState, Pauses, Phase
 from grass.link.frames import decoder_to_worker
 from grass.link.messages import (
-    VERSION,
+    LINK_VERSION,
     Exited,
     Heard,
     Heartbeat,
@@ -327,11 +327,11 @@ def test_a_broker_of_a_distant_version_is_refused_with_a_reason(
         broker.answers = False
         await broker.until_heard(Hello)
         assert await owner.line() == f"connected to {broker.address}"
-        document = {"type": "welcome", "cluster": "c" * 16, "version": VERSION + 2}
+        document = {"type": "welcome", "cluster": "c" * 16, "version": LINK_VERSION + 2}
         await broker.connections[-1].send(msgspec.msgpack.encode([document]))
         assert await owner.line() == (
-            f"the broker at {broker.address}: this worker speaks version {VERSION}"
-            f" of the link, the broker version {VERSION + 2}: install the same"
+            f"the broker at {broker.address}: this worker speaks version {LINK_VERSION}"
+            f" of the link, the broker version {LINK_VERSION + 2}: install the same"
             " grass on both"
         )
 
@@ -445,7 +445,7 @@ def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_again(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.05)
-    monkeypatch.setattr(dialer, "SILENCE_S", 0.4)
+    monkeypatch.setattr(dialer, "LINK_SILENCE_S", 0.4)
 
     async def story(broker: FarBroker, owner: Owner) -> None:
         before = dialer.boottime()
@@ -539,7 +539,7 @@ def test_a_place_that_says_nothing_is_given_up(
 def test_heartbeats_pass_output_that_a_slow_broker_does_not_take(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialer, "SILENCE_S", 1e9)
+    monkeypatch.setattr(dialer, "LINK_SILENCE_S", 1e9)
 
     async def story(broker: FarBroker, owner: Owner) -> None:
         await broker.until_heard(Hello)

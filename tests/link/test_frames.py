@@ -13,7 +13,7 @@ from grass.keeper.protocol import HelloEntry
 from grass.link import frames
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import (
-    VERSION,
+    LINK_VERSION,
     Exited,
     Heard,
     Heartbeat,
@@ -185,8 +185,8 @@ def test_both_sides_write_their_version() -> None:
     worker = WorkerCore(who, Surroundings("/o", "/h", "sh", {}))
     worker.from_keeper(HelloEntry(2, 1, "boot", {}, None, []))
     (hello,) = worker.take().to_broker
-    assert on_the_wire(hello)["version"] == VERSION
-    assert on_the_wire(Welcome("c", VERSION))["version"] == VERSION
+    assert on_the_wire(hello)["version"] == LINK_VERSION
+    assert on_the_wire(Welcome("c", LINK_VERSION))["version"] == LINK_VERSION
 
 
 @pytest.mark.parametrize("kind", [*get_args(ToBroker), *get_args(ToWorker)])

@@ -19,7 +19,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.model.worker import Found
+from grass.model.worker import FoundUnits
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.prepare import Surroundings
@@ -41,7 +41,7 @@ class Identity(NamedTuple):
 
     worker: str
     name: str
-    found: Found
+    found: FoundUnits
     labels: tuple[str, ...] = ()
     lease_s: float | None = None
     remote: bool = True

@@ -7,7 +7,7 @@ from grass.model.job import Attempt, Common, Job
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from
 from grass.model.spec import Spec
-from grass.model.worker import Found, Unit
+from grass.model.worker import FoundUnits, Unit
 
 BOOT = "boot-1"
 WORKER = "worker-1"
@@ -50,7 +50,7 @@ def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:
     return Attempt(job, number, **{**standard, **fields})
 
 
-def units(text: str) -> Found:
+def units(text: str) -> FoundUnits:
     """Give units as a machine finds them, from a capacity as people write it."""
     return {
         kind: {name: Unit(amount) for name, amount in found.items()}

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from grass.api.app import PREFIX, application
+from grass.api.app import application
 from grass.api.context import Context, TcpEndpoint
 from grass.broker.shell.service import Broker
+from grass.config import API_PREFIX
 from grass.errors import StorageError
 from grass.link.channel import LinkEnd, pair
 from grass.link.messages import Hello, ToBroker, ToWorker, Welcome
@@ -98,7 +99,7 @@ class Api:
         headers: list[tuple[bytes, bytes]],
         state: dict[str, Any],
     ) -> Answer:
-        route, _, query = (PREFIX + path).partition("?")
+        route, _, query = (API_PREFIX + path).partition("?")
         scope = {
             "type": "http",
             "method": method,

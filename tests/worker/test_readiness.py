@@ -6,7 +6,7 @@ import pytest
 
 from grass.keeper.protocol import RecallVerb
 from grass.link.messages import RECALLED, Exited, Readiness, Returned, Welcome
-from grass.worker.core.readiness import LONGEST_REASON
+from grass.worker.core.readiness import LONGEST_UNABLE
 
 from .lab import FIRST, SECOND, THIRD, Lab, listed, ready
 
@@ -112,7 +112,7 @@ def test_a_worker_without_a_keeper_says_so_in_few_words() -> None:
     assert returned == Returned(SECOND, RECALLED, 6)
     assert isinstance(said, Readiness)
     assert said.unable.startswith("no keeper: x")
-    assert len(said.unable) == LONGEST_REASON
+    assert len(said.unable) == LONGEST_UNABLE
     assert isinstance(lab.start(THIRD).to_broker[0], Returned)
 
 

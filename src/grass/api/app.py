@@ -46,11 +46,11 @@ from grass.api.server.request_body import (
     counted_body,
     small_body,
 )
+from grass.config import API_PREFIX
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
 
-PREFIX = "/api/v1"
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
 """In bytes: room for a million ids, or an environment."""
@@ -122,10 +122,11 @@ class Application(Starlette):
 def application(context: Context) -> Application:
     """Build the application around a daemon."""
     routes: list[BaseRoute] = [
-        Route(PREFIX + one.path, _route(one), methods=[one.method]) for one in ENDPOINTS
+        Route(API_PREFIX + one.path, _route(one), methods=[one.method])
+        for one in ENDPOINTS
     ]
-    routes.append(Route(PREFIX + "/openapi.json", _openapi, methods=["GET"]))
-    routes.append(WebSocketRoute(PREFIX + "/link", worker_link.link))
+    routes.append(Route(API_PREFIX + "/openapi.json", _openapi, methods=["GET"]))
+    routes.append(WebSocketRoute(API_PREFIX + "/link", worker_link.link))
     return build(routes, context)
 
 
@@ -174,7 +175,7 @@ async def _openapi(request: Request) -> Response:
         await authorize(request, READ, None)
     except GrassError as refusal:
         return refused_unread(request, refusal)
-    document = openapi(ENDPOINTS, PREFIX, request.app.state.context.version)
+    document = openapi(ENDPOINTS, API_PREFIX, request.app.state.context.version)
     return Response(json_bytes(document), media_type="application/json")
 
 

@@ -14,6 +14,7 @@ import os
 import sys
 
 from grass.client.json_codec import decoded, encoded
+from grass.config import API_PREFIX
 from grass.errors import (
     Forbidden,
     GrassError,
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
 
     from grass.client.patience import Silence
 
-PREFIX = "/api/v1"
 LONGEST_SOCKET_PATH = 100
-SILENCE_S = 2.0
+PROBE_AFTER_S = 2.0
 """After so long without a byte the daemon is probed."""
 _PIECE = 64 * 1024
 _OK = 200
@@ -66,7 +66,7 @@ class HttpConnection:
     def watch(self, open_another: Callable[[], HttpConnection | None]) -> None:
         """Probe the daemon over another connection when nothing arrives."""
         self.open_another = open_another
-        self._channel.settimeout(SILENCE_S)
+        self._channel.settimeout(PROBE_AFTER_S)
 
     def close(self) -> None:
         """Close the connection."""
@@ -94,7 +94,9 @@ class HttpConnection:
         """Send a request that costs nothing; tell whether a reply comes."""
         self._channel.settimeout(limit_s)
         try:
-            self._channel.send(f"GET {PREFIX} HTTP/1.1\r\n{self._fields}\r\n".encode())
+            self._channel.send(
+                f"GET {API_PREFIX} HTTP/1.1\r\n{self._fields}\r\n".encode()
+            )
             return bool(self._channel.recv(1))
         except OSError:
             return False
@@ -131,7 +133,7 @@ class HttpConnection:
 
     def _send(self, method: str, path: str, body: bytes) -> OSError | None:
         head = (
-            f"{method} {PREFIX}{path} HTTP/1.1\r\n"
+            f"{method} {API_PREFIX}{path} HTTP/1.1\r\n"
             f"{self._fields}Content-Length: {len(body)}\r\n\r\n"
         )
         unsent = memoryview(head.encode("ascii") + body)
@@ -213,7 +215,7 @@ class HttpConnection:
 def open_connection(path: str) -> HttpConnection | None:
     """Connect to a socket, however long its path; None when no process listens."""
     channel = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    channel.settimeout(SILENCE_S)
+    channel.settimeout(PROBE_AFTER_S)
     try:
         _connect(channel, path)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):

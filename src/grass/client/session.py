@@ -4,7 +4,7 @@ Which broker that is: the one that was asked for, `GRASS_BROKER`, the one that t
 machine has joined, or else this machine's own daemon, which may have to be started.
 
 **The rule.** A call that may be made twice is repeated while the daemon is away, for up
-to `PATIENCE_S` after the connection broke: reading changes nothing, and an enqueue
+to `RECONNECT_S` after the connection broke: reading changes nothing, and an enqueue
 carries a key by which the daemon recognises it. Any other call is sent once. A daemon
 that was never reached is not waited for, nor one that `grass stop` has stopped.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-PATIENCE_S = 30.0
+RECONNECT_S = 30.0
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
 
@@ -157,7 +157,7 @@ class Session:
         A daemon that is away is waited for longer if `limit_s` is more than usual.
         """
         try:
-            return self._repeated(call, max(PATIENCE_S, limit_s))
+            return self._repeated(call, max(RECONNECT_S, limit_s))
         finally:
             if self._outage is not None:
                 self._outage.end(self)
@@ -170,7 +170,7 @@ class Session:
             try:
                 return call()
             except Broken:
-                if time.monotonic() - began > PATIENCE_S:
+                if time.monotonic() - began > RECONNECT_S:
                     # It was answered for a long time: this is another outage.
                     deadline, pause_s = None, _FIRST_PAUSE_S
             except NoAnswer:

@@ -17,14 +17,14 @@ from starlette.routing import Route
 
 import grass
 from grass.api.access.auth import identify
-from grass.api.app import ENDPOINTS, PREFIX, Application, build
+from grass.api.app import ENDPOINTS, Application, build
 from grass.api.payloads import json_bytes
 from grass.api.server.cancellation import while_connected
 from grass.api.server.request_body import LARGEST_BODY, counted_body
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.credentials import Credentials
-from grass.config import Home
+from grass.config import API_PREFIX, Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.hosting import RemoteBroker
 from grass.errors import NoBroker, Refused, UsageError
@@ -73,7 +73,7 @@ def application(daemon: WorkerDaemon) -> Application:
         usual = _forward if one.own is Right.WORK else _refuse
         handler = own.get((one.method, one.path), usual)
         answer = _authenticated(handler)
-        routes.append(Route(PREFIX + one.path, answer, methods=[one.method]))
+        routes.append(Route(API_PREFIX + one.path, answer, methods=[one.method]))
     return build(routes, daemon)
 
 
@@ -88,7 +88,7 @@ def _authenticated(handler: Handler) -> Callable[[Request], Awaitable[Response]]
 
 async def _forward(request: Request) -> object:
     daemon: WorkerDaemon = request.app.state.context
-    path = request.scope["raw_path"].decode("ascii").removeprefix(PREFIX)
+    path = request.scope["raw_path"].decode("ascii").removeprefix(API_PREFIX)
     if request.url.query:
         path += f"?{request.url.query}"
     document = await _document(request)

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 from grass.event_log import EventLog
 from grass.model.amounts import GIB, WHOLE, amount_of_bytes
-from grass.model.worker import Found, Unit
+from grass.model.worker import FoundUnits, Unit
 
 log = EventLog(__name__)
 
 NVML_TIMEOUT_S = 20.0
 
 
-def found_units() -> Found:
+def found_units() -> FoundUnits:
     """Return every unit this machine has: `cpu`, `ram`, and with NVML `gpu`, `vram`."""
     cores = sorted(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    found: Found = {
+    found: FoundUnits = {
         "cpu": {str(core): Unit(WHOLE) for core in cores},
         "ram": {"0": Unit(amount_of_bytes(memory), {"bytes": memory})},
     }

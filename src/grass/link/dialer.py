@@ -40,7 +40,7 @@ from grass.link.messages import (
     Welcome,
     version_problem,
 )
-from grass.link.remote_end import REFUSED, SILENCE_S, RemoteEnd
+from grass.link.remote_end import LINK_SILENCE_S, REFUSED, RemoteEnd
 from grass.model.addresses import Address
 
 log = EventLog(__name__)
@@ -227,10 +227,10 @@ class Dialer:
         loop = asyncio.get_running_loop()
         beat_at = loop.time() + self._heartbeat_s
         while True:
-            silent_at = end.heard_at + SILENCE_S
+            silent_at = end.heard_at + LINK_SILENCE_S
             await asyncio.sleep(min(beat_at, silent_at) - loop.time())
-            if loop.time() >= end.heard_at + SILENCE_S:
-                end.end(f"nothing was heard for {SILENCE_S:g} s")
+            if loop.time() >= end.heard_at + LINK_SILENCE_S:
+                end.end(f"nothing was heard for {LINK_SILENCE_S:g} s")
                 return
             if loop.time() >= beat_at:
                 beat_at = loop.time() + self._heartbeat_s

@@ -3,7 +3,7 @@
 They are the same within one daemon and between machines. Every connection begins with
 the worker's `Hello`, which reports all attempts it knows; the broker answers `Welcome`
 and both reconcile. Unknown fields are ignored, so that neighbouring versions understand
-each other; `VERSION` counts changes that this does not cover.
+each other; `LINK_VERSION` counts changes that this does not cover.
 
 An exit is reported again after every `Hello` until the broker has committed it and
 sends `Forget`. A `Start` may be sent twice; the attempt's id makes the second harmless.
@@ -21,9 +21,9 @@ import msgspec
 
 from grass.model.resources import Allocation, Capacity
 from grass.model.spec import RunOptions
-from grass.model.worker import Found
+from grass.model.worker import FoundUnits
 
-VERSION = 1
+LINK_VERSION = 1
 """Neighbouring versions understand each other; any other is refused."""
 UNSAID_VERSION = 1
 """The version of a peer that does not send one, as 0.1 did not; never changed."""
@@ -103,7 +103,7 @@ class Hello(Message, tag="hello", omit_defaults=False):
     worker: str
     name: str
     boot: str
-    found: Found
+    found: FoundUnits
     running: list[Report]
     exited: list[Exited]
     started: list[Started] = []
@@ -185,7 +185,7 @@ class Heard(Message, tag="heard"):
     at: float
 
 
-class Units(Message, tag="units"):
+class WorkerUnits(Message, tag="units"):
     """The worker's units, declared ones included; starts are checked against them."""
 
     capacity: Capacity
@@ -294,7 +294,7 @@ ToBroker = (
 ToWorker = (
     Welcome
     | Heard
-    | Units
+    | WorkerUnits
     | Start
     | Stop
     | Suspend
@@ -310,9 +310,9 @@ ToWorker = (
 
 def version_problem(theirs: int, here: str, there: str) -> str | None:
     """Return in one line why two versions of the link do not work together."""
-    if abs(theirs - VERSION) <= 1:
+    if abs(theirs - LINK_VERSION) <= 1:
         return None
     return (
-        f"this {here} speaks version {VERSION} of the link, the {there} version"
+        f"this {here} speaks version {LINK_VERSION} of the link, the {there} version"
         f" {theirs}: install the same grass on both"
     )

@@ -32,7 +32,7 @@ REFUSED = 4003
 """The WebSocket close code of a side that refuses this peer."""
 WORKER_HEADER = "Grass-Worker"
 """The HTTP header with the id of the worker that opens a link."""
-SILENCE_S = 15.0
+LINK_SILENCE_S = 15.0
 """After so long without a frame, either side treats the connection as dead."""
 
 HERE = "closed here"

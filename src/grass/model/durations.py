@@ -3,8 +3,10 @@
 from grass.errors import UsageError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_LONGEST_S = 100 * 365 * 86400
+_LONGEST_WRITTEN_S = 100 * 365 * 86400
 _SIXTY = 60
+LONGEST_S = 1e9
+"""The longest duration of a request or a setting."""
 
 
 def seconds(text: str) -> float:
@@ -13,7 +15,7 @@ def seconds(text: str) -> float:
         value = _clock(text) if ":" in text else _sum(text)
     except ValueError:
         value = -1
-    if not 0 <= value <= _LONGEST_S:
+    if not 0 <= value <= _LONGEST_WRITTEN_S:
         raise UsageError(f"`{text}` is not a duration", "write 90s, 10m, 2h or 30d")
     return value
 

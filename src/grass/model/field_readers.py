@@ -15,15 +15,15 @@ from msgspec import UnsetType
 from grass.errors import UsageError
 from grass.model.amounts import size_bytes
 from grass.model.commands import LARGEST_PRIORITY
+from grass.model.durations import LONGEST_S
 from grass.model.resources import Request, check_name, request_from
 from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
 LOWEST_CPU_PRIORITY = 19
-LONGEST_S = 1e9
 FAILURES = ("signal", "time-limit", "not-started")
 """What `--retry-on` takes besides exit codes."""
-Amounts = str | dict[str, Any]
+WrittenAmounts = str | dict[str, Any]
 """A request or capacity, as an object or as JSON5."""
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -179,7 +179,7 @@ def _failure(word: str) -> str:
     )
 
 
-def request(value: Amounts) -> Request:
+def request(value: WrittenAmounts) -> Request:
     """Read what a job asks for."""
     return request_from(value, "--require")
 
@@ -190,7 +190,7 @@ def amounts(value: dict[str, Any]) -> dict[str, int]:
     return {kind: known.get(kind, 0) for kind in value}
 
 
-def default_request(value: Amounts | None) -> Request | None:
+def default_request(value: WrittenAmounts | None) -> Request | None:
     """Read what the jobs of a queue ask for that name nothing themselves."""
     return None if value is None else request_from(value)
 

@@ -65,12 +65,12 @@ class QueuePatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUEUE_READERS = {
-    "capacity": Reader(capacity_from, read.Amounts),
+    "capacity": Reader(capacity_from, read.WrittenAmounts),
     "command": Reader(tuple, list[str], "prefix"),
     "directory": Reader(read.path("--cwd"), str | None, "cwd"),
     "env": Reader(read.pairs, dict[str, str]),
     "default_require": Reader(
-        read.default_request, read.Amounts | None, "default_request"
+        read.default_request, read.WrittenAmounts | None, "default_request"
     ),
     "max_running": Reader(
         read.at_least_one("--max-running", "use `grass pause` for 0")

@@ -156,7 +156,7 @@ RERUNNABLE = tuple(
 """What an ended job can be given when it is run again, besides its command."""
 
 JOB_READERS = {
-    "require": Reader(read.request, read.Amounts, "request"),
+    "require": Reader(read.request, read.WrittenAmounts, "request"),
     "require_also": Reader(read.amounts, dict[str, Any], "request_also"),
     "priority": Reader(read.priority),
     "project": Reader(read.project),

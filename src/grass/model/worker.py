@@ -19,7 +19,7 @@ class Unit(msgspec.Struct, frozen=True, omit_defaults=True):
     details: dict[str, str | int] = {}
 
 
-Found = dict[str, dict[str, Unit]]
+FoundUnits = dict[str, dict[str, Unit]]
 """Kind to unit name to unit, as found on a machine."""
 
 
@@ -30,7 +30,7 @@ class Worker(msgspec.Struct):
     """Random, stored in the worker's home; independent of its name."""
     name: str
     boot: str = ""
-    found: Found = {}
+    found: FoundUnits = {}
     added: Capacity = {}
     connected: bool = False
     """Whether it has a link to the broker; not stored."""
@@ -85,7 +85,7 @@ def check_worker_name(text: str) -> str:
     return text
 
 
-def capacity_of(found: Found) -> Capacity:
+def capacity_of(found: FoundUnits) -> Capacity:
     """Return found units as plain amounts."""
     return {
         kind: {name: unit.amount for name, unit in units.items()}

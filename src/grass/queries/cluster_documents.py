@@ -19,7 +19,7 @@ from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
-from grass.queries.documents import Document
+from grass.queries.documents import JsonObject
 from grass.store import Store
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails
@@ -31,7 +31,7 @@ WorkerNames = Mapping[str, str]
 """The names of workers that were forgotten, by id."""
 
 
-def daemon_document(version: str, started_at: int, state: State) -> Document:
+def daemon_document(version: str, started_at: int, state: State) -> JsonObject:
     """Return the daemon, and totals over all jobs."""
     return {
         "pid": os.getpid(),
@@ -44,7 +44,7 @@ def daemon_document(version: str, started_at: int, state: State) -> Document:
     }
 
 
-def worker_document(worker: Worker, state: State) -> Document:
+def worker_document(worker: Worker, state: State) -> JsonObject:
     """Return a worker: its address, units, and free amounts."""
     capacity = units.known_capacity(state, worker)
     origins = units.origins(worker, capacity)
@@ -73,7 +73,7 @@ def _free(worker: Worker, state: State) -> Capacity:
         return {}
 
 
-def _connection(worker: Worker, state: State) -> Document:
+def _connection(worker: Worker, state: State) -> JsonObject:
     """Return the state of a worker's connection."""
     own = worker.connected and worker.id == state.home_worker
     return {
@@ -96,7 +96,7 @@ def running_jobs(state: State) -> Counter[str]:
     return Counter(state.jobs[job].queue for job in state.attempts)
 
 
-def queue_document(queue: Queue, state: State, running: int) -> Document:
+def queue_document(queue: Queue, state: State, running: int) -> JsonObject:
     """Return a queue with its views and counts of jobs."""
     default = queue.default_request
     return {

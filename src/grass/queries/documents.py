@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-Document = dict[str, Any]
+JsonObject = dict[str, Any]
 """A job, a worker or a queue, as a JSON object."""
 
 

@@ -18,7 +18,7 @@ from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
-from grass.queries.documents import Document
+from grass.queries.documents import JsonObject
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
@@ -34,7 +34,7 @@ Any other is shown only where a function below does so: it may hold a secret.
 
 def job_document(
     details: JobDetails, state: State, now_s: float, forgotten: WorkerNames
-) -> Document:
+) -> JsonObject:
     """Return a job as a document."""
     job, spec, attempts = details.job, details.spec, details.attempts
     last = attempts[-1] if attempts else None
@@ -72,7 +72,7 @@ def job_document(
     }
 
 
-def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Document:
+def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> JsonObject:
     """Return the options of a job besides command and request."""
     return {
         "index": job.index,
@@ -86,7 +86,7 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Docu
     }
 
 
-def outcome_document(job: Job) -> Document:
+def outcome_document(job: Job) -> JsonObject:
     """Return only how a job ended, as many may be asked for at once."""
     return {
         "id": job.id,
@@ -178,7 +178,7 @@ def _name(state: State, worker: str, forgotten: WorkerNames) -> str:
     return forgotten.get(worker, worker) if known is None else known.name
 
 
-def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> Document:
+def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> JsonObject:
     return {
         "number": attempt.number,
         "state": attempt.state,

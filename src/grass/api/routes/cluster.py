@@ -39,8 +39,8 @@ from grass.queries.cluster_documents import (
 from grass.queries.constraints import is_unreachable
 from grass.queries.documents import (
     ConfigReply,
-    Document,
     DoneReply,
+    JsonObject,
     QueueReply,
     SettingReply,
 )
@@ -49,7 +49,7 @@ from grass.queries.selection import active_and_recent
 HIDDEN = "hidden"
 
 
-async def overview(request: Request) -> Document:
+async def overview(request: Request) -> JsonObject:
     """Return the daemon, workers, queues, and running, next and last jobs."""
     context = context_of(request)
     queue = request.query_params.get("queue")

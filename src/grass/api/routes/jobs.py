@@ -43,11 +43,11 @@ from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
 from grass.queries.documents import (
-    Document,
     DoneReply,
     EndsReply,
     EnqueuedReply,
     ExplainReply,
+    JsonObject,
     SelectedReply,
 )
 from grass.queries.explanations import explanation
@@ -57,7 +57,7 @@ from grass.store.interface import JobDetails
 
 _LARGEST_SIGNAL = 64
 LARGEST_PAGE = 1000
-SLICE = 100
+PRESENTED_AT_ONCE = 100
 
 
 async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
@@ -83,7 +83,7 @@ async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
     return None if known is None else answered(known, call.actor)
 
 
-async def page(request: Request) -> Document:
+async def page(request: Request) -> JsonObject:
     """Read a page of jobs, the newest first; `next` continues it."""
     query = request.query_params
     limit = number(query.get("limit"), 100, LARGEST_PAGE)
@@ -98,7 +98,7 @@ async def page(request: Request) -> Document:
     return {"jobs": shown, "next": more}
 
 
-async def one(request: Request) -> Document:
+async def one(request: Request) -> JsonObject:
     """Read one job."""
     (shown,) = await present(request, [await named_job(request)])
     return shown
@@ -111,7 +111,7 @@ async def explain(request: Request) -> ExplainReply:
     return await explanation(broker, details, forgotten)
 
 
-async def wait(request: Request, body: WaitBody) -> Document:
+async def wait(request: Request, body: WaitBody) -> JsonObject:
     """Answer when all selected jobs have ended."""
     broker = context_of(request).broker
     ids = await select(context_of(request).broker, body.select)
@@ -152,15 +152,15 @@ def _unfinished(broker: Broker, up_to: int) -> int:
     return len(jobs) - later
 
 
-async def present(request: Request, found: list[JobDetails]) -> list[Document]:
+async def present(request: Request, found: list[JobDetails]) -> list[JsonObject]:
     """Return jobs as documents, in slices: a long page must not delay starts."""
     broker = context_of(request).broker
     who, sees_all = actor(request), may(request, Right.OPERATE)
     forgotten = await api_state(request).forgotten_names.of_jobs(broker, found)
-    shown: list[Document] = []
-    for begin in range(0, len(found), SLICE):
+    shown: list[JsonObject] = []
+    for begin in range(0, len(found), PRESENTED_AT_ONCE):
         state, now_s = broker.state, time.monotonic()
-        for details in found[begin : begin + SLICE]:
+        for details in found[begin : begin + PRESENTED_AT_ONCE]:
             document = job_document(details, state, now_s, forgotten)
             if not sees_all and details.job.owner != who:
                 document["command"] = without_values(details.job, document["command"])

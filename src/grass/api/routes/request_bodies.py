@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from grass.model.access import DEFAULT_ROLE
-from grass.model.field_readers import Amounts, request_forms
+from grass.model.field_readers import WrittenAmounts, request_forms
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.spec import (
     EDITABLE,
@@ -30,10 +30,10 @@ Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The id of a job, or the number of an event."""
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
-Command = list[str] | str
+CommandBody = list[str] | str
 """Words, or one shell line."""
 _FORMS = {
-    "command": Command | UnsetType,
+    "command": CommandBody | UnsetType,
     "array": str | UnsetType,
     **request_forms(JobPatch, JOB_READERS),
 }
@@ -147,7 +147,7 @@ class ResumeBody(msgspec.Struct, forbid_unknown_fields=True):
 class AddCapacityBody(msgspec.Struct, forbid_unknown_fields=True):
     """Units that a worker has besides those found; without a name this daemon's."""
 
-    capacity: Amounts
+    capacity: WrittenAmounts
     worker: str | None = None
 
 

@@ -19,14 +19,14 @@ from grass.errors import Forbidden, GrassError, ProtocolError
 from grass.event_log import EventLog
 from grass.link.frames import decoder_to_broker
 from grass.link.messages import Hello, ToBroker, ToWorker, version_problem
-from grass.link.remote_end import REFUSED, SILENCE_S, WORKER_HEADER, RemoteEnd
+from grass.link.remote_end import LINK_SILENCE_S, REFUSED, WORKER_HEADER, RemoteEnd
 from grass.model.access import Right
 from grass.model.worker import check_worker_id
 
 log = EventLog(__name__)
 
 LONGEST_ID = 255
-LONGEST_REASON = 120
+LONGEST_CLOSE_REASON = 120
 """In bytes: the size of a WebSocket's close frame is limited."""
 CLOSE_S = 2.0
 """How long the close frame may wait behind unread data."""
@@ -147,7 +147,7 @@ def _receiver(
 
     async def receive() -> bytes | None:
         await broker.may_read_more(worker)
-        async with asyncio.timeout(SILENCE_S):
+        async with asyncio.timeout(LINK_SILENCE_S):
             message = await websocket.receive()
         if message["type"] != "websocket.receive":
             if message.get("code") == TOO_BIG:
@@ -170,7 +170,7 @@ async def _close(
     websocket: WebSocket, refusal: str, connection: TcpConnection | None
 ) -> None:
     """Close the WebSocket, with the reason of a refusal."""
-    said = refusal.encode(errors="replace")[:LONGEST_REASON]
+    said = refusal.encode(errors="replace")[:LONGEST_CLOSE_REASON]
     code, reason = REFUSED if refusal else NORMAL, said.decode(errors="ignore")
     try:
         async with asyncio.timeout(CLOSE_S):

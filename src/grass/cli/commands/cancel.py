@@ -5,7 +5,7 @@ from grass.cli.commands.verb_command import Verb, choose, report
 from grass.cli.parsing.job_options import duration
 from grass.cli.parsing.options import Command, Option, Values, read
 from grass.cli.printing.streams import counted, warn
-from grass.cli.printing.wording import UNFINISHED
+from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.id_ranges import as_ranges
 from grass.client.json_codec import Document
@@ -18,7 +18,7 @@ OPTIONS = (
     Option("--no-wait", about="return before they are gone"),
     *verb_command.OPTIONS,
 )
-VERB = Verb("cancel", "cancelled", UNFINISHED, "no such job is unfinished")
+VERB = Verb("cancel", "cancelled", UNFINISHED_STATES, "no such job is unfinished")
 _TERMINATE, _KILL = 15, 9
 _LAST_SIGNAL = 64
 _FIRST_LOOK_S = 0.2

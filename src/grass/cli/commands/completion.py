@@ -11,7 +11,7 @@ import sys
 
 from grass.cli.parsing.options import Command, one_word, read
 from grass.cli.printing.columns import COLUMNS
-from grass.cli.printing.wording import ENDED, UNFINISHED
+from grass.cli.printing.wording import ENDED_STATES, UNFINISHED_STATES
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -89,7 +89,7 @@ def value(option: Option) -> Choices:
     if option.value in _KINDS:
         return Choices([_KINDS[option.value]], [])
     if option.value == "STATE":
-        return Choices([], [*UNFINISHED, *ENDED])
+        return Choices([], [*UNFINISHED_STATES, *ENDED_STATES])
     if option.value in ("COLUMN", "COLUMNS"):
         return Choices([], [column.name for column in COLUMNS])
     is_choice = "|" in option.value and option.value == option.value.lower()

@@ -22,7 +22,7 @@ from grass.cli.commands.unreported_jobs import warn_of_unreported
 from grass.cli.parsing.hosting_options import last_hosting, name_of
 from grass.cli.parsing.options import JSON, Command, Option, read
 from grass.cli.printing.streams import counted, print_document, say, warn
-from grass.cli.printing.wording import UNFINISHED
+from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.autostart import make, remember_stop, remembered, start
 from grass.client.client import Client
 from grass.client.connection import open_connection
@@ -178,7 +178,7 @@ def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
         return JoinObstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
     if daemon.get("door") or hosting.stays_broker:
         return JoinObstacle("this machine's daemon is a broker for others", _INSTEAD)
-    jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
+    jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED_STATES)
     if not jobs or works_for(daemon, known):
         return None
     whose = "of another broker" if daemon.get("broker") else "of its own"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
 
-    Writer = Plain | Prefixed | JsonLines
+    OutputWriter = Plain | Prefixed | JsonLines
 
 OPTIONS = (
     Option("-f, --follow", about="go on until the jobs have ended"),
@@ -74,7 +74,7 @@ def _check_worker(client: Client, values: Values, job: int | str) -> None:
         return
 
 
-def _copy(client: Client, values: Values, job: int | str, writer: Writer) -> None:
+def _copy(client: Client, values: Values, job: int | str, writer: OutputWriter) -> None:
     pieces = client.output(
         job,
         follow=values.has("follow"),
@@ -98,7 +98,7 @@ def away(job: Document) -> str:
     )
 
 
-def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
+def _writers(values: Values, jobs: list[int]) -> dict[int, OutputWriter]:
     from grass.cli.printing.table import this_screen
 
     lock = allocate_lock()
@@ -111,7 +111,7 @@ def _writers(values: Values, jobs: list[int]) -> dict[int, Writer]:
     }
 
 
-def _copy_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+def _copy_all(client: Client, values: Values, writers: dict[int, OutputWriter]) -> int:
     silent, code = [], 0
     for job, writer in writers.items():
         try:
@@ -125,7 +125,9 @@ def _copy_all(client: Client, values: Values, writers: dict[int, Writer]) -> int
     return code
 
 
-def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> int:
+def _follow_all(
+    client: Client, values: Values, writers: dict[int, OutputWriter]
+) -> int:
     if len(writers) > MOST_FOLLOWED:
         raise UsageError(
             f"{len(writers)} jobs are too many to follow at once",
@@ -138,7 +140,7 @@ def _follow_all(client: Client, values: Values, writers: dict[int, Writer]) -> i
 
     ends: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def follow(job: int, writer: Writer) -> None:
+    def follow(job: int, writer: OutputWriter) -> None:
         """Follow one job in a thread, over a connection of its own."""
         try:
             with client.beside() as own:

@@ -11,11 +11,11 @@ from grass.cli.commands.verb_command import (
 from grass.cli.parsing.options import Command, Values, read
 from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted, print_document, say, warn
-from grass.cli.printing.wording import ENDED
+from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
 from grass.client.json_codec import Document
 
-VERB = Verb("remove", "removed", ENDED, "no such job has ended")
+VERB = Verb("remove", "removed", ENDED_STATES, "no such job has ended")
 
 
 def run(words: list[str]) -> int:

@@ -8,7 +8,7 @@ from grass.cli.commands.verb_command import Verb, choose, compact, report
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
 from grass.cli.printing.streams import warn
-from grass.cli.printing.wording import ENDED
+from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
 from grass.client.json_codec import Document
 from grass.errors import UsageError
@@ -19,7 +19,7 @@ OPTIONS = (
     Option("--hold", about="start only after `grass release`"),
     *verb_command.OPTIONS,
 )
-VERB = Verb("rerun", "enqueued again", ENDED, "no such job has ended")
+VERB = Verb("rerun", "enqueued again", ENDED_STATES, "no such job has ended")
 
 
 def run(words: list[str]) -> int:

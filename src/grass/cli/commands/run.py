@@ -26,7 +26,7 @@ from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
 from grass.cli.parsing.options import BROKER, Command
 from grass.cli.printing.streams import warn
-from grass.cli.printing.wording import ENDED, UNSTARTED
+from grass.cli.printing.wording import ENDED_STATES, UNSTARTED
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
@@ -190,7 +190,7 @@ class Notices:
     def _tell(self, job: Document) -> bool:
         """Print what is new; tell whether the job still waits."""
         if job["state"] not in UNSTARTED:
-            if self._told and job["state"] not in ENDED:
+            if self._told and job["state"] not in ENDED_STATES:
                 self._talk(f"job {self._job} runs")
             return False
         reason = job["reason"] or job["state"]
@@ -207,7 +207,7 @@ def _follow(client: Client, id: int, talk: Callable[[str], None]) -> Document:
         with Notices(client, id, talk):
             copied = _copy(client, id, number, talk)
         job = client.job(id)
-        over = job["state"] in ENDED
+        over = job["state"] in ENDED_STATES
         last = job["attempts"][-1]["number"] if job["attempts"] else 0
         if not copied and not _never_wrote(job, number, over=over or last > number):
             time.sleep(_RETRY_S)  # The daemon is about to commit the attempt.

@@ -12,7 +12,7 @@ from collections import Counter
 
 from grass.cli.parsing.hosting_options import remote_broker_of
 from grass.cli.printing.streams import counted, warn
-from grass.cli.printing.wording import UNFINISHED
+from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.config import LOCAL, home
@@ -79,7 +79,7 @@ def _unfinished_in_own_queue() -> int:
         return 0
     if daemon.get("broker"):
         return 0
-    return sum(daemon["jobs"].get(state, 0) for state in UNFINISHED)
+    return sum(daemon["jobs"].get(state, 0) for state in UNFINISHED_STATES)
 
 
 def _running() -> Counter[str]:

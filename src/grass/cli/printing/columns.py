@@ -16,7 +16,15 @@ from grass.cli.printing.quantities import (
     size_text,
     utc_now,
 )
-from grass.cli.printing.wording import ENDED, asked, detail, ending, label, state, units
+from grass.cli.printing.wording import (
+    ENDED_STATES,
+    asked,
+    detail,
+    ending,
+    label,
+    state,
+    units,
+)
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
@@ -109,7 +117,7 @@ def _find(name: str) -> Column:
 
 
 def _time(job: Document, now: datetime) -> str:
-    if job["state"] in ENDED:
+    if job["state"] in ENDED_STATES:
         return ago(job["finished_at"], now)
     return brief(age(job["started_at"] or job["created_at"], now))
 

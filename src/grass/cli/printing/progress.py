@@ -13,7 +13,7 @@ import threading
 from grass.cli.printing.live_screen import EventCollector
 from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.table import cut
-from grass.cli.printing.wording import UNFINISHED
+from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.id_ranges import as_ranges
@@ -98,7 +98,7 @@ class Progress:
         self._read_unfinished(client)
 
     def _read_unfinished(self, client: Client) -> None:
-        self._note(client.jobs(states=UNFINISHED, select=self._select))
+        self._note(client.jobs(states=UNFINISHED_STATES, select=self._select))
 
     def _keep_up(self, client: Client) -> None:
         assert self._collector is not None
@@ -130,7 +130,7 @@ def line(states: Mapping[int, str]) -> str:
     found = list(states.values())
     away = found.count(UNREACHABLE)
     running = found.count("running") + away
-    done = sum(state not in (*UNFINISHED, UNREACHABLE) for state in found)
+    done = sum(state not in (*UNFINISHED_STATES, UNREACHABLE) for state in found)
     if len(found) == 1:
         return f"job {next(iter(states))} is {found[0]}"
     bad = found.count("failed") + found.count("lost")
@@ -143,9 +143,9 @@ def counted_line(before: Document, now: Document) -> str:
     ends = {
         state: max(0, count - first.get(state, 0))
         for state, count in counts.items()
-        if state not in UNFINISHED
+        if state not in UNFINISHED_STATES
     }
-    left = sum(counts.get(state, 0) for state in UNFINISHED)
+    left = sum(counts.get(state, 0) for state in UNFINISHED_STATES)
     done, bad = sum(ends.values()), ends.get("failed", 0) + ends.get("lost", 0)
     away = sum(bool(job.get("unreachable")) for job in now["jobs"])
     return _sentence(left + done, done, bad, counts.get("running", 0), away)

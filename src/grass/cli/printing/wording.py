@@ -3,8 +3,8 @@
 from grass.client.json_codec import Document
 
 UNSTARTED = ("held", "waiting", "queued")
-UNFINISHED = (*UNSTARTED, "running")
-ENDED = ("succeeded", "failed", "cancelled", "lost")
+UNFINISHED_STATES = (*UNSTARTED, "running")
+ENDED_STATES = ("succeeded", "failed", "cancelled", "lost")
 """The states of jobs; to import the lifecycle itself would cost every command time."""
 
 TINTS = {

@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from grass.keeper.protocol import HelloEntry, LeasedEntry, LeaseVerb
-from grass.link.messages import VERSION, Heard, Hello, Welcome
-from grass.model.worker import Found
+from grass.link.messages import LINK_VERSION, Heard, Hello, Welcome
+from grass.model.worker import FoundUnits
 from grass.worker.core.attempt_table import WorkerAttempt
 
 FIRST_VERSION = 2
@@ -105,7 +105,7 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     worker: str
     name: str
     boot: str
-    found: Found
+    found: FoundUnits
     labels: tuple[str, ...] = ()
     instance: str = ""
     """Tells this home from copies of it."""
@@ -155,7 +155,7 @@ class HelloState:
                 for _, one in known
                 if one.exited and one.started
             ],
-            version=VERSION,
+            version=LINK_VERSION,
             labels=who.labels,
             lease_s=None if self._promise is None else self._promise[1],
             at=now_s,

@@ -7,7 +7,7 @@ not told, and the attempts wait in the keeper until they can start.
 from grass.link.messages import Readiness
 from grass.worker.core.attempt_table import AttemptTable
 
-LONGEST_REASON = 200
+LONGEST_UNABLE = 200
 """How many characters of the reason are told."""
 
 
@@ -29,7 +29,7 @@ class StartReadiness:
 
     def changed(self, unable: str) -> list[Readiness]:
         """Note why jobs cannot be started, or that they can; return what to report."""
-        unable = unable[:LONGEST_REASON]
+        unable = unable[:LONGEST_UNABLE]
         if unable == self.unable:
             return []
         self.unable = unable

@@ -35,8 +35,8 @@ from grass.link.messages import (
     Suspend,
     ToBroker,
     ToWorker,
-    Units,
     Welcome,
+    WorkerUnits,
 )
 from grass.log_lines import LogEvent, log_event
 from grass.worker.core.attempt_table import (
@@ -123,7 +123,7 @@ class WorkerCore:
                 self._forget(message.attempts)
             case Recall():
                 self._recall(message)
-            case Units():
+            case WorkerUnits():
                 self._units.set_capacity(message.capacity)
             case Resync():
                 self._say_hello()

@@ -21,7 +21,7 @@ from grass.broker.core.jobs import removals, verbs
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry, units
 from grass.errors import Forbidden
-from grass.link.messages import VERSION, Hello, Readiness, Report, Stop, Welcome
+from grass.link.messages import LINK_VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.access import may_work
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
@@ -84,7 +84,7 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
 
 
 def _welcome(state: State, message: Hello) -> Welcome:
-    return Welcome(state.cluster, VERSION, message.at, heeds_readiness=True)
+    return Welcome(state.cluster, LINK_VERSION, message.at, heeds_readiness=True)
 
 
 def readiness(state: State, worker: str, message: Readiness) -> None:

@@ -22,7 +22,7 @@ from grass.link.messages import (
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
-from grass.model.worker import Found, capacity_of, check_label
+from grass.model.worker import FoundUnits, capacity_of, check_label
 
 MOST_LABELS = 64
 MOST_REPORTS = 64 * 1024
@@ -96,7 +96,7 @@ def _check_hello(message: Hello) -> None:
     _check_each(reports)
 
 
-def _check_found(found: Found) -> None:
+def _check_found(found: FoundUnits) -> None:
     if len(found) > MOST_KINDS:
         raise ProtocolError(f"{len(found)} kinds of units")
     check_units(capacity_of(found))

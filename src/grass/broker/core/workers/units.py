@@ -22,11 +22,11 @@ from grass.broker.core.calls import (
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
-from grass.link.messages import Units
+from grass.link.messages import WorkerUnits
 from grass.model.amounts import decimal_text
 from grass.model.journal import Kind
 from grass.model.resources import Capacity
-from grass.model.worker import Found, Worker
+from grass.model.worker import FoundUnits, Worker
 
 _TOGETHER = {"gpu": ("gpu", "vram"), "vram": ("gpu", "vram")}
 FOUND, ADDED, DECLARED = "found", "added", "declared"
@@ -67,7 +67,7 @@ def check_view(known: Capacity, capacity: Capacity, queue: str) -> None:
                 )
 
 
-def declared_warning(known: Capacity, capacity: Capacity, found: Found) -> str:
+def declared_warning(known: Capacity, capacity: Capacity, found: FoundUnits) -> str:
     """Describe in one line which units a view declares that were not known, if any."""
     new = {
         kind: sorted(set(units) - set(known.get(kind, {})), key=len)
@@ -107,7 +107,7 @@ def publish(state: State, worker: Worker) -> None:
         for name in names:
             state.scheduler.drain(worker.id, kind, name, True)
     if worker.connected:
-        state.batch.send(worker.id, Units(capacity))
+        state.batch.send(worker.id, WorkerUnits(capacity))
 
 
 def add(state: State, call: AddUnits) -> Done:
