@@ -68,7 +68,7 @@ class Unreachable(GrassError):
 
 
 class Untrusted(GrassError):
-    """Whoever answers does not prove to be the broker that was asked for."""
+    """The peer does not prove to be the broker that was asked for."""
 
     code = "untrusted"
     exit_code = 3

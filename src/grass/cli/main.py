@@ -72,7 +72,7 @@ def main() -> int:
     except OSError as error:
         _drop_output()
         where = f"{error.filename}: " if error.filename else ""
-        _complain(f"grass: {where}{error.strerror}", "")
+        _print_error(f"grass: {where}{error.strerror}", "")
         return GrassError.exit_code
     return code
 
@@ -110,10 +110,10 @@ def _run(name: str, words: list[str]) -> int:
     except UsageError as error:
         usage = "" if "\n" in error.message else f"see `grass {name} --help`"
         hint = error.hint or usage
-        _complain(f"grass {name}: {error.message}", hint)
+        _print_error(f"grass {name}: {error.message}", hint)
         return error.exit_code
     except GrassError as error:
-        _complain(f"grass: {error.message}", error.hint)
+        _print_error(f"grass: {error.message}", error.hint)
         return error.exit_code
 
 
@@ -168,11 +168,11 @@ def _unknown(name: str) -> int:
     hint = f"did you mean `grass {near[0]}`?" if near else "`grass --help` lists all"
     if name == "--broker":
         hint = "it stands after the command: grass show --broker HOST:PORT"
-    _complain(f"grass: there is no {kind} `{name}`", hint)
+    _print_error(f"grass: there is no {kind} `{name}`", hint)
     return UsageError.exit_code
 
 
-def _complain(message: str, hint: str) -> None:
+def _print_error(message: str, hint: str) -> None:
     """Print an error; after one of several lines the hint has a line of its own."""
     from grass.cli.printing.streams import safe_lines
 

@@ -192,7 +192,7 @@ def one_line(text: object) -> str:
 def _words(error: OSError) -> str:
     if error.errno is not None:
         return os.strerror(error.errno).lower()
-    return str(error) or "it hangs up"
+    return str(error) or "it closes the connection"
 
 
 def _unreachable(address: Address, reason: str) -> NoBroker:

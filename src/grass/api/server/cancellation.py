@@ -30,7 +30,11 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if doing.done():
             return doing.result()
-        raise ClientGone("hung up") if leaving.done() else Stopping("the daemon stops")
+        raise (
+            ClientGone("the client has disconnected")
+            if leaving.done()
+            else Stopping("the daemon stops")
+        )
     finally:
         for task in tasks:
             task.cancel()

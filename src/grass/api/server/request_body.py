@@ -81,4 +81,4 @@ async def _streamed(request: Request) -> AsyncIterator[bytes]:
         async for piece in request.stream():
             yield piece
     except ClientDisconnect:
-        raise ClientGone("hung up") from None
+        raise ClientGone("the client has disconnected") from None
