@@ -127,7 +127,7 @@ class Pair:
     def hear(self) -> None:
         """Let the next message to the broker arrive."""
         if self.to_broker:
-            self.broker.hear(self.to_broker.popleft())
+            self.broker.hear(self.to_broker.popleft(), instance="i")
             self.post()
 
     def tell(self) -> None:

@@ -1,12 +1,14 @@
 """After a restart of either side: what both know goes on, and nothing is guessed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.support.brokerage import Brokerage
-from tests.support.building import WORKER
+from tests.support.building import BOOT, WORKER
 
 from grass.broker.core.calls import WorkerGone
+from grass.errors import Refused
 from grass.link.messages import (
     Exited,
     Forget,
@@ -259,15 +261,60 @@ def test_two_workers_may_both_have_an_attempt_that_is_not_ours(
     assert held == [{"cpu": {"0": WHOLE}}, {"cpu": {"0": 0}}]
 
 
-@pytest.mark.parametrize("instance", ["one", "two", ""])
-def test_whichever_instance_is_taken_in_reports_for_the_worker(
-    broker: Brokerage, instance: str
-) -> None:
+@pytest.fixture
+def farm_job(broker: Brokerage) -> int:
+    """Have a job whose attempt runs on an instance of a worker that is away."""
     broker.join("farm", "{cpu:4}", instance="one")
-    jobs = [broker.enqueue(worker="farm", retry_lost=3) for _ in range(2)]
-    for job in jobs:
-        broker.hear(Started(broker.name(job), 7, broker.now_us), "farm")
+    job = broker.enqueue(worker="farm", retry_lost=3)
+    broker.hear(Started(broker.name(job), 7, broker.now_us), "farm", "one")
     broker.leave("farm")
-    reports = [broker.report(jobs[0])]
-    broker.join("farm", "{cpu:4}", instance=instance, running=reports)
-    assert [broker.state.attempts[job].number for job in jobs] == [1, 2]
+    return job
+
+
+@pytest.mark.parametrize("boot", [BOOT, "boot-2"])
+@pytest.mark.parametrize("instance", ["two", ""])
+@pytest.mark.parametrize("state", ["running", "exited", "unknown"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_second_instance_is_refused_while_attempts_of_the_first_may_run(
+    broker: Brokerage,
+    farm_job: int,
+    boot: str,
+    instance: str,
+    state: str,
+    restarted: bool,
+) -> None:
+    lost = Exited(broker.name(farm_job), broker.now_us, reason="reboot", lost=True)
+    said: dict[str, Any] = {"boot": boot, "instance": instance}
+    said["running"] = [broker.report(farm_job)] if state == "running" else []
+    said["exited"] = [lost] if state == "exited" else []
+    if restarted:
+        broker.restart()
+    told = broker.refused(Refused, lambda: broker.join("farm", "{cpu:4}", **said))
+    assert "`grass workers forget farm`" in told
+    broker.hear(lost, "farm", instance)
+    assert broker.state.attempts[farm_job].number == 1
+    assert broker.job_state(farm_job) is JobState.RUNNING
+    reports = [broker.report(farm_job)]
+    broker.join("farm", "{cpu:4}", instance="one", running=reports)
+    broker.hear(Exited(broker.name(farm_job), broker.now_us, 0), "farm", "one")
+    assert broker.job_state(farm_job) is JobState.SUCCEEDED
+
+
+def test_a_second_instance_is_served_once_the_attempts_of_the_first_have_ended(
+    broker: Brokerage, farm_job: int
+) -> None:
+    broker.join("farm", "{cpu:4}", instance="one", boot="boot-2")
+    assert broker.state.attempts[farm_job].number == 2
+    broker.hear(Exited(broker.name(farm_job), broker.now_us, 0), "farm", "one")
+    broker.leave("farm")
+    broker.join("farm", "{cpu:4}", instance="two")
+    assert broker.state.workers["farm"].instance == "two"
+
+
+def test_a_second_instance_is_served_after_the_worker_was_forgotten(
+    broker: Brokerage, farm_job: int
+) -> None:
+    broker.forget("farm")
+    assert broker.job_state(farm_job) is JobState.HELD
+    broker.join("farm", "{cpu:4}", instance="two")
+    assert broker.state.workers["farm"].instance == "two"

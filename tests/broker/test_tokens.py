@@ -22,6 +22,7 @@ from grass.broker.core.calls import (
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
 from grass.model.access import ROLES, START_CODE, Token, hash_of
+from grass.model.lifecycle import JobState
 from grass.model.spec import JobPatch
 
 HOUR = 3600 * SECOND
@@ -350,6 +351,23 @@ def test_a_second_instance_renews_no_token_while_the_first_is_connected(
     assert counts_as(broker, "rack", "first", "second") == [True, False]
     broker.leave(W1)
     assert claim(broker, "second", "first", instance) == "rack"
+
+
+@pytest.mark.parametrize("instance", ["copy", ""])
+def test_a_second_instance_renews_no_token_while_attempts_of_the_first_may_run(
+    broker: Brokerage, instance: str
+) -> None:
+    known_worker(broker)
+    said = Hello(W1, "rack", BOOT, units("{cpu:1}"), [], [], instance="home")
+    broker.call(FromWorker(W1, said, "10.0.0.7"))
+    job = broker.enqueue(worker="rack")
+    broker.leave(W1)
+    with pytest.raises(Refused, match="may still run") as told:
+        claim(broker, "second", "first", instance)
+    assert "`grass workers forget rack`" in str(told.value.hint)
+    assert counts_as(broker, "rack", "first", "second") == [True, False]
+    assert claim(broker, "second", "first") == "rack"
+    assert broker.job_state(job) is JobState.RUNNING
 
 
 def test_an_expired_token_can_be_revoked(broker: Brokerage) -> None:

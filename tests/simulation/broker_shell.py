@@ -130,18 +130,19 @@ class SimBroker:
         worker = caller.worker
         self.rounds.core.heard(worker, self.now_us())
         for message in messages:
+            call = FromWorker(worker, message, caller.address, caller.instance)
             if isinstance(message, Heartbeat):
                 caller.answer(message, self.state)
             elif isinstance(message, Started):
-                self.rounds.post(FromWorker(worker, message))
+                self.rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)
             elif isinstance(message, Exited) and prefetch.may_defer_exit(
                 self.state, message.attempt
             ):
-                self.rounds.post(FromWorker(worker, message))
+                self.rounds.post(call)
                 self.wake_within(GATHER_S)
             else:
-                self._post(FromWorker(worker, message, caller.address), None)
+                self._post(call, None)
 
     def _post(self, call: AnyCall, reply: Reply | None) -> None:
         self.rounds.post(call, reply)

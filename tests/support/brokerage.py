@@ -218,9 +218,9 @@ class Brokerage:
         """Tell on which worker a job runs."""
         return self.state.attempts[job].worker
 
-    def hear(self, message: ToBroker, worker: str = WORKER) -> None:
+    def hear(self, message: ToBroker, worker: str = WORKER, instance: str = "") -> None:
         """Take a message of a worker."""
-        self.call(FromWorker(worker, message))
+        self.call(FromWorker(worker, message, instance=instance))
 
     def step_hear(self, message: ToBroker) -> None:
         """Take a message of the worker, leaving the batch open."""

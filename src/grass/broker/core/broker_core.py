@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from grass.broker.core import calls
-from grass.broker.core.access import tokens
+from grass.broker.core.access import tokens, worker_identity
 from grass.broker.core.attempts import placing, prefetch, reconcile, tracking
 from grass.broker.core.batch import Batch
 from grass.broker.core.calls import AnyCall, FromWorker, Prune, TimerFired, WorkerGone
@@ -197,6 +197,9 @@ class BrokerCore:
 
 def _from_worker(state: State, call: FromWorker) -> None:
     message_checks.check(call.message)
+    if not isinstance(call.message, Hello) and _is_of_second(state, call):
+        # Its hello was refused, or was not applied.
+        return
     match call.message:
         case Hello():
             if call.message.worker != call.worker:
@@ -214,6 +217,11 @@ def _from_worker(state: State, call: FromWorker) -> None:
             removals.removed(state, call.worker, call.message)
         case _:
             raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
+
+
+def _is_of_second(state: State, call: FromWorker) -> bool:
+    known = state.workers.get(call.worker)
+    return known is not None and worker_identity.is_second(known, call.instance)
 
 
 def _worker_gone(state: State, call: WorkerGone) -> None:

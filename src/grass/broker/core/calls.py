@@ -293,6 +293,8 @@ class FromWorker(Call[None]):
     message: ToBroker
     address: str | None = None
     """Its address; None: it is part of this daemon."""
+    instance: str = ""
+    """The instance of the worker that sent it."""
 
 
 class WorkerGone(Call[None]):

@@ -179,6 +179,7 @@ class Broker:
         worker = caller.worker
         self._rounds.core.heard(worker, _now_us())
         for message in messages:
+            call = FromWorker(worker, message, caller.address, caller.instance)
             if isinstance(message, Heartbeat):
                 caller.answer(message, self.state)
             elif isinstance(message, OutputData):
@@ -186,13 +187,13 @@ class Broker:
             elif isinstance(message, Started):
                 # No caller waits for this: it is applied with the next round, which for
                 # a short job is that of its exit.
-                self._rounds.post(FromWorker(worker, message))
+                self._rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)
             elif isinstance(message, Exited) and self._may_defer(message):
-                self._rounds.post(FromWorker(worker, message))
+                self._rounds.post(call)
                 self.wake_within(GATHER_S)
             else:
-                self._post(FromWorker(worker, message, caller.address), None)
+                self._post(call, None)
 
     async def may_read_more(self, worker: str) -> None:
         """Return when more of what a worker says may be read.

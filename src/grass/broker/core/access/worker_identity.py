@@ -5,6 +5,10 @@ known, or whose token was used, is given a token only if the last one is shown. 
 that was revoked or has expired, its hash is kept as the proof, under a name that is no
 token's; it counts for nothing else. It goes when the next token is used, or the worker
 is forgotten, which frees the id. The broker's own worker is never given away.
+
+A home that was copied has the id and the token of the first, but is another instance.
+It is refused while the first is connected or has attempts, whatever it reports: they
+may still run, and another attempt must not start beside them.
 """
 
 from grass.broker.core.calls import Enrol
@@ -32,14 +36,31 @@ def check(state: State, worker: str, bound: Token | None, call: Enrol) -> None:
         return
     if known is not None and known.address is None:
         raise _own(known)
-    if known is not None and known.connected and _is_second(known, call.instance):
-        raise Refused(*SECOND_INSTANCE)
+    if known is not None:
+        check_instance(state, known, call.instance)
     shown, proofs = call.shown, _proofs(state, worker, bound)
     if shown is None or not any(one.fits(shown) for one in proofs):
         raise _unproved(known, bound)
 
 
-def _is_second(worker: Worker, instance: str) -> bool:
+def check_instance(state: State, worker: Worker, instance: str) -> None:
+    """Refuse a second instance of a worker while the first may be running jobs."""
+    if not is_second(worker, instance):
+        return
+    if worker.connected:
+        raise Refused(*SECOND_INSTANCE)
+    if state.attempts_on(worker.id):
+        raise Refused(
+            f"another machine uses the identity of worker `{worker.name}`, and jobs may"
+            " still run there",
+            "remove worker-id from the copy's state directory and join again; if the"
+            f" first is gone for good, `grass workers forget {worker.name}` at the"
+            " broker, then join again",
+        )
+
+
+def is_second(worker: Worker, instance: str) -> bool:
+    """Tell whether an instance is known to be another than the worker's present one."""
     return worker.instance not in ("", instance)
 
 

@@ -16,6 +16,7 @@ about the ids of jobs as well.
 
 from collections.abc import Container
 
+from grass.broker.core.access import worker_identity
 from grass.broker.core.attempts import placing, prefetch, tracking
 from grass.broker.core.jobs import removals, verbs
 from grass.broker.core.state import State
@@ -41,6 +42,8 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     if address is not None:
         _check_token(state, message.worker)
     worker = state.workers.get(message.worker)
+    if address is not None and worker is not None:
+        worker_identity.check_instance(state, worker, message.instance)
     rebooted = worker is not None and worker.boot != message.boot
     was_here = worker is not None and worker.connected
     worker = _registered(state, message, address)
