@@ -73,6 +73,9 @@ class Slow:
     def shortage(self) -> StorageError | None:
         return self.store.shortage()
 
+    def reached(self, point: str) -> None:
+        """Do nothing."""
+
     def answer(self, reply: int, outcome: object) -> None:
         self.answers[reply - 1] = outcome
 

@@ -227,6 +227,9 @@ class SimBroker:
         """Tell that nothing may be added for want of room."""
         return self._store.shortage()
 
+    def reached(self, point: str) -> None:
+        """Do nothing: each answer and each send has a crash point of its own."""
+
     def answer(self, reply: Reply, outcome: object) -> None:
         """Tell a caller what came of a call."""
         self.crash_point()

@@ -52,7 +52,6 @@ from grass.broker.core.shell_interface import (
 )
 from grass.broker.core.state import DaemonFlags
 from grass.errors import DiskFull, GrassError, StorageError
-from grass.keeper.crash_points import crash_point
 from grass.link.messages import RemoveOutput, Resync
 from grass.log_lines import log_event
 from grass.store.interface import Store
@@ -249,9 +248,9 @@ class Rounds:
         self.committing = set()
         if self._suspects:
             self._suspects -= _workers(applied)
-        crash_point("broker.before-answer")
+        self._shell.reached("broker.before-answer")
         self._answer(applied)
-        crash_point("broker.before-dispatch")
+        self._shell.reached("broker.before-dispatch")
         for worker, message in batch.outbox:
             said = placing.unless_cancelled(self.core.state, message)
             self._shell.send(worker, said)

@@ -65,6 +65,9 @@ class Shell(Protocol):
     def shortage(self) -> StorageError | None:
         """Return the error while the disk has no room; None: it has."""
 
+    def reached(self, point: str) -> None:
+        """Note that a crash point is reached, where a test may kill the process."""
+
     def answer(self, reply: Reply, outcome: object) -> None:
         """Answer a caller; an error is raised there."""
 

@@ -23,6 +23,7 @@ from grass.broker.shell.wall_clock import WallClock
 from grass.broker.shell.writer import Writer
 from grass.errors import GrassError, StorageError
 from grass.event_log import EventLog
+from grass.keeper.crash_points import crash_point
 from grass.link.channel import Link
 from grass.link.messages import (
     Exited,
@@ -289,6 +290,10 @@ class Broker:
     def shortage(self) -> StorageError | None:
         """Return the error while the disk has no room; None: it has."""
         return self._store.shortage()
+
+    def reached(self, point: str) -> None:
+        """Note that a crash point is reached, where a test may kill the process."""
+        crash_point(point)
 
     def answer(self, reply: asyncio.Future[Any], outcome: object) -> None:
         """Answer a caller."""
