@@ -245,7 +245,7 @@ def test_a_name_is_not_given_again_while_its_jobs_are_there(tmp_path: Path) -> N
         assert (await join(api, code, None)).document["name"] == "lab-3"
         named = await api.post("/tokens", {"name": "lab", "code": False})
         assert named.status == 409
-        assert "former token `lab` has jobs" in named.document["detail"]
+        assert "earlier token `lab` has jobs" in named.document["detail"]
         await api.post("/jobs/remove", {"select": [str(job)]})
         assert (await join(api, code, None)).document["name"] == "lab"
 

@@ -163,12 +163,12 @@ def test_a_job_out_of_sight_says_since_when_and_keeps_its_other_flags(
     play(tmp_path, story)
 
 
-def test_an_explanation_says_what_settles_it(tmp_path: Path) -> None:
+def test_an_explanation_says_what_ends_the_wait(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         await runs_out_of_sight(api)
         why = (await api.get("/jobs/1/explain")).document["why"]
         assert why == (
-            f"worker `farm` is unreachable since {TOLD}; that is settled when `farm` is"
+            f"worker `farm` is unreachable since {TOLD}; that ends when `farm` is"
             " back, or by `grass workers forget farm`"
         )
         await api.post("/jobs/cancel", {"select": ["1"]})

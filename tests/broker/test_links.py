@@ -12,8 +12,8 @@ from grass.broker.shell.links import (
     MOST_REASONS,
     MOST_REMEMBERED,
     REFUSED_INSTANCE,
-    Caller,
     Links,
+    WorkerConnection,
 )
 from grass.link.messages import (
     Exited,
@@ -72,15 +72,15 @@ class Owner:
         self.links = Links(self)
         self.said: list[tuple[str, ToBroker]] = []
         self.gone: list[str] = []
-        self.came: list[Caller] = []
+        self.came: list[WorkerConnection] = []
         self.logged: list[str] = []
         self.planned: list[Callable[[], None]] = []
 
-    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
-        self.said += [(caller.worker, one) for one in messages]
+    def received(self, connection: WorkerConnection, messages: list[ToBroker]) -> None:
+        self.said += [(connection.worker, one) for one in messages]
 
-    def connected(self, caller: Caller) -> None:
-        self.came.append(caller)
+    def connected(self, connection: WorkerConnection) -> None:
+        self.came.append(connection)
 
     def disconnected(self, worker: str) -> None:
         self.gone.append(worker)
@@ -109,16 +109,16 @@ def owner() -> Owner:
 
 def opened(
     owner: Owner, worker: str | None = None, address: str | None = "10.0.0.7"
-) -> tuple[Caller, Wire]:
+) -> tuple[WorkerConnection, Wire]:
     wire = Wire()
     return owner.links.open(wire, worker, address), wire
 
 
 def test_what_is_said_before_a_hello_is_not_heard(owner: Owner) -> None:
-    caller, _ = opened(owner)
-    caller.arrived([NEWS])
+    connection, _ = opened(owner)
+    connection.arrived([NEWS])
     assert owner.said == []
-    caller.arrived([hello(), NEWS])
+    connection.arrived([hello(), NEWS])
     assert [one for _, one in owner.said] == [hello(), NEWS]
 
 
@@ -138,12 +138,12 @@ def test_of_two_links_the_one_that_was_opened_later_counts(owner: Owner) -> None
 
 
 def test_what_was_decided_before_the_last_hello_is_not_sent(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello(at=1.0)])
+    connection, wire = opened(owner)
+    connection.arrived([hello(at=1.0)])
     owner.links.send("w", Forget([]))
     owner.links.send("w", Resync())
     owner.links.send("w", Welcome("c", at=1.0))
-    caller.arrived([hello(at=2.0)])
+    connection.arrived([hello(at=2.0)])
     owner.links.send("w", Forget(["late"]))
     owner.links.send("w", Welcome("c", at=2.0))
     owner.links.send("w", Forget(["again"]))
@@ -179,17 +179,17 @@ def test_after_the_newer_link_ended_the_older_still_does_not_count(
 
 
 def test_only_the_expected_worker_may_speak(owner: Owner) -> None:
-    caller, wire = opened(owner, "w")
-    caller.arrived([hello("other")])
+    connection, wire = opened(owner, "w")
+    connection.arrived([hello("other")])
     assert wire.closed
     assert owner.said == []
     assert owner.logged == ["worker.wrong_id worker=other address=10.0.0.7"]
 
 
 def test_a_link_is_of_one_worker(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello("w")])
-    caller.arrived([hello("v")])
+    connection, wire = opened(owner)
+    connection.arrived([hello("w")])
+    connection.arrived([hello("v")])
     assert wire.closed
     assert {worker for worker, _ in owner.said} == {"w"}
 
@@ -203,14 +203,14 @@ def test_no_remote_link_is_that_of_the_brokers_own_worker(owner: Owner) -> None:
     assert owner.links.of("w") is own
 
 
-def test_hanging_up_is_at_once_and_for_all_that_is_under_way(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello()])
-    owner.links.hang_up("w")
+def test_disconnecting_is_at_once_and_for_all_that_is_under_way(owner: Owner) -> None:
+    connection, wire = opened(owner)
+    connection.arrived([hello()])
+    owner.links.disconnect("w")
     assert wire.closed
     assert owner.gone == ["w"]
-    caller.arrived([NEWS])
-    caller.ended()
+    connection.arrived([NEWS])
+    connection.ended()
     assert ("w", NEWS) not in owner.said
     assert owner.gone == ["w"]
     again, _ = opened(owner)
@@ -219,23 +219,23 @@ def test_hanging_up_is_at_once_and_for_all_that_is_under_way(owner: Owner) -> No
 
 
 def test_a_heartbeat_is_answered_once_the_hello_was_taken_in(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello(at=3.0)])
-    caller.answer(Heartbeat(4.0), HERE)
+    connection, wire = opened(owner)
+    connection.arrived([hello(at=3.0)])
+    connection.answer(Heartbeat(4.0), HERE)
     assert wire.sent == []
     owner.links.send("w", Welcome("c", at=3.0))
-    caller.answer(Heartbeat(5.0), HERE)
+    connection.answer(Heartbeat(5.0), HERE)
     assert wire.sent[1:] == [Heard(5.0)]
 
 
 def test_a_late_welcome_renews_a_lease_from_the_last_heartbeat(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello(at=3.0)])
-    caller.answer(Heartbeat(50.0), HERE)
+    connection, wire = opened(owner)
+    connection.arrived([hello(at=3.0)])
+    connection.answer(Heartbeat(50.0), HERE)
     owner.links.send("w", Welcome("c", at=3.0))
     assert wire.sent == [Welcome("c", at=50.0)]
     # A hello after that heartbeat counts from its own time.
-    caller.arrived([hello(at=51.0)])
+    connection.arrived([hello(at=51.0)])
     owner.links.send("w", Welcome("c", at=51.0))
     assert wire.sent[1:] == [Welcome("c", at=51.0)]
 
@@ -243,23 +243,23 @@ def test_a_late_welcome_renews_a_lease_from_the_last_heartbeat(owner: Owner) -> 
 def test_while_the_core_is_built_anew_a_lease_is_renewed_and_counted_anew(
     owner: Owner,
 ) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello(at=1.0)])
+    connection, wire = opened(owner)
+    connection.arrived([hello(at=1.0)])
     owner.links.send("w", Welcome("c", at=1.0))
     anew = knowing(Worker("w", "desk", lease_s=30.0))
     anew.absences["w"] = Absence(30.0, since_s=5.0, next_s=50.0)
     # It reports again, and that is not taken in either: the disk is full.
-    caller.arrived([hello(at=4.0)])
-    caller.answer(Heartbeat(5.0), anew)
+    connection.arrived([hello(at=4.0)])
+    connection.answer(Heartbeat(5.0), anew)
     assert wire.sent[1:] == [Heard(5.0)]
     assert anew.absences["w"] == Absence(30.0)
 
 
 def test_a_worker_that_is_not_known_gets_no_answer(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello()])
+    connection, wire = opened(owner)
+    connection.arrived([hello()])
     owner.links.send("w", Welcome("c"))
-    caller.answer(Heartbeat(5.0), knowing())
+    connection.answer(Heartbeat(5.0), knowing())
     assert wire.sent == [Welcome("c")]
 
 
@@ -306,9 +306,11 @@ def test_the_same_home_or_the_first_that_says_its_name_takes_its_link_over(
     assert (wire.closed, newer.closed) == (True, False)
 
 
-def test_a_hello_that_is_refused_hangs_up_and_other_words_do_not(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello()])
+def test_a_hello_that_is_refused_ends_the_link_and_other_words_do_not(
+    owner: Owner,
+) -> None:
+    connection, wire = opened(owner)
+    connection.arrived([hello()])
     owner.links.refuse("w", NEWS, "nonsense")
     owner.links.refuse("w", NEWS, "nonsense")
     assert (wire.closed, len(owner.logged)) == (False, 1)
@@ -337,8 +339,8 @@ def test_workers_with_logged_refusals_are_bounded(owner: Owner) -> None:
 def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
     owner: Owner,
 ) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello()])
+    connection, wire = opened(owner)
+    connection.arrived([hello()])
     owner.links.ban("w")
     owner.links.ban("w")
     assert (wire.closed, wire.refusal, owner.gone) == (True, DEFECT, ["w"])
@@ -353,15 +355,15 @@ def test_a_worker_that_brought_out_a_defect_is_refused_for_a_while(
 
 
 def test_the_own_worker_is_never_expelled(owner: Owner) -> None:
-    caller, wire = opened(owner, address=None)
-    caller.arrived([hello()])
+    connection, wire = opened(owner, address=None)
+    connection.arrived([hello()])
     owner.links.ban("w")
     assert not wire.closed
 
 
 def test_a_message_that_cannot_be_sent_ends_its_link_alone(owner: Owner) -> None:
-    caller, wire = opened(owner)
-    caller.arrived([hello()])
+    connection, wire = opened(owner)
+    connection.arrived([hello()])
     wire.failure = RuntimeError("no")
     owner.links.send("w", Resync())
     assert (wire.closed, owner.logged) == (True, ["a defect: no"])

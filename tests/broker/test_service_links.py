@@ -82,10 +82,10 @@ def test_a_newer_link_of_a_worker_closes_the_older_one(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
-def test_a_link_that_was_hung_up_is_over_at_once(tmp_path: Path) -> None:
+def test_a_link_that_was_disconnected_is_over_at_once(tmp_path: Path) -> None:
     async def story(broker: Broker, _own: FarEnd) -> None:
         worker = await joined(broker)
-        broker.hang_up(FARM)
+        broker.disconnect(FARM)
         assert worker.link.closed
         await broker.call(Enqueue("me", [NewJob(("true",), JobPatch())]))
         assert not broker.state.workers[FARM].connected

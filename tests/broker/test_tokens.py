@@ -390,7 +390,7 @@ def test_no_name_is_given_that_has_unfinished_jobs(broker: Brokerage) -> None:
     broker.call(Enqueue("token:laptop", [job]))
     by = code(broker)
     assert enrol(broker, by, "laptop", W1).name == "laptop-2"
-    with pytest.raises(Refused, match="a former token `laptop` has jobs here"):
+    with pytest.raises(Refused, match="an earlier token `laptop` has jobs here"):
         issue(broker, name="laptop")
     assert issue(broker, name="laptop", is_code=True).name == "laptop"
 

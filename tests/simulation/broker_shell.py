@@ -13,7 +13,7 @@ from grass.broker.core.calls import AnyCall, FromWorker, TimerFired, WorkerGone
 from grass.broker.core.rounds import Round, Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
-from grass.broker.shell.links import Caller, Links
+from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.service import GATHER_S, STARTED_DEFERRED_S
 from grass.errors import StorageError
 from grass.link.messages import (
@@ -106,9 +106,9 @@ class SimBroker:
         """Listen to a worker; one without an address is in this daemon."""
         self._served.append(link)
         end = BrokerEnd(link)
-        caller = self._links.open(end, worker, address)
-        end.listen(caller.arrived, caller.ended)
-        link.on_given_up = caller.ended
+        connection = self._links.open(end, worker, address)
+        end.listen(connection.arrived, connection.ended)
+        link.on_given_up = connection.ended
 
     def give_up(self, link: Link) -> None:
         """Close a link on which nothing was heard for too long."""
@@ -116,23 +116,23 @@ class SimBroker:
         link.to_worker.close()
         link.on_given_up()
 
-    def connected(self, caller: Caller) -> None:
+    def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker speaks on another link than before."""
-        if caller.address is None:
-            self.rounds.set_home_worker(caller.worker)
+        if connection.address is None:
+            self.rounds.set_home_worker(connection.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
         self._post(WorkerGone(worker), None)
 
-    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
+    def received(self, connection: WorkerConnection, messages: list[ToBroker]) -> None:
         """Take what a worker said."""
-        worker = caller.worker
-        self.rounds.core.heard(worker, self.now_us())
+        worker = connection.worker
+        self.rounds.core.received(worker, self.now_us())
         for message in messages:
-            call = FromWorker(worker, message, caller.address, caller.instance)
+            call = FromWorker(worker, message, connection.address, connection.instance)
             if isinstance(message, Heartbeat):
-                caller.answer(message, self.state)
+                connection.answer(message, self.state)
             elif isinstance(message, Started):
                 self.rounds.post(call)
                 self.wake_within(STARTED_DEFERRED_S)

@@ -6,7 +6,7 @@ from grass.broker.core.attempts import reconcile, tracking
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases
 from grass.broker.core.workers.worker_memory import Absence
-from grass.broker.shell.links import Caller, Links
+from grass.broker.shell.links import Links, WorkerConnection
 from grass.keeper.core import lease as keeper_lease
 from grass.keeper.core.attempt import KeeperAttempt, StopPlan
 from grass.keeper.core.keeper_core import KeeperCore
@@ -87,14 +87,14 @@ def _given_up(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a welcome counts a lease from long before the hello")
 def _welcomed_with_an_old_time(patch: pytest.MonkeyPatch) -> None:
-    real = Caller.say
+    real = WorkerConnection.say
 
-    def say(self: Caller, message: ToWorker) -> None:
+    def say(self: WorkerConnection, message: ToWorker) -> None:
         if isinstance(message, Welcome) and message.at == self._hello_at:
             self._hello_at = message.at = message.at - 30.0
         real(self, message)
 
-    patch.setattr(Caller, "say", say)
+    patch.setattr(WorkerConnection, "say", say)
 
 
 # Which worker is believed.
@@ -102,7 +102,7 @@ def _welcomed_with_an_old_time(patch: pytest.MonkeyPatch) -> None:
 
 @bug("a hello that is late on an older link wins")
 def _older_link_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Links, "outdated", lambda self, caller: False)
+    patch.setattr(Links, "outdated", lambda self, connection: False)
 
 
 @bug("an exit is believed of a worker that does not hold the attempt")

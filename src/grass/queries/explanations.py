@@ -83,12 +83,12 @@ def _unreachable(state: State, job: Job, attempt: Attempt) -> str:
         return _not_reported(state)
     stopping = "it is to be stopped, but " if job.stopping_since is not None else ""
     forget = f"`grass workers forget {quote(worker.name)}`"
-    settled = [f"when `{worker.name}` is back", f"by {forget}"]
+    ends = [f"when `{worker.name}` is back", f"by {forget}"]
     over_at = leases.over_at(state, attempt)
     if over_at is not None:
         left_s = max(0, round(over_at - time.monotonic()))
-        settled.append(f"in {left_s} s, when its lease is over and it is lost")
-    return f"{stopping}{absence(worker)}; that is settled {', or '.join(settled)}"
+        ends.append(f"in {left_s} s, when its lease is over and it is lost")
+    return f"{stopping}{absence(worker)}; that ends {', or '.join(ends)}"
 
 
 def _not_reported(state: State) -> str:

@@ -97,7 +97,7 @@ async def revoke(request: Request) -> DoneReply:
     known = broker.state.tokens.get(name)
     reply = await do(request, RevokeToken(actor(request), name))
     if known is not None and known.worker is not None:
-        broker.hang_up(known.worker)
+        broker.disconnect(known.worker)
     drop_revoked(request)
     return reply
 
@@ -130,7 +130,7 @@ def _disconnect_worker(broker: Broker, name: str) -> None:
     """Close the link of a worker that has joined again without the right to work."""
     token = broker.state.tokens.get(name)
     if token is not None and token.worker is not None and not may_work(token.role):
-        broker.hang_up(token.worker)
+        broker.disconnect(token.worker)
 
 
 def drop_revoked(request: Request) -> None:

@@ -143,7 +143,7 @@ class BrokerCore:
         ]
         return min((at for at in known if at is not None), default=None)
 
-    def heard(self, worker: str, now_us: int) -> None:
+    def received(self, worker: str, now_us: int) -> None:
         """Note that a worker sent something; written at most once a minute."""
         known = self.state.workers.get(worker)
         if known is not None:

@@ -276,7 +276,7 @@ class TouchToken(Call[None]):
 
     name: str
     hash: bytes = b""
-    """Of the secret that was shown; the first use of a new one ends the former."""
+    """Of the secret that was shown; the first use of a new one ends the old one."""
 
 
 class Prune(Reading[list[JobDetails]]):

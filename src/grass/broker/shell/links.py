@@ -39,10 +39,12 @@ MOST_REASONS = 20
 class Owner(Protocol):
     """The broker, as its links see it."""
 
-    def heard(self, caller: "Caller", messages: list[ToBroker]) -> None:
+    def received(
+        self, connection: "WorkerConnection", messages: list[ToBroker]
+    ) -> None:
         """Apply messages that arrived on the link in use."""
 
-    def connected(self, caller: "Caller") -> None:
+    def connected(self, connection: "WorkerConnection") -> None:
         """Note that a worker uses another link than before."""
 
     def disconnected(self, worker: str) -> None:
@@ -65,7 +67,7 @@ class Links:
         self.owner = owner
         self._opened = 0
         """How many there have been: of two, the later has the larger number."""
-        self._callers: dict[str, Caller] = {}
+        self._connections: dict[str, WorkerConnection] = {}
         self._home: str | None = None
         """The worker in the broker's own daemon."""
         self._newest: dict[str, int] = {}
@@ -78,40 +80,40 @@ class Links:
         link: Link[ToWorker, ToBroker],
         worker: str | None = None,
         address: str | None = None,
-    ) -> "Caller":
+    ) -> "WorkerConnection":
         """Register a link; only `worker` may use it, where one is named."""
         self._opened += 1
-        return Caller(self, link, self._opened, worker, address)
+        return WorkerConnection(self, link, self._opened, worker, address)
 
-    def of(self, worker: str) -> "Caller | None":
+    def of(self, worker: str) -> "WorkerConnection | None":
         """Return the link of a worker that is in use, if it is connected."""
-        return self._callers.get(worker)
+        return self._connections.get(worker)
 
     def send(self, worker: str, message: ToWorker) -> None:
         """Send a message to a worker, if it is connected."""
-        caller = self._callers.get(worker)
-        if caller is None:
+        connection = self._connections.get(worker)
+        if connection is None:
             return
         try:
-            caller.say(message)
+            connection.say(message)
         except Exception as error:  # noqa: BLE001 -- other links are not concerned
             self.owner.defect(error)
-            caller.link.close()
+            connection.link.close()
 
-    def hang_up(self, worker: str, refusal: str = "") -> None:
+    def disconnect(self, worker: str, refusal: str = "") -> None:
         """Close a worker's link now, whatever is still being sent."""
         self._newest[worker] = self._opened + 1
-        caller = self._callers.get(worker)
-        if caller is not None:
-            caller.link.close(refusal)
-            self.ended(caller)
+        connection = self._connections.get(worker)
+        if connection is not None:
+            connection.link.close(refusal)
+            self.ended(connection)
 
     def ban(self, worker: str) -> None:
         """Refuse a worker for a while, unless it is the own one, and close its link."""
         if worker != self._home and worker not in self._banned:
             self._banned.add(worker)
             self.owner.later(BANNED_S, lambda: self._banned.discard(worker))
-            self.hang_up(worker, DEFECT)
+            self.disconnect(worker, DEFECT)
 
     def is_banned(self, worker: str) -> bool:
         """Tell whether a worker is refused for now."""
@@ -121,7 +123,7 @@ class Links:
         """Log a refusal; a worker whose hello is refused is not left waiting."""
         self.log_refusal(worker, reason)
         if isinstance(said, Hello):
-            self.hang_up(worker, reason)
+            self.disconnect(worker, reason)
 
     def log_refusal(self, worker: str, reason: str) -> None:
         """Log why messages of a worker are refused, once for each reason.
@@ -139,45 +141,45 @@ class Links:
             log_event("worker.refused", worker=worker[:60], error=reason, last=is_last)
         )
 
-    def outdated(self, caller: "Caller") -> bool:
+    def outdated(self, connection: "WorkerConnection") -> bool:
         """Tell whether a worker has said hello on a later link than this one."""
-        return caller.number < self.newest(caller.worker)
+        return connection.number < self.newest(connection.worker)
 
     def newest(self, worker: str) -> int:
         """Return the number of the link that a worker last sent its hello on."""
         return self._newest.get(worker, 0)
 
-    def may_use(self, caller: "Caller", worker: str) -> bool:
+    def may_use(self, connection: "WorkerConnection", worker: str) -> bool:
         """Tell whether a link may be a worker's: our own has no address."""
-        return bool(worker) and (caller.address is None or worker != self._home)
+        return bool(worker) and (connection.address is None or worker != self._home)
 
-    def is_second_instance(self, caller: "Caller", hello: Hello) -> bool:
+    def is_second_instance(self, connection: "WorkerConnection", hello: Hello) -> bool:
         """Tell whether the worker is connected from another home than this one."""
-        here = self._callers.get(hello.worker)
-        if here is None or here is caller:
+        here = self._connections.get(hello.worker)
+        if here is None or here is connection:
             return False
         return here.instance not in ("", hello.instance)
 
-    def introduced(self, caller: "Caller") -> None:
+    def introduced(self, connection: "WorkerConnection") -> None:
         """Use the link on which a worker has sent its hello."""
-        before = self._callers.get(caller.worker)
-        if caller.address is None:
-            self._home = caller.worker
-        self._callers[caller.worker] = caller
-        self._newest[caller.worker] = caller.number
-        if before is not caller:
-            self.owner.connected(caller)
-        if before is not None and before is not caller:
+        before = self._connections.get(connection.worker)
+        if connection.address is None:
+            self._home = connection.worker
+        self._connections[connection.worker] = connection
+        self._newest[connection.worker] = connection.number
+        if before is not connection:
+            self.owner.connected(connection)
+        if before is not None and before is not connection:
             before.link.close()
 
-    def ended(self, caller: "Caller") -> None:
+    def ended(self, connection: "WorkerConnection") -> None:
         """Note that a link ended, unless the worker has called again since."""
-        if self._callers.get(caller.worker) is caller:
-            del self._callers[caller.worker]
-            self.owner.disconnected(caller.worker)
+        if self._connections.get(connection.worker) is connection:
+            del self._connections[connection.worker]
+            self.owner.disconnected(connection.worker)
 
 
-class Caller:
+class WorkerConnection:
     """The broker's side of one link: its worker is known from the first hello on."""
 
     def __init__(
@@ -216,7 +218,7 @@ class Caller:
         if self._links.outdated(self):
             self.link.close()
         else:
-            self._links.owner.heard(self, messages)
+            self._links.owner.received(self, messages)
 
     def _introduce(self, hello: Hello) -> bool:
         """Learn whose link it is: of one worker, and of the expected one."""

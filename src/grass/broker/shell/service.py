@@ -16,7 +16,7 @@ from grass.broker.core.calls import AnyCall, Call, FromWorker, TimerFired, Worke
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
-from grass.broker.shell.links import Caller, Links
+from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
 from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
@@ -164,25 +164,25 @@ class Broker:
         Only `worker` may use the link, where one is named. A link without an address
         is that of the worker in this daemon.
         """
-        caller = self._links.open(link, worker, address)
-        link.listen(caller.arrived, caller.ended)
+        connection = self._links.open(link, worker, address)
+        link.listen(connection.arrived, connection.ended)
 
-    def hang_up(self, worker: str) -> None:
+    def disconnect(self, worker: str) -> None:
         """Close a worker's link now, whatever is still being sent."""
-        self._links.hang_up(worker)
+        self._links.disconnect(worker)
 
     def log_refusal(self, worker: str, reason: str) -> None:
         """Log why a worker was refused, once for each reason."""
         self._links.log_refusal(worker, reason)
 
-    def heard(self, caller: Caller, messages: list[ToBroker]) -> None:
+    def received(self, connection: WorkerConnection, messages: list[ToBroker]) -> None:
         """Apply or answer the messages of a worker."""
-        worker = caller.worker
-        self._rounds.core.heard(worker, _now_us())
+        worker = connection.worker
+        self._rounds.core.received(worker, _now_us())
         for message in messages:
-            call = FromWorker(worker, message, caller.address, caller.instance)
+            call = FromWorker(worker, message, connection.address, connection.instance)
             if isinstance(message, Heartbeat):
-                caller.answer(message, self.state)
+                connection.answer(message, self.state)
             elif isinstance(message, OutputData):
                 self.output.received(worker, message)
             elif isinstance(message, Started):
@@ -205,11 +205,11 @@ class Broker:
         while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
-    def connected(self, caller: Caller) -> None:
+    def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
-        self.output.gone(caller.worker)
-        if caller.address is None:
-            self._rounds.set_home_worker(caller.worker)
+        self.output.gone(connection.worker)
+        if connection.address is None:
+            self._rounds.set_home_worker(connection.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
@@ -217,8 +217,8 @@ class Broker:
         self._post(WorkerGone(worker), None)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:
-        caller = self._links.of(worker)
-        return None if caller is None else caller.link
+        connection = self._links.of(worker)
+        return None if connection is None else connection.link
 
     def _may_defer(self, message: Exited) -> bool:
         return prefetch.may_defer_exit(self.state, message.attempt)

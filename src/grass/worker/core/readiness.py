@@ -12,12 +12,12 @@ LONGEST_UNABLE = 200
 
 
 class StartReadiness:
-    """Why jobs cannot be started here, and whether the broker heeds that."""
+    """Why jobs cannot be started here, and whether the broker supports that."""
 
     def __init__(self, table: AttemptTable) -> None:
         self.unable = ""
         """Why no jobs can be started; empty: they can."""
-        self.heeded = False
+        self.supported = False
         self.told = ""
         """What the broker was last told, also in a hello."""
         self._table = table
@@ -25,7 +25,7 @@ class StartReadiness:
     @property
     def returns_starts(self) -> bool:
         """Tell whether a start is returned at once."""
-        return bool(self.unable) and self.heeded
+        return bool(self.unable) and self.supported
 
     def changed(self, unable: str) -> list[Readiness]:
         """Note why jobs cannot be started, or that they can; return what to report."""
@@ -35,14 +35,14 @@ class StartReadiness:
         self.unable = unable
         return self.news()
 
-    def welcomed(self, heeded: bool) -> list[Readiness]:
-        """Note whether the broker heeds it; return what changed since the hello."""
-        self.heeded = heeded
+    def welcomed(self, supported: bool) -> list[Readiness]:
+        """Note whether the broker supports it; return what changed since the hello."""
+        self.supported = supported
         return self.news()
 
     def news(self) -> list[Readiness]:
-        """Return what the broker has not been told, if it heeds it."""
-        if not self.heeded or self.told == self.unable:
+        """Return what the broker has not been told, if it supports it."""
+        if not self.supported or self.told == self.unable:
             return []
         self.told = self.unable
         return [Readiness(self.unable)]

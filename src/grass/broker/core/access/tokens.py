@@ -2,8 +2,8 @@
 
 Secrets are made and read by the API; here there are only their hashes. A code enrols as
 many machines as use it in time, each with a token of its own under a name of its own. A
-machine that enrols again shows its former token and keeps its name, so its jobs stay
-its own; it has the role of the code at once, and the former secret counts until the new
+machine that enrols again shows its last token and keeps its name, so its jobs stay
+its own; it has the role of the code at once, and the last secret counts until the new
 one is used. No other machine gets the token of a worker (`worker_identity`), nor a name
 that owns jobs. What has expired is forgotten when tokens are next changed. The code of
 a start takes the place of the one before, unless that is in use.
@@ -91,15 +91,15 @@ def enrol(state: State, call: Enrol) -> Token:
     bound = _bound_to(state, worker)
     if worker is not None:
         worker_identity.check(state, check_worker_id(worker), bound, call)
-    former = bound or shown
+    previous = bound or shown
     _check_room(state)
-    if former is None:
+    if previous is None:
         _check_code(code)
         code.made += 1
     _forget_expired(state)
     code.used_at = state.now_us
     _save(state, code)
-    made = _enrolled(state, call, code, former)
+    made = _enrolled(state, call, code, previous)
     made.worker, name = worker, made.name
     _save(state, made)
     works = worker if may_work(code.role) else None
@@ -130,10 +130,10 @@ def _worker_of(call: Enrol, code: Token, shown: Token | None) -> str | None:
     return None if shown is None else shown.worker
 
 
-def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> Token:
+def _enrolled(state: State, call: Enrol, code: Token, previous: Token | None) -> Token:
     """Make a token, or renew the one that there is."""
     hashes, now = call.hash, state.now_us
-    if former is None:
+    if previous is None:
         taken = _owners(state, call.used_names)
         if may_work(code.role):
             # A worker has the name of its token, which no other worker may have.
@@ -141,21 +141,21 @@ def _enrolled(state: State, call: Enrol, code: Token, former: Token | None) -> T
             taken.update(actor_of(one.name) for one in others)
         name = _free_name(state, token_name(call.name), taken)
         return Token(name, code.role, hashes, now, code.created_by)
-    if call.shown is not None and _keeps_former(former, call.shown, code.role):
+    if call.shown is not None and _keeps_previous(previous, call.shown, code.role):
         hashes += call.shown
-    made = Token(former.name, code.role, hashes, now, code.created_by)
-    made.used_at = former.used_at
+    made = Token(previous.name, code.role, hashes, now, code.created_by)
+    made.used_at = previous.used_at
     return made
 
 
-def _keeps_former(former: Token, shown: bytes, role: str) -> bool:
+def _keeps_previous(previous: Token, shown: bytes, role: str) -> bool:
     """Tell whether the secret that was shown counts on until the new one is used.
 
     Not for more than it was good for. Only a worker would be locked out with its jobs
     if the reply were lost; a client then joins under another name.
     """
-    gained = rights_of(role) - rights_of(former.role)
-    return former.fits(shown) and (former.worker is not None or not gained)
+    gained = rights_of(role) - rights_of(previous.role)
+    return previous.fits(shown) and (previous.worker is not None or not gained)
 
 
 def bind(state: State, call: BindToken) -> Done:
@@ -244,7 +244,8 @@ def _check_free(state: State, name: str, taken: set[str]) -> None:
         )
     if actor_of(name) in taken:
         raise Refused(
-            f"a former token `{name}` has jobs here", "choose another name for this one"
+            f"an earlier token `{name}` has jobs here",
+            "choose another name for this one",
         )
 
 
