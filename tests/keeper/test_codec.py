@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 
+from grass.keeper import codec
 from grass.keeper.codec import (
     BadMessage,
     BrokenLine,
@@ -24,6 +25,7 @@ from grass.keeper.protocol import (
     Notes,
     StartVerb,
     StateEntry,
+    StopVerb,
     Verb,
 )
 
@@ -69,7 +71,7 @@ def test_what_a_worker_noted_comes_back_as_it_was() -> None:
     assert isinstance(received, StartVerb)
     [hello] = [one for one in map(decode_known, LINES) if isinstance(one, HelloEntry)]
     [state] = hello.attempts
-    told = hello._replace(attempts=[state._replace(meta=received.meta)])
+    told = hello._replace(attempts=[state._replace(meta=cast("Notes", received.meta))])
     [known] = decode_known(encode(told).strip()).attempts  # type: ignore[union-attr]
     assert known.meta == notes
 
@@ -87,6 +89,32 @@ def test_a_line_that_is_no_object_is_broken(line: bytes) -> None:
         decode_entry(line)
     with pytest.raises(BrokenLine):
         decode_verb(line)
+
+
+def test_the_public_encoder_of_json_writes_the_same_where_the_fast_one_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    value = json.loads(LINES[0])
+    fast = codec._json_encoder()
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    public = codec._json_encoder()
+    assert public.__name__ == "encode" != fast.__name__
+    assert public(value) == fast(value)
+
+
+def test_a_state_has_the_tags_that_a_keeper_writes() -> None:
+    [hello] = [one for one in map(decode_known, LINES) if isinstance(one, HelloEntry)]
+    for tag in ("state", "started", "exited", "waiting"):
+        state = hello.attempts[0]._replace(e=tag)
+        assert decode_entry(encode(state).strip()) == state
+    assert decode_entry(b'{"e":"exit","id":"a"}') is None
+
+
+def test_what_a_start_and_a_stop_leave_out_has_a_default() -> None:
+    line = b'{"v":"start","id":"a","argv":["b"],"env":{},"cwd":"/","output":"o"}'
+    start = StartVerb("a", ["b"], {}, "/", 0o022, "o")
+    assert decode_verb(line) == start
+    assert decode_verb(b'{"v":"stop","id":"a"}') == StopVerb("a", 15, 15.0, "cancelled")
 
 
 def test_white_space_around_an_object_does_no_harm() -> None:

@@ -9,6 +9,9 @@ And what stands still on a machine that sleeps may be replaced once its lease is
 but must be ended soon after the machine wakes.
 """
 
+from typing import cast
+
+from grass.keeper.protocol import Notes
 from grass.model.ids import attempt_id
 from grass.model.resources import Allocation, Capacity
 from tests.simulation.processes import SIGKILL, SIGTERM, Process
@@ -27,7 +30,7 @@ class Run:
         self.started_us = main.host.world.now
         self.lasted_us: int | None = None
         """How long its main process lived."""
-        self.allocation: Allocation = main.start.meta.allocation
+        self.allocation: Allocation = cast("Notes", main.start.meta).allocation
         self.forgiven = False
         """Whether its machine was forgotten."""
         self.doomed = False

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from grass.config import MARKER, user_environment
-from grass.keeper.protocol import StartVerb
+from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.amounts import WHOLE
 from grass.worker.core.prepare import Surroundings, start_verb
@@ -102,6 +102,7 @@ def test_placeholders_are_filled_everywhere() -> None:
     assert made.cwd == "/data/thesis"
     assert made.output == "/data/thesis/7.2.log"
     assert made.stderr == "/data/thesis/err/7"
+    assert isinstance(made.meta, Notes)
     assert made.meta.output == made.output
 
 

@@ -12,21 +12,12 @@ import json.encoder
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from grass.keeper.protocol import (
-    ContinueVerb,
     Entry,
     ExitEntry,
-    ForgetVerb,
     HelloEntry,
-    HelloVerb,
-    LeaseVerb,
-    LeaveVerb,
     Notes,
-    RecallVerb,
-    SignalVerb,
     StartVerb,
     StateEntry,
-    StopVerb,
-    SuspendVerb,
     Usage,
     Verb,
 )
@@ -36,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _Object = dict[str, Any]
+_INFINITE = float("inf")
 _decode, _raw_decode = json.JSONDecoder().decode, json.JSONDecoder().raw_decode
 
 
@@ -62,21 +54,20 @@ def name_of(kind: type) -> str:
 
 
 def _json_encoder() -> Callable[[object], str]:
-    """Return a JSON encoder, made once: `JSONEncoder` makes a new one for each call."""
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return json.JSONEncoder(separators=(",", ":")).encode
-    write = make(
-        None,
-        None,
-        json.encoder.encode_basestring_ascii,
-        None,
-        ":",
-        ",",
-        *(False,) * 2,
-        True,
-    )
-    return lambda value: "".join(write(value, 0))
+    """Return a JSON encoder.
+
+    `JSONEncoder` makes a new C encoder for each call, a quarter of the time. The one
+    that is made here once is not public, so another Python may not have it.
+    """
+    public = json.JSONEncoder(separators=(",", ":")).encode
+    to_text, flags = json.encoder.encode_basestring_ascii, (False, False, True)
+    try:
+        make: Any = vars(json.encoder)["c_make_encoder"]
+        write = make(None, None, to_text, None, ":", ",", *flags)
+        works = "".join(write({"a": [1]}, 0)) == public({"a": [1]})
+    except (KeyError, TypeError):
+        return public
+    return (lambda value: "".join(write(value, 0))) if works else public
 
 
 _to_json = _json_encoder()
@@ -132,7 +123,8 @@ def decode_verb(line: bytes) -> Verb:
     name = message.get("v")
     if not isinstance(name, str) or name not in _VERBS:
         raise BadMessage(f"unknown verb {name!r}", message.get("id"))
-    return cast("Verb", _checked(_VERBS[name], message, name))
+    verb: Verb = _checked(_VERBS[name], message, name)
+    return verb
 
 
 def decode_entry(line: bytes) -> Entry | None:
@@ -145,7 +137,8 @@ def decode_entry(line: bytes) -> Entry | None:
     if not isinstance(name, str) or name not in _ENTRIES:
         return None
     read = _read_state if "state" in message else _ENTRIES[name]
-    return cast("Entry", _checked(read, message, name))
+    entry: Entry = _checked(read, message, name)
+    return entry
 
 
 def _object(line: bytes) -> _Object:
@@ -162,7 +155,7 @@ def _object(line: bytes) -> _Object:
     return message
 
 
-def _checked(read: Callable[[_Object], object], message: _Object, name: str) -> object:
+def _checked(read: Callable[[_Object], Any], message: _Object, name: str) -> Any:  # noqa: ANN401 -- `cast` would cost a call for each message
     try:
         return read(message)
     except KeyError as error:
@@ -170,50 +163,6 @@ def _checked(read: Callable[[_Object], object], message: _Object, name: str) -> 
     except (TypeError, ValueError, OverflowError) as error:
         text = f"`{name}`: {error}"
     raise BadMessage(text, message.get("id"))
-
-
-def _read_start(message: _Object) -> StartVerb:
-    get = message.get
-    start = StartVerb(
-        _text(message["id"]),
-        _texts(message["argv"]),
-        _environment(message["env"]),
-        _text(message["cwd"]),
-        int(get("umask", 0o022)) & 0o777,
-        _text(message["output"]),
-        _text_or_none(get("stderr")),
-        _seconds(get("grace", 15.0)),
-        _seconds_or_none(get("time_limit")),
-        None if get("max_output") is None else int(message["max_output"]),
-        bool(get("own_output")),
-        int(get("nice") or 0),
-        None if get("cpus") is None else [int(cpu) for cpu in message["cpus"]],
-        _text_or_none(get("after")),
-        get("meta"),
-    )
-    if not start.argv:
-        raise ValueError("argv is empty")
-    return start
-
-
-def _read_stop(message: _Object) -> StopVerb:
-    reason = message.get("reason", "cancelled")
-    return StopVerb(
-        _text(message["id"]),
-        _signal_number(message.get("signal", 15)),
-        _seconds(message.get("grace", 15.0)),
-        "cancelled" if reason is None else _text(reason),
-    )
-
-
-def _read_signal(message: _Object) -> SignalVerb:
-    number = _signal_number(message["signal"])
-    return SignalVerb(_text(message["id"]), number)
-
-
-def _read_lease(message: _Object) -> LeaseVerb:
-    until = _seconds_or_none(message["until"])
-    return LeaseVerb(_text(message["cluster"]), until)
 
 
 def _text(value: object) -> str:
@@ -230,6 +179,15 @@ def _texts(value: object) -> list[str]:
     if not isinstance(value, list):
         raise TypeError("not a list")
     # Joining checks every item at once, at a fraction of the cost.
+    "".join(value)
+    return value
+
+
+def _command(value: object) -> list[str]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    if not value:
+        raise ValueError("argv is empty")
     "".join(value)
     return value
 
@@ -251,13 +209,28 @@ def _whole_or_none(value: object) -> int | None:
     return None if value is None else _whole(value)
 
 
+def _wholes_or_none(value: object) -> list[int] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return [_whole(one) for one in value]
+
+
+def _mode(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is not a whole number")
+    return value & 0o777
+
+
 def _seconds(value: object) -> float:
-    if not isinstance(value, (int, float)):
-        raise TypeError(f"{value!r} is not a number")
-    number = float(value)
-    if not 0 <= number < float("inf"):
+    if type(value) is not float:
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{value!r} is not a number")
+        value = float(value)
+    if not 0 <= value < _INFINITE:
         raise ValueError(f"{value!r} is not a number of seconds")
-    return number
+    return value
 
 
 def _seconds_or_none(value: object) -> float | None:
@@ -302,25 +275,34 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "int | None": _whole_or_none,
     "float | None": _seconds_or_none,
     "list[str]": _texts,
+    "list[int] | None": _wholes_or_none,
+    "Command": _command,
+    "Mode": _mode,
+    "Seconds": _seconds,
+    "Seconds | None": _seconds_or_none,
+    "SignalNumber": _signal_number,
+    "dict[str, str]": _environment,
     "dict[str, float]": _mapping,
     "dict[str, dict[str, int]]": _mapping,
     "Usage | None": _usage,
-    "Notes | Any": _notes,
+    "Notes": _notes,
     "list[StateEntry]": _states,
-    "Any": lambda value: value,
     "object": lambda value: value,
 }
 """How a value is checked, by the type of its field."""
-_EXACT = {
-    name: type_
-    for type_ in (str, int, bool, float)
-    for name in (type_.__name__, f"{type_.__name__} | None")
+_EXACT: dict[str, type] = {
+    "object": dict,
+    **{
+        name: type_
+        for type_ in (str, int, bool, float)
+        for name in (type_.__name__, f"{type_.__name__} | None")
+    },
 }
-"""Values of these types need no check: verbs, which come from others, have readers."""
+"""A value of exactly this type needs no check."""
 
 _REQUIRED = object()
 _DEFAULTS: dict[str, object] = {
-    **dict.fromkeys(("offset", "stderr_offset", "output_bytes", "placed_at"), 0),
+    **dict.fromkeys(("offset", "stderr_offset", "output_bytes"), 0),
     **dict.fromkeys(("at", "ticks"), 0),
     "allocation": {},
     "begun": True,
@@ -328,31 +310,38 @@ _DEFAULTS: dict[str, object] = {
     "cluster": "",
     "e": "state",
     "leases": {},
+    "umask": 0o022,
     "version": 1,
 }
-"""What stands for a key that is missing or null, if not None or False."""
+"""What a key that is missing or null means, if its class has no default for it."""
 
 
 def _reader(
     kind: Any,  # noqa: ANN401 -- any class of the protocol
-) -> Callable[[_Object], object]:
+) -> Callable[[_Object], Any]:
     """Return what reads a message field by field, each checked by its type."""
     types = {name: _as_written(type_) for name, type_ in kind.__annotations__.items()}
     fields = [
-        (name, _EXACT.get(type_), _CHECKS[type_], _default(name, type_))
+        (name, _EXACT.get(type_), _CHECKS[type_], _default(kind, name, type_))
         for name, type_ in types.items()
     ]
+
+    # As `kind._make`, which also counts the fields.
+    make = tuple.__new__
 
     def read(message: _Object) -> object:
         get, values = message.get, []
         for name, exact, check, default in fields:
             value = get(name)
-            if type(value) is not exact:
-                if value is None:
-                    value = message[name] if default is _REQUIRED else default
-                value = check(value)
+            if type(value) is not exact and value is not default:
+                if value is not None:
+                    value = check(value)
+                elif default is _REQUIRED:
+                    value = check(message[name])
+                else:
+                    value = default
             values.append(value)
-        return kind._make(values)
+        return make(kind, values)
 
     return read
 
@@ -361,31 +350,26 @@ def _as_written(type_: object) -> str:
     return str(getattr(type_, "__forward_arg__", type_))
 
 
-def _default(name: str, type_: str) -> object:
+def _default(
+    kind: Any,  # noqa: ANN401 -- any class of the protocol
+    name: str,
+    type_: str,
+) -> object:
     if name == "until":
         return _REQUIRED
+    if name in kind._field_defaults:
+        return kind._field_defaults[name]
     if type_ == "bool":
         return _DEFAULTS.get(name, False)
-    if type_ in ("Any", "object") or type_.endswith("None"):
+    if type_ == "object" or type_.endswith("None"):
         return None
     return _DEFAULTS.get(name, _REQUIRED)
 
 
 _read_notes, _read_state = map(_reader, (Notes, StateEntry))
-_VERBS: dict[str, Callable[[_Object], object]] = {
-    "start": _read_start,
-    "stop": _read_stop,
-    "signal": _read_signal,
-    "lease": _read_lease,
-    **{
-        name_of(kind): _reader(kind)
-        for kind in (SuspendVerb, ContinueVerb, RecallVerb, ForgetVerb)
-    },
-    "hello": lambda message: HelloVerb(),
-    "leave": lambda message: LeaveVerb(),
-}
-_ENTRIES: dict[str, Callable[[_Object], object]] = {
-    **{name_of(kind): _reader(kind) for kind in get_args(Entry)},
-    "ended": _reader(ExitEntry),
-    "exited": _reader(ExitEntry),
+_VERBS = {name_of(kind): _reader(kind) for kind in get_args(Verb)}
+_ENTRIES = {
+    **{name_of(kind): _reader(kind) for kind in get_args(Entry) if kind != ExitEntry},
+    **dict.fromkeys(("ended", "exited"), _reader(ExitEntry)),
+    "waiting": _read_state,
 }

@@ -11,7 +11,7 @@ lone surrogates. `codec` writes and reads these messages.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 VERSION = 2
 """Grows with the verbs: from 2 on the keeper knows `lease`."""
@@ -24,6 +24,18 @@ def cluster_of(id: str) -> str:
     """
     head, dot, _ = id.partition(".")
     return head if dot else ""
+
+
+# Kinds of values that the keeper checks more closely than their types.
+
+Command = list[str]
+"""Not empty."""
+Mode = int
+"""Permission bits; others are masked out."""
+Seconds = float
+"""A number from 0 on, neither infinite nor NaN."""
+SignalNumber = int
+"""From 1 to 64."""
 
 
 # Verbs: from the worker to the keeper.
@@ -49,21 +61,21 @@ class StartVerb(NamedTuple):
     """
 
     id: str
-    argv: list[str]
+    argv: Command
     env: dict[str, str]
     cwd: str
-    umask: int
+    umask: Mode
     output: str
-    stderr: str | None
-    grace: float
-    time_limit: float | None
-    max_output: int | None
-    own_output: bool
+    stderr: str | None = None
+    grace: Seconds = 15.0
+    time_limit: Seconds | None = None
+    max_output: int | None = None
+    own_output: bool = False
     """Whether only this attempt writes to its output, so that it may be truncated."""
-    nice: int
-    cpus: list[int] | None
-    after: str | None
-    meta: Notes | Any
+    nice: int = 0
+    cpus: list[int] | None = None
+    after: str | None = None
+    meta: object = None
     """`Notes` in a worker; in the keeper whatever JSON value came."""
 
 
@@ -71,16 +83,16 @@ class StopVerb(NamedTuple):
     """End all processes of the attempt: this signal first, SIGKILL after the grace."""
 
     id: str
-    signal: int
-    grace: float
-    reason: str
+    signal: SignalNumber = 15
+    grace: Seconds = 15.0
+    reason: str = "cancelled"
 
 
 class SignalVerb(NamedTuple):
     """Send one signal to every process of the attempt."""
 
     id: str
-    signal: int
+    signal: SignalNumber
 
 
 class SuspendVerb(NamedTuple):
@@ -111,7 +123,7 @@ class LeaseVerb(NamedTuple):
     """End a cluster's attempts at this time unless it is renewed; None: never."""
 
     cluster: str
-    until: float | None
+    until: Seconds | None
 
 
 class HelloVerb(NamedTuple):
@@ -158,7 +170,7 @@ class SpawningEntry(NamedTuple):
     time_limit: float | None
     max_output: int | None
     own_output: bool
-    meta: Any
+    meta: object
 
 
 class ForkedEntry(NamedTuple):
@@ -264,8 +276,8 @@ class StateEntry(NamedTuple):
     after: str | None
     begun: bool
     """Whether it is on record: otherwise nothing was run."""
-    meta: Notes | Any
-    """`Notes` in a worker; in the keeper the JSON value that came with the start."""
+    meta: Notes
+    """As a worker reads it; the keeper writes the JSON value that came with a start."""
 
 
 class HelloEntry(NamedTuple):

@@ -9,7 +9,7 @@ the daemon; reading them back in order restores the attempt.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from grass.keeper.protocol import (
     EnclosedEntry,
@@ -25,7 +25,7 @@ from grass.keeper.protocol import (
 
 if TYPE_CHECKING:
     from grass.keeper.core.keeper_events import ChildEnded, Spawned
-    from grass.keeper.protocol import Entry, StartVerb, Usage
+    from grass.keeper.protocol import Entry, Notes, StartVerb, Usage
 
 
 class StopPlan:
@@ -207,7 +207,7 @@ class KeeperAttempt:
             self.suspended and not over,
             self.after,
             self.state not in ("waiting", "due"),
-            self.spawning.meta,
+            cast("Notes", self.spawning.meta),
         )
 
     def entries(self) -> list[Entry]:
