@@ -1,13 +1,14 @@
 """A broker that is away or frozen: limits are kept, and one notice is given."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from queue import SimpleQueue
 
 import pytest
 
-from grass.client import patience, session, tls_connection
+from grass.client import connection, patience, session, tls_connection
 from grass.client.client import Client
 from grass.client.credentials import Credentials
 from grass.client.patience import Outage
@@ -86,6 +87,59 @@ def test_following_gives_notice_that_the_broker_is_away(
     told = heard.get(timeout=30)
     assert told.startswith(f"the broker at {broker.address} cannot be reached; ")
     assert heard.empty()
+
+
+class Told(Exception):
+    """Ends a wait at its first notice."""
+
+
+def _raise_told(text: str) -> None:
+    raise Told(text)
+
+
+@pytest.fixture
+def dead() -> Iterator[Address]:
+    """An address where connecting is never answered: its queue is full."""
+    with socket.socket() as full, socket.socket() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting.connect(full.getsockname())
+        yield Address(*full.getsockname())
+
+
+@pytest.mark.usefixtures("moment")
+@pytest.mark.parametrize("cut_off", [True, False])
+def test_the_notice_comes_while_connecting_is_not_answered(
+    home: Home,
+    play: Play,
+    dead: Address,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    cut_off: bool,
+) -> None:
+    monkeypatch.setattr(tls_connection, "CONNECT_S", 60.0)
+    monkeypatch.setattr(connection, "PROBE_AFTER_S", 0.1)
+    monkeypatch.setattr(patience, "_PROBE_S", 0.1)
+    broker, answered = play(), threading.Event()
+    broker.joined_by(home)
+
+    def vanish(_body: object) -> bytes:
+        Credentials.load(home).add(broker.known()._replace(addresses=(dead,)))
+        if not cut_off:
+            answered.wait()
+        return b""
+
+    broker.answers["POST /jobs/wait"] = vanish
+    broker.cut_after = 1
+    began = time.monotonic()
+    with Client(home) as client:
+        client.outage.tell = _raise_told
+        try:
+            with pytest.raises(Told, match=r"cannot be reached|does not answer"):
+                client.wait(["7"])
+        finally:
+            answered.set()
+    assert time.monotonic() - began < 30
 
 
 @pytest.fixture

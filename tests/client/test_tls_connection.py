@@ -410,7 +410,7 @@ def test_a_connection_notices_a_machine_that_is_gone(
     home: Home, broker: FakeBroker
 ) -> None:
     broker.joined_by(home)
-    connection = open_broker([broker.address], Credentials.load(home))
+    connection = open_broker([broker.address], Credentials.load(home), lambda: None)
     channel = connection._channel
     assert channel.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     assert channel.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 30

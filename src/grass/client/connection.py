@@ -203,6 +203,11 @@ class HttpConnection:
         self._silence = None
         self._unread += data
 
+    def note_silence(self) -> None:
+        """Give notice that the daemon does not answer, when that is due."""
+        if self._silence is not None:
+            self._silence.note()
+
     def _probe(self) -> None:
         """Find out whether the daemon answers; raise `NoAnswer` if it does not."""
         if self._silence is None:

@@ -41,10 +41,10 @@ class Patience:
         self._quiet_s = MOMENT_S if quiet_s is None else quiet_s
         self._tell: Tell | None = tell
 
-    def is_left(self) -> bool:
+    def is_left(self, *, due: bool = False) -> bool:
         """Tell whether to wait on; give the notice when it is due."""
         lasted_s = time.monotonic() - self._began
-        if self._tell is not None and lasted_s >= self._quiet_s:
+        if self._tell is not None and (due or lasted_s >= self._quiet_s):
             self._tell(self._text)
             self._tell = None
         return self._limit_s is None or lasted_s < self._limit_s
@@ -72,16 +72,19 @@ class Silence:
 
         With `may_last` there is no limit, only a notice.
         """
-        peer = self._connection.peer
+        why = f"{self._connection.peer} does not answer"
+        if self._patience is None:
+            limit_s, tell = None if may_last else LIMIT_S, self._connection.tell
+            self._patience = Patience(why, limit_s, tell, _PROBE_S)
         if self._answers():
             self._patience = None
-            return
-        if self._patience is None:
-            why, limit_s = f"{peer} does not answer", None if may_last else LIMIT_S
-            tell = self._connection.tell
-            self._patience = Patience(why, limit_s, tell, quiet_s=0)
-        if not self._patience.is_left():
-            raise NoAnswer(f"{peer} does not answer", self._connection.next_step)
+        elif not self._patience.is_left(due=True):
+            raise NoAnswer(why, self._connection.next_step)
+
+    def note(self) -> None:
+        """Give the notice when it is due, also while a probe is being connected."""
+        if self._patience is not None:
+            self._patience.is_left()
 
     def _answers(self) -> bool:
         try:

@@ -64,6 +64,8 @@ class Session:
         self._connection: HttpConnection | None = None
         self._was_connected = False
         self._outage: Outage | None = None
+        self._outage_limit_s: float | None = None
+        """How long the present outage may last; None: there is none."""
 
     @property
     def outage(self) -> Outage:
@@ -159,8 +161,7 @@ class Session:
         try:
             return self._repeated(call, max(RECONNECT_S, limit_s))
         finally:
-            if self._outage is not None:
-                self._outage.end(self)
+            self._end_outage()
 
     def _repeated(self, call: Callable[[], T], limit_s: float) -> T:
         deadline, pause_s = None, _FIRST_PAUSE_S
@@ -183,7 +184,8 @@ class Session:
                 deadline = time.monotonic() + limit_s
             if time.monotonic() > deadline:
                 raise error from None
-            self._note_outage(limit_s)
+            self._outage_limit_s = limit_s
+            self._note_outage()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -209,15 +211,16 @@ class Session:
             self._was_connected = True
             if self._outage is not None:
                 self._connection.tell = self._outage.tell
-                self._outage.end(self)
+            self._end_outage()
         return self._connection
 
     def _opened(self) -> HttpConnection:
         if self._route is not None:
-            connection = self._route.open()
+            open_route = self._route.open
+            connection = open_route(self._note_outage)
             connection.peer = self.peer
             connection.next_step = "look at its machine, then try again"
-            connection.watch(self._route.open)
+            connection.watch(lambda: open_route(connection.note_silence))
             return connection
         found = open_connection(self.home.socket)
         if found is not None:
@@ -228,8 +231,16 @@ class Session:
             return autostart.connect(self.home)
         return autostart.connect_running(self.home)
 
-    def _note_outage(self, limit_s: float) -> None:
-        back = f"going on if it is back within {limit_s:.0f} s"
+    def _end_outage(self) -> None:
+        self._outage_limit_s = None
+        if self._outage is not None:
+            self._outage.end(self)
+
+    def _note_outage(self) -> None:
+        """Give notice of an outage, if there is one, when that is due."""
+        if self._outage_limit_s is None:
+            return
+        back = f"going on if it is back within {self._outage_limit_s:.0f} s"
         self.outage.note(self, f"{self.peer} cannot be reached; {back}")
 
     def _is_stopped(self) -> bool:

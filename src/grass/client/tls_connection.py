@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from grass.config import Home
     from grass.model.addresses import Address, Invitation
 
+    OnWait = Callable[[], object]
+    """Called again and again while a connection is being made."""
     FindToken = Callable[[Address, str], str | None]
     """Returns the token for the key that was proved at an address, or refuses it."""
 
@@ -57,7 +59,7 @@ _DEAD_MS = 30_000
 class BrokerRoute:
     """The way that a client goes each time it has to connect."""
 
-    def __init__(self, place: str, open: Callable[[], HttpConnection]) -> None:
+    def __init__(self, place: str, open: Callable[[OnWait], HttpConnection]) -> None:
         self.place = place
         self.open = open
 
@@ -71,13 +73,15 @@ def route(home: Home, asked: str | None, origin: str) -> BrokerRoute | None:
         known = Credentials.load(home).current()
         if known is None:
             return None
-        return BrokerRoute(known.place, lambda: _open_current(home))
+        return BrokerRoute(known.place, lambda on_wait: _open_current(home, on_wait))
     try:
         addresses = [read_address(text) for text in asked.split(",")]
     except UsageError as error:
         raise UsageError(f"{origin}: {error.message}", error.hint) from None
     place = ",".join(map(str, addresses))
-    return BrokerRoute(place, lambda: open_broker(addresses, Credentials.load(home)))
+    return BrokerRoute(
+        place, lambda on_wait: open_broker(addresses, Credentials.load(home), on_wait)
+    )
 
 
 def invited(home: Home, invitation: Invitation) -> BrokerRoute:
@@ -90,12 +94,13 @@ def invited(home: Home, invitation: Invitation) -> BrokerRoute:
     before = Credentials.load(home).by_pin(pin)
     token = None if before is None else before.token
     return BrokerRoute(
-        str(address), lambda: _open_first([address], _for_pin(pin, token))
+        str(address),
+        lambda on_wait: _open_first([address], _for_pin(pin, token), on_wait),
     )
 
 
 def open_broker(
-    addresses: Sequence[Address], credentials: Credentials
+    addresses: Sequence[Address], credentials: Credentials, on_wait: OnWait
 ) -> HttpConnection:
     """Connect to whichever of the joined brokers answers at one of the addresses."""
 
@@ -109,12 +114,12 @@ def open_broker(
             )
         return known.token
 
-    return _open_first(addresses, token)
+    return _open_first(addresses, token, on_wait)
 
 
-def open_joined(known: Known) -> HttpConnection:
+def open_joined(known: Known, on_wait: OnWait) -> HttpConnection:
     """Connect to a joined broker at whichever of its addresses it is found."""
-    return _open_first(known.addresses, _for_pin(known.pin, known.token))
+    return _open_first(known.addresses, _for_pin(known.pin, known.token), on_wait)
 
 
 class TlsConnection(HttpConnection):
@@ -128,11 +133,11 @@ class TlsConnection(HttpConnection):
             self._fields += f"Authorization: Bearer {token}\r\n"
 
 
-def _open_current(home: Home) -> HttpConnection:
+def _open_current(home: Home, on_wait: OnWait) -> HttpConnection:
     known = Credentials.load(home).current()
     if known is None:
         raise Unauthorized("this machine has left its broker", _JOIN)
-    return open_joined(known)
+    return open_joined(known, on_wait)
 
 
 def _for_pin(expected: str, token: str | None) -> FindToken:
@@ -143,10 +148,12 @@ def _for_pin(expected: str, token: str | None) -> FindToken:
     return find
 
 
-def _open_first(addresses: Sequence[Address], find_token: FindToken) -> HttpConnection:
+def _open_first(
+    addresses: Sequence[Address], find_token: FindToken, on_wait: OnWait
+) -> HttpConnection:
     """Connect where it works; where it works nowhere, name all addresses."""
     deadline = time.monotonic() + CONNECT_S
-    dialler = _Dialler(addresses)
+    dialler = _Dialler(addresses, on_wait)
     try:
         while (found := dialler.next(deadline)) is not None:
             limit_s = CONNECT_S if dialler.is_exhausted else _HANDSHAKE_S
@@ -227,7 +234,8 @@ class _Dialled(NamedTuple):
 class _Dialler:
     """TCP connections that are being made to the places of several addresses."""
 
-    def __init__(self, addresses: Sequence[Address]) -> None:
+    def __init__(self, addresses: Sequence[Address], on_wait: OnWait) -> None:
+        self._on_wait = on_wait
         self.errors: dict[Address, GrassError] = {}
         """What went wrong at each address."""
         self._unresolved = list(addresses)
@@ -246,11 +254,11 @@ class _Dialler:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 return None
-            waits = self._unresolved or self._places
-            found = self._poll(min(left_s, HEAD_START_S) if waits else left_s)
+            found = self._poll(min(left_s, HEAD_START_S))
             if found is not None:
                 _keep_alive(found.channel)
                 return found
+            self._on_wait()
         return None
 
     def close(self) -> None:
