@@ -13,7 +13,7 @@ from grass.client.daemon_launch import why_it_ended
 from grass.config import Home
 from grass.daemon import home_lock
 from grass.errors import Refused
-from grass.keeper.system.mounts import network_mount
+from grass.keeper.mounts import network_mount
 from tests.support.fifo import Fifo
 from tests.support.homes import GRASS, GrassHome
 from tests.support.processes import alive, await_end, kill, ticks, until_ready

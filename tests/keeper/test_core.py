@@ -228,7 +228,7 @@ def test_a_daemon_is_told_whom_an_attempt_follows_now() -> None:
     core.step(asked(spec("b", after="a")), 0.0)
     core.step(asked(spec("c", after="b")), 0.0)
     core.step(asked(RecallVerb(["b"])), 0.0)
-    [greeting] = of(core.step(asked(HelloVerb()), 0.0), effects.Greet)
+    [greeting] = of(core.step(asked(HelloVerb()), 0.0), effects.SendHello)
     told = {one.id: one.after for one in greeting.entry.attempts}
     assert told == {"a": None, "c": "a"}
 

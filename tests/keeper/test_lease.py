@@ -53,7 +53,7 @@ def test_a_lease_is_on_record_before_it_is_confirmed() -> None:
         effects.Record(LeaseEntry("", 40.0)),
         effects.Reply(7, LeasedEntry("", 40.0)),
     ]
-    [greeting] = of(core.step(asked(HelloVerb()), 1.0), effects.Greet)
+    [greeting] = of(core.step(asked(HelloVerb()), 1.0), effects.SendHello)
     assert greeting.entry.leases == {"": 40.0}
 
 
@@ -193,7 +193,7 @@ def test_a_successor_keeps_the_leases_of_all_clusters() -> None:
     core.step(asked(LeaseVerb("two", 60.0)), 0.0)
     successor = KeeperCore(2, "boot")
     successor.step(events.Restored(core.snapshot()), 1.0)
-    [greeting] = of(successor.step(asked(HelloVerb()), 1.0), effects.Greet)
+    [greeting] = of(successor.step(asked(HelloVerb()), 1.0), effects.SendHello)
     assert greeting.entry.leases == {"one": 40.0, "two": 60.0}
     assert successor.timers.next_due() is not None
 

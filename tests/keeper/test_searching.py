@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
-from grass.keeper.system import pidfd
+from grass.keeper.mounts import Mounts
 from grass.keeper.system.cgroups import Cgroups
-from grass.keeper.system.mounts import Mounts
 from grass.keeper.system.poller import Poller
 from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.rlimits import OpenFiles

@@ -23,9 +23,9 @@ from grass.keeper.protocol import (
     StopVerb,
     UnableEntry,
 )
+from grass.keeper.start_errors import CannotStart
 from grass.keeper.system.records import Records
 from grass.keeper.system.spawn import _exec_failure
-from grass.keeper.system.start_errors import CannotStart
 from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
 
 from .conversation import Daemon, kill_and_await

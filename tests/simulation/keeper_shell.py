@@ -170,7 +170,7 @@ class SimKeeper:
             effects.Publish: self._publish,
             effects.Tell: self._tell,
             effects.Reply: self._reply,
-            effects.Greet: self._greet,
+            effects.SendHello: self._send_hello,
             effects.Unrecord: self._unrecord,
             effects.GiveUp: lambda effect: events.SpawnFailed(
                 effect.id, effect.reason, self._host.wall_us
@@ -402,7 +402,7 @@ class SimKeeper:
         if line is not None:
             self._unsent.append((line, effect.entry))
 
-    def _greet(self, effect: effects.Greet) -> None:
+    def _send_hello(self, effect: effects.SendHello) -> None:
         line = self._lines.get(effect.connection)
         if line is not None:
             line.listening = True

@@ -23,7 +23,7 @@ from pathlib import Path
 from grass.config import Home
 from grass.errors import GrassError, Refused
 from grass.event_log import EventLog
-from grass.keeper.system.mounts import network_mount
+from grass.keeper.mounts import network_mount
 
 log = EventLog("grass.daemon")
 

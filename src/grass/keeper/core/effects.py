@@ -47,7 +47,7 @@ class Reply(NamedTuple):
     entry: Entry
 
 
-class Greet(NamedTuple):
+class SendHello(NamedTuple):
     """Send the entry to one connection, which listens from now on."""
 
     connection: int
@@ -169,7 +169,7 @@ Effect = (
     | Publish
     | Tell
     | Reply
-    | Greet
+    | SendHello
     | Spawn
     | Probe
     | GiveUp

@@ -151,7 +151,7 @@ class KeeperCore:
             self.start_failures.told,
             [attempt.state_entry() for attempt in self.attempts.values()],
         )
-        self._state.want(effects.Greet(connection, hello))
+        self._state.want(effects.SendHello(connection, hello))
 
     def _start(self, start: protocol.StartVerb, connection: int, now: float) -> None:
         known = self.attempts.get(start.id)

@@ -25,8 +25,6 @@ class Starts:
         self._state = state
         self._waiting = WaitingStarts()
         self._due: dict[str, StartVerb] = {}
-        # By identity: an attempt that was recalled may be asked for again, with other
-        # units, before the spawn that was planned first.
 
     def add(self, start: StartVerb) -> None:
         """Add a new attempt; it is spawned when the one before it has exited."""
@@ -64,6 +62,8 @@ class Starts:
 
     def is_due(self, start: StartVerb) -> bool:
         """Tell whether this very start is still to be spawned."""
+        # By identity: an attempt that was recalled may be asked for again, with other
+        # units, before the spawn that was planned first.
         return self._due.get(start.id) is start
 
     @property

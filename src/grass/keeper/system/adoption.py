@@ -11,9 +11,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
-from grass.keeper.system import pidfd
 from grass.keeper.system.poller import utc_us
 from grass.keeper.system.process_table import all_stats, marker_of
 

@@ -152,12 +152,12 @@ class Connections:
         if connection is not None:
             connection.put(encode(effect.entry))
 
-    def greet(self, effect: effects.Greet) -> None:
+    def send_hello(self, effect: effects.SendHello) -> None:
         """Queue an entry for one connection, and all entries from now on."""
         self._urgent = True
         connection = self._open.get(effect.connection)
         if connection is not None:
-            connection.greet(encode(effect.entry))
+            connection.send_hello(encode(effect.entry))
 
 
 def _peer(channel: socket.socket) -> tuple[int, int]:
@@ -212,7 +212,7 @@ class DaemonConnection:
         """Queue bytes for the next flush."""
         self._unsent += data
 
-    def greet(self, data: bytes) -> None:
+    def send_hello(self, data: bytes) -> None:
         """Queue the full state, whose size does not count as backlog."""
         self._allowed = BACKLOG_LIMIT + len(data)
         self._unsent += data

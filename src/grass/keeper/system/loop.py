@@ -17,10 +17,10 @@ from grass.keeper.core.lease import LONGEST_SLEEP_S
 from grass.keeper.core.turn import KeeperTurn
 from grass.keeper.crash_points import crash_point
 from grass.keeper.protocol import ForgottenEntry
+from grass.keeper.start_errors import cause
 from grass.keeper.system import log
 from grass.keeper.system.connections import Connections, listen
 from grass.keeper.system.poller import Poller, boot_s, utc_us
-from grass.keeper.system.start_errors import cause
 
 if TYPE_CHECKING:
     import socket
@@ -60,7 +60,7 @@ class Loop:
             effects.Publish: self._publish,
             effects.Tell: self._connections.tell,
             effects.Reply: self._connections.reply,
-            effects.Greet: self._connections.greet,
+            effects.SendHello: self._connections.send_hello,
             effects.Unrecord: self._unrecord,
             effects.GiveUp: self._give_up,
             effects.Probe: jobs.starter.probe,

@@ -172,7 +172,7 @@ class ProcessTable:
         if main.adopted:
             # One reading of /proc can miss a fork, two hardly ever.
             return any(self._members_now(id) for _ in range(2))
-        return any(self._claims(main, stat) for stat in self._orphans())
+        return any(self._belongs_to(main, stat) for stat in self._orphans())
 
     def drop_snapshot(self) -> None:
         """Have the next call read all processes again."""
@@ -245,7 +245,7 @@ class ProcessTable:
         if stat.pid in self._by_pid:
             return False
         if stat.ppid == self._keeper:
-            return self._claims(main, stat)
+            return self._belongs_to(main, stat)
         if main.adopted and marker_of(stat.pid) == main.id:
             return True
         return None
@@ -279,7 +279,7 @@ class ProcessTable:
             text += chunk
         return text
 
-    def _claims(self, main: MainProcess, orphan: Stat) -> bool:
+    def _belongs_to(self, main: MainProcess, orphan: Stat) -> bool:
         owner = self._owner(orphan)
         if owner is not None:
             return owner == main.id

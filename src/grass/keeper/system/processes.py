@@ -14,10 +14,11 @@ from contextlib import suppress
 from signal import SIGKILL
 from typing import TYPE_CHECKING
 
+from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.protocol import Usage
-from grass.keeper.system import cgroups, pidfd
+from grass.keeper.system import cgroups
 from grass.keeper.system.adoption import AdoptedProcesses
 from grass.keeper.system.poller import utc_us
 from grass.keeper.system.process_table import ProcessTable, start_ticks
@@ -26,7 +27,7 @@ from grass.keeper.system.starter import Starter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from grass.keeper.system.mounts import Mounts
+    from grass.keeper.mounts import Mounts
     from grass.keeper.system.poller import Feed, Poller
     from grass.keeper.system.rlimits import OpenFiles
 

@@ -16,14 +16,14 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.keeper.system.rlimits import OomScore
-from grass.keeper.system.start_errors import (
+from grass.keeper.start_errors import (
     CannotStart,
     CannotStartNow,
     cause,
     is_of_disk,
     is_of_machine,
 )
+from grass.keeper.system.rlimits import OomScore
 
 if TYPE_CHECKING:
     from grass.keeper.protocol import StartVerb

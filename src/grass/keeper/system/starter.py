@@ -11,6 +11,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grass.keeper.core import keeper_events as events
+from grass.keeper.start_errors import (
+    CannotStart,
+    CannotStartNow,
+    cause,
+    is_of_machine,
+)
 from grass.keeper.system.poller import utc_us
 from grass.keeper.system.process_table import boot_ticks, start_ticks
 from grass.keeper.system.spawn import (
@@ -21,17 +27,11 @@ from grass.keeper.system.spawn import (
     report_pipe,
     search_path,
 )
-from grass.keeper.system.start_errors import (
-    CannotStart,
-    CannotStartNow,
-    cause,
-    is_of_machine,
-)
 
 if TYPE_CHECKING:
     from grass.keeper.core import effects
+    from grass.keeper.mounts import Mounts
     from grass.keeper.protocol import StartVerb
-    from grass.keeper.system.mounts import Mounts
     from grass.keeper.system.poller import Feed, Poller
     from grass.keeper.system.process_table import ProcessTable
     from grass.keeper.system.rlimits import OpenFiles

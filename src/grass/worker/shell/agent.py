@@ -21,7 +21,7 @@ from grass.keeper.codec import (
 from grass.keeper.crash_points import crash_point
 from grass.keeper.launch import reach_keeper
 from grass.keeper.protocol import Entry, HelloVerb, Verb
-from grass.keeper.system.start_errors import cause
+from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,

@@ -10,7 +10,7 @@ import asyncio
 import os
 import resource
 
-from grass.keeper.system import pidfd
+from grass.keeper import pidfd
 
 SHORT_LIFE_S = 0.5
 
