@@ -16,7 +16,6 @@ from grass.keeper import protocol as keeper
 from grass.keeper.protocol import (
     ExitEntry,
     HelloEntry,
-    Notes,
     RecallVerb,
     StartedEntry,
     StateEntry,
@@ -196,7 +195,7 @@ class WorkerCore:
 
     def _add(self, message: Start, after: str | None) -> None:
         start = start_verb(message, self._around)
-        attempt = WorkerAttempt(cast("Notes", start.meta), after, start)
+        attempt = WorkerAttempt(cast("keeper.Notes", start.meta), after, start)
         self._table.add(message.attempt, attempt)
         if not start.argv:
             # The keeper would refuse it, and then start its follower too early.
