@@ -46,6 +46,7 @@ from grass.api.server.request_body import (
     counted_body,
     small_body,
 )
+from grass.broker.core import calls
 from grass.config import API_PREFIX
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
@@ -55,7 +56,7 @@ VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
 """In bytes: room for a million ids, or an environment."""
 
-DONE = documents.DoneReply
+DONE = calls.Done
 SELECT = request_bodies.SelectBody
 READ, SUBMIT, WORK = Right.READ, Right.SUBMIT, Right.WORK
 OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
@@ -63,7 +64,7 @@ OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
 # fmt: off
 ENDPOINTS = [
     Endpoint("GET", "/overview", READ, cluster.overview),
-    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, documents.EnqueuedReply, largest=LARGEST_BODY),  # noqa: E501
+    Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, calls.Enqueued, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
     Endpoint("POST", "/jobs/select", READ, jobs.selected, SELECT, documents.SelectedReply, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/cancel", OPERATE, jobs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501

@@ -4,16 +4,10 @@ from typing import Any
 
 import msgspec
 
+from grass.broker.core.calls import Done
+
 JsonObject = dict[str, Any]
 """A job, a worker or a queue, as a JSON object."""
-
-
-class EnqueuedReply(msgspec.Struct):
-    """The ids of new jobs, which are consecutive."""
-
-    first: int
-    last: int
-    hint: str = ""
 
 
 class SelectedReply(msgspec.Struct):
@@ -23,20 +17,12 @@ class SelectedReply(msgspec.Struct):
     count: int
 
 
-class DoneReply(msgspec.Struct):
-    """The jobs that a verb changed, and warnings."""
-
-    jobs: list[int] = []
-    warnings: list[str] = []
-    changed: bool = True
-
-
-class ForgottenReply(DoneReply):
+class ForgottenReply(Done):
     """The lost jobs and removed views of a forgotten worker."""
 
-    queues: list[str] = []
+    queues: list[str] = msgspec.field(default_factory=list)
     """The queues that had a view of it."""
-    held: list[int] = []
+    held: list[int] = msgspec.field(default_factory=list)
     """Those of the jobs that are to run again, and may still run on the worker."""
 
 

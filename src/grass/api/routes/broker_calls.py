@@ -8,7 +8,6 @@ from starlette.requests import Request
 from grass.api.context import api_state, context_of
 from grass.broker.core.calls import Call, Done
 from grass.errors import Stopping
-from grass.queries.documents import DoneReply
 from grass.queries.selection import job_of
 from grass.store.interface import JobDetails
 
@@ -18,9 +17,7 @@ async def named_job(request: Request) -> JobDetails:
     return await job_of(context_of(request).broker, str(request.path_params["id"]))
 
 
-async def do(
-    request: Request, call: Call[Done], warnings: Sequence[str] = ()
-) -> DoneReply:
+async def do(request: Request, call: Call[Done], warnings: Sequence[str] = ()) -> Done:
     """Make a call; `warnings` go before those of the broker."""
     try:
         done = await context_of(request).broker.call(call)
@@ -32,4 +29,4 @@ async def do(
             "the daemon stops, and may not have reached all jobs",
             "do it again once it is started: what was done already is passed over",
         ) from None
-    return DoneReply(done.jobs, [*warnings, *done.warnings], done.changed)
+    return Done(done.jobs, [*warnings, *done.warnings], done.changed)

@@ -19,6 +19,7 @@ from grass.broker.core.calls import (
     Cancel,
     CreateQueue,
     DeleteQueue,
+    Done,
     EditQueue,
     SetPaused,
 )
@@ -39,7 +40,6 @@ from grass.queries.cluster_documents import (
 from grass.queries.constraints import is_unreachable
 from grass.queries.documents import (
     ConfigReply,
-    DoneReply,
     JsonObject,
     QueueReply,
     SettingReply,
@@ -79,7 +79,7 @@ async def read_queue(request: Request) -> QueueReply:
     return QueueReply(queue.name, list(queue.prefix), queue.paused)
 
 
-async def create_queue(request: Request, body: QueueBody) -> DoneReply:
+async def create_queue(request: Request, body: QueueBody) -> Done:
     """Create a queue, or add this daemon's view; the same again is fine."""
     context = context_of(request)
     name = str(request.path_params["name"])
@@ -94,7 +94,7 @@ async def create_queue(request: Request, body: QueueBody) -> DoneReply:
     )
 
 
-async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
+async def edit_queue(request: Request, body: EditQueueBody) -> Done:
     """Change a queue, and this daemon's view of it."""
     context = context_of(request)
     name = str(request.path_params["name"])
@@ -109,23 +109,23 @@ async def edit_queue(request: Request, body: EditQueueBody) -> DoneReply:
     )
 
 
-async def delete_queue(request: Request) -> DoneReply:
+async def delete_queue(request: Request) -> Done:
     """Remove a queue that has no unfinished jobs."""
     name = str(request.path_params["name"])
     return await do(request, DeleteQueue(actor(request), name, worker_for(request)))
 
 
-async def pause(request: Request, body: PauseBody) -> DoneReply:
+async def pause(request: Request, body: PauseBody) -> Done:
     """Start no more jobs; running ones run on."""
     return await do(request, SetPaused(actor(request), True, body.queue))
 
 
-async def stop(request: Request, body: StopBody) -> DoneReply:
+async def stop(request: Request, body: StopBody) -> Done:
     """Stop the daemon; running jobs go on unless they are to be ended too."""
     context, who = context_of(request), actor(request)
     ended = await _end_jobs(context.broker, who) if body.jobs else []
     asyncio.get_running_loop().call_soon(context.stop)
-    return DoneReply(ended)
+    return Done(ended)
 
 
 async def _end_jobs(broker: Broker, who: str) -> list[int]:

@@ -43,9 +43,7 @@ from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
 from grass.queries.documents import (
-    DoneReply,
     EndsReply,
-    EnqueuedReply,
     ExplainReply,
     JsonObject,
     SelectedReply,
@@ -60,7 +58,7 @@ LARGEST_PAGE = 1000
 PRESENTED_AT_ONCE = 100
 
 
-async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
+async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     """Add jobs; answered once they are durable."""
     jobs = (body.defaults, *body.jobs)
     has_max_fails = any(job.max_fails is not None for job in jobs)
@@ -71,7 +69,7 @@ async def enqueue(request: Request, body: EnqueueBody) -> EnqueuedReply:
     done = await _answered_before(broker, call)
     if done is None:
         done = await broker.call(call)
-    return EnqueuedReply(done.first, done.last, done.hint)
+    return done
 
 
 async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
@@ -175,7 +173,7 @@ async def selected(request: Request, body: SelectBody) -> SelectedReply:
     return SelectedReply(ids, len(ids))
 
 
-async def cancel(request: Request, body: CancelBody) -> DoneReply:
+async def cancel(request: Request, body: CancelBody) -> Done:
     """End jobs; answered once that is durable."""
     if not 0 < body.signal <= _LARGEST_SIGNAL:
         raise UsageError(f"there is no signal {body.signal}")
@@ -187,31 +185,31 @@ async def cancel(request: Request, body: CancelBody) -> DoneReply:
     )
 
 
-async def hold(request: Request, body: SelectBody) -> DoneReply:
+async def hold(request: Request, body: SelectBody) -> Done:
     """Keep jobs from starting until they are released."""
     who = actor(request)
     return await _do_to(request, body.select, lambda ids: HoldJobs(who, ids))
 
 
-async def release(request: Request, body: SelectBody) -> DoneReply:
+async def release(request: Request, body: SelectBody) -> Done:
     """Let held jobs start when their turn comes."""
     who = actor(request)
     return await _do_to(request, body.select, lambda ids: ReleaseJobs(who, ids))
 
 
-async def suspend(request: Request, body: SelectBody) -> DoneReply:
+async def suspend(request: Request, body: SelectBody) -> Done:
     """Stop running jobs where they are; their units stay held."""
     who = actor(request)
     return await _do_to(request, body.select, lambda ids: SuspendJobs(who, ids))
 
 
-async def go_on(request: Request, body: SelectBody) -> DoneReply:
+async def go_on(request: Request, body: SelectBody) -> Done:
     """Let suspended jobs go on."""
     who = actor(request)
     return await _do_to(request, body.select, lambda ids: ContinueJobs(who, ids))
 
 
-async def rerun(request: Request, body: RerunBody) -> DoneReply:
+async def rerun(request: Request, body: RerunBody) -> Done:
     """Give ended jobs a new attempt; older attempts and their output are kept."""
     who, state = actor(request), context_of(request).broker.state
     return await _do_to(
@@ -219,7 +217,7 @@ async def rerun(request: Request, body: RerunBody) -> DoneReply:
     )
 
 
-async def edit(request: Request, body: EditBody) -> DoneReply:
+async def edit(request: Request, body: EditBody) -> Done:
     """Change jobs that have not started."""
     who, state = actor(request), context_of(request).broker.state
     return await _do_to(
@@ -229,10 +227,10 @@ async def edit(request: Request, body: EditBody) -> DoneReply:
 
 async def _do_to(
     request: Request, texts: list[str], call_for: Callable[[list[int]], Call[Done]]
-) -> DoneReply:
+) -> Done:
     """Make a call about the selected jobs that the caller may change."""
     ids, left = await own_jobs(request, await select(context_of(request).broker, texts))
     call = call_for(ids)
     if not ids:
-        return DoneReply(changed=False)
+        return Done(changed=False)
     return await do(request, call, left)

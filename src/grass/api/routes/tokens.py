@@ -15,7 +15,7 @@ from grass.api.context import api_state, context_of
 from grass.api.routes.broker_calls import do
 from grass.api.routes.request_bodies import JoinBody, NewTokenBody
 from grass.broker.core.access.tokens import WRONG_CODE
-from grass.broker.core.calls import Enrol, RevokeToken
+from grass.broker.core.calls import Done, Enrol, RevokeToken
 from grass.broker.core.workers import registry
 from grass.broker.shell.new_secrets import new_secret, new_token_call
 from grass.broker.shell.service import Broker
@@ -36,7 +36,6 @@ from grass.model.access import (
 )
 from grass.model.times import rfc3339
 from grass.queries.documents import (
-    DoneReply,
     IssuedReply,
     JoinedReply,
     TokenReply,
@@ -91,7 +90,7 @@ async def new(request: Request, body: NewTokenBody) -> IssuedReply:
     return reply
 
 
-async def revoke(request: Request) -> DoneReply:
+async def revoke(request: Request) -> Done:
     """Revoke a token or code; its connections are closed at once."""
     broker, name = context_of(request).broker, str(request.path_params["name"])
     known = broker.state.tokens.get(name)

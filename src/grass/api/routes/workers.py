@@ -15,6 +15,7 @@ from grass.api.routes.request_bodies import (
 from grass.api.routes.tokens import drop_revoked
 from grass.broker.core.calls import (
     AddUnits,
+    Done,
     ForgetWorker,
     RemoveUnit,
     SetPaused,
@@ -28,7 +29,7 @@ from grass.model.job import Job
 from grass.model.lifecycle import JobState
 from grass.model.resources import capacity_from
 from grass.queries.cluster_documents import worker_document
-from grass.queries.documents import DoneReply, ForgottenReply, WorkersReply
+from grass.queries.documents import ForgottenReply, WorkersReply
 
 
 async def page(request: Request) -> WorkersReply:
@@ -42,7 +43,7 @@ async def page(request: Request) -> WorkersReply:
     return WorkersReply([worker_document(one, state) for one in seen])
 
 
-async def drain(request: Request, body: DrainWorkerBody) -> DoneReply:
+async def drain(request: Request, body: DrainWorkerBody) -> Done:
     """Drain or resume a worker; running jobs finish."""
     name = str(request.path_params["name"])
     return await do(request, SetWorkerDrained(actor(request), name, body.on))
@@ -59,7 +60,7 @@ async def forget(request: Request) -> ForgottenReply:
     return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues, held)
 
 
-async def add_units(request: Request, body: AddCapacityBody) -> DoneReply:
+async def add_units(request: Request, body: AddCapacityBody) -> Done:
     """Add units to a worker besides those that were found."""
     capacity = capacity_from(body.capacity)
     if not any(capacity.values()):
@@ -68,19 +69,19 @@ async def add_units(request: Request, body: AddCapacityBody) -> DoneReply:
     return await do(request, AddUnits(actor(request), worker, capacity))
 
 
-async def remove_unit(request: Request, body: UnitBody) -> DoneReply:
+async def remove_unit(request: Request, body: UnitBody) -> Done:
     """Remove an added unit that no job holds."""
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
     return await do(request, RemoveUnit(actor(request), worker, kind, unit))
 
 
-async def drain_unit(request: Request, body: UnitBody) -> DoneReply:
+async def drain_unit(request: Request, body: UnitBody) -> Done:
     """Drain a unit; running jobs finish."""
     return await _set_drained(request, body, drained=True)
 
 
-async def resume(request: Request, body: ResumeBody) -> DoneReply:
+async def resume(request: Request, body: ResumeBody) -> Done:
     """Start jobs again: of a queue, on a unit, or everywhere."""
     if body.unit is not None:
         if body.queue is not None:
@@ -93,7 +94,7 @@ async def resume(request: Request, body: ResumeBody) -> DoneReply:
     return await do(request, SetPaused(actor(request), False, body.queue))
 
 
-async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> DoneReply:
+async def _set_drained(request: Request, body: UnitBody, *, drained: bool) -> Done:
     kind, unit = _unit(body.unit)
     worker = worker_for(request, body.worker)
     call = SetUnitDrained(actor(request), worker, kind, unit, drained)
