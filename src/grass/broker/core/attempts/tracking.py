@@ -94,7 +94,7 @@ def exited(state: State, worker: str, message: Exited) -> None:
     """Record an end, free its units, and have the worker forget it."""
     found = _held_by(state, worker, message)
     state.foreign.release(worker, message.attempt)
-    if attempt_id(message.attempt).cluster != state.cluster:
+    if found is None and attempt_id(message.attempt).cluster != state.cluster:
         # Its own broker has not heard of it yet: the worker keeps it until then.
         return
     state.batch.send(worker, Forget([message.attempt]))
