@@ -1,5 +1,6 @@
 """Creating, changing, deleting and pausing queues; see `queue_views` for views."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,7 +53,7 @@ def create(state: State, call: CreateQueue) -> Done:
     limits = {name: value for name, value in limits.items() if value is not None}
     _check_limits(state, queue, limits)
     wanted = replace(queue, views=queue.views | {worker.id: view}, **limits)
-    warnings = left_out + queue_views.put(state, wanted)
+    warnings = left_out + _put(state, wanted)
     state.note_by(call.actor, "queue-created", queue=call.name, worker=worker.id)
     return Done(warnings=warnings)
 
@@ -67,7 +68,7 @@ def edit(state: State, call: EditQueue) -> Done:
         wanted.views = queue.views | {call.worker: view}
     if wanted == queue:
         return Done(changed=False, warnings=left_out)
-    warnings = left_out + queue_views.put(state, wanted)
+    warnings = left_out + _put(state, wanted)
     state.note_by(call.actor, "queue-edited", queue=call.name)
     return Done(warnings=warnings)
 
@@ -82,6 +83,35 @@ def _edited_view(
         # The directory belongs to the command that is removed.
         old = replace(old, cwd=None)
     return queue_views.normalized(queue.name, replace(old, **changes))
+
+
+def _put(state: State, queue: Queue) -> list[str]:
+    """Store a queue, or refuse it; return warnings.
+
+    It is checked as it will be before anything is changed.
+    """
+    old = state.queues.get(queue.name, Queue(queue.name, queue.created_at))
+    workers = [state.workers[one] for one in _changed(old, queue)]
+    warnings = [
+        said for worker in workers for said in queue_views.check(state, queue, worker)
+    ]
+    if workers or queue.default_request != old.default_request:
+        queue_views.check_default(state, queue)
+    state.queues[queue.name] = state.batch.changes.queues[queue.name] = queue
+    for worker in workers:
+        view = state.batch.changes.views[queue.name, worker.id] = queue.views[worker.id]
+        if worker.id in old.views:
+            state.declared.remove(worker.id, old.views[worker.id].capacity)
+        state.declared.add(worker.id, view.capacity)
+        # What the view declared before and does not now is not there any more.
+        units.forget_drained(state, worker)
+        units.publish(state, worker)
+    queue_views.publish(state, queue)
+    return warnings
+
+
+def _changed(old: Queue, new: Queue) -> Iterator[str]:
+    return (one for one, view in new.views.items() if view != old.views.get(one))
 
 
 def delete(state: State, call: DeleteQueue) -> Done:

@@ -1,9 +1,7 @@
 """A worker's view of a queue: the rules for creating and changing it.
 
-Creating a queue and changing one both go through `put`: the queue is checked as it is
-to stand, and only then kept, so that a refusal has changed nothing. A queue has a
-command on all of its workers or on none, and a view has a directory only with a
-command. A default request must fit on one of the workers.
+A queue has a command on all of its workers or on none, and a view has a directory only
+with a command. A default request must fit on one of the workers.
 """
 
 from collections.abc import Iterator
@@ -52,31 +50,7 @@ def normalized(queue: str, asked: View) -> tuple[View, list[str]]:
     return structs.replace(asked, cwd=None), [said]
 
 
-def put(state: State, queue: Queue) -> list[str]:
-    """Store a queue, or refuse it; return warnings."""
-    old = state.queues.get(queue.name, Queue(queue.name, queue.created_at))
-    workers = [state.workers[one] for one in _changed(old, queue)]
-    warnings = [said for worker in workers for said in _check(state, queue, worker)]
-    if workers or queue.default_request != old.default_request:
-        _check_default(state, queue)
-    state.queues[queue.name] = state.batch.changes.queues[queue.name] = queue
-    for worker in workers:
-        view = state.batch.changes.views[queue.name, worker.id] = queue.views[worker.id]
-        if worker.id in old.views:
-            state.declared.remove(worker.id, old.views[worker.id].capacity)
-        state.declared.add(worker.id, view.capacity)
-        # What the view declared before and does not now is not there any more.
-        units.forget_drained(state, worker)
-        units.publish(state, worker)
-    publish(state, queue)
-    return warnings
-
-
-def _changed(old: Queue, new: Queue) -> Iterator[str]:
-    return (one for one, view in new.views.items() if view != old.views.get(one))
-
-
-def _check(state: State, queue: Queue, worker: Worker) -> Iterator[str]:
+def check(state: State, queue: Queue, worker: Worker) -> Iterator[str]:
     """Refuse what a worker's view cannot be, and say what it does not look like."""
     view = queue.views[worker.id]
     check_size(view.prefix, view.env)
@@ -104,7 +78,7 @@ def _check_agrees(state: State, queue: Queue, worker: Worker) -> None:
         )
 
 
-def _check_default(state: State, queue: Queue) -> None:
+def check_default(state: State, queue: Queue) -> None:
     """Refuse a default request that no job of the queue could ever have met."""
     if queue.default_request is None:
         return
