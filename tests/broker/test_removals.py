@@ -153,7 +153,7 @@ def test_specs_and_environments_go_with_their_last_job(home: Home) -> None:
     assert stored(home, "specs") == [1, 2]
     home.prune(second, third)
     assert stored(home, "specs") == []
-    home.state.home_worker = WORKER
+    home.state.daemon.home_worker = WORKER
     job = home.call(Enqueue(ME, [NewJob(("x",), JobPatch())], base_env={"A": "1"}))
     home.exit(job.first)
     assert stored(home, "envs") == [1]

@@ -103,7 +103,7 @@ def test_the_brokers_own_worker_is_known_also_after_a_dropped_batch(
         await own.hears(Resync)
         own.hello()
         await own.hears(Welcome)
-        assert broker.state.home_worker == WORKER
+        assert broker.state.daemon.home_worker == WORKER
         call = Enqueue("me", [NewJob(("true",), JobPatch())], base_env={"A": "1"})
         await broker.call(call)
         start = await own.hears(Start)

@@ -142,9 +142,9 @@ def _taken_for_rebooted(patch: pytest.MonkeyPatch) -> None:
     real = reconcile._reconcile
 
     def settle_all(state: State, message: Hello, rebooted: bool) -> None:
-        if message.worker != state.home_worker:
+        if message.worker != state.daemon.home_worker:
             message.running = []
-        real(state, message, rebooted or message.worker != state.home_worker)
+        real(state, message, rebooted or message.worker != state.daemon.home_worker)
 
     patch.setattr(reconcile, "_reconcile", settle_all)
 

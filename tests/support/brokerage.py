@@ -398,7 +398,7 @@ class Brokerage:
 
     def _loaded(self) -> BrokerCore:
         core = BrokerCore(self.store.load(0), self.now_us)
-        core.state.home_worker = WORKER
+        core.state.daemon.home_worker = WORKER
         return core
 
 

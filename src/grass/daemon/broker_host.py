@@ -105,7 +105,7 @@ async def _first_report(broker: Broker, own: str) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(broker.welcomed(own), REPORT_S)
             return
-        if broker.state.disk_full:
+        if broker.state.daemon.disk_full:
             break
     log.warning("worker.not_reported", worker=own)
 

@@ -75,7 +75,7 @@ def _free(worker: Worker, state: State) -> Capacity:
 
 def _connection(worker: Worker, state: State) -> JsonObject:
     """Return the state of a worker's connection."""
-    own = worker.connected and worker.id == state.home_worker
+    own = worker.connected and worker.id == state.daemon.home_worker
     return {
         "connected": worker.connected,
         "unreachable_since": None if worker.connected else rfc3339(worker.heard_at),

@@ -92,7 +92,7 @@ def _dependency(after: After, state: JobState) -> Constraint:
 
 
 def _gates(state: State, reason: Explanation) -> Iterator[Constraint]:
-    if state.disk_full:
+    if state.daemon.disk_full:
         yield Constraint("the broker's disk", "room", "full", note="`grass prune`")
     elif reason.paused:
         yield Constraint("everything", "resumed", "paused", note="`grass resume`")

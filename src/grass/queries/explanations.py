@@ -79,7 +79,7 @@ def _why(state: State, job: Job, forgotten: WorkerNames) -> str:
 def _unreachable(state: State, job: Job, attempt: Attempt) -> str:
     """Say that a job's worker is disconnected, and what ends that state."""
     worker = state.workers[attempt.worker]
-    if worker.id == state.home_worker:
+    if worker.id == state.daemon.home_worker:
         return _not_reported(state)
     stopping = "it is to be stopped, but " if job.stopping_since is not None else ""
     forget = f"`grass workers forget {quote(worker.name)}`"
@@ -93,7 +93,7 @@ def _unreachable(state: State, job: Job, attempt: Attempt) -> str:
 
 def _not_reported(state: State) -> str:
     """Say that this daemon's own worker has not reported yet."""
-    full = f"; {DISK_FULL}" if state.disk_full else ""
+    full = f"; {DISK_FULL}" if state.daemon.disk_full else ""
     return f"it ran when it was last heard of; the worker here reports soon{full}"
 
 

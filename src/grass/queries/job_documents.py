@@ -155,7 +155,7 @@ def why_waiting(
         return None
     if known.state is not JobState.QUEUED:
         return eligibility.why(state, known)
-    if state.disk_full:
+    if state.daemon.disk_full:
         return constraints.DISK_FULL
     try:
         reason = state.scheduler.explain(job.id, now_s)

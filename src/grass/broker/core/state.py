@@ -52,16 +52,33 @@ class Totals(msgspec.Struct):
     """Jobs in memory, by queue."""
 
 
+class DaemonFlags(msgspec.Struct):
+    """What holds while this daemon runs, for every state that is loaded meanwhile."""
+
+    home_worker: str | None = None
+    """The worker in the broker's own daemon; callers' environments go there."""
+    starts_jobs: bool = True
+    shortage: StorageError | None = None
+    """Set while the disk is full: nothing is added or started until it has room."""
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether nothing is started, because the broker's disk has no room."""
+        return self.shortage is not None
+
+    def apply_to(self, state: "State") -> None:
+        """Use these flags in a state."""
+        state.daemon = self
+        starts_jobs = self.starts_jobs and not self.disk_full
+        state.scheduler.set_paused(state.paused or not starts_jobs)
+
+
 class State:
     """Queues, workers and unfinished jobs."""
 
-    disk_full = False
-    """Whether nothing is started, because the broker's disk has no room."""
-    home_worker: str | None = None
-    """The worker in the broker's own daemon; callers' environments go there."""
-
     def __init__(self, snapshot: Snapshot, now_us: int) -> None:
         self.cluster = snapshot.cluster
+        self.daemon = DaemonFlags()
         self.now_us = now_us
         self.last_job = snapshot.last_job
         self.paused = snapshot.paused
@@ -160,23 +177,3 @@ class State:
     def save_attempt(self, attempt: Attempt) -> None:
         """Write the attempt with this batch."""
         self.batch.changes.attempts[attempt.job, attempt.number] = attempt
-
-
-class DaemonFlags:
-    """What holds while this daemon runs and is not stored.
-
-    It is applied to every core that is built meanwhile.
-    """
-
-    def __init__(self) -> None:
-        self.home_worker: str | None = None
-        self.starts_jobs = True
-        self.shortage: StorageError | None = None
-        """Set while the disk is full: nothing is added or started until it has room."""
-
-    def apply_to(self, state: State) -> None:
-        """Set the flags in a core's state."""
-        state.home_worker = self.home_worker
-        state.disk_full = self.shortage is not None
-        starts_jobs = self.starts_jobs and self.shortage is None
-        state.scheduler.set_paused(state.paused or not starts_jobs)

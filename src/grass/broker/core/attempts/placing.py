@@ -112,7 +112,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
 
 def _base_env(state: State, spec: Spec, attempt: Attempt) -> dict[str, str] | None:
     """Return the caller's environment, which never leaves the caller's machine."""
-    if spec.base_env is None or attempt.worker != state.home_worker:
+    if spec.base_env is None or attempt.worker != state.daemon.home_worker:
         return None
     return state.envs[spec.base_env]
 
