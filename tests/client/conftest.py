@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
+from grass.client.session import Session
 from grass.config import Home
 from tests.cli.fake_broker import FakeBroker
 
 Play = Callable[..., FakeBroker]
+
+
+@pytest.fixture(autouse=True)
+def _no_version_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo at the end of a test that the version of its daemon was noted."""
+    monkeypatch.setattr(Session, "heard_version", None)
 
 
 @pytest.fixture
