@@ -5,7 +5,7 @@ all jobs that it names, or none: very many jobs are first all checked and then c
 both in slices. One that ends between its check and its change is left alone.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -32,12 +32,23 @@ from grass.model.queue import Queue
 from grass.model.spec import JobPatch, Spec, changed, given
 
 
+class OwnFields(TypedDict, total=False):
+    """What a patch changes of a job besides its spec."""
+
+    words: tuple[str, ...]
+    shell: bool | None
+    name: str
+    project: str
+    queue: str
+    priority: int
+
+
 class Edited(NamedTuple):
     """A job, what it was, and what it is to become."""
 
     job: Job
     old: Spec
-    own: dict[str, Any]
+    own: OwnFields
     spec: Spec
 
     @property
@@ -60,7 +71,7 @@ class Change:
 
     def to(self, job: Job, spec: Spec) -> Edited:
         """Return what a job is to become, or refuse what could never run."""
-        own = dict(self._own)
+        own = self._own.copy()
         queue = queues.find(self._state, own.get("queue", job.queue))
         if "words" in own and own.get("shell") is None:
             own["shell"] = not queue.prefix and is_shell_line(own["words"])
@@ -93,7 +104,7 @@ class Change:
         state.save_job(job)
         state.batch.moved.add(job.id)
 
-    def _common(self, common: Common, own: dict[str, Any], spec: int) -> Common:
+    def _common(self, common: Common, own: OwnFields, spec: int) -> Common:
         """Return one `Common` for jobs that shared one before."""
         new = replace(common, spec=spec, **own)
         if new != self._last:
@@ -171,10 +182,11 @@ def _take_out(state: State, job: Job) -> None:
     dependency_graph.leave(state, job)
 
 
-def _of_the_job(patch: JobPatch) -> dict[str, Any]:
+def _of_the_job(patch: JobPatch) -> OwnFields:
     """Return what a patch changes of a job besides its spec."""
     fields = given(patch)
-    own = {name: fields[name] for name in Common.__struct_fields__ if name in fields}
+    names = [name for name in Common.__struct_fields__ if name in fields]
+    own = cast("OwnFields", {name: fields[name] for name in names})
     if "name" in own:
         own["name"] = own["name"].encode("utf-8", "replace").decode()
     return own

@@ -14,10 +14,12 @@ from grass.errors import NotFound, Refused, UsageError
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.journal import Kind
 from grass.model.queue import Queue, View
-from grass.model.resources import check_name
+from grass.model.resources import Request, check_name
 from grass.model.spec import given
 from grass.model.worker import Worker
 
+QueueLimits = dict[str, Request | int | None]
+"""Values of the fields of a queue that no view has, by name."""
 OF_THE_QUEUE = {
     "default_request": "default request",
     "max_running": "limit on running jobs",
@@ -43,7 +45,7 @@ def create(state: State, call: CreateQueue) -> Done:
         raise UsageError(f"`{call.name}` selects jobs and cannot name a queue")
     worker = _worker(state, call.worker)
     of_view = {"capacity": {}, **given(call.patch)}
-    limits = {name: of_view.pop(name, None) for name in OF_THE_QUEUE}
+    limits: QueueLimits = {name: of_view.pop(name, None) for name in OF_THE_QUEUE}
     view, left_out = queue_views.normalized(call.name, View(**of_view))
     queue = state.queues.get(call.name, Queue(call.name, state.now_us))
     if worker.id in queue.views:
@@ -61,7 +63,8 @@ def create(state: State, call: CreateQueue) -> Done:
 def edit(state: State, call: EditQueue) -> Done:
     """Change a queue, and a worker's view of it; what is not named stays."""
     queue, of_view = find(state, call.name), given(call.patch)
-    limits = {name: of_view.pop(name) for name in OF_THE_QUEUE if name in of_view}
+    named = [name for name in OF_THE_QUEUE if name in of_view]
+    limits: QueueLimits = {name: of_view.pop(name) for name in named}
     wanted, left_out = replace(queue, **limits), list[str]()
     if of_view:
         view, left_out = _edited_view(state, queue, call.worker, of_view)
@@ -215,7 +218,7 @@ def _still_paused(state: State, call: SetPaused) -> list[str]:
     ]
 
 
-def _check_same(queue: Queue, old: View, new: View, limits: dict[str, Any]) -> None:
+def _check_same(queue: Queue, old: View, new: View, limits: QueueLimits) -> None:
     pairs = [
         ("capacity", old.capacity, new.capacity),
         ("command", old.prefix, new.prefix),
@@ -234,7 +237,7 @@ def _check_same(queue: Queue, old: View, new: View, limits: dict[str, Any]) -> N
         )
 
 
-def _check_limits(state: State, queue: Queue, limits: dict[str, Any]) -> None:
+def _check_limits(state: State, queue: Queue, limits: QueueLimits) -> None:
     """Refuse to change for other workers' jobs what their view came with."""
     for name, asked in limits.items():
         if queue.views and asked != getattr(queue, name):
