@@ -14,7 +14,7 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.errors import GrassError, NeverFits, NotFound, Refused
-from grass.link.messages import WorkerUnits
+from grass.link.messages import KnownUnits
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import JobState
 
@@ -47,7 +47,7 @@ def test_added_units_start_what_waits_and_the_worker_is_told(
     gpus.add_units("{gpu:{'4':1}, vram:{'4':24}}")
     assert gpus.started_jobs() == [jobs[2]]
     assert unit_of(gpus, jobs[2]) == ["4"]
-    (told,) = gpus.said(WorkerUnits)
+    (told,) = gpus.said(KnownUnits)
     assert told.capacity["gpu"] == {"0": WHOLE, "1": WHOLE, "4": WHOLE}
     meanwhile(gpus)
     assert unit_of(gpus, jobs[2]) == ["4"]
@@ -81,7 +81,7 @@ def test_an_added_unit_can_be_removed_and_added_again(
     gpus.add_units("{gpu:{'4':1}}")
     meanwhile(gpus)
     gpus.remove_unit("gpu", "4")
-    assert gpus.said(WorkerUnits)[0].capacity["gpu"] == {"0": WHOLE, "1": WHOLE}
+    assert gpus.said(KnownUnits)[0].capacity["gpu"] == {"0": WHOLE, "1": WHOLE}
     with pytest.raises(NeverFits):
         gpus.enqueue(require="{gpu:3}")
     meanwhile(gpus)

@@ -8,7 +8,7 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import CreateQueue, Done, EditQueue
 from grass.errors import NeverFits, NotFound, Refused, UsageError
-from grass.link.messages import WorkerUnits
+from grass.link.messages import KnownUnits
 from grass.model.amounts import WHOLE
 from grass.model.queue import QueuePatch, View
 from grass.model.resources import capacity_from, request_from
@@ -123,7 +123,7 @@ def test_a_unit_that_is_declared_no_more_is_not_drained_when_it_is_again(
     broker.create_queue("q", "{printer:2}")
     broker.drain("printer", "1")
     edit(broker, capacity=capacity_from("{printer:1}"))
-    assert broker.said(WorkerUnits)[-1].capacity["printer"] == {"0": WHOLE}
+    assert broker.said(KnownUnits)[-1].capacity["printer"] == {"0": WHOLE}
     assert not broker.state.workers[WORKER].drained
     edit(broker, capacity=capacity_from("{printer:2}"))
     jobs = [broker.enqueue(queue="q", require="{printer:1}") for _ in range(2)]

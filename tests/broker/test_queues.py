@@ -8,7 +8,7 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import CreateQueue, DeleteQueue
 from grass.errors import NotFound, Refused, UsageError
-from grass.link.messages import Start, WorkerUnits
+from grass.link.messages import KnownUnits, Start
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import JobState
 from grass.model.queue import QueuePatch
@@ -63,14 +63,14 @@ def test_a_queue_that_does_not_exist_is_not_found_and_the_others_named(
 def test_a_declared_unit_lives_as_long_as_its_queue(broker: Brokerage) -> None:
     done = broker.create_queue("print", "{printer:1}")
     assert not done.warnings
-    assert broker.said(WorkerUnits)[-1].capacity["printer"] == {"0": WHOLE}
+    assert broker.said(KnownUnits)[-1].capacity["printer"] == {"0": WHOLE}
     job = broker.enqueue(queue="print", require="{printer:1}")
     assert broker.started_jobs() == [job]
     with pytest.raises(Refused, match="1 unfinished job"):
         broker.delete_queue("print")
     broker.exit(job)
     broker.delete_queue("print")
-    assert "printer" not in broker.said(WorkerUnits)[-1].capacity
+    assert "printer" not in broker.said(KnownUnits)[-1].capacity
 
 
 def test_declaring_more_than_was_found_is_said_in_one_line(broker: Brokerage) -> None:

@@ -12,6 +12,7 @@ from grass.errors import Refused
 from grass.link.messages import (
     Exited,
     Forget,
+    KnownUnits,
     Recall,
     Report,
     Returned,
@@ -19,7 +20,6 @@ from grass.link.messages import (
     Started,
     Stop,
     Welcome,
-    WorkerUnits,
 )
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
@@ -40,7 +40,7 @@ def test_a_worker_is_welcomed_and_told_its_units_first(broker: Brokerage) -> Non
     broker.hello()
     welcome, has = (message for _, message in broker.sent)
     assert welcome == Welcome(broker.state.cluster, heeds_readiness=True)
-    assert has == WorkerUnits({"cpu": {"0": WHOLE, "1": WHOLE}})
+    assert has == KnownUnits({"cpu": {"0": WHOLE, "1": WHOLE}})
 
 
 def test_units_are_held_until_the_worker_is_back(

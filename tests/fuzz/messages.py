@@ -74,7 +74,7 @@ def said_by_broker() -> list[Any]:
     )
     said = [
         m.Welcome("a" * 16),
-        m.WorkerUnits({"cpu": {"0": WHOLE, "1": WHOLE}}),
+        m.KnownUnits({"cpu": {"0": WHOLE, "1": WHOLE}}),
         start,
         m.Start(second, 2, 1, "n", "p", ("a b",), True, ONE_CORE, after=first),
         m.Start(third, 3, 1, "n", "p", ("x",), False, HALF, ("echo",), raw=True),

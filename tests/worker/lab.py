@@ -5,7 +5,7 @@ from typing import Any
 
 from grass.keeper.codec import decode_entry, name_of
 from grass.keeper.protocol import AbleEntry, Entry, Verb
-from grass.link.messages import Hello, Resync, Start, WorkerUnits
+from grass.link.messages import Hello, KnownUnits, Resync, Start
 from grass.model.amounts import WHOLE
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
@@ -24,7 +24,7 @@ class Lab:
         who = WorkerIdentity("w", "desk", "boot", units(f"{{cpu:{cores}}}"))
         self.core = WorkerCore(who, AROUND)
         self.core.from_broker(
-            WorkerUnits({"cpu": {str(n): WHOLE for n in range(cores)}})
+            KnownUnits({"cpu": {str(n): WHOLE for n in range(cores)}})
         )
 
     def broker(self, message: Any) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from grass.keeper.protocol import LeaseVerb
-from grass.link.messages import Heard, Hello, Resync, Start, Welcome, WorkerUnits
+from grass.link.messages import Heard, Hello, KnownUnits, Resync, Start, Welcome
 from grass.model.amounts import WHOLE
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
@@ -24,7 +24,7 @@ class Lab:
         found = units("{cpu:1}")
         who = WorkerIdentity("w", "desk", "boot", found, ("big",))
         self.core = WorkerCore(who, AROUND, lease_s)
-        self.core.from_broker(WorkerUnits({"cpu": {"0": WHOLE}}))
+        self.core.from_broker(KnownUnits({"cpu": {"0": WHOLE}}))
 
     def broker(self, message: Any, now_s: float = 0.0) -> Any:
         self.core.now_s = now_s

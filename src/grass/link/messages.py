@@ -185,7 +185,7 @@ class Heard(Message, tag="heard"):
     at: float
 
 
-class WorkerUnits(Message, tag="units"):
+class KnownUnits(Message, tag="units"):
     """The worker's units, declared ones included; starts are checked against them."""
 
     capacity: Capacity
@@ -294,7 +294,7 @@ ToBroker = (
 ToWorker = (
     Welcome
     | Heard
-    | WorkerUnits
+    | KnownUnits
     | Start
     | Stop
     | Suspend

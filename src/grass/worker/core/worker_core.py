@@ -27,6 +27,7 @@ from grass.link.messages import (
     Exited,
     Forget,
     Heard,
+    KnownUnits,
     Recall,
     Resync,
     Returned,
@@ -37,7 +38,6 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
     Welcome,
-    WorkerUnits,
 )
 from grass.log_lines import LogEvent, log_event
 from grass.worker.core.attempt_table import (
@@ -124,7 +124,7 @@ class WorkerCore:
                 self._forget(message.attempts)
             case Recall():
                 self._recall(message)
-            case WorkerUnits():
+            case KnownUnits():
                 self._units.set_capacity(message.capacity)
             case Resync():
                 self._say_hello()

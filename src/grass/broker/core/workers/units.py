@@ -22,7 +22,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
-from grass.link.messages import WorkerUnits
+from grass.link.messages import KnownUnits
 from grass.model.amounts import decimal_text
 from grass.model.journal import Kind
 from grass.model.resources import Capacity
@@ -107,7 +107,7 @@ def publish(state: State, worker: Worker) -> None:
         for name in names:
             state.scheduler.drain(worker.id, kind, name, True)
     if worker.connected:
-        state.batch.send(worker.id, WorkerUnits(capacity))
+        state.batch.send(worker.id, KnownUnits(capacity))
 
 
 def add(state: State, call: AddUnits) -> Done:
