@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from tests.support.brokerage import Brokerage
 
-from grass.link.messages import CUT_OFF, Exited, Start
+from grass.keeper.protocol import CUT_OFF
+from grass.link.messages import Exited, Start
 from grass.model.lifecycle import JobState
 
 LEASE_S = 30.0

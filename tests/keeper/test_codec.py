@@ -8,7 +8,8 @@ from typing import cast, get_args
 
 import pytest
 
-from grass.keeper import codec
+from grass import config
+from grass.keeper import codec, protocol
 from grass.keeper.codec import (
     BadMessage,
     BrokenLine,
@@ -115,6 +116,10 @@ def test_what_a_start_and_a_stop_leave_out_has_a_default() -> None:
     start = StartVerb("a", ["b"], {}, "/", 0o022, "o")
     assert decode_verb(line) == start
     assert decode_verb(b'{"v":"stop","id":"a"}') == StopVerb("a", 15, 15.0, "cancelled")
+
+
+def test_the_marker_is_one_name_in_all_packages() -> None:
+    assert protocol.MARKER == config.MARKER
 
 
 def test_white_space_around_an_object_does_no_harm() -> None:

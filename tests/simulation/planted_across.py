@@ -11,7 +11,7 @@ from grass.keeper.core import lease as keeper_lease
 from grass.keeper.core.attempt import KeeperAttempt, StopPlan
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.running import SIGTERM
-from grass.keeper.protocol import StartVerb
+from grass.keeper.protocol import CUT_OFF, StartVerb
 from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt, Job
@@ -52,7 +52,7 @@ def _grace_from_now(patch: pytest.MonkeyPatch) -> None:
         for attempt in list(self.attempts.values()):
             if attempt.state not in ("ended", "exited"):
                 kill_at = now + attempt.spawning.grace
-                plan = StopPlan(kill_at, SIGTERM, keeper_lease.CUT_OFF)
+                plan = StopPlan(kill_at, SIGTERM, CUT_OFF)
                 self._end(attempt, plan, now)
 
     patch.setattr(KeeperCore, "_cut_off", cut_off)

@@ -34,6 +34,14 @@ def test_a_start_that_the_keeper_refuses_ends_with_its_words() -> None:
     assert lab.start(SECOND).to_keeper
 
 
+def test_an_error_names_the_verb_whatever_its_words() -> None:
+    lab = ready()
+    lab.start(FIRST)
+    error = {"id": FIRST, "message": "no space", "verb": "start"}
+    (ended,) = lab.keeper("error", **error).to_broker
+    assert ended.reason == "could not start: no space"
+
+
 def test_a_field_that_is_missing_is_named() -> None:
     lab = ready()
     lab.start(FIRST)

@@ -36,11 +36,15 @@ class BrokenLine(Exception):
 
 
 class BadMessage(Exception):
-    """A JSON object that is not a message of this protocol; `id` if it had one."""
+    """A JSON object that is not a message of this protocol.
 
-    def __init__(self, text: str, id: object = None) -> None:
+    `id` if it had one; `name` of its kind if that is known.
+    """
+
+    def __init__(self, text: str, id: object = None, name: str | None = None) -> None:
         super().__init__(text)
         self.id = id
+        self.name = name
 
 
 def encode(message: Verb | Entry) -> bytes:
@@ -162,7 +166,7 @@ def _checked(read: Callable[[_Object], Any], message: _Object, name: str) -> Any
         text = f"`{name}` without {error}"
     except (TypeError, ValueError, OverflowError) as error:
         text = f"`{name}`: {error}"
-    raise BadMessage(text, message.get("id"))
+    raise BadMessage(text, message.get("id"), name)
 
 
 def _text(value: object) -> str:

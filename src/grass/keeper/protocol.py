@@ -16,6 +16,17 @@ from typing import NamedTuple
 VERSION = 2
 """Grows with the verbs: from 2 on the keeper knows `lease`."""
 
+MARKER = "GRASS_ATTEMPT_ID"
+"""The variable in every process of a job; `config` has it too, below the keeper."""
+
+# Reasons of exits that others act on.
+
+CUT_OFF = "cut off from the broker"
+"""A lease ran out."""
+KEEPER_KILLED = "the keeper was killed"
+"""How the reason of an exit begins that is lost for no other cause."""
+TIME_LIMIT = "time limit"
+
 
 def cluster_of(id: str) -> str:
     """Return the cluster of an attempt, with which its id begins.
@@ -332,6 +343,8 @@ class ErrorEntry(NamedTuple):
 
     message: str
     id: object = None
+    verb: str | None = None
+    """Which verb could not be read; version 0.1 says so only in the message."""
 
 
 Entry = (

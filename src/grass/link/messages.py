@@ -30,8 +30,6 @@ UNSAID_VERSION = 1
 
 RECALLED = "recalled"
 """The reason of a `Returned` that answers a `Recall`."""
-CUT_OFF = "cut off from the broker"
-"""The reason of an `Exited` whose attempt was ended because a lease ran out."""
 
 
 class Message(msgspec.Struct, tag_field="type", omit_defaults=True):

@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from grass.keeper.protocol import (
+    KEEPER_KILLED,
     EnclosedEntry,
     ExitEntry,
     ForgottenEntry,
@@ -126,7 +127,7 @@ class KeeperAttempt:
         self.exited_at = at
         if status is None:
             self.lost = True
-            self.reason = "the keeper was killed and the exit code went with it"
+            self.reason = f"{KEEPER_KILLED} and the exit code went with it"
         else:
             self._set_status(status)
 

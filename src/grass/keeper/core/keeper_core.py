@@ -17,7 +17,7 @@ from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.exits import Exits
 from grass.keeper.core.keeper_state import KeeperState
-from grass.keeper.core.lease import CUT_OFF, ClusterLease, Leases
+from grass.keeper.core.lease import ClusterLease, Leases
 from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
@@ -158,7 +158,7 @@ class KeeperCore:
         if known is not None:
             self._answer_with_state(connection, known)
         elif self.leases.is_over(start.id):
-            self.starts.refuse(start, CUT_OFF)
+            self.starts.refuse(start, protocol.CUT_OFF)
         else:
             self.starts.add(start)
 
@@ -227,7 +227,8 @@ class KeeperCore:
             ours = protocol.cluster_of(attempt.id) == lease.cluster
             if ours and attempt.state not in ("ended", "exited"):
                 grace = max(0.0, attempt.spawning.grace - late_s)
-                self._end(attempt, StopPlan(now + grace, SIGTERM, CUT_OFF), now)
+                plan = StopPlan(now + grace, SIGTERM, protocol.CUT_OFF)
+                self._end(attempt, plan, now)
 
     def _leave(self, _: protocol.LeaveVerb, connection: int, now: float) -> None:
         self._asked_to_leave = True

@@ -15,7 +15,6 @@ from grass.keeper.protocol import LeaseEntry, cluster_of
 if TYPE_CHECKING:
     from grass.keeper.protocol import Entry
 
-CUT_OFF = "cut off from the broker"
 LONGEST_SLEEP_S = 1.0
 """While there is a lease the clock is read this often: a machine that slept past the
 end of a lease must notice soon after it wakes."""

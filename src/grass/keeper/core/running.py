@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from grass.keeper.core import effects
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
-from grass.keeper.protocol import EnclosedEntry, SuspendedEntry
+from grass.keeper.protocol import TIME_LIMIT, EnclosedEntry, SuspendedEntry
 
 if TYPE_CHECKING:
     from grass.keeper.core import keeper_events as events
@@ -164,7 +164,7 @@ class RunningAttempts:
 
     def time_is_up(self, attempt: KeeperAttempt, now: float) -> None:
         """Stop an attempt that has reached its time limit."""
-        self._limit_reached(attempt, now, "time limit")
+        self._limit_reached(attempt, now, TIME_LIMIT)
 
     def _limit_reached(self, attempt: KeeperAttempt, now: float, reason: str) -> None:
         if attempt.state == "running":

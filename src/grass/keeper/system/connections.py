@@ -102,7 +102,7 @@ class Connections:
         try:
             verb = decode_verb(line)
         except BadMessage as error:
-            connection.put(encode(ErrorEntry(str(error), error.id)))
+            connection.put(encode(ErrorEntry(str(error), error.id, error.name)))
             self._urgent = True
         else:
             self._feed(events.VerbReceived(connection.descriptor, verb))

@@ -15,7 +15,9 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-MARKER = b"GRASS_ATTEMPT_ID="
+from grass.keeper.protocol import MARKER
+
+_MARKER = f"{MARKER}=".encode()
 CANNOT_LOOK = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """Errors that only mean that a process cannot be inspected now."""
 _SHORT_READ = 2048
@@ -102,8 +104,8 @@ def marker_of(pid: int) -> str | None:
             raise
         return None
     for variable in environment.split(b"\0"):
-        if variable.startswith(MARKER):
-            return os.fsdecode(variable[len(MARKER) :])
+        if variable.startswith(_MARKER):
+            return os.fsdecode(variable[len(_MARKER) :])
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from grass.keeper.protocol import (
+    KEEPER_KILLED,
     Entry,
     ErrorEntry,
     ExitEntry,
@@ -20,10 +21,8 @@ from grass.keeper.protocol import (
 from grass.link.messages import Exited, Started
 from grass.worker.core.attempt_table import WorkerAttempt
 
-KEEPER_KILLED = "the keeper was killed"
-"""How the reason of an exit begins that is lost for no other cause."""
 OF_A_START = "`start`"
-"""How an error begins that answers a start."""
+"""How an error begins that answers a start; a keeper of version 0.1 says only this."""
 
 _Exit = TypeVar("_Exit", ExitEntry, StateEntry)
 
@@ -148,7 +147,7 @@ def refusal_of(entry: ErrorEntry) -> str | None:
     An unknown attempt is no refusal: a stop may have crossed the answer to a recall,
     and the attempt may have been placed again by now.
     """
-    if not entry.message.startswith(OF_A_START):
+    if entry.verb != "start" and not entry.message.startswith(OF_A_START):
         return None
     return entry.message.removeprefix(OF_A_START).removeprefix(":").strip()
 

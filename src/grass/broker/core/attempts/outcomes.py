@@ -1,11 +1,11 @@
 """What an attempt's end means for its job: pure, nothing is changed here."""
 
+from grass.keeper.protocol import TIME_LIMIT
 from grass.link.messages import Exited
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
 
-TIME_LIMIT = "time limit"
 FORGOTTEN = "its worker was forgotten"
 """The reason of an attempt that may be alive on a worker that was forgotten."""
 LONGEST_BACKOFF_S = 86_400.0

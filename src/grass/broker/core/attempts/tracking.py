@@ -10,8 +10,8 @@ from grass.broker.core.attempts import prefetch
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.state import State
+from grass.keeper.protocol import CUT_OFF
 from grass.link.messages import (
-    CUT_OFF,
     RECALLED,
     Exited,
     Forget,
