@@ -29,6 +29,7 @@ from grass.keeper.protocol import (
     StopVerb,
     Verb,
 )
+from tests.support.building import typed
 
 LINES = Path(__file__).with_name("version_0_1.jsonl").read_bytes().splitlines()
 
@@ -114,8 +115,10 @@ def test_a_state_has_the_tags_that_a_keeper_writes() -> None:
 def test_what_a_start_and_a_stop_leave_out_has_a_default() -> None:
     line = b'{"v":"start","id":"a","argv":["b"],"env":{},"cwd":"/","output":"o"}'
     start = StartVerb("a", ["b"], {}, "/", 0o022, "o")
-    assert decode_verb(line) == start
-    assert decode_verb(b'{"v":"stop","id":"a"}') == StopVerb("a", 15, 15.0, "cancelled")
+    assert typed([decode_verb(line)]) == typed([start])
+    assert typed([decode_verb(b'{"v":"stop","id":"a"}')]) == typed(
+        [StopVerb("a", 15, 15.0, "cancelled")]
+    )
 
 
 def test_the_marker_is_one_name_in_all_packages() -> None:

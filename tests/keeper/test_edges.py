@@ -19,6 +19,7 @@ from grass.keeper.system.cgroups import find_cgroup2
 from grass.keeper.system.process_table import ProcessTable, start_ticks
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import parse_limits
+from tests.support.building import typed
 
 ROOT = "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n"
 
@@ -149,7 +150,7 @@ def test_records_are_read_back_in_order(tmp_path: Path) -> None:
         records.add(encode(RecalledEntry(id)))
     records.flush(list, empty=False)
     kept, rebooted = Records(str(tmp_path), KeeperEntry(2, 1, 5, "this")).load()
-    assert kept == [RecalledEntry("a"), RecalledEntry("b")]
+    assert typed(kept) == typed([RecalledEntry("a"), RecalledEntry("b")])
     assert not rebooted
     assert Records(str(tmp_path), KeeperEntry(2, 1, 5, "other")).load() == (kept, True)
 

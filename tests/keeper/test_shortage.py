@@ -26,6 +26,7 @@ from grass.keeper.protocol import (
 from grass.keeper.start_errors import CannotStart
 from grass.keeper.system.records import Records
 from grass.keeper.system.spawn import _exec_failure
+from tests.support.building import typed
 from tests.support.shortage import ForkLimit, forks, make_room, small_disk, use_up_files
 
 from .conversation import Daemon, kill_and_await
@@ -196,9 +197,9 @@ def test_daemons_are_told_once_it_lasts_and_once_it_is_over() -> None:
         heard += told(fail(core, "a", now))
         now = core.timers.next_due() or now
         heard += told(core.step(events.TimerTick(), now))
-    assert heard == [UnableEntry("short")]
+    assert typed(heard) == typed([UnableEntry("short")])
     core.starts.begin("a")
-    assert told(core.step(spawned("a"), now)) == [AbleEntry()]
+    assert typed(told(core.step(spawned("a"), now))) == typed([AbleEntry()])
     assert core.start_failures.may_try
 
 

@@ -1,5 +1,6 @@
 """Values for tests, complete and unremarkable unless told otherwise."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from grass.model.amounts import WHOLE
@@ -56,3 +57,11 @@ def units(text: str) -> FoundUnits:
         kind: {name: Unit(amount) for name, amount in found.items()}
         for kind, found in capacity_from(text).items()
     }
+
+
+def typed(messages: Iterable[object]) -> list[tuple[type, object]]:
+    """Pair messages of the keeper's protocol with their types, to compare both.
+
+    Named tuples alone are equal if their values are: a suspend equals a continue.
+    """
+    return [(type(message), message) for message in messages]

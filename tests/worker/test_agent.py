@@ -16,6 +16,7 @@ from grass.keeper.protocol import AbleEntry, Entry
 from grass.link.channel import Link
 from grass.worker.shell import agent
 from grass.worker.shell.agent import KeeperLink, WorkerAgent
+from tests.support.building import typed
 
 from .lab import ready
 
@@ -37,7 +38,7 @@ def test_a_line_that_is_not_understood_is_logged_and_skipped(
     link = KeeperLink(received.extend, lambda: None)
     with caplog.at_level(logging.WARNING):
         link.data_received(b'{"e":"exited","id":7}\nnot JSON\n{"e":"able"}\n')
-    assert received == [AbleEntry()]
+    assert typed(received) == typed([AbleEntry()])
     [first, second] = [cast("Any", record.msg) for record in caplog.records]
     assert first.name == second.name == "keeper.bad_entry"
     assert "7 is not a string" in str(first.fields["error"])

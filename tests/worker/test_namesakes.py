@@ -4,6 +4,7 @@ from grass.keeper.protocol import ForgetVerb, RecallVerb
 from grass.link.messages import Exited, Forget, Recall, Returned, Started, Welcome
 from grass.worker.core import attempt_table
 from grass.worker.core.worker_core import NAME_IS_TAKEN
+from tests.support.building import typed
 from tests.worker.lab import FIRST, SECOND, Lab, listed, ready, verbs_of
 
 OWN, OTHER = "a" * 16, "b" * 16
@@ -68,7 +69,7 @@ def test_a_recall_of_one_attempt_does_not_take_its_namesake_back() -> None:
     lab.start(placed_at=5)
     effects = lab.broker(Recall([FIRST], [6]))
     assert effects.to_broker == [Returned(FIRST, "recalled", 6)]
-    assert effects.to_keeper == [RecallVerb([])]
+    assert typed(effects.to_keeper) == typed([RecallVerb([])])
 
 
 def test_an_exit_that_the_keeper_did_not_hear_was_forgotten_is_no_news() -> None:
@@ -92,7 +93,9 @@ def test_a_broker_cannot_have_the_exits_of_another_forgotten() -> None:
     ended = ran(lab, FOREIGN)
     lab.broker(Welcome(OWN))
     own = ran(lab, FIRST)
-    assert lab.broker(Forget([FOREIGN, FIRST])).to_keeper == [ForgetVerb([FIRST])]
+    assert typed(lab.broker(Forget([FOREIGN, FIRST])).to_keeper) == typed(
+        [ForgetVerb([FIRST])]
+    )
     assert own not in lab.reported().exited
     assert lab.reported().exited == [ended]
     lab.broker(Welcome(OTHER))
@@ -109,7 +112,7 @@ def test_exits_of_other_brokers_are_not_kept_without_end() -> None:
     ran(lab, FIRST)
     lab.start(names[-1], allocation={})
     effects = lab.keeper("exited", id=names[-1], at=9999, code=0)
-    assert effects.to_keeper == [ForgetVerb([names[0]])]
+    assert typed(effects.to_keeper) == typed([ForgetVerb([names[0]])])
     (event,) = effects.log_events
     assert str(event).startswith(f"exits.dropped exits=1 attempt={names[0]} ")
     kept = [one.attempt for one in lab.reported().exited]

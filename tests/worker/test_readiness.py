@@ -7,6 +7,7 @@ import pytest
 from grass.keeper.protocol import RecallVerb
 from grass.link.messages import RECALLED, Exited, Readiness, Returned, Welcome
 from grass.worker.core.readiness import LONGEST_UNABLE
+from tests.support.building import typed
 
 from .lab import FIRST, SECOND, THIRD, Lab, listed, ready
 
@@ -39,7 +40,7 @@ def test_what_has_not_begun_is_asked_back_and_returned() -> None:
         lab.start(name, on(unit), placed_at=5)
     lab.keeper("started", id=FIRST, pid=1, at=1)
     asked = lab.keeper("unable", reason=FULL).to_keeper
-    assert asked == [RecallVerb([SECOND, THIRD])]
+    assert typed(asked) == typed([RecallVerb([SECOND, THIRD])])
     answer = lab.keeper("recalled", id=SECOND).to_broker
     assert answer == [Returned(SECOND, RECALLED, 5)]
     # The keeper had begun with the other by then.
@@ -70,7 +71,7 @@ def test_a_broker_that_is_met_later_is_given_back_what_has_not_begun() -> None:
     lab.start(FIRST)
     assert lab.keeper("unable", reason=FULL).to_broker == []
     effects = lab.broker(Welcome(CLUSTER, heeds_readiness=True))
-    assert effects.to_keeper == [RecallVerb([FIRST])]
+    assert typed(effects.to_keeper) == typed([RecallVerb([FIRST])])
 
 
 def test_what_changed_between_hello_and_welcome_is_told() -> None:

@@ -14,6 +14,7 @@ from grass.link.messages import (
 )
 from grass.model.amounts import WHOLE
 from grass.worker.core.worker_core import WorkerEffects
+from tests.support.building import typed
 from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready, verbs_of
 
 
@@ -103,7 +104,7 @@ def test_an_exit_is_reported_again_until_it_is_forgotten() -> None:
     assert lab.reported().exited == [ended]
     assert lab.reported().exited == [ended]
     effects = lab.broker(Forget([FIRST]))
-    assert effects.to_keeper == [ForgetVerb([FIRST])]
+    assert typed(effects.to_keeper) == typed([ForgetVerb([FIRST])])
     assert lab.reported().exited == []
 
 
@@ -217,7 +218,7 @@ def test_a_recalled_start_is_returned_and_who_follows_it_moves_up() -> None:
     lab.start(SECOND, after=FIRST)
     lab.start(THIRD, after=SECOND)
     (verb,) = lab.broker(Recall([SECOND])).to_keeper
-    assert verb == RecallVerb([SECOND])
+    assert typed([verb]) == typed([RecallVerb([SECOND])])
     effects = lab.keeper("recalled", id=SECOND)
     assert effects.to_broker == [Returned(SECOND, "recalled")]
     assert lab.start(SECOND).to_keeper == []
