@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, Machine, invitation, place_of, tcp_endpoint
-from tests.support.processes import until_ready
+from tests.support.patience import until
+from tests.support.processes import process_state, until_ready
 from tests.support.screen import Screen
 from tests.tls.certificates import PASSPHRASE, certificate, keystore
 
@@ -204,7 +205,11 @@ def test_ctrl_c_leaves_the_prompt_with_nothing_started(
 
 
 def test_sigterm_ends_a_daemon_that_asks(prompt: Typed, broker: GrassHome) -> None:
-    os.kill(prompt.process.pid, signal.SIGTERM)
+    pid = prompt.process.pid
+    # Python notices a signal between two steps of its own, or when a call that waits is
+    # interrupted: right before that call it would be noticed with the next key.
+    until(lambda: process_state(pid), "it does not wait for keys", "S".__eq__)
+    os.kill(pid, signal.SIGTERM)
     assert prompt.ended() == 128 + signal.SIGTERM
     assert broker.daemon_pid() is None
 

@@ -39,10 +39,14 @@ def await_end(pid: int) -> None:
 def alive(pid: int) -> bool:
     """Tell whether a process exists and is no zombie."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        return process_state(pid) not in ("Z", "X")
     except OSError:
         return False
-    return text.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def process_state(pid: int) -> str:
+    """Return the letter of what a process does: R runs, S waits, T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def ticks(pid: int) -> int:
@@ -80,8 +84,7 @@ def _holds_socket(pid: int) -> bool:
 
 def is_stopped(pid: int) -> bool:
     """Tell whether a process was stopped where it was, by SIGSTOP."""
-    text = Path(f"/proc/{pid}/stat").read_text()
-    return text.rpartition(")")[2].split()[0] == "T"
+    return process_state(pid) == "T"
 
 
 def await_stopped(*pids: int) -> None:
