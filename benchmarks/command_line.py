@@ -1,16 +1,19 @@
 """What `grass enqueue` costs in a shell, against starting Python at all.
 
 Pairs, one command right after the other and the first of them by turns, with the
-console script and the interpreter of the environment that runs this. The daemon is
-paused, so that no job competes with the command.
+console script and the interpreter of the environment that runs this. The package is
+compiled first, as `pip install` does. The daemon is paused, so that no job competes
+with the command.
 """
 
+import compileall
 import os
 import statistics
 import sys
 import time
 from pathlib import Path
 
+import grass
 from benchmarks.figures import Benchmark, Claim, Figures
 from benchmarks.fresh_home import environment_of, fresh_home
 from benchmarks.sizes import Sizes
@@ -28,8 +31,8 @@ def command_line(sizes: Sizes) -> Benchmark:
             Claim(
                 "`grass enqueue -- true` against `python -c pass`",
                 lambda f: f[_GRASS] / f[_PYTHON],
-                bar=3.0,
-                goal=2.3,
+                bar=1.7,
+                goal=1.5,
                 unit="x",
                 at_most=True,
             )
@@ -46,6 +49,7 @@ def _both(pairs: int) -> Figures:
         _PYTHON: [sys.executable, "-c", "pass"],
     }
     taken: dict[str, list[float]] = {name: [] for name in commands}
+    compileall.compile_dir(Path(grass.__file__).parent, quiet=1)
     with fresh_home(slots=1) as fresh:
         fresh.client.pause()
         environment = environment_of(fresh)
