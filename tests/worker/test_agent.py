@@ -49,6 +49,7 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     connected: list[float] = []
+    channels: list[socket.socket] = []
 
     def reach(enough: Callable[[], object]) -> socket.socket:
         connected.append(time.monotonic())
@@ -56,6 +57,7 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
             enough()
         ours, theirs = socket.socketpair()
         theirs.close()
+        channels.append(ours)
         return ours
 
     async def story() -> None:
@@ -70,6 +72,9 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
         await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(story())
+    # The agent that is cancelled never takes over the last one.
+    for channel in channels:
+        channel.close()
     pauses = [later - earlier for earlier, later in pairwise(connected)]
     assert all(
         pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.4), strict=True)
