@@ -89,7 +89,6 @@ SETTINGS = (
         "how the daemon writes its log",
     ),
 )
-VARIABLES = frozenset(setting.variable for setting in SETTINGS)
 
 KINDS = {
     "name": ("a name", "use letters, digits, `_`, `.` and `-`"),
