@@ -101,10 +101,11 @@ def test_a_caller_cut_off_by_a_kill_gets_one_job(home: GrassHome) -> None:
 def test_a_stop_that_was_asked_for_is_carried_out_by_the_keeper(
     home: GrassHome, news: Fifo
 ) -> None:
-    line = f"trap '' TERM; echo $$ > {news}; while :; do sleep 1000; done"
+    line = f"trap 'echo asked > {news}' TERM; echo $$ > {news}; while :; do sleep 1000; done"
     id = home.enqueue(line)
     pid = int(news.hear())
-    home.ok("cancel", "--no-wait", "--grace", "0.3s", str(id))
+    home.ok("cancel", "--no-wait", "--grace", "1s", str(id))
+    assert news.hear() == "asked"
     home.kill_daemon()
     await_end(pid)
     assert home.wait(id)["state"] == "cancelled"
