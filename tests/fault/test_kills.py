@@ -101,8 +101,8 @@ def test_a_caller_cut_off_by_a_kill_gets_one_job(home: GrassHome) -> None:
 def test_a_stop_that_was_asked_for_is_carried_out_by_the_keeper(
     home: GrassHome, news: Fifo
 ) -> None:
-    line = f"trap 'echo asked > {news}' TERM; echo $$ > {news}; while :; do sleep 1000; done"
-    id = home.enqueue(line)
+    trap = f"trap 'echo asked > {news}' TERM"
+    id = home.enqueue(f"{trap}; echo $$ > {news}; while :; do sleep 1000; done")
     pid = int(news.hear())
     home.ok("cancel", "--no-wait", "--grace", "1s", str(id))
     assert news.hear() == "asked"
