@@ -45,6 +45,25 @@ def test_enqueue_imports_next_to_nothing(surroundings: dict[str, str]) -> None:
     assert len(imported) <= 20
 
 
+def test_ctrl_c_is_not_lost_in_a_callback() -> None:
+    script = (
+        "import signal, sys, time, weakref\n"
+        "from grass.cli import main as cli\n"
+        "class Thing: pass\n"
+        "def dispatch(words):\n"
+        "    thing = Thing()\n"
+        "    def dropped(_): signal.raise_signal(signal.SIGINT)\n"
+        "    kept = weakref.ref(thing, dropped)\n"
+        "    del thing\n"
+        "    print('still here', flush=True)\n"
+        "    time.sleep(60)\n"
+        "cli.dispatch = dispatch\n"
+        "sys.exit(cli.main())"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("still here\n", "", 130)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

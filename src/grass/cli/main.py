@@ -13,6 +13,10 @@ from grass import __version__
 from grass.cli.parsing.options import Command, HelpWanted
 from grass.errors import GrassError, UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
 COMMANDS = {
     "enqueue": "add a job to a queue",
     "run": "run a job in the foreground",
@@ -61,6 +65,7 @@ _BROKEN_PIPE = 141
 def main() -> int:
     """Run the command that the process was called with; return its exit code."""
     _open_closed_streams()
+    sys.unraisablehook = _repeat_lost_interrupt
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
@@ -153,6 +158,22 @@ def _open_closed_streams() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- for as long as it runs
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _repeat_lost_interrupt(ignored: UnraisableHookArgs) -> None:
+    """Send Ctrl-C again where Python has dropped it, and show every other error.
+
+    Python ignores an exception in a callback of a weak reference or in a finalizer. One
+    such callback runs at the end of each import.
+    """
+    if ignored.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(ignored)
+        return
+    import signal
+
+    # In here it would be dropped once more.
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
 
 
 def _drop_output() -> None:
