@@ -74,6 +74,18 @@ def test_a_higher_priority_counts_at_once(shared: GrassHome, gate: Fifo) -> None
     assert order.read_text().split() == ["3", "1", "2"]
 
 
+def test_a_job_is_put_first(shared: GrassHome, gate: Fifo) -> None:
+    shared.ok("create-queue", "q", "--max-running", "1")
+    order = shared.desk / "first"
+    blocker = shared.enqueue("q", f"read x < {gate}")
+    ids = [shared.enqueue("q", f"echo {n} >> {order}; true") for n in (1, 2, 3)]
+    shared.ok("edit", "--priority", "9", str(ids[1]))
+    assert shared.ok("edit", str(ids[2]), "--first") == "edited 1 job\n"
+    gate.tell()
+    shared.wait(blocker, *ids)
+    assert order.read_text().split() == ["3", "2", "1"]
+
+
 def test_what_has_started_cannot_be_edited(shared: GrassHome, gate: Fifo) -> None:
     running = shared.enqueue(f"read x < {gate}")
     ended = shared.enqueue("--require", "{}", "--", "true")
@@ -96,6 +108,7 @@ def test_what_has_started_cannot_be_edited(shared: GrassHome, gate: Fifo) -> Non
     ("words", "code"),
     [
         (["{id}", "--priority", "high"], 2),
+        (["{id}", "--priority", "3", "--first"], 2),
         (["{id}", "--priority", "3", "--require", "{{cpu:999}}"], 6),
         (["{id}", "--priority", "3", "--after", "{id}"], 5),
         (["{id}", "--priority", "3", "--cwd", "/no/such"], 2),

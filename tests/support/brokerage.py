@@ -290,11 +290,11 @@ class Brokerage:
         done: Done = self.call(ContinueJobs(ME, list(jobs)))
         return done
 
-    def edit(self, *jobs: int, **changes: Any) -> Done:
+    def edit(self, *jobs: int, first: bool = False, **changes: Any) -> Done:
         """Change jobs that have not started."""
         patch = self.patch(**changes)
         ids = [one.job for one in patch.after or ()]
-        done: Done = self.call(Edit(ME, list(jobs), patch, wanted=ids))
+        done: Done = self.call(Edit(ME, list(jobs), patch, first, wanted=ids))
         return done
 
     def rerun(self, *jobs: int, hold: bool = False, **changes: Any) -> Done:

@@ -24,6 +24,8 @@ from grass.model.spec import JobPatch, given, job_fields
 from grass.settings import Settings
 
 MOST_JOBS = 100_000
+_OF_THE_CALL = ("select", "hold", "first")
+"""Fields of a body that changes jobs which are not about one of them."""
 _DEFAULT_WHERE_EMPTY = ("queue", "project")
 _OPTIONS = tuple(
     name
@@ -51,9 +53,11 @@ def enqueue_call(
 def edit_call(body: EditBody, actor: str, jobs: list[int], last_job: int) -> Edit:
     """Read changes to jobs that have not started."""
     patch = _patch_of(body, last_job)
-    if not given(patch):
+    if not given(patch) and not body.first:
         raise UsageError("nothing to change was given", "for example --priority 5")
-    return Edit(actor, jobs, patch, wanted=_named(patch))
+    if body.first and patch.priority is not UNSET:
+        raise UsageError("--first sets the priority itself", "leave out --priority")
+    return Edit(actor, jobs, patch, body.first, wanted=_named(patch))
 
 
 def rerun_call(body: RerunBody, actor: str, jobs: list[int], last_job: int) -> Rerun:
@@ -66,7 +70,7 @@ def _patch_of(body: Struct, last_job: int) -> JobPatch:
     """Read the changes of a body, whose other fields are not about one job."""
     asked = given(body)
     command = asked.pop("command", UNSET)
-    changes = {name: asked[name] for name in asked if name not in ("select", "hold")}
+    changes = {name: asked[name] for name in asked if name not in _OF_THE_CALL}
     patch = JobPatch(**job_fields(changes, last_job))
     if command is UNSET:
         return patch

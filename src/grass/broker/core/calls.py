@@ -162,6 +162,8 @@ class Edit(Reading[Done]):
     actor: str
     jobs: list[int]
     patch: JobPatch
+    first: bool = False
+    """Whether they get a priority above all others that wait in their queues."""
 
 
 class Rerun(Reading[Done]):

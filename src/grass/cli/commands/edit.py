@@ -34,7 +34,12 @@ CHANGES = (
 )
 """The options of `rerun` and `edit` that change a job."""
 
+FIRST = Option(
+    "--first",
+    about="start before all others that wait in its queue: raises its priority",
+)
 OPTIONS = (
+    FIRST,
     *CHANGES,
     Option("--after", "JOBS", "start after these instead: 7,9 or 7:failed; or none"),
     Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00, +2h; or none"),
@@ -56,6 +61,8 @@ def run(words: list[str]) -> int:
     """Change the selected jobs."""
     values, select, command = read_words(OPTIONS, words)
     wanted = changes(values, command)
+    if values.has("first"):
+        wanted["first"] = True
     if not wanted:
         raise UsageError("nothing to change was given", "grass edit 7 --priority 5")
     with Client(broker=values.broker) as client:
@@ -113,6 +120,7 @@ COMMAND = Command(
     options=OPTIONS,
     examples=(
         "grass edit 7 --priority 5",
+        "grass edit 7 --first",
         "grass edit 7 -g 2 --time-limit 4h",
         "grass edit 7 -- python train.py lr=0.01",
         "grass edit --yes queue:q1 --queue q2",
