@@ -116,7 +116,7 @@ def say(text: str) -> None:
 def play(on: Stage) -> None:
     """Show what a queue on two GPUs does."""
     say("A queue with two GPUs. No daemon runs yet: the first command starts one.")
-    on.grass("create-queue q1 --capacity '{gpu:2}'")
+    on.grass("create-queue q1 --capacity '{gpu:2}' --default-require '{gpu:1}'")
     say("Two jobs that need half a GPU each, and one that needs a whole one.")
     on.grass("enqueue q1 -g 0.5 -- python train.py lr=0.1")
     on.grass("enqueue q1 -g 0.5 -- python train.py lr=0.2")

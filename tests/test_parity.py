@@ -107,6 +107,7 @@ FIELDS = {
     "backoff_s": "backoff",
     "labels": "label",
     "shell_program": "shell",
+    "require_also": "gpu",
 }
 """Fields of a job whose options have another name."""
 
@@ -225,5 +226,5 @@ def test_every_field_of_a_job_has_an_option() -> None:
 
 def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
-    besides = {"gpu", "cpu", "ram", "from", "broker", "quiet", "format"}
+    besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format"}
     assert {option.key for option in enqueue.OPTIONS} - besides == fields - {"command"}

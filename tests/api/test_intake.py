@@ -50,6 +50,45 @@ def test_the_shell_of_a_line_can_be_chosen(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("defaults", "job", "request_made"),
+    [
+        ({}, {}, {"cpu": 1}),
+        ({}, {"require_also": {"tape": 0.5}}, {"cpu": 1, "tape": 0.5}),
+        ({}, {"require_also": {"cpu": 2}}, {"cpu": 2}),
+        ({}, {"require_also": {"cpu": 0}}, {}),
+        ({"require_also": {"tape": 1}}, {}, {"cpu": 1, "tape": 1}),
+        ({"require_also": {"tape": 1}}, {"require": {"cpu": 2}}, {"cpu": 2}),
+        (
+            {"require_also": {"tape": 1}},
+            {"require_also": {"cpu": 2}},
+            {"cpu": 2, "tape": 1},
+        ),
+        ({"require": {"tape": 1}}, {"require_also": {"cpu": 2}}, {"cpu": 2, "tape": 1}),
+        ({"queue": "q"}, {}, {"slot": 2}),
+        ({"queue": "q"}, {"require_also": {"cpu": 1}}, {"cpu": 1, "slot": 2}),
+        ({"queue": "q"}, {"require_also": {"slot": 1}}, {"slot": 1}),
+        ({"queue": "q"}, {"require": {"cpu": 1}}, {"cpu": 1}),
+    ],
+)
+def test_what_is_not_named_stays_of_the_default_request(
+    tmp_path: Path,
+    defaults: dict[str, Any],
+    job: dict[str, Any],
+    request_made: dict[str, Any],
+) -> None:
+    async def story(api: Api) -> None:
+        queue = {"capacity": {"slot": 4, "tape": [8]}, "default_require": {"slot": 2}}
+        assert (await api.put("/queues/q", queue)).status == 200
+        body = {"jobs": [{"command": ["x"], **job}], "defaults": defaults}
+        answer = await api.post("/jobs", body)
+        assert answer.status == 200, answer.document
+        document = (await api.get("/jobs/last")).document
+        assert document["request"] == request_made
+
+    play(tmp_path, story)
+
+
 def test_a_name_is_that_of_one_job_alone(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         named = {"command": ["x"], "nice": 5, "name": "mine"}

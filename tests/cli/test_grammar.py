@@ -166,8 +166,10 @@ def test_help_is_wanted_only_before_the_command() -> None:
 
 
 def test_short_options_make_a_request() -> None:
-    line = read("-g", "0.5", "-c4", "-m", "8G", "--", "ls")
-    assert settings(line.values, None)["require"] == {"gpu": 0.5, "cpu": 4, "ram": "8G"}
+    line = read("-g", "0.5", "-c4", "-m", "8G", "--vram", "10G", "--", "ls")
+    assert settings(line.values, None) == {
+        "require_also": {"gpu": 0.5, "cpu": 4, "ram": "8G", "vram": "10G"}
+    }
 
 
 def test_short_options_add_to_a_request() -> None:

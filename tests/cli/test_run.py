@@ -90,7 +90,7 @@ def test_it_exits_as_the_job_did(
     assert (ran.returncode, ran.stdout, ran.stderr) == (code, "hello\n", said)
     [body] = playing.bodies("POST /jobs")
     assert body["jobs"] == [{"command": ["ls"]}]
-    assert body["defaults"] == {"require": {"gpu": 1}}
+    assert body["defaults"] == {"require_also": {"gpu": 1}}
     assert grass("run", "-q", "-g", "1", "--", "ls").stderr == ""
 
 

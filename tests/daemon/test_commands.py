@@ -68,7 +68,7 @@ def test_show_gives_every_field_of_a_job(
     [job] = shown["jobs"]
     assert set(job) >= JOB_FIELDS
     assert set(job["attempts"][0]) >= ATTEMPT_FIELDS
-    assert job["allocation"] == {"gpu": {"0": 0.5}}
+    assert job["allocation"]["gpu"] == {"0": 0.5}
     assert job["owner"] == f"uid:{os.getuid()}"
     gate.tell()
     ended = shared.wait(id)

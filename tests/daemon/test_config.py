@@ -110,7 +110,7 @@ def test_defaults_apply_to_jobs_of_every_client(cold: GrassHome) -> None:
         *("default", "p"),
         0,
     )
-    assert chosen["request"] == {"cpu": 1}
+    assert chosen["request"] == {"slot": 2, "cpu": 1}
 
 
 def test_a_queues_own_default_request_wins_over_the_settings(cold: GrassHome) -> None:

@@ -168,6 +168,11 @@ def test_sizes_and_short_options_are_amounts_too(home: GrassHome) -> None:
     home.wait(id)
 
 
+def test_a_short_option_keeps_the_default_core(home: GrassHome) -> None:
+    id = home.enqueue("-m", "64M", "--", "true")
+    assert home.client.job(id)["request"] == {"cpu": 1, "ram": 0.0625}
+
+
 def test_never_two_jobs_on_one_slot(home: GrassHome) -> None:
     home.ok("create-queue", "q", "--json", "{slot:3}")
     lock = f"{home.desk}/lock.$GRASS_SLOT"

@@ -139,10 +139,14 @@ class _EnqueueReader:
         return NewJob(tuple(command or ()), patch, None, job.name)
 
     def _over_defaults(self, job: JobBody) -> dict[str, Any]:
-        options = _options(job)
-        merged = {**self._defaults, **options}
-        if "env" in options and "env" in self._defaults:
-            merged["env"] = {**self._defaults["env"], **options["env"]}
+        """Add a job's options to the call's; a whole request is all it asks for."""
+        options, defaults = _options(job), self._defaults
+        merged = {**defaults, **options}
+        for name in ("env", "require_also"):
+            if name in options and name in defaults:
+                merged[name] = {**defaults[name], **options[name]}
+        if "require" in options and "require_also" not in options:
+            merged.pop("require_also", None)
         return merged
 
     def _patch(self, options: dict[str, Any]) -> JobPatch:

@@ -38,9 +38,7 @@ _FORMS = {
     **request_forms(JobPatch, JOB_READERS),
 }
 """The types of a job's fields, by their names in a request."""
-_OF_A_NEW_JOB = [
-    name for name in _FORMS if name not in (*NOT_IN_A_REQUEST, "require_also")
-]
+_OF_A_NEW_JOB = [name for name in _FORMS if name not in NOT_IN_A_REQUEST]
 Fields = Iterable[tuple[str, Any, Any]]
 _SELECT = ("select", list[str], msgspec.NODEFAULT)
 

@@ -90,9 +90,6 @@ def changes(values: Values, command: list[str] | None) -> Document:
     kept, cleared = _split(values)
     fields = settings(kept, values.text("queue"))
     fields.pop("hold", None)
-    if "require" in fields and values.text("require") is None:
-        # -g, -c and -m alone change what they name; the rest of a request stays.
-        fields["require_also"] = fields.pop("require")
     if command is not None:
         fields["command"] = command
     return {**fields, **cleared}

@@ -26,7 +26,9 @@ SHORT_REQUIRE = (
     Option("-g, --gpu", "N", "GPUs, also fractions"),
     Option("-c, --cpu", "N", "CPU cores"),
     Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
+    Option("--vram", "SIZE", "memory of a GPU: 10G; a bare number is GiB"),
 )
+"""Each replaces the kind it names in the default request, and keeps the others."""
 ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
 CWD = Option(
     "--cwd",
@@ -78,7 +80,7 @@ OPTIONS = (
 
 def settings(values: Values, queue: str | None) -> Document:
     """Return the options as the fields of a job; those not given are left out."""
-    fields: Document = {"queue": queue, "require": _require(values)}
+    fields: Document = {"queue": queue, **_request(values)}
     for key, (field, read) in _FIELDS.items():
         if values.has(key):
             fields[field] = read(values, key)
@@ -186,19 +188,23 @@ def _time_of_day(text: str, now: datetime) -> datetime | None:
     return asked + timedelta(days=1) if passed else asked
 
 
-def _require(values: Values) -> str | Document | None:
-    text = values.text("require")
-    short: Document = {}
-    for kind in ("gpu", "cpu"):
-        number = values.text(kind)
-        if number is not None:
-            short[kind] = _number(kind, number)
-    ram = values.text("ram")
-    if ram is not None:
-        short["ram"] = ram
-    if text is None or not short:
-        return text if text is not None else short or None
-    return _merged(text, short)
+def _request(values: Values) -> Document:
+    """Return the field that says what is asked for; a short form alone says a part."""
+    text, short = values.text("require"), _short_forms(values)
+    if text is None:
+        return {"require_also": short} if short else {}
+    return {"require": _merged(text, short) if short else text}
+
+
+def _short_forms(values: Values) -> Document:
+    """Read the amounts of `-g`, `-c`, `-m` and `--vram`, by kind."""
+    found: Document = {}
+    for option in SHORT_REQUIRE:
+        text = values.text(option.key)
+        if text is not None:
+            is_size = option.value == "SIZE"
+            found[option.key] = text if is_size else _number(option.key, text)
+    return found
 
 
 def _merged(text: str, short: Document) -> Document:
