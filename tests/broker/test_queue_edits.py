@@ -138,7 +138,7 @@ def test_units_that_the_default_request_needs_cannot_be_taken_away(
 ) -> None:
     wanted = request_from("{slot:2}")
     broker.create_queue("q", "{slot:2}", default_request=wanted)
-    with pytest.raises(NeverFits, match="asks 2 slot, the queue has 1"):
+    with pytest.raises(NeverFits, match="asks slot 2, the queue has 1"):
         edit(broker, capacity=capacity_from("{slot:1}"))
     narrowed = capacity_from("{slot:1}")
     edit(broker, capacity=narrowed, default_request=request_from("{slot:1}"))
@@ -151,10 +151,10 @@ def test_a_default_request_may_be_met_by_any_worker_of_the_queue(
     two.create_queue("q", "{cpu:2}")
     on_farm(two)
     edit(two, default_request=request_from("{cpu:4}"))
-    with pytest.raises(NeverFits, match="asks 5 cpu, the queue has 4"):
+    with pytest.raises(NeverFits, match="asks cpu 5, the queue has 4"):
         edit(two, default_request=request_from("{cpu:5}"))
     edit(two, "default", default_request=request_from("{cpu:4}"))
-    with pytest.raises(NeverFits, match="asks 5 cpu, the queue has 4"):
+    with pytest.raises(NeverFits, match="asks cpu 5, the queue has 4"):
         edit(two, "default", default_request=request_from("{cpu:5}"))
 
 

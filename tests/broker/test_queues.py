@@ -80,7 +80,7 @@ def test_declaring_more_than_was_found_is_said_in_one_line(broker: Brokerage) ->
 
 def test_a_view_larger_than_a_known_unit_is_an_error(broker_of: MakeBroker) -> None:
     broker = broker_of("{cpu:2, ram:[16]}")
-    with pytest.raises(UsageError, match="wants 32 of ram 0, which has 16"):
+    with pytest.raises(UsageError, match="wants 32G of ram 0, which has 16G"):
         broker.create_queue("q1", "{ram:[32]}")
     assert "q1" not in broker.state.queues
     broker.create_queue("q1", "{ram:[8]}")

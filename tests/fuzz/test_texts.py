@@ -20,10 +20,10 @@ from grass.model import (
     placeholders,
     selectors,
 )
+from grass.model.amount_text import decimal_text
 from grass.model.amounts import (
     LARGEST,
     capacity_amount,
-    decimal_text,
     request_amount,
     size_bytes,
 )
@@ -32,7 +32,7 @@ from grass.model.resources import (
     MOST_UNITS,
     capacity_from,
     request_from,
-    request_text,
+    request_json,
     units_json,
 )
 from grass.model.times import rfc3339
@@ -81,7 +81,7 @@ def test_a_request_reads_back_as_itself(value: Any) -> None:
     request = read(request_from, value)
     if request is not None:
         assert all(0 < amount <= LARGEST for _, amount in request)
-        assert request_from(request_text(request)) == request
+        assert request_from(request_json(request)) == request
 
 
 @examples(300)

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
+from grass.model.amount_text import decimal_text
 from grass.model.amounts import (
     LARGEST,
     WHOLE,
     amount_of_bytes,
     capacity_amount,
     decimal_number,
-    decimal_text,
     request_amount,
     size_bytes,
 )

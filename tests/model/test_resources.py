@@ -124,8 +124,8 @@ def test_a_request_reads_back_from_its_document(given_: dict[str, float]) -> Non
     assert request_from(request_json(asked)) == asked
 
 
-def test_a_request_is_shown_as_it_is_typed() -> None:
-    assert request_text(request_from("{ram:8, gpu:0.5}")) == "{gpu:0.5,ram:8}"
+def test_a_request_is_written_in_words() -> None:
+    assert request_text(request_from("{ram:8, gpu:0.5}")) == "gpu 0.5, ram 8G"
     assert units_json({"gpu": {"1": 5000}}) == {"gpu": {"1": 0.5}}
 
 

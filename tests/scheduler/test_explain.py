@@ -70,7 +70,7 @@ def test_tied_kinds_on_different_units_are_explained(lab: Lab) -> None:
     lab.scheduler.occupy("b", "w", {"vram": {"1": 80_000}})
     job = lab.enqueue("{gpu:1,vram:8}")
     lab.decide()
-    assert str(lab.explain(job)) == "needs gpu 1 and vram 8 on the same unit"
+    assert str(lab.explain(job)) == "needs gpu 1 and vram 8G on the same unit"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_tied_kinds_on_different_units_are_explained(lab: Lab) -> None:
         ("{gpu:2}", None),
         ("{gpu:5}", "gpu: asked 5, the most any worker of queue `q1` has is 2"),
         ("{tpu:1}", "queue `q1` has no tpu; it has cpu, gpu"),
-        ("{cpu:8,gpu:2}", "no worker of queue `q1` has {cpu:8,gpu:2} together"),
+        ("{cpu:8,gpu:2}", "no worker of queue `q1` has cpu 8, gpu 2 together"),
     ],
 )
 def test_what_can_never_be_met_is_said_in_numbers(

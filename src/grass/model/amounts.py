@@ -1,23 +1,19 @@
 """Amounts: integers in ten-thousandths of a unit.
 
 Ten times 0.1 is exactly 1, because Grass never adds decimals. They exist at the edges
-only: this module turns what people write (`0.5`, `"8G"`) into an amount and an amount
-back into the shortest decimal. Requests are rounded up and capacities down, so that
+only: this module turns what people write (`0.5`, `"8G"`) into an amount;
+`model/amount_text.py` writes one. Requests are rounded up and capacities down, so that
 rounding never oversubscribes a unit.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 
 from grass.errors import UsageError
-
-WHOLE = 10_000
-"""One unit."""
+from grass.model.amount_text import BYTE_KINDS
+from grass.model.amount_text import WHOLE as WHOLE  # noqa: PLC0414 -- part of this module too
 
 LARGEST = 10**15 * WHOLE
 """Anything above is a typing error, and would not fit an int64 when summed."""
-
-BYTE_KINDS = frozenset({"ram", "vram"})
-"""Kinds measured in GiB: a bare number is GiB, a size such as `8G` is understood."""
 
 GIB = 2**30
 LARGEST_SIZE = 2**63 - 1
@@ -46,12 +42,6 @@ def capacity_amount(value: object, kind: str) -> int:
 def amount_of_bytes(size: int) -> int:
     """Return a number of bytes as an amount of GiB, rounded down."""
     return size * WHOLE // GIB
-
-
-def decimal_text(amount: int) -> str:
-    """Return an amount as a decimal: `1`, `0.5`, `23.4375`."""
-    whole, rest = divmod(amount, WHOLE)
-    return str(whole) if rest == 0 else f"{whole}.{rest:04d}".rstrip("0")
 
 
 def decimal_number(amount: int) -> int | float:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from grass.errors import UsageError
 from grass.model import json5
+from grass.model.amount_text import amount_text
 from grass.model.amounts import (
     LARGEST,
     WHOLE,
     capacity_amount,
     decimal_number,
-    decimal_text,
     request_amount,
 )
 
@@ -61,9 +61,8 @@ def request_json(request: Request) -> dict[str, int | float]:
 
 
 def request_text(request: Request) -> str:
-    """Return a request as it is typed: `{gpu:0.5,ram:8}`."""
-    parts = [f"{kind}:{decimal_text(asked)}" for kind, asked in request]
-    return "{" + ",".join(parts) + "}"
+    """Return a request in words: `gpu 0.5, ram 8G`."""
+    return ", ".join(f"{kind} {amount_text(asked, kind)}" for kind, asked in request)
 
 
 def units_json(capacity: Capacity) -> dict[str, dict[str, int | float]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
-from grass.model.amounts import decimal_text
+from grass.model.amount_text import decimal_text
 from grass.model.dependencies import After, met
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import JobState

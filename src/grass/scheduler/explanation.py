@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from grass.model.amounts import decimal_text
+from grass.model.amount_text import amount_text, amount_texts
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.placement import (
     allocate,
@@ -36,9 +36,11 @@ class Need:
 
     def __str__(self) -> str:
         """Return one line with the numbers."""
-        asked, free, total = map(decimal_text, (self.asked, self.free, self.total))
+        asked, free, total, idle = amount_texts(
+            self.kind, self.asked, self.free, self.total, self.drained
+        )
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
-        drained = f", {decimal_text(self.drained)} drained" if self.drained else ""
+        drained = f", {idle} drained" if self.drained else ""
         return f"needs {self.kind} {asked}, free {free} of {total}{drained}{pieces}"
 
 
@@ -222,7 +224,9 @@ def _feasibility_here(
 
 def _short(needs: tuple[Need, ...], together: tuple[Need, ...]) -> str:
     if together:
-        asked = [f"{need.kind} {decimal_text(need.asked)}" for need in together]
+        asked = [
+            f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
+        ]
         return f"needs {' and '.join(asked)} on the same unit"
     return "; ".join(map(str, needs))
 

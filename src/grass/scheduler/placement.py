@@ -6,7 +6,7 @@ wholly free units, largest first, and the rest from one more. `vram` asked toget
 first unit, so a caller chooses by the order of the units it passes.
 """
 
-from grass.model.amounts import decimal_text
+from grass.model.amount_text import amount_texts
 from grass.model.resources import Allocation, Request, Units, request_text
 from grass.scheduler.shapes import StartOrder
 from grass.scheduler.worker_units import NO_UNITS, KindUnits, WorkerUnits
@@ -167,8 +167,8 @@ def never_fits(
         if not most:
             return f"queue `{queue}` has no {kind}; {_kinds(labelled, queue)}"
         if asked > most:
-            has = decimal_text(most)
-            text = f"{kind}: asked {decimal_text(asked)}, the most any worker of queue"
+            wanted, has = amount_texts(kind, asked, most)
+            text = f"{kind}: asked {wanted}, the most any worker of queue"
             return f"{text} `{queue}` has is {has}"
     return f"no worker of queue `{queue}` has {request_text(request)} together"
 
@@ -178,8 +178,8 @@ def too_small(worker: WorkerUnits, queue: str, request: Request) -> str:
     for kind, asked in request:
         total = _total(worker, queue, kind)
         if asked > total:
-            has = f"has {decimal_text(total)}" if total else "has none"
-            return f"needs {kind} {decimal_text(asked)}, {has}"
+            wanted, has = amount_texts(kind, asked, total)
+            return f"needs {kind} {wanted}, has {has if total else 'none'}"
     return f"does not have {request_text(request)} together"
 
 

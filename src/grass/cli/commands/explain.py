@@ -87,9 +87,12 @@ def _constraint(one: Document) -> list[str]:
 
 def _amount(one: Document, field: str) -> str:
     value = one.get(field)
-    if value is None or isinstance(value, (int, float)):
-        return "" if value is None else number(value)
-    return local(value) if one["what"] in _TIMES and value else str(value)
+    if value and one["what"] in _TIMES:
+        return local(value)
+    try:
+        return "" if value is None else number(float(value), one["what"])
+    except ValueError:
+        return str(value)
 
 
 def prospects(workers: Sequence[Document]) -> list[list[str]]:

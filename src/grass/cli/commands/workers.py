@@ -119,8 +119,8 @@ def _free(worker: Document) -> str:
     """Write the free amount of each kind: `cpu 12/16, gpu 0.5/2`."""
     free = worker.get("free") or {}
     return ", ".join(
-        f"{kind} {number(sum(free.get(kind, {}).values()))}/"
-        f"{number(sum(units.values()))}"
+        f"{kind} {number(sum(free.get(kind, {}).values()), kind)}/"
+        f"{number(sum(units.values()), kind)}"
         for kind, units in (worker.get("capacity") or {}).items()
     )
 

@@ -103,7 +103,7 @@ def _shares(worker: Document, kind: str) -> dict[str, str]:
     free = worker["free"].get(kind, {})
     drained = worker.get("drained", {}).get(kind, ())
     return {
-        unit: f"{number(free.get(unit, 0))}/{number(amount)}"
+        unit: f"{number(free.get(unit, 0), kind)}/{number(amount, kind)}"
         + (f" {DRAINED}" if unit in drained else "")
         for unit, amount in worker["capacity"][kind].items()
     }
@@ -126,7 +126,7 @@ def _views(views: Mapping[str, Document]) -> list[str]:
     """Write the capacity of views; of several, with their workers."""
     amounts = {
         worker: [
-            f"{kind} {number(sum(units.values()))}"
+            f"{kind} {number(sum(units.values()), kind)}"
             for kind, units in view["capacity"].items()
         ]
         for worker, view in views.items()

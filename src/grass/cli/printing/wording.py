@@ -1,6 +1,7 @@
 """Short texts about a job: its state, units, request, and how it ended."""
 
 from grass.client.json_codec import Document
+from grass.model.amount_text import BYTE_KINDS, WHOLE, amount_text
 
 UNSTARTED = ("held", "waiting", "queued")
 UNFINISHED_STATES = (*UNSTARTED, "running")
@@ -40,23 +41,22 @@ def label(job: Document) -> str:
     return str(job["id"]) if index is None else f"{job['id']} [{index}]"
 
 
-def number(amount: float) -> str:
-    """Write an amount in the fewest digits that matter."""
-    return f"{amount:.4f}".rstrip("0").rstrip(".")
+def number(amount: float, kind: str = "") -> str:
+    """Write an amount of a kind, a number of the API, as a broker writes it."""
+    return amount_text(round(amount * WHOLE), kind)
 
 
 def units(allocation: Document) -> str:
-    """Write an allocation: `gpu:0,1(0.5) cpu:4`."""
+    """Write an allocation: `gpu:0,1(0.5) cpu:4 ram:3.5G`."""
     return " ".join(
-        f"{kind}:" + ",".join(_unit(name, amount) for name, amount in of_kind.items())
-        for kind, of_kind in allocation.items()
+        f"{kind}:{_units_of(kind, of_kind)}" for kind, of_kind in allocation.items()
     )
 
 
 def asked(request: Document) -> str:
-    """Write a request: `gpu 0.5, ram 8`."""
+    """Write a request: `gpu 0.5, ram 8G`."""
     return ", ".join(
-        f"{kind} {number(amount) if isinstance(amount, (int, float)) else amount}"
+        f"{kind} {number(amount, kind) if isinstance(amount, (int, float)) else amount}"
         for kind, amount in request.items()
     )
 
@@ -83,5 +83,13 @@ def detail(job: Document) -> str:
     return f"{why}: {command}" if why else command
 
 
-def _unit(name: str, amount: float) -> str:
-    return name if amount == 1 else f"{name}({number(amount)})"
+def _units_of(kind: str, named: Document) -> str:
+    """Write the units of one kind; of the machine's memory only how much."""
+    if kind == "ram" and list(named) == ["0"]:
+        return number(named["0"], kind)
+    return ",".join(
+        # A share of memory is a size, so 1 GiB of it is not the whole unit.
+        name if amount == 1 and kind not in BYTE_KINDS else f"{name}({text})"
+        for name, amount in named.items()
+        for text in [number(amount, kind)]
+    )

@@ -11,7 +11,7 @@ from msgspec import structs
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.errors import NeverFits, NotFound, Refused
-from grass.model.amounts import decimal_text
+from grass.model.amount_text import amount_texts
 from grass.model.commands import check_size
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
@@ -89,10 +89,8 @@ def check_default(state: State, queue: Queue) -> None:
     missing = [one for one in short if one is not None]
     if missing and len(missing) == len(short):
         has, kind, asked = max(missing)
-        raise NeverFits(
-            f"--default-require asks {decimal_text(asked)} {kind},"
-            f" the queue has {decimal_text(has)}"
-        )
+        wanted, most = amount_texts(kind, asked, has)
+        raise NeverFits(f"--default-require asks {kind} {wanted}, the queue has {most}")
 
 
 def _capacities(state: State, queue: Queue) -> Iterator[Capacity]:

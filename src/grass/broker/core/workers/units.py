@@ -23,7 +23,7 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
-from grass.model.amounts import decimal_text
+from grass.model.amount_text import amount_texts
 from grass.model.journal import Kind
 from grass.model.resources import Capacity
 from grass.model.worker import FoundUnits, Worker
@@ -60,10 +60,11 @@ def check_view(known: Capacity, capacity: Capacity, queue: str) -> None:
         for name, amount in units.items():
             has = known.get(kind, {}).get(name)
             if has is not None and amount > has:
+                wanted, most = amount_texts(kind, amount, has)
                 raise UsageError(
-                    f"queue `{queue}` wants {decimal_text(amount)} of {kind} {name},"
-                    f" which has {decimal_text(has)}",
-                    f"give at most {decimal_text(has)}, or name another unit",
+                    f"queue `{queue}` wants {wanted} of {kind} {name},"
+                    f" which has {most}",
+                    f"give at most {most}, or name another unit",
                 )
 
 
