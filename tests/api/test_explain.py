@@ -146,7 +146,10 @@ def test_output_that_is_gone_does_not_hide_the_rest(tmp_path: Path) -> None:
         assert isinstance(question, ReadOutput)
         api.worker.link.send(OutputData(question.stream, b"", missing=True))
         told = await asking
-        assert (told["why"], told["signal"]) == ("a signal ended it: 9", 9)
+        assert (told["why"], told["signal"]) == (
+            "killed by SIGKILL (out of memory?)",
+            9,
+        )
         assert told["last_lines"] == []
 
     play(tmp_path, story)

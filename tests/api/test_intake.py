@@ -168,7 +168,7 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         assert job["begin_at"] == "2999-01-31T07:00:00.000Z"
         assert (job["state"], job["reason"]) == (
             "waiting",
-            "begins at 2999-01-31T07:00:00.000Z",
+            "begins 2999-01-31T07:00:00.000Z",
         )
 
     play(tmp_path, story)

@@ -16,7 +16,7 @@ def test_a_job_begins_when_its_time_has_come(
     job = broker.enqueue(begin_at=at)
     assert broker.job_state(job) is JobState.WAITING
     assert broker.core.next_time() == at
-    assert broker.why(job).startswith("begins at 1970-01-01T00:18")
+    assert broker.why(job).startswith("begins 1970-01-01T00:18")
     meanwhile(broker)
     broker.pass_time(50)
     assert broker.job_state(job) is JobState.WAITING
@@ -66,7 +66,7 @@ def test_a_time_and_a_dependency_must_both_come(
     assert f"waits for job {first}" in broker.why(early)
     broker.exit(first)
     assert broker.states(early, late) == ["running", "waiting"]
-    assert "begins at" in broker.why(late)
+    assert "begins" in broker.why(late)
     meanwhile(broker)
     broker.pass_time(100)
     assert broker.job_state(late) is JobState.RUNNING

@@ -35,7 +35,7 @@ def cell(name: str, document: Document) -> str:
         ("ran", {}, "2m05s"),
         ("ran", {"ran_s": 61.4}, "1m01s"),
         ("ran", {"started_at": None}, ""),
-        ("exit", {"exit_code": None, "signal": 9}, "signal 9"),
+        ("exit", {"exit_code": None, "signal": 15}, "killed by SIGTERM"),
         ("detail", {"state": "failed", "exit_code": 3}, "exit 3: python train.py"),
         (
             "detail",
@@ -292,7 +292,7 @@ def test_an_explanation_of_a_waiting_job_has_the_numbers() -> None:
     assert lines[3].split() == ["gpu", "1", "0.5", "2", "short"]
     assert "3        big   gpu:0" in lines
     assert "place in its queue: 4" in lines
-    assert lines[-1].startswith("starts in about ")
+    assert lines[-1].startswith("starts about ")
     assert lines[-1].endswith("(median of 12 runs)")
 
 

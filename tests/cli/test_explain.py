@@ -1,12 +1,13 @@
 """`grass explain`: a line for each worker, or for each reason; since when that is."""
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from grass.cli.commands.explain import prospects
-from grass.cli.printing.quantities import lasting
+from grass.cli.printing.quantities import in_local_time
 
 from .conftest import Call
 from .fake_daemon import FakeDaemon
@@ -58,8 +59,22 @@ def test_workers_are_shown_below_the_rest(fake_daemon: FakeDaemon, call: Call) -
         ("away since 2026-01-02T03:11:00Z", "away for 0s"),
         ("ill since 2026-99-99T03:04:55Z", "ill since 2026-99-99T03:04:55Z"),
         ("ill since yesterday", "ill since yesterday"),
-        ("not at 2026-01-02T03:04:55Z", "not at 2026-01-02T03:04:55Z"),
+        ("begins 2026-01-02T03:10:12Z", "begins 11:10:12, in 12s"),
+        ("begins 2026-01-02T05:00:00.000Z; held", "begins 13:00, in 1h50m; held"),
+        ("begins 2026-01-02T21:00:00Z", "begins 05:00 tomorrow, in 18h"),
+        ("begins 2026-01-03T02:09:59Z", "begins 10:09 tomorrow, in 23h"),
+        ("begins 2026-01-05T01:00:00Z", "begins 09:00 on Monday, in 3d"),
+        ("begins 2026-03-05T01:00:00Z", "begins 2026-03-05 09:00, in 62d"),
+        ("it was 2026-01-01T15:59:00Z", "it was 23:59 yesterday, 11h ago"),
     ],
 )
-def test_how_long_something_lasts_is_said_in_one_way(said: str, shown: str) -> None:
-    assert lasting(said, NOW) == shown
+def test_times_are_told_in_the_zone_of_the_reader(
+    said: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "XYZ-8")
+    time.tzset()
+    try:
+        assert in_local_time(said, NOW) == shown
+    finally:
+        monkeypatch.undo()
+        time.tzset()

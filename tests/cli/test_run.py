@@ -70,7 +70,11 @@ def playing(fake_daemon: FakeDaemon) -> FakeDaemon:
     [
         (job("succeeded"), 0, ""),
         (job("failed", exit_code=3), 3, ""),
-        (job("failed", signal=9), 137, "grass: job 7 failed: signal 9\n"),
+        (
+            job("failed", signal=9),
+            137,
+            "grass: job 7 failed: killed by SIGKILL (out of memory?)\n",
+        ),
         (
             job("failed", signal=15, reason="time limit"),
             143,

@@ -36,8 +36,12 @@ def end(process: Process) -> tuple[int, str, str]:
     [
         ("echo hello", 0, ""),
         ("echo hello; exit 7", 7, ""),
-        ("echo hello; kill -TERM $$", 143, "failed: signal 15"),
-        ("echo hello; kill -KILL $$", 137, "failed: signal 9"),
+        ("echo hello; kill -TERM $$", 143, "failed: killed by SIGTERM"),
+        (
+            "echo hello; kill -KILL $$",
+            137,
+            "failed: killed by SIGKILL (out of memory?)",
+        ),
     ],
 )
 def test_it_ends_as_the_job_did(

@@ -25,7 +25,7 @@ def test_a_job_begins_by_itself_and_not_before(shared: GrassHome) -> None:
     id = shared.enqueue("--begin", "+0.4s", "--", "true")
     job = shared.client.job(id)
     assert job["state"] == "waiting"
-    assert job["reason"] == f"begins at {job['begin_at']}"
+    assert job["reason"] == f"begins {job['begin_at']}"
     ended = shared.wait(id)
     assert ended["state"] == "succeeded"
     assert moment(ended["started_at"]) >= moment(ended["begin_at"])

@@ -10,6 +10,7 @@ machines of a page are other homes of this one (`machines`).
 
 import fnmatch
 import os
+import pwd
 import re
 import shlex
 import socket
@@ -47,6 +48,8 @@ _MASKS = (
     (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), "PIN"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "ADDRESS"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z)?"), "TIME"),
+    (re.compile(r"\b\d\d:\d\d(:\d\d)?( tomorrow)?(?=, in )"), "MOMENT"),
+    (re.compile(r"(?<= )\d\d:\d\d:\d\d(?= )"), "CLOCK"),
     (re.compile(r"\b(\d+(\.\d+)?[smhd])+\b"), "0s"),
     (re.compile(r"\bpid \d+"), "pid 0"),
     (re.compile(r'"seq":\d+'), '"seq":0'),
@@ -97,6 +100,8 @@ def _as_elsewhere(output: str, folder: Path) -> str:
     """Put the reader's folders and machine in the place of ours."""
     output = output.replace(str(folder / "home"), _STATE)
     output = output.replace(str(folder / "work"), _WORK)
+    user = re.escape(pwd.getpwuid(os.getuid()).pw_name)
+    output = re.sub(rf"(\bby |\bowner +){user}\b", r"\1you", output)
     return re.sub(rf"\b{re.escape(socket.gethostname())}\b", "desk", output)
 
 

@@ -199,8 +199,8 @@ def _print_error(message: str, hint: str) -> None:
 
     separator = "\n" if "\n" in message else " "
     text = f"{message}{separator}({hint})" if hint else message
-    if " since " in text:
-        from grass.cli.printing.quantities import lasting
+    if "Z" in text:
+        from grass.cli.printing.quantities import in_local_time
 
-        text = lasting(text)
+        text = in_local_time(text)
     sys.stderr.write(safe_lines(text) + "\n")

@@ -8,6 +8,7 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound
+from grass.model.endings import exit_meaning, killed
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.resources import units_json
@@ -233,10 +234,11 @@ def _how_ended(job: Job) -> str:
     if job.state is JobState.CANCELLED:
         return "it was cancelled"
     if job.signal is not None:
-        return f"a signal ended it: {job.signal}"
-    return (
-        "exit code unknown" if job.exit_code is None else f"exit code {job.exit_code}"
-    )
+        return killed(job.signal, by_grass=False)
+    if job.exit_code is None:
+        return "exit code unknown"
+    meaning = exit_meaning(job.exit_code)
+    return f"exit code {job.exit_code}{f': {meaning}' if meaning else ''}"
 
 
 def _now() -> int:

@@ -7,6 +7,7 @@ import sys
 from grass.cli.parsing.options import BROKER, Command, Option, at_most, read
 from grass.cli.printing.quantities import age, local, utc_now
 from grass.cli.printing.streams import print_document, printable, safe, warn
+from grass.cli.printing.wording import owner
 from grass.client.client import Client
 from grass.client.json_codec import encoded
 from grass.errors import UsageError
@@ -135,7 +136,7 @@ def line(event: Document) -> str:
     facts = event["data"].items()
     said += [f"{name}={_value(name, fact)}" for name, fact in facts if fact is not None]
     if event["actor"] != _NO_PERSON:
-        said.append(f"by {event['actor']}")
+        said.append(f"by {owner(event['actor'])}")
     text = "  ".join(said)
     return safe(
         f"{local(event['at'])}  {event['kind']:<{_KIND_WIDTH}}  {text}"

@@ -5,11 +5,19 @@ from __future__ import annotations
 import sys
 
 from grass.cli.parsing.options import BROKER, JSON, Command, one_word, read
-from grass.cli.printing.quantities import age, brief, lasting, local, size_text, utc_now
+from grass.cli.printing.quantities import (
+    age,
+    brief,
+    clock,
+    in_local_time,
+    size_text,
+    utc_now,
+)
 from grass.cli.printing.streams import counted, print_document, printable, safe
 from grass.cli.printing.table import Screen, render, this_screen
 from grass.cli.printing.wording import TINTS, number, units
 from grass.client.client import Client
+from grass.model.endings import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +78,7 @@ def explained(document: Document, screen: Screen) -> str:
 
 
 def _headline(document: Document) -> str:
-    why = lasting(document.get("why") or "")
+    why = in_local_time(document.get("why") or "")
     return (
         safe(f"job {document['id']} is {document['state']}: {why}".rstrip(": ")) + "\n"
     )
@@ -88,7 +96,7 @@ def _constraint(one: Document) -> list[str]:
 def _amount(one: Document, field: str) -> str:
     value = one.get(field)
     if value and one["what"] in _TIMES:
-        return local(value)
+        return in_local_time(value) if field == "need" else clock(value)
     try:
         return "" if value is None else number(float(value), one["what"])
     except ValueError:
@@ -98,7 +106,7 @@ def _amount(one: Document, field: str) -> str:
 def prospects(workers: Sequence[Document]) -> list[list[str]]:
     """Return a row for each worker, or for each reason if there are many workers."""
     if len(workers) <= MOST_WORKERS:
-        return [[one["worker"], lasting(one["why"])] for one in workers]
+        return [[one["worker"], in_local_time(one["why"])] for one in workers]
     named: dict[str, list[str]] = {reason: [] for reason in _IN_SHORT}
     for one in workers:
         named.setdefault(one["reason"], []).append(one["worker"])
@@ -135,11 +143,9 @@ def _turn(document: Document) -> list[str]:
         said.append(f"overtaken: {document['overtaken']} times")
     if document.get("estimated_start_at"):
         at = document["estimated_start_at"]
-        left = brief(-age(at, utc_now()))
         source = document.get("estimate_from")
         said.append(
-            f"starts in about {left}, at {local(at)}"
-            + (f" ({source})" if source else "")
+            f"starts about {in_local_time(at)}" + (f" ({source})" if source else "")
         )
     return said
 
@@ -148,7 +154,7 @@ def _measured(document: Document) -> list[str]:
     """Write the measurements of the last attempt."""
     facts = (
         ("exit code", "exit_code", str),
-        ("signal", "signal", str),
+        ("signal", "signal", signal_name),
         ("ran for", "took_s", brief),
         ("processor time", "cpu_s", brief),
         ("most memory", "max_rss", size_text),

@@ -26,7 +26,7 @@ from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
 from grass.cli.parsing.options import BROKER, Command
 from grass.cli.printing.streams import warn
-from grass.cli.printing.wording import ENDED_STATES, UNSTARTED
+from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ending
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
@@ -245,7 +245,7 @@ def _print_reason(job: Document, talk: Callable[[str], None]) -> None:
     """Print why a job ended that did not end by itself."""
     if job["exit_code"] is not None and job["state"] in ("succeeded", "failed"):
         return
-    signalled = f"signal {job['signal']}" if job["signal"] is not None else ""
+    signalled = ending(job) if job["signal"] is not None else ""
     why = signalled if job["reason"] in (None, job["state"]) else job["reason"]
     text = f"job {job['id']} {_ENDS[job['state']]}"
     talk(f"{text}: {why}" if why else text)

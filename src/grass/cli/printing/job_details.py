@@ -7,6 +7,7 @@ from grass.cli.printing.quantities import (
     ago,
     ahead,
     brief,
+    in_local_time,
     local,
     ran,
     size_text,
@@ -14,7 +15,7 @@ from grass.cli.printing.quantities import (
 )
 from grass.cli.printing.streams import safe
 from grass.cli.printing.table import render
-from grass.cli.printing.wording import TINTS, asked, ending, telling, units
+from grass.cli.printing.wording import TINTS, asked, ending, owner, telling, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,6 +122,14 @@ def _given(value: object) -> str:
     return str(value or "")
 
 
+def _reason(text: str | None) -> str:
+    return in_local_time(text or "")
+
+
+def _owner(actor: str | None) -> str:
+    return owner(actor or "")
+
+
 def _listed(values: list[str] | None) -> str:
     return ", ".join(values or ())
 
@@ -131,13 +140,13 @@ def _needs(request: Document) -> str:
 
 _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("state", "state", _given),
-    ("reason", "reason", _given),
+    ("reason", "reason", _reason),
     ("command", "command", " ".join),
     ("shell_program", "shell", _given),
     ("cwd", "directory", _given),
     ("queue", "queue", _given),
     ("project", "project", _given),
-    ("owner", "owner", _given),
+    ("owner", "owner", _owner),
     ("priority", "priority", str),
     ("array", "array", _given),
     ("max_fails", "max fails", _given),

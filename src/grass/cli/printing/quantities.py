@@ -6,6 +6,11 @@ from grass.client.json_codec import Document
 
 _SHOWN = (("d", 86400), ("h", 3600), ("m", 60))
 _STEP = 1024
+_SOON_S = 600
+_DAYS_IN_WEEK = 7
+_PRECISION = ((172_800, 86_400), (36_000, 3600), (600, 60))
+"""To how many seconds a duration is rounded, and from which length on."""
+_STAMP = len("2026-01-02T03:04:55Z")
 
 
 def brief(duration_s: float) -> str:
@@ -21,23 +26,66 @@ def brief(duration_s: float) -> str:
     return f"{left}s"
 
 
-def lasting(text: str, now: datetime | None = None) -> str:
-    """Replace `since` and a time in UTC, in a daemon's text, by a duration."""
-    if " since " not in text:
+def rough(duration_s: float) -> str:
+    """Write a duration to the digit that matters: `42s`, `3m05s`, `2h10m`, `23h`."""
+    for from_s, size in _PRECISION:
+        if duration_s >= from_s:
+            duration_s = round(duration_s / size) * size
+            break
+    text = brief(round(duration_s))
+    for nothing in ("m00s", "h00m", "d0h"):
+        if text.endswith(nothing):
+            return text.removesuffix(nothing[1:])
+    return text
+
+
+def in_local_time(text: str, now: datetime | None = None) -> str:
+    """Write the times in UTC of a daemon's text for the reader: `for 5m05s` since one.
+
+    A time that something waits for is told with its distance: `05:00 tomorrow, in 23h`.
+    """
+    if "Z" not in text:
         return text
-    import re
+    present = datetime.now(UTC) if now is None else now
+    written = list[str]()
+    for word in text.split(" "):
+        stamp = word.rstrip(",;.)")
+        at = _instant(stamp)
+        if at is None:
+            written.append(word)
+            continue
+        rest = word[len(stamp) :]
+        if written and written[-1] == "since":
+            written[-1] = "for"
+            written.append(brief((present - at).total_seconds()) + rest)
+        else:
+            written.append(moment(at, present) + rest)
+    return " ".join(written)
 
-    until = datetime.now(UTC) if now is None else now
 
-    def written(found: re.Match[str]) -> str:
-        try:
-            began = datetime.fromisoformat(found[1])
-        except ValueError:
-            return found[0]
-        return f" for {brief((until - began).total_seconds())}"
+def moment(at: datetime, now: datetime) -> str:
+    """Write a time in the local zone and its distance: `05:00 tomorrow, in 23h`."""
+    here, today = at.astimezone(), now.astimezone()
+    left_s = (at - now).total_seconds()
+    seconds = ":%S" if abs(left_s) < _SOON_S else ""
+    clock = here.strftime(f"%H:%M{seconds}")
+    days = (here.date() - today.date()).days
+    named = {0: clock, 1: f"{clock} tomorrow", -1: f"{clock} yesterday"}.get(days)
+    if named is None:
+        is_near = 0 < days < _DAYS_IN_WEEK
+        named = here.strftime("%H:%M on %A" if is_near else "%Y-%m-%d %H:%M")
+    distance = f"in {rough(left_s)}" if left_s >= 0 else f"{rough(-left_s)} ago"
+    return f"{named}, {distance}"
 
-    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z"
-    return re.sub(f" since ({stamp})", written, text)
+
+def _instant(word: str) -> datetime | None:
+    """Read a time as a daemon writes it; None: it is another word."""
+    if len(word) < _STAMP or not (word.endswith("Z") and word[10] == "T"):
+        return None
+    try:
+        return datetime.fromisoformat(word)
+    except ValueError:
+        return None
 
 
 def size_text(size: float) -> str:
@@ -59,6 +107,11 @@ def local(text: str | None) -> str:
     if not text:
         return ""
     return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def clock(text: str) -> str:
+    """Write the time of day of a time of the API, in the local zone."""
+    return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S")
 
 
 def age(text: str | None, now: datetime) -> float:

@@ -25,9 +25,9 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a line on stderr."""
-    from grass.cli.printing.quantities import lasting
+    from grass.cli.printing.quantities import in_local_time
 
-    sys.stderr.write(f"grass: {safe(lasting(text))}\n")
+    sys.stderr.write(f"grass: {safe(in_local_time(text))}\n")
 
 
 def report_change(

@@ -1,5 +1,8 @@
 """Short texts about a job: its state, units, request, and how it ended."""
 
+import sys
+
+from grass.cli.printing.quantities import in_local_time
 from grass.client.json_codec import Document
 from grass.model.amount_text import BYTE_KINDS, WHOLE, amount_text
 
@@ -70,17 +73,48 @@ def connection_state(worker: Document) -> str:
 
 
 def ending(job: Document) -> str:
-    """Write how a job or an attempt ended: `exit 3`, `signal 9`."""
+    """Write how a job or an attempt ended: `exit 3`, `killed by SIGTERM`."""
     if job["signal"] is not None:
-        return f"signal {job['signal']}"
+        from grass.model.endings import killed
+
+        # Every signal that a worker sends has a reason: cancelled, time limit.
+        by_grass = bool(job.get("reason")) or job.get("state") == "cancelled"
+        return killed(job["signal"], by_grass=by_grass)
     return "" if job["exit_code"] is None else f"exit {job['exit_code']}"
+
+
+def reason(job: Document) -> str:
+    """Write why a job waits, or why it failed."""
+    if job["reason"]:
+        return in_local_time(job["reason"])
+    return ending(job) if job["state"] == "failed" else ""
 
 
 def detail(job: Document) -> str:
     """Write a job's command, after the reason why it waits or failed."""
-    command = " ".join(job["command"])
-    why = job["reason"] or (ending(job) if job["state"] == "failed" else "")
+    command, why = " ".join(job["command"]), reason(job)
     return f"{why}: {command}" if why else command
+
+
+def owner(actor: str) -> str:
+    """Write who owns or did something: `uid:1000` by the name of the account.
+
+    The user ids of a broker on another machine are that machine's, and are left alone.
+    """
+    user = actor.removeprefix("uid:")
+    if user == actor or not user.isdecimal() or _speaks_to_another_machine():
+        return actor.replace("token:", "token ", 1)
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(int(user)).pw_name
+    except (KeyError, OverflowError):
+        return actor
+
+
+def _speaks_to_another_machine() -> bool:
+    module = sys.modules.get("grass.client.session")
+    return module is not None and module.Session.heard_from not in ("", "the daemon")
 
 
 def _units_of(kind: str, named: Document) -> str:

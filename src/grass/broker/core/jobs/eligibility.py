@@ -195,7 +195,7 @@ def why(state: State, job: Job) -> str:
     at = _starts_at(state, job)
     if job.not_before is not None and job.not_before == at:
         return f"retry {job.failures} at {rfc3339(at)}"
-    return f"begins at {rfc3339(at)}" if at else "starts with the next decision"
+    return f"begins {rfc3339(at)}" if at else "starts with the next decision"
 
 
 def _starts_at(state: State, job: Job) -> int:
