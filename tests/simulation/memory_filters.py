@@ -12,6 +12,7 @@ from grass.store.interface import JobFilter, Order
 _ORDERS: dict[Order, Callable[[Job], Any]] = {
     Order.NEWEST: lambda job: -job.id,
     Order.OLDEST: lambda job: job.id,
+    Order.NEXT: lambda job: (-job.priority, job.id),
     Order.FINISHED: lambda job: -(job.finished_at or 0),
 }
 
@@ -44,6 +45,7 @@ def _fits(job: Job, wanted: JobFilter, last: int) -> bool:
         and (not chosen or any(_means(one, job, last) for one in chosen))
         and (wanted.before is None or job.id < wanted.before)
         and (wanted.after is None or job.id > wanted.after)
+        and (wanted.array is None or (job.array or 0) == wanted.array)
         and (wanted.order is not Order.FINISHED or job.finished_at is not None)
     )
 

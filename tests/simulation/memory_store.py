@@ -7,6 +7,7 @@ is whole and durable when it returns; what a disk may do instead is not for here
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy, deepcopy
 from threading import Lock
 
@@ -21,7 +22,7 @@ from grass.model.selectors import Selection
 from grass.model.spec import Spec
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
-from grass.store.interface import JobDetails, JobFilter, Snapshot
+from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
 from tests.simulation import memory_filters
 
 _RECENT = 5000
@@ -87,11 +88,46 @@ class MemoryStore:
         """Return None: memory is never full."""
         return None
 
+    def consistent(self) -> AbstractContextManager[None]:
+        """Do nothing: commits and reads take turns in the simulation."""
+        return nullcontext()
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
         with self._lock:
             page = memory_filters.page(self._known(), wanted)
             return [self._details(job) for job in page[:limit]]
+
+    def counts(self, wanted: JobFilter) -> dict[JobState, int]:
+        """Count the jobs that a filter matches by their state."""
+        with self._lock:
+            page = memory_filters.page(self._known(), wanted)
+            return dict(Counter(job.state for job in page))
+
+    def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
+        """Return arrays with a matching member, in the order of those members."""
+        with self._lock:
+            page = memory_filters.page(self._known(), wanted)
+            found = dict.fromkeys(job.array for job in page if job.array is not None)
+            return list(found)[:limit]
+
+    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays, by array."""
+        with self._lock:
+            known = self._known()
+        found = {}
+        for first in arrays:
+            members = [job for job in known if job.array == first]
+            starts = [job.started_at for job in members if job.started_at is not None]
+            ends = [job.finished_at for job in members if job.finished_at is not None]
+            found[first] = ArrayTotals(
+                first,
+                max(job.id for job in members),
+                dict(Counter(job.state for job in members)),
+                min(starts, default=None),
+                max(ends, default=None),
+            )
+        return found
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -20,6 +20,8 @@ from grass.store import JobFilter, Order
 T = TypeVar("T")
 
 LARGEST_NUMBER = 2**62
+DISPLAY = "display"
+"""The order in which people look at jobs."""
 
 
 def read_body(data: bytes | bytearray, body: type[T]) -> T:
@@ -104,6 +106,8 @@ def _states(texts: list[str]) -> tuple[JobState, ...]:
 
 
 def _order(text: str) -> Order:
+    if text == DISPLAY:
+        return Order.NEXT
     if text not in (Order.NEWEST, Order.OLDEST):
-        raise UsageError(f"`{text}` is not an order", "use newest or oldest")
+        raise UsageError(f"`{text}` is not an order", "use newest, oldest or display")
     return Order(text)

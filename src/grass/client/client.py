@@ -58,9 +58,25 @@ class Client(Session):
             body["umask"] = _umask()
         return self.idempotent("POST", "/jobs", body)
 
-    def overview(self, queue: str | None = None) -> Document:
-        """Read the daemon, workers, queues, and the active and recent jobs."""
-        return self.read("/overview" + query(queue=queue))
+    def overview(self, queue: str | None = None, *, members: bool = False) -> Document:
+        """Read the daemon, workers, queues, and the active and recent jobs.
+
+        An array is one row, with a few of its members; with `members`, none is.
+        """
+        asked = query(queue=queue, members=1 if members else None)
+        return self.read(f"/overview{asked}")
+
+    def listing(
+        self, *, limit: int | None = None, members: bool = False, **wanted: object
+    ) -> Document:
+        """Read the jobs that match, as people look at them, and what is left out.
+
+        Running ones are first, then the next ones, then those that ended last;
+        `wanted` is as in `jobs`.
+        """
+        asked = {**wanted, "limit": limit, "members": 1 if members else None}
+        asked["state"] = asked.pop("states", None)
+        return self.read("/jobs" + query(order="display", **asked))
 
     def jobs(  # noqa: PLR0913 -- each narrows what is read
         self,

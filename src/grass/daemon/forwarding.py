@@ -184,6 +184,10 @@ async def _overview(request: Request) -> object:
         "workers": [],
         "queues": [],
         "jobs": [],
+        "arrays": [],
+        "totals": {},
+        "more": 0,
+        "more_by_state": {},
     }
 
 

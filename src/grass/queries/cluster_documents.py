@@ -7,7 +7,7 @@ knows them.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -15,6 +15,7 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
+from grass.model.job import Attempt
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
@@ -52,7 +53,7 @@ def worker_document(worker: Worker, state: State) -> JsonObject:
         "id": worker.id,
         "name": worker.name,
         **_connection(worker, state),
-        "running": sum(one.worker == worker.id for one in state.attempts.values()),
+        "running": sum(one.worker == worker.id for one in _running(state)),
         "capacity": units_json(capacity),
         "free": units_json(_free(worker, state)),
         "origin": origins,
@@ -93,7 +94,12 @@ def _connection(worker: Worker, state: State) -> JsonObject:
 
 def running_jobs(state: State) -> Counter[str]:
     """Count the running jobs of each queue."""
-    return Counter(state.jobs[job].queue for job in state.attempts)
+    return Counter(state.jobs[one.job].queue for one in _running(state))
+
+
+def _running(state: State) -> Iterator[Attempt]:
+    """Yield the attempts that hold units; others were only sent ahead."""
+    return (one for one in state.attempts.values() if one.after is None)
 
 
 def queue_document(queue: Queue, state: State, running: int) -> JsonObject:

@@ -6,19 +6,22 @@ a job waits come from memory.
 
 from functools import partial
 
+from msgspec.structs import replace
+
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import NotFound
 from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.resources import request_json, units_json
 from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import JsonObject
+from grass.queries.listing import ArrayView, is_ahead, last_attempt
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
@@ -37,7 +40,9 @@ def job_document(
 ) -> JsonObject:
     """Return a job as a document."""
     job, spec, attempts = details.job, details.spec, details.attempts
-    last = attempts[-1] if attempts else None
+    last = last_attempt(details)
+    if is_ahead(job, last):
+        return _ahead_document(details, state, now_s, forgotten)
     running = last is not None and job.state is JobState.RUNNING
     return {
         "id": job.id,
@@ -69,6 +74,44 @@ def job_document(
         "suspended_since": rfc3339(job.suspended_since),
         "attempts": [_attempt(one, state, forgotten) for one in attempts],
         "output": last.output if last else None,
+    }
+
+
+def _ahead_document(
+    details: JobDetails, state: State, now_s: float, forgotten: WorkerNames
+) -> JsonObject:
+    """Return a job that was only sent ahead as one that is queued.
+
+    It holds nothing, and may yet be recalled.
+    """
+    before = details.attempts[-1].after
+    job = replace(details.job, state=JobState.QUEUED, started_at=None)
+    waiting = JobDetails(job, details.spec, details.attempts[:-1])
+    document = job_document(waiting, state, now_s, forgotten)
+    return {**document, "reason": f"starts when job {before} ends"}
+
+
+def array_document(view: ArrayView, reason: str | None) -> JsonObject:
+    """Return an array as a whole; `reason` is why its next member waits."""
+    job, totals = view.shown.job, view.totals
+    unfinished = any(state in UNFINISHED for state in totals.states)
+    return {
+        "id": totals.first,
+        "last": totals.last,
+        "name": job.name,
+        "project": job.project,
+        "queue": job.queue,
+        "owner": job.owner,
+        "command": list(job.words),
+        "shell": job.shell,
+        "request": request_json(view.shown.spec.request),
+        "total": sum(totals.states.values()),
+        "states": {one.value: totals.states.get(one, 0) for one in JobState},
+        "created_at": rfc3339(job.created_at),
+        "started_at": rfc3339(totals.started_at),
+        "finished_at": None if unfinished else rfc3339(totals.finished_at),
+        "reason": reason,
+        "params": [],
     }
 
 

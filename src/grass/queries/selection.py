@@ -1,4 +1,4 @@
-"""Which jobs selectors mean, and which ones an overview shows.
+"""Which jobs selectors mean.
 
 An id, a project, a name or a queue that never existed is an error. A state in which no
 job is at the time is not.
@@ -8,19 +8,15 @@ from bisect import bisect_left
 from functools import partial
 
 from grass.broker.core.jobs import queues
-from grass.broker.core.state import State
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound, UsageError
 from grass.model import selectors
-from grass.model.lifecycle import ENDED, JobState
 from grass.model.selectors import Selection
-from grass.store import JobFilter, Order, Store
+from grass.store import JobFilter, Store
 from grass.store.interface import JobDetails
 
 MOST_AT_ONCE = 200
 """Selectors other than ids: SQLite limits how deep they nest."""
-RUNNING_SHOWN, WAITING_SHOWN, RECENT_SHOWN = 1000, 20, 10
-"""How many jobs an overview has at most."""
 
 
 async def select(broker: Broker, texts: list[str]) -> list[int]:
@@ -74,12 +70,6 @@ async def details_of(broker: Broker, job: int) -> JobDetails:
     return found[0]
 
 
-async def active_and_recent(broker: Broker, queue: str | None) -> list[JobDetails]:
-    """Return running jobs, the next ones, and the last ones that ended."""
-    first = _running_and_next(broker.state, queue)
-    return await broker.read(partial(_looked_up, first=first, queue=queue))
-
-
 def _misses(selection: Selection, ids: list[int]) -> bool:
     if selection.ids is None:
         named = selection.last or selection.project or selection.name
@@ -104,26 +94,3 @@ def _missing(store: Store, named: dict[str, Selection]) -> str | None:
         if not store.jobs(JobFilter(selections=(selection,)), 1):
             return text
     return None
-
-
-def _running_and_next(state: State, queue: str | None) -> list[int]:
-    """Return running jobs and those that start next, in order."""
-    attempts = (state.jobs[number] for number in state.attempts)
-    running = [job for job in attempts if queue in (None, job.queue)]
-    running.sort(key=lambda job: (-job.priority, job.id))
-    ids = [job.id for job in running[:RUNNING_SHOWN]]
-    return ids + state.scheduler.first(WAITING_SHOWN, queue)
-
-
-def _looked_up(store: Store, first: list[int], queue: str | None) -> list[JobDetails]:
-    known = {one.job.id: one for one in store.details(first)}
-    found = [known[number] for number in first if number in known]
-    pages = [
-        (JobFilter((JobState.WAITING,), queue, order=Order.OLDEST), WAITING_SHOWN),
-        (JobFilter((JobState.HELD,), queue, order=Order.OLDEST), WAITING_SHOWN),
-        (JobFilter(tuple(sorted(ENDED)), queue, order=Order.FINISHED), RECENT_SHOWN),
-    ]
-    for wanted, limit in pages:
-        page = store.jobs(wanted, limit)
-        found += [one for one in page if one.job.id not in known]
-    return found

@@ -6,6 +6,7 @@ committed and never wait for the broker. All calls block; the broker makes them 
 threads, `commit` always in the same one.
 """
 
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
 
@@ -56,6 +57,8 @@ class Order(StrEnum):
 
     NEWEST = "newest"
     OLDEST = "oldest"
+    NEXT = "next"
+    """In the order of starting: the highest priority first, then by id."""
     FINISHED = "finished"
     """Those that ended, the last one first."""
 
@@ -74,6 +77,8 @@ class JobFilter(msgspec.Struct, frozen=True):
     """Only ids below this one: where the page before ended."""
     after: int | None = None
     order: Order = Order.NEWEST
+    array: int | None = None
+    """Only members of this array; 0: only jobs of no array."""
 
 
 class JobDetails(msgspec.Struct):
@@ -84,8 +89,23 @@ class JobDetails(msgspec.Struct):
     attempts: list[Attempt]
 
 
+class ArrayTotals(msgspec.Struct):
+    """An array as a whole: its ids, and how many members are in which state."""
+
+    first: int
+    last: int
+    states: dict[JobState, int] = {}
+    started_at: int | None = None
+    """When its first member started."""
+    finished_at: int | None = None
+    """When its last member ended so far."""
+
+
 class Store(Protocol):
     """A database that keeps a cluster's state."""
+
+    def consistent(self) -> AbstractContextManager[None]:
+        """Have all reads of this thread in a block see one and the same commit."""
 
     def commit(self, changes: Changes) -> None:
         """Write all of it durably, or nothing and raise `StorageError`."""
@@ -107,6 +127,15 @@ class Store(Protocol):
 
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
+
+    def counts(self, wanted: JobFilter) -> dict[JobState, int]:
+        """Count the jobs that a filter matches by their state."""
+
+    def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
+        """Give arrays with a matching member, in the order of those members."""
+
+    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays, by array."""
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -7,8 +7,9 @@ from starlette.requests import Request
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_queue_is_own, worker_for
 from grass.api.context import context_of
+from grass.api.payloads import switch
 from grass.api.routes.broker_calls import do
-from grass.api.routes.jobs import present
+from grass.api.routes.jobs import listing_document
 from grass.api.routes.request_bodies import (
     EditQueueBody,
     PauseBody,
@@ -44,7 +45,8 @@ from grass.queries.documents import (
     QueueReply,
     SettingReply,
 )
-from grass.queries.selection import active_and_recent
+from grass.queries.listing import Rows, listing
+from grass.store import JobFilter
 
 HIDDEN = "hidden"
 
@@ -56,7 +58,11 @@ async def overview(request: Request) -> JsonObject:
     state = context.broker.state
     every = list(state.queues.values())
     shown = every if queue is None else [queues.find(state, queue)]
-    last_event = await context.broker.read(lambda db: db.last_event())
+    wanted = JobFilter(queue=queue)
+    rows = Rows(members=switch(request.query_params.get("members")))
+    last_event, found = await context.broker.read(
+        lambda db: (db.last_event(), listing(db, wanted, rows))
+    )
     running = running_jobs(state)
     return {
         "daemon": {
@@ -68,7 +74,7 @@ async def overview(request: Request) -> JsonObject:
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [queue_document(one, state, running[one.name]) for one in shown],
-        "jobs": await present(request, await active_and_recent(context.broker, queue)),
+        **await listing_document(request, found),
     }
 
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.context import api_state, context_of
-from grass.api.payloads import job_filter, number
+from grass.api.payloads import DISPLAY, job_filter, number, switch
 from grass.api.routes.broker_calls import do, named_job
 from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
 from grass.api.routes.request_bodies import (
@@ -42,6 +42,7 @@ from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
+from grass.model.job import Job
 from grass.queries.documents import (
     EndsReply,
     ExplainReply,
@@ -49,7 +50,13 @@ from grass.queries.documents import (
     SelectedReply,
 )
 from grass.queries.explanations import explanation
-from grass.queries.job_documents import job_document, outcome_document, without_values
+from grass.queries.job_documents import (
+    array_document,
+    job_document,
+    outcome_document,
+    without_values,
+)
+from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
 from grass.queries.selection import check_known, select
 from grass.store.interface import JobDetails
 
@@ -82,11 +89,16 @@ async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:
 
 
 async def page(request: Request) -> JsonObject:
-    """Read a page of jobs, the newest first; `next` continues it."""
+    """Read a page of jobs, the newest first; `next` continues it.
+
+    In the order `display` it is one view: running jobs, the next ones, the last ones.
+    """
     query = request.query_params
     limit = number(query.get("limit"), 100, LARGEST_PAGE)
     if limit < 1:
         raise UsageError("a page holds at least one job")
+    if query.get("order") == DISPLAY:
+        return await _view(request, limit)
     wanted = job_filter(query)
     if wanted.before is None and wanted.after is None:
         await check_known(context_of(request).broker, query.getlist("select"))
@@ -94,6 +106,39 @@ async def page(request: Request) -> JsonObject:
     shown = await present(request, found[:limit])
     more = found[limit - 1].job.id if len(found) > limit else None
     return {"jobs": shown, "next": more}
+
+
+async def _view(request: Request, limit: int) -> JsonObject:
+    query, broker = request.query_params, context_of(request).broker
+    await check_known(broker, query.getlist("select"))
+    wanted = job_filter(query)
+    by_id = bool(wanted.selections) and all(one.ids for one in wanted.selections)
+    members = by_id or switch(query.get("members"))
+    rows = Rows(limit, limit, RECENT_SHOWN, members, in_all=limit)
+    found = await broker.read(lambda db: listing(db, wanted, rows))
+    return {**await listing_document(request, found), "next": None}
+
+
+async def listing_document(request: Request, found: Listing) -> JsonObject:
+    """Return the jobs of a view, its arrays, and what it leaves out."""
+    jobs = await present(request, found.jobs)
+    waits = {one["array"]: one["reason"] for one in reversed(jobs) if _waits(one)}
+    arrays = []
+    for one in found.arrays:
+        document = array_document(one, waits.get(one.totals.first))
+        arrays.append(_for_caller(request, one.shown.job, document))
+    left_out = found.left_out
+    return {
+        "jobs": jobs,
+        "arrays": arrays,
+        "totals": found.totals,
+        "more": sum(left_out.values()),
+        "more_by_state": left_out,
+    }
+
+
+def _waits(document: JsonObject) -> bool:
+    return document["state"] in ("queued", "waiting", "held")
 
 
 async def one(request: Request) -> JsonObject:
@@ -153,18 +198,22 @@ def _unfinished(broker: Broker, up_to: int) -> int:
 async def present(request: Request, found: list[JobDetails]) -> list[JsonObject]:
     """Return jobs as documents, in slices: a long page must not delay starts."""
     broker = context_of(request).broker
-    who, sees_all = actor(request), may(request, Right.OPERATE)
     forgotten = await api_state(request).forgotten_names.of_jobs(broker, found)
     shown: list[JsonObject] = []
     for begin in range(0, len(found), PRESENTED_AT_ONCE):
         state, now_s = broker.state, time.monotonic()
         for details in found[begin : begin + PRESENTED_AT_ONCE]:
             document = job_document(details, state, now_s, forgotten)
-            if not sees_all and details.job.owner != who:
-                document["command"] = without_values(details.job, document["command"])
-            shown.append(document)
+            shown.append(_for_caller(request, details.job, document))
         await asyncio.sleep(0)
     return shown
+
+
+def _for_caller(request: Request, job: Job, document: JsonObject) -> JsonObject:
+    """Hide values of the environment in other people's commands."""
+    if not may(request, Right.OPERATE) and job.owner != actor(request):
+        document["command"] = without_values(job, document["command"])
+    return document
 
 
 async def selected(request: Request, body: SelectBody) -> SelectedReply:

@@ -94,9 +94,9 @@ class Broker:
         return await reply
 
     async def read(self, query: Callable[[Store], T]) -> T:
-        """Run a query of the store without holding anything up."""
+        """Run a query without holding anything up; all it reads is of one commit."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, query, self._store)
+        return await loop.run_in_executor(self._readers, _read, query, self._store)
 
     def unfinished(self, job: int) -> bool:
         """Tell whether a job has not ended, or its end is not committed yet."""
@@ -357,6 +357,11 @@ class Broker:
     def _tick(self) -> None:
         self._timer = None
         self._post(TimerFired(), None)
+
+
+def _read(query: Callable[[Store], T], store: Store) -> T:
+    with store.consistent():
+        return query(store)
 
 
 def _now_us() -> int:

@@ -6,13 +6,16 @@ with every verb; options narrow it.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from grass.cli.parsing.options import Option, at_most, is_selector, names_one
 from grass.cli.printing import columns
 from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from grass.cli.parsing.options import Values
     from grass.client.client import Client
@@ -27,10 +30,12 @@ FILTERS = (
     Option("--owner", "NAME", "only jobs of this user"),
     Option("--name", "NAME", "only jobs of exactly this name; name~REGEX for more"),
     Option("--all", about="every job, not only active and recent ones"),
-    Option("--limit", "N", f"at most N jobs (default: the newest {USUAL_LIMIT})"),
+    Option("--members", about="every member of an array as a row of its own"),
+    Option("--limit", "N", f"at most N rows (default: {USUAL_LIMIT})"),
     Option("--sort", "COLUMN", "sort by a column; -COLUMN from the largest down"),
     Option("--columns", "COLUMNS", "which columns: id,state,name; see above for all"),
 )
+_WHOLE = {"arrays": [], "more": 0, "more_by_state": {}}
 _NARROWING = ("queue", "project", "state", "owner", "name", "limit", "sort")
 
 
@@ -48,6 +53,8 @@ class ShowOptions:
         self.owner = values.text("owner")
         self.name = values.text("name")
         self.every = values.has("all")
+        self.members = values.has("members") or values.has("quiet")
+        """Whether members of arrays are rows; a script wants every id."""
         self.limit = _limit(values)
         self.sort = values.text("sort") or ""
         self.put = columns.order(self.sort) if self.sort else None
@@ -61,27 +68,48 @@ class ShowOptions:
         asked = any(map(values.has, (*_NARROWING, "all", "columns", "quiet")))
         return names_one(self.select) and not asked
 
-    def jobs(self, client: Client) -> Iterator[Document]:
-        """Read the jobs, as many as are wanted, one by one."""
-        if self.put is not None and self.sort.removeprefix("-") != "id":
-            sorted_jobs = self.put(self._matching(client, newest_first=False))
-            return iter(sorted_jobs[: self.limit])
-        if self.sort or self.limit is None:
-            found = self._matching(client, newest_first=self.sort == "-id")
-            return _first(found, self.limit)
-        newest = list(_first(self._matching(client, newest_first=True), self.limit))
-        return reversed(newest)
+    def read(self, client: Client) -> Document:
+        """Read the jobs, with their arrays, totals, and how many are left out.
 
-    def _matching(self, client: Client, *, newest_first: bool) -> Iterator[Document]:
-        return client.jobs(
-            states=self.states,
-            queue=self.queue,
-            project=self.project,
-            name=self.name,
-            owner=self.owner,
-            select=self.select,
-            newest_first=newest_first,
+        All jobs are read one by one, as they are shown.
+        """
+        if self.every and self.limit is None and not self.sort:
+            document = self._view(client, limit=1)
+            return {**document, **_WHOLE, "jobs": self.every_job(client)}
+        if not self.sort:
+            return self._view(client, limit=self.limit)
+        document = self._view(client, limit=1)
+        jobs = self._sorted(client)
+        return {**document, "arrays": [], "jobs": jobs, **_left_out(document, jobs)}
+
+    def every_job(self, client: Client) -> Iterator[Document]:
+        """Read all jobs that match, one by one, the oldest first."""
+        return client.jobs(**self._wanted())
+
+    def _sorted(self, client: Client) -> list[Document]:
+        """Read jobs in the order of a column."""
+        if self.put is not None and self.sort.removeprefix("-") != "id":
+            return self.put(client.jobs(**self._wanted()))[: self.limit]
+        newest_first = self.sort == "-id"
+        found = client.jobs(**self._wanted(), newest_first=newest_first)
+        return list(islice(found, self.limit))
+
+    def _view(self, client: Client, limit: int | None) -> Document:
+        document = client.listing(
+            **self._wanted(), limit=limit, members=self.members or self.every
         )
+        del document["next"]
+        return document
+
+    def _wanted(self) -> dict[str, Any]:
+        return {
+            "states": self.states,
+            "queue": self.queue,
+            "project": self.project,
+            "name": self.name,
+            "owner": self.owner,
+            "select": self.select,
+        }
 
     def explain_nothing(self, client: Client) -> None:
         """Raise if no job was found because a job or queue does not exist."""
@@ -98,8 +126,10 @@ def _limit(values: Values) -> int | None:
     return limit if limit is not None or values.has("all") else USUAL_LIMIT
 
 
-def _first(jobs: Iterable[Document], limit: int | None) -> Iterator[Document]:
-    for place, job in enumerate(jobs, 1):
-        yield job
-        if place == limit:
-            return
+def _left_out(document: Document, jobs: Sequence[Document]) -> Document:
+    """Count the jobs that match and are not among these, by state."""
+    left = dict(document["totals"])
+    for job in jobs:
+        left[job["state"]] = left.get(job["state"], 0) - 1
+    left = {state: count for state, count in left.items() if count > 0}
+    return {"more": sum(left.values()), "more_by_state": left}

@@ -56,13 +56,15 @@ class Overview:
 
     def read(self, client: Client) -> Document:
         """Read the overview, and every job if all are to be shown."""
-        document = client.overview(self._wanted.queue)
-        jobs = document.pop("jobs")
-        document["jobs"] = sorted(jobs, key=lambda job: int(job["id"]))
-        if self._wanted.every:
-            document["jobs"] = self._wanted.jobs(client)
+        wanted = self._wanted
+        document = client.overview(wanted.queue, members=wanted.members)
+        if wanted.every:
+            document |= wanted.read(client)
         for part in {"workers", "queues", "jobs"} - {*self._parts}:
             del document[part]
+        if "jobs" not in self._parts:
+            for part in ("arrays", "totals", "more", "more_by_state"):
+                del document[part]
         return document
 
     def text(self, document: Document, screen: Screen) -> str:
@@ -98,12 +100,10 @@ class Listing:
 
     def read(self, client: Client) -> Document:
         """Read the jobs; a name that does not exist is an error, no match is not."""
-        jobs = self._wanted.jobs(client)
-        first = next(jobs, None)
-        if first is None:
+        document = self._wanted.read(client)
+        if not document["totals"]:
             self._wanted.explain_nothing(client)
-            return {"jobs": []}
-        return {"jobs": _chained(first, jobs)}
+        return document
 
     def text(self, document: Document, screen: Screen) -> str:
         """Write the table, and below it the number of jobs."""
@@ -111,8 +111,8 @@ class Listing:
         table = job_table(self._wanted, jobs, screen)
         if not jobs.count:
             return "no such jobs\n"
-        limited = jobs.count == self._wanted.limit
-        more = "; there may be more: --limit N, --all" if limited else ""
+        left = document.get("more", 0)
+        more = f", {left} more: --limit N, --all" if left else ""
         return f"{table}\n{jobs.count} shown{more}\n"
 
     def names(self, document: Document) -> Iterator[object]:
@@ -185,11 +185,6 @@ def job_table(wanted: ShowOptions, jobs: Iterable[Document], screen: Screen) -> 
         columns, lines = without_lone_worker(columns, lines)
     header = [column.header for column in columns]
     return render(header, lines, screen, TINTS) if lines else ""
-
-
-def _chained(first: Document, rest: Iterator[Document]) -> Iterator[Document]:
-    yield first
-    yield from rest
 
 
 class _Counted:

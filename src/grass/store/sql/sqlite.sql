@@ -220,6 +220,22 @@ FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
 
+-- name: count_jobs
+SELECT j.state, COUNT(*) FROM jobs AS j WHERE {where} AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) GROUP BY j.state;
+
+-- name: find_arrays
+SELECT j.array FROM jobs AS j WHERE {where} AND j.array IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+) GROUP BY j.array ORDER BY {order} LIMIT ?;
+
+-- name: count_members
+SELECT
+    array, MAX(id), state, COUNT(*), MIN(JSON_EXTRACT(body, '$.started_at')),
+    MAX(finished_at)
+FROM jobs WHERE array IN (SELECT value FROM json_each(?)) GROUP BY array, state;
+
 -- name: read_attempts
 SELECT job, number, state, output_bytes, ran_s, body
 FROM attempts WHERE job IN (SELECT value FROM json_each(?)) ORDER BY job, number;

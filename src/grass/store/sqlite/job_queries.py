@@ -12,20 +12,24 @@ from msgspec.structs import replace
 
 from grass.model import selectors
 from grass.model.job import Job
-from grass.model.lifecycle import UNFINISHED
+from grass.model.lifecycle import UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
-from grass.store.interface import JobDetails, JobFilter, Order
+from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Order
 from grass.store.sqlite import rows
 from grass.store.sqlite.statements import Statements
 
 _ORDERS = {
     Order.NEWEST: "j.id DESC",
     Order.OLDEST: "j.id ASC",
+    Order.NEXT: "j.priority DESC, j.id ASC",
     Order.FINISHED: "j.finished_at DESC",
 }
 
 
+_LAST = """SELECT k.id FROM jobs AS k WHERE NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE k.id BETWEEN a.first_job AND a.last_job
+) ORDER BY k.id DESC LIMIT 1"""
 _IN_RANGES = """j.id IN (
     SELECT k.id FROM json_each(?) AS r INNER JOIN jobs AS k
     ON k.id BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
@@ -48,10 +52,51 @@ def page(
         some = rows.jobs_from(db.execute(statement, (*values, limit)))
         found.update((job.id, job) for job in some)
     jobs = list(found.values())
-    if wanted.order is not Order.FINISHED:
+    if wanted.order is Order.NEXT:
+        jobs.sort(key=lambda job: (-job.priority, job.id))
+    elif wanted.order is not Order.FINISHED:
         newest_first = wanted.order is Order.NEWEST
         jobs.sort(key=attrgetter("id"), reverse=newest_first)
     return _with_details(db, sql, jobs[:limit])
+
+
+def counts(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter
+) -> dict[JobState, int]:
+    """Count the jobs that a filter matches by their state."""
+    where, values = _filter(wanted)
+    found = db.execute(sql["count_jobs"].format(where=where), values)
+    return {JobState(state): count for state, count in found}
+
+
+def arrays(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
+) -> list[int]:
+    """Return arrays with a matching member, in the order of those members."""
+    where, values = _filter(wanted)
+    finished = wanted.order is Order.FINISHED
+    order = "MAX(j.finished_at) DESC" if finished else "MAX(j.priority) DESC, MIN(j.id)"
+    statement = sql["find_arrays"].format(where=where, order=order)
+    return [row[0] for row in db.execute(statement, (*values, limit))]
+
+
+def array_totals(
+    db: sqlite3.Connection, sql: Statements, arrays: list[int]
+) -> dict[int, ArrayTotals]:
+    """Count the members of these arrays, by array."""
+    found: dict[int, ArrayTotals] = {}
+    for row in db.execute(sql["count_members"], (json.dumps(arrays),)):
+        first, last, state, count, started_at, finished_at = row
+        known = found.setdefault(first, ArrayTotals(first, last))
+        known.last = max(known.last, last)
+        known.states[JobState(state)] = count
+        known.started_at = _least(known.started_at, started_at)
+        known.finished_at = max(known.finished_at or 0, finished_at or 0) or None
+    return found
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def _parts(wanted: JobFilter) -> Iterator[JobFilter]:
@@ -160,6 +205,9 @@ def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     if wanted.after is not None:
         clauses.append("j.id > ?")
         values.append(wanted.after)
+    if wanted.array is not None:
+        clauses.append("j.array = ?" if wanted.array else "j.array IS NULL")
+        values += [wanted.array] if wanted.array else []
     if wanted.order is Order.FINISHED:
         clauses.append("j.finished_at IS NOT NULL")
     return " AND ".join(clauses), values
@@ -193,7 +241,7 @@ def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _clause(selection: Selection) -> tuple[str, list[object]]:
     if selection.last:
-        return "j.id = (SELECT MAX(id) FROM jobs)", []
+        return f"j.id = ({_LAST})", []
     if selection.unfinished:
         return f"j.state IN ({_quoted(sorted(UNFINISHED))})", []
     for column in ("project", "state", "queue"):

@@ -8,17 +8,18 @@ listing delays neither a commit nor what the broker looks up.
 
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from grass.errors import GrassError, StorageError
 from grass.model.job import Job
+from grass.model.lifecycle import JobState
 from grass.model.selectors import Selection
 from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
-from grass.store.interface import JobDetails, JobFilter, Snapshot
+from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
 from grass.store.sqlite import job_queries, loading, rows, vacuum
 from grass.store.sqlite.database_file import (
     disk_full,
@@ -147,9 +148,30 @@ class SqliteStore:
         """Return an error while the disk is too full to add anything."""
         return None if self._reserve.has_room() else disk_full(self.path)
 
+    @contextmanager
+    def consistent(self) -> Iterator[None]:
+        """Have all reads of this thread in a block see one and the same commit."""
+        self._read(lambda db: db.execute("BEGIN"))
+        try:
+            yield
+        finally:
+            self._read(lambda db: db.execute("ROLLBACK"))
+
     def jobs(self, wanted: JobFilter, limit: int) -> list[JobDetails]:
         """Read one page of jobs."""
         return self._read(lambda db: job_queries.page(db, self._sql, wanted, limit))
+
+    def counts(self, wanted: JobFilter) -> dict[JobState, int]:
+        """Count the jobs that a filter matches by their state."""
+        return self._read(lambda db: job_queries.counts(db, self._sql, wanted))
+
+    def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
+        """Give arrays with a matching member, in the order of those members."""
+        return self._read(lambda db: job_queries.arrays(db, self._sql, wanted, limit))
+
+    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays, by array."""
+        return self._read(lambda db: job_queries.array_totals(db, self._sql, arrays))
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -1,0 +1,194 @@
+"""Which jobs a view shows: running ones, the next ones, and those that ended lately.
+
+All of it is read from one commit of the store, so that no job is shown twice and no
+more jobs run than units allow. Members of an array count as one row: a long array does
+not hide other jobs. Of such a row all running members are read, and a few others.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from grass.model.job import Attempt, Job
+from grass.model.lifecycle import ENDED, JobState
+from grass.store import JobFilter, Order, Store
+from grass.store.interface import ArrayTotals, JobDetails
+
+RUNNING_SHOWN, WAITING_SHOWN, RECENT_SHOWN = 1000, 20, 10
+"""How many rows an overview has at most, of each kind."""
+MEMBERS_SHOWN = 3
+"""How many members of an array are read that start next, and that ended last."""
+_WAITING = (JobState.QUEUED, JobState.WAITING, JobState.HELD)
+
+Counts = dict[JobState, int]
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """How many rows of each kind are shown, and whether arrays are one row each."""
+
+    running: int = RUNNING_SHOWN
+    waiting: int = WAITING_SHOWN
+    """Of each state in which jobs wait."""
+    ended: int = RECENT_SHOWN
+    members: bool = False
+    """Whether each member of an array is a row."""
+    in_all: int | None = None
+
+
+class ArrayView(msgspec.Struct):
+    """An array as a whole, with the member that stands for it."""
+
+    totals: ArrayTotals
+    shown: JobDetails
+
+
+class Listing(msgspec.Struct):
+    """Jobs in the order in which they are shown, and what was left out."""
+
+    jobs: list[JobDetails]
+    arrays: list[ArrayView]
+    totals: Counts
+    """All jobs that match, by state."""
+
+    @property
+    def left_out(self) -> Counts:
+        """How many matching jobs are not listed, by state."""
+        shown = Counter(shown_state(one.job, last_attempt(one)) for one in self.jobs)
+        left = {state: count - shown[state] for state, count in self.totals.items()}
+        return {state: count for state, count in left.items() if count > 0}
+
+
+def last_attempt(details: JobDetails) -> Attempt | None:
+    """Return the attempt that counts, if there was any."""
+    return details.attempts[-1] if details.attempts else None
+
+
+def is_ahead(job: Job, last: Attempt | None) -> bool:
+    """Tell whether a job was only sent ahead: it runs once another one has ended."""
+    running = job.state is JobState.RUNNING
+    return running and last is not None and last.after is not None
+
+
+def shown_state(job: Job, last: Attempt | None) -> JobState:
+    """Return a job's state as people see it."""
+    return JobState.QUEUED if is_ahead(job, last) else job.state
+
+
+def listing(store: Store, wanted: JobFilter, rows: Rows) -> Listing:
+    """Read what a view shows, from one commit."""
+    return _Reading(store, wanted, rows).listing()
+
+
+class _Reading:
+    """The reading of one view."""
+
+    def __init__(self, store: Store, wanted: JobFilter, rows: Rows) -> None:
+        self._store = store
+        self._wanted = wanted
+        self._rows = rows
+        self._jobs: dict[int, JobDetails] = {}
+        self._arrays: dict[int, JobDetails] = {}
+        """Arrays in the order in which they appear, with the first job of each."""
+        self._ahead: list[JobDetails] = []
+        """Jobs that are running in the store, but were only sent ahead."""
+        self._used = 0
+        """Rows so far."""
+
+    def listing(self) -> Listing:
+        totals = self._store.counts(self._wanted)
+        ended = sum(count for state, count in totals.items() if state in ENDED)
+        self._add_running()
+        for _ in self._ahead:
+            _move_to_queued(totals)
+        if JobState.QUEUED in self._states(_WAITING):
+            self._add(self._ahead)
+        for state in self._states(_WAITING):
+            most = self._room(self._rows.waiting, kept=min(ended, self._rows.ended))
+            self._add(self._first(state, most))
+        self._add(self._last(self._room(self._rows.ended)))
+        counts = {state: totals[state] for state in JobState if totals.get(state)}
+        return Listing(list(self._jobs.values()), self._summaries(), counts)
+
+    def _room(self, most: int, kept: int = 0) -> int:
+        """Return how many more rows may be added; some are kept for later ones."""
+        in_all = self._rows.in_all
+        return most if in_all is None else max(0, in_all - self._used - kept)
+
+    def _states(self, states: tuple[JobState, ...]) -> list[JobState]:
+        asked = self._wanted.states
+        return [state for state in states if not asked or state in asked]
+
+    def _add_running(self) -> None:
+        """Add the running jobs, but for those that were only sent ahead."""
+        if not self._states((JobState.RUNNING,)):
+            return
+        running = self._page((JobState.RUNNING,), Order.NEXT, self._rows.running)
+        parts: tuple[list[JobDetails], list[JobDetails]] = ([], [])
+        for one in running:
+            parts[is_ahead(one.job, last_attempt(one))].append(one)
+        self._add(parts[0])
+        self._ahead = parts[1]
+
+    def _add(self, found: list[JobDetails]) -> None:
+        for one in found:
+            if one.job.id in self._jobs:
+                continue
+            self._jobs[one.job.id] = one
+            array = None if self._rows.members else one.job.array
+            if array is None or array not in self._arrays:
+                self._used += 1
+            if array is not None:
+                self._arrays.setdefault(array, one)
+
+    def _page(
+        self,
+        states: tuple[JobState, ...],
+        order: Order,
+        most: int,
+        array: int | None = None,
+    ) -> list[JobDetails]:
+        asked = replace(self._wanted, states=states, order=order, array=array)
+        return self._store.jobs(asked, most) if most > 0 else []
+
+    def _first(self, state: JobState, most: int) -> list[JobDetails]:
+        """Return the jobs of a state that start next, an array as one row."""
+        if self._rows.members:
+            return self._page((state,), Order.NEXT, most)
+        rows = [[one] for one in self._page((state,), Order.NEXT, most, array=0)]
+        rows += self._members((state,), Order.NEXT, most)
+        rows.sort(key=lambda row: (-row[0].job.priority, row[0].job.id))
+        return [one for row in rows[:most] for one in row]
+
+    def _last(self, most: int) -> list[JobDetails]:
+        """Return the jobs that ended last, an array as one row."""
+        states = tuple(self._states(tuple(sorted(ENDED))))
+        if not states:
+            return []
+        if self._rows.members:
+            return self._page(states, Order.FINISHED, most)
+        rows = [[one] for one in self._page(states, Order.FINISHED, most, array=0)]
+        rows += self._members(states, Order.FINISHED, most)
+        rows.sort(key=lambda row: -(row[0].job.finished_at or 0))
+        return [one for row in rows[:most] for one in row]
+
+    def _members(
+        self, states: tuple[JobState, ...], order: Order, most: int
+    ) -> Iterator[list[JobDetails]]:
+        """Yield the first members of each array that has some."""
+        asked = replace(self._wanted, states=states, order=order)
+        for array in self._store.arrays(asked, most) if most > 0 else []:
+            yield self._page(states, order, MEMBERS_SHOWN, array)
+
+    def _summaries(self) -> list[ArrayView]:
+        totals = self._store.array_totals(list(self._arrays))
+        for one in self._ahead:
+            if one.job.array in totals:
+                _move_to_queued(totals[one.job.array].states)
+        return [ArrayView(totals[one], shown) for one, shown in self._arrays.items()]
+
+
+def _move_to_queued(counts: Counts) -> None:
+    counts[JobState.RUNNING] -= 1
+    counts[JobState.QUEUED] = counts.get(JobState.QUEUED, 0) + 1
