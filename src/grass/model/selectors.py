@@ -101,6 +101,7 @@ def compile_pattern(text: str) -> Any:  # noqa: ANN401 -- re2 has no types of it
         raise ValueError(text) from None
 
 
+@lru_cache(maxsize=4096)
 def matches(pattern: str, text: str) -> bool:
     """Return whether the pattern is found anywhere in the text."""
     return compile_pattern(pattern).search(text) is not None
