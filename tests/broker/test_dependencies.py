@@ -7,7 +7,7 @@ import pytest
 from tests.support.brokerage import ME, Brokerage, memory
 from tests.support.building import WORKER
 
-from grass.broker.core.calls import Cancel, Edit, FromWorker, Prune, Rerun
+from grass.broker.core.calls import Cancel, Done, Edit, FromWorker, Prune, Rerun
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.jobs.dependency_graph import open_dependencies
 from grass.errors import NeverFits, NotFound, UsageError
@@ -106,6 +106,19 @@ def test_a_cancelled_job_takes_those_along_that_wait_for_it(broker: Brokerage) -
     held = broker.enqueue(after=(str(second),), hold=True)
     broker.cancel(first)
     assert broker.states(first, second, held) == ["cancelled"] * 3
+
+
+def test_those_that_a_cancelled_job_takes_along_are_counted(broker: Brokerage) -> None:
+    first, other = broker.enqueue(), broker.enqueue()
+    second = broker.enqueue(after=(str(first),))
+    both = broker.enqueue(after=(str(first), str(second)))
+    broker.array(5, after=(str(both),), hold=True)
+    broker.enqueue(after=(f"{first}:any",))
+    broker.enqueue(after=(str(other),))
+    done: Done = broker.call(Cancel(ME, [first, second]))
+    assert (done.jobs, done.dependents) == ([first, second], 6)
+    again: Done = broker.call(Cancel(ME, [second]))
+    assert (again.jobs, again.dependents) == ([], 0)
 
 
 def test_a_chain_of_many_is_cancelled_to_its_end(broker: Brokerage) -> None:

@@ -95,7 +95,8 @@ def test_cancelling_the_first_cancels_who_waits_for_its_success(
 ) -> None:
     first = leader(shared, gate)
     ids = [after(shared, str(first)), after(shared, f"{first}:any")]
-    shared.ok("cancel", "--now", str(first))
+    said = shared.ok("cancel", "--now", str(first))
+    assert said == "cancelled 1 job, and 1 that waited for it\n"
     shared.wait(*ids)
     assert shared.states(ids) == ["cancelled", "succeeded"]
 

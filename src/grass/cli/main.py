@@ -52,6 +52,9 @@ COMMANDS = {
     "daemon": "run the daemon in the foreground",
     "completion": "print a completion script for a shell",
 }
+ALIASES = {"ls": "show", "ps": "show", "status": "show"}
+"""Words that people type to look; they change nothing, so they work."""
+
 MODULES = {"continue": "continue_"}
 """Where a command's module cannot have the command's name."""
 
@@ -85,6 +88,7 @@ def main() -> int:
 def dispatch(words: list[str]) -> int:
     """Run one command; return its exit code."""
     name = words[0] if words else "--help"
+    name = ALIASES.get(name, name)
     if name in COMMANDS:
         code = _run(name, words[1:])
         _compare_versions(name)
@@ -143,10 +147,11 @@ def _compare_versions(name: str) -> None:
 def _help(words: list[str]) -> int:
     from grass.cli.printing import help as texts
 
-    if words and words[0] not in COMMANDS:
-        return _unknown(words[0])
-    if words:
-        sys.stdout.write(texts.of_command(words[0], command(words[0])))
+    name = ALIASES.get(words[0], words[0]) if words else ""
+    if name and name not in COMMANDS:
+        return _unknown(name)
+    if name:
+        sys.stdout.write(texts.of_command(name, command(name)))
     else:
         sys.stdout.write(texts.of_all(COMMANDS))
     return 0
@@ -182,11 +187,11 @@ def _drop_output() -> None:
 
 
 def _unknown(name: str) -> int:
-    from difflib import get_close_matches
+    from grass.cli.parsing.guesses import suggestion
 
     kind = "option" if name.startswith("-") else "command"
-    near = get_close_matches(name, COMMANDS, 1)
-    hint = f"did you mean `grass {near[0]}`?" if near else "`grass --help` lists all"
+    near = suggestion(name, {name: name for name in COMMANDS} | ALIASES)
+    hint = f"did you mean `grass {near}`?" if near else "`grass --help` lists all"
     if name == "--broker":
         hint = "it stands after the command: grass show --broker HOST:PORT"
     _print_error(f"grass: there is no {kind} `{name}`", hint)

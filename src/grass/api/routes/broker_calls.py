@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from grass.api.context import api_state, context_of
@@ -29,4 +30,4 @@ async def do(request: Request, call: Call[Done], warnings: Sequence[str] = ()) -
             "the daemon stops, and may not have reached all jobs",
             "do it again once it is started: what was done already is passed over",
         ) from None
-    return Done(done.jobs, [*warnings, *done.warnings], done.changed)
+    return replace(done, warnings=[*warnings, *done.warnings])

@@ -57,7 +57,9 @@ async def forget(request: Request) -> ForgottenReply:
     reply = await do(request, ForgetWorker(actor(request), worker.id))
     drop_revoked(request)
     held = [id for id in reply.jobs if (job := state.jobs.get(id)) and _is_held(job)]
-    return ForgottenReply(reply.jobs, reply.warnings, reply.changed, queues, held)
+    return ForgottenReply(
+        reply.jobs, reply.warnings, reply.changed, queues=queues, held=held
+    )
 
 
 async def add_units(request: Request, body: AddCapacityBody) -> Done:

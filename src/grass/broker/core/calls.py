@@ -31,6 +31,8 @@ class Done(msgspec.Struct):
     jobs: list[int] = []
     warnings: list[str] = []
     changed: bool = True
+    dependents: int = 0
+    """How many other jobs went along, because they waited for these."""
 
 
 class Enqueued(msgspec.Struct):

@@ -123,9 +123,16 @@ def report(verb: Verb, values: Values, done: Document) -> None:
     for warning in warnings:
         warn(warning)
     if ids:
-        say(f"{verb.done} {counted(len(ids), 'job')}")
+        say(f"{verb.done} {counted(len(ids), 'job')}{_along(ids, done)}")
     elif not warnings:
         say(f"nothing to {verb.name}: {verb.idle}")
+
+
+def _along(ids: list[int], done: Document) -> str:
+    """Say how many other jobs went along because they waited for these."""
+    dependents = done.get("dependents") or 0
+    whom = "it" if len(ids) == 1 else "them"
+    return f", and {dependents} that waited for {whom}" if dependents else ""
 
 
 def print_ids(ids: Iterable[int]) -> None:

@@ -93,6 +93,23 @@ def ended(state: State, job: Job) -> None:
             _dependency_ended(state, group, _needs(state, spec)[job.id], job)
 
 
+def cancelled_with(state: State, jobs: Iterable[int]) -> int:
+    """Count the other jobs that are cancelled when these are, and theirs in turn."""
+    known = state.dependencies
+    named = {job for job in jobs if job in state.jobs}
+    left, groups, count = list(known.dependents.keys() & named), set[int](), 0
+    while left:
+        job = left.pop()
+        for spec in known.dependents[job].keys() & known.groups.keys() - groups:
+            wanted = _needs(state, spec)[job]
+            if not all(met(need, JobState.CANCELLED) for need in wanted):
+                groups.add(spec)
+                others = known.groups[spec].members.keys() - named
+                count += len(others)
+                left += known.dependents.keys() & others
+    return count
+
+
 def running_again(state: State, job: int) -> None:
     """Reopen the dependencies on a job that had ended.
 

@@ -16,7 +16,7 @@ from grass.broker.core.calls import (
     ReleaseJobs,
     SuspendJobs,
 )
-from grass.broker.core.jobs import bulk_calls, eligibility
+from grass.broker.core.jobs import bulk_calls, dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import BulkCall, Slices, Work
 from grass.broker.core.state import State
 from grass.link import messages
@@ -110,6 +110,7 @@ class _Verb:
 
 def _cancel_all(state: State, call: Cancel) -> Work:
     touched = list[int]()
+    dependents = dependency_graph.cancelled_with(state, call.jobs)
 
     def act(number: int) -> None:
         job = state.jobs.get(number)
@@ -118,7 +119,7 @@ def _cancel_all(state: State, call: Cancel) -> Work:
             _cancel(state, job, call)
 
     yield from bulk_calls.each_before_start(state, call.jobs, act)
-    return Done(jobs=touched, changed=bool(touched))
+    return Done(jobs=touched, changed=bool(touched), dependents=dependents)
 
 
 def _cancel(state: State, job: Job, call: Cancel) -> None:
