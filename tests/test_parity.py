@@ -56,6 +56,7 @@ WAYS = {
     "POST /jobs/edit": Way("edit", (ONE,), "edit 1 --priority 3"),
     "POST /jobs/suspend": Way("suspend", (ONE,), "suspend 1"),
     "POST /jobs/continue": Way("continue_", (ONE,), "continue 1"),
+    "POST /jobs/signal": Way("signal", (ONE, 10), "signal USR1 1"),
     "POST /jobs/remove": Way("remove", (ONE,), "remove 3"),
     "POST /jobs/prune": Way("prune", (0.0,), "prune --older 1d"),
     "POST /jobs/wait": Way("wait", (ONE,), "wait 2"),
@@ -108,6 +109,7 @@ FIELDS = {
     "labels": "label",
     "shell_program": "shell",
     "require_also": "gpu",
+    "limit_signal": "signal",
 }
 """Fields of a job whose options have another name."""
 

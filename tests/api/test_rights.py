@@ -27,6 +27,7 @@ ALLOWED = {
     "POST /jobs/edit": "submit operate admin machine",
     "POST /jobs/suspend": "submit operate admin machine",
     "POST /jobs/continue": "submit operate admin machine",
+    "POST /jobs/signal": "submit operate admin machine",
     "POST /jobs/remove": "submit operate admin machine",
     "POST /jobs/prune": "operate admin",
     "POST /jobs/wait": "read submit operate admin machine",
@@ -198,11 +199,15 @@ def test_who_has_one_of_two_rights_is_told_of_the_other(
     play(tmp_path, story)
 
 
-VERBS = ["cancel", "hold", "edit", "rerun", "release", "suspend", "continue", "remove"]
+VERBS = [
+    *("cancel", "hold", "edit", "rerun", "release", "suspend", "continue", "signal"),
+    "remove",
+]
+MORE: dict[str, dict[str, Any]] = {"edit": {"priority": 3}, "signal": {"signal": 10}}
 
 
 def body_of(verb: str, *select: str) -> dict[str, Any]:
-    return {"select": list(select), **({"priority": 3} if verb == "edit" else {})}
+    return {"select": list(select), **MORE.get(verb, {})}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -226,7 +231,7 @@ def test_a_submitter_acts_on_its_own_jobs_alone(tmp_path: Path, verb: str) -> No
         assert snapshot(api) == before
         done = await api.remote("POST", f"/jobs/{verb}", body_of(verb, "1-3"), mine)
         told = "2 jobs are not yours and left alone"
-        if verb in ("hold", "suspend", "continue"):
+        if verb in ("hold", "suspend", "continue", "signal"):
             assert done.document["warnings"][0] == told
         else:
             assert done.status == 200

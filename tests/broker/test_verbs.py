@@ -8,7 +8,15 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import Cancel, HoldJobs, WorkerGone
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
-from grass.link.messages import Continue, Returned, Start, Started, Stop, Suspend
+from grass.link.messages import (
+    Continue,
+    Returned,
+    Signal,
+    Start,
+    Started,
+    Stop,
+    Suspend,
+)
 from grass.model.lifecycle import ENDED, JobState
 
 Meanwhile = Callable[[Brokerage], None]
@@ -229,6 +237,31 @@ def test_only_running_jobs_are_suspended(broker: Brokerage, state: str) -> None:
         assert memory(broker.state) == before
     unknown = broker.go_on(broker.enqueue())
     assert (unknown.jobs, len(unknown.warnings)) == ([], 1)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_running_jobs_are_signalled(broker: Brokerage, state: str) -> None:
+    job = job_in(broker, state)
+    done = broker.signal(10, job)
+    if state == "running":
+        assert (done.jobs, done.changed) == ([job], True)
+        assert broker.said(Signal) == [Signal(broker.name(job), 10)]
+    else:
+        assert (done.jobs, len(done.warnings)) == ([], 1)
+        assert not broker.said(Signal)
+
+
+def test_a_signal_to_an_unreachable_worker_is_not_sent_later(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue()
+    broker.start(job)
+    broker.call(WorkerGone(WORKER))
+    done = broker.signal(10, job)
+    assert (done.jobs, done.changed) == ([], False)
+    assert done.warnings == [f"job {job} was not signalled: its worker is unreachable"]
+    broker.hello([broker.report(job)])
+    assert not broker.said(Signal)
 
 
 def test_a_suspend_that_the_worker_missed_is_repeated(broker: Brokerage) -> None:

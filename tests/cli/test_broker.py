@@ -52,6 +52,7 @@ ANSWERS: dict[str, Any] = {
         f"POST /jobs/{verb}": DONE
         for verb in (
             *("cancel", "hold", "release", "rerun", "edit", "suspend", "continue"),
+            "signal",
         )
     },
 }
@@ -59,6 +60,7 @@ TO_A_BROKER = (
     *("enqueue -- true", "enqueue q x", "run -- true", "show", "show 7", "explain 7"),
     *("logs 7", "events", "wait 7", "cancel 7 --no-wait", "rerun 7", "hold 7"),
     *("edit 7 --priority 5", "release 7", "suspend 7", "continue 7", "remove 7"),
+    "signal USR1 7",
     *("prune --older 1d --yes", "pause", "resume", "resume q", "drain desk"),
     *("drain gpu:0 --worker desk", "resume gpu:0 --worker desk", "workers"),
     *("workers forget desk", "resume --worker desk"),

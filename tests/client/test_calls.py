@@ -56,6 +56,11 @@ def event(seq: int) -> bytes:
         (lambda c: c.release(["7"]), "POST /jobs/release", {"select": ["7"]}),
         (lambda c: c.suspend(["7"]), "POST /jobs/suspend", {"select": ["7"]}),
         (lambda c: c.continue_(["7"]), "POST /jobs/continue", {"select": ["7"]}),
+        (
+            lambda c: c.signal(["7"], 10),
+            "POST /jobs/signal",
+            {"select": ["7"], "signal": 10},
+        ),
         (lambda c: c.remove(["7"]), "POST /jobs/remove", {"select": ["7"]}),
         (
             lambda c: c.cancel(["7"], signal=2),

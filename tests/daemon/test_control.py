@@ -1,5 +1,7 @@
 """Holding and releasing, suspending and continuing."""
 
+from shlex import quote
+
 import pytest
 
 from tests.support.fifo import Fifo
@@ -114,6 +116,50 @@ def test_a_suspended_job_can_be_cancelled(
     assert not any(map(alive, pids))
     job = shared.client.job(id)
     assert (job["state"], job["signal"], job["flags"]) == ("cancelled", 15, [])
+
+
+def handling(news: Fifo) -> tuple[str, ...]:
+    """Give the words of a program that tells its pid and exits with 4 upon USR1."""
+    program = (
+        "import os, signal\n"
+        "signal.signal(10, lambda *_: (print('saved', flush=True), os._exit(4)))\n"
+        f"open({str(news)!r}, 'w').write(f'{{os.getppid()}}\\n')\n"
+        "while True: signal.pause()"
+    )
+    # A shell that does not handle the signal runs it, and must not die of it.
+    return ("--raw", "--", f"python3 -c {quote(program)}; exit $?")
+
+
+def test_a_signal_reaches_a_running_job_and_is_in_the_journal(
+    shared: GrassHome, news: Fifo
+) -> None:
+    id = shared.enqueue(*handling(news))
+    shared.await_start(id, news)
+    assert shared.ok("signal", "USR1", str(id)) == "signalled 1 job\n"
+    assert shared.wait(id)["exit_code"] == 4
+    assert shared.ok("logs", str(id)) == "saved\n"
+    (event,) = shared.client.events(job=id, kind="signalled")
+    assert event["data"] == {"signal": "USR1"}
+    late = shared.run("signal", "USR1", str(id))
+    assert f"job {id} has ended" in late.stderr
+    refused = shared.run("signal", "STOP", str(id))
+    assert refused.returncode == 2
+    assert "grass suspend" in refused.stderr
+    assert "no job was named" in shared.run("signal", "USR1").stderr
+
+
+def test_a_signal_before_the_time_limit_comes_while_the_daemon_is_down(
+    shared: GrassHome, news: Fifo
+) -> None:
+    words = ("--time-limit", "100s", "--signal", "USR1@98s")
+    id = shared.enqueue(*words, *handling(news))
+    news.hear()
+    assert "USR1 1m38s before the time limit" in shared.ok("show", str(id))
+    assert shared.client.job(id)["limit_signal"] == "USR1@98"
+    shared.kill_daemon()
+    assert shared.wait(id)["exit_code"] == 4
+    for wrong in (("--signal", "USR1"), ("--signal", "USR1@5m", "--time-limit", "4m")):
+        assert shared.run("enqueue", *wrong, "--", "true").returncode == 2
 
 
 def test_suspending_twice_says_so(shared: GrassHome, gate: Fifo, news: Fifo) -> None:

@@ -44,6 +44,8 @@ def verbs(folder: Path) -> list[dict[str, Any]]:
         "stderr": None,
         "grace": 0.1,
         "time_limit": 5.0,
+        "limit_signal": 10,
+        "limit_signal_before": 2.0,
         "max_output": 1000,
         "nice": 1,
         "cpus": [0],

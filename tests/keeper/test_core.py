@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
+from grass.keeper.core.attempt import attempts_of
 from grass.keeper.core.keeper_core import SYNC_S, KeeperCore
 from grass.keeper.protocol import (
     ForgetVerb,
@@ -136,6 +137,24 @@ def test_every_deadline_ends_with_the_attempt() -> None:
     core.step(asked(ForgetVerb(["a"])), 1.0)
     core.step(events.TimerTick(), 1.0 + SYNC_S)
     assert core.timers.next_due() is None
+
+
+def test_the_signal_before_the_time_limit_comes_once() -> None:
+    core = core_with_job(time_limit=50.0, limit_signal=10, limit_signal_before=20.0)
+    core.step(events.TimerTick(), 0.1)
+    assert core.timers.next_due() == 30.0
+    warned = core.step(events.TimerTick(), 30.0)
+    assert of(warned, effects.SignalHandlers) == [effects.SignalHandlers("a", 10)]
+    assert core.timers.next_due() == 50.0
+    successor = attempts_of(core.snapshot())["a"]
+    assert successor.warned
+
+
+def test_an_attempt_that_is_being_stopped_gets_no_signal_before_its_limit() -> None:
+    core = core_with_job(time_limit=50.0, limit_signal=10, limit_signal_before=20.0)
+    core.step(events.TimerTick(), 0.1)
+    core.step(asked(StopVerb("a", grace=1000.0)), 5.0)
+    assert not of(core.step(events.TimerTick(), 30.0), effects.SignalHandlers)
 
 
 def test_output_checks_come_closer_as_the_limit_does() -> None:

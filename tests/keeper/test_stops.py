@@ -68,17 +68,27 @@ def test_stopped_process_can_be_ended(daemon: Daemon) -> None:
     assert daemon.expect("exited")["signal"] == 15
 
 
-def test_signal_reaches_the_whole_tree(daemon: Daemon) -> None:
-    # The shell waits for its child before it goes, so both must get the signal; and
-    # until the child is `sleep`, it may still have the shell's own trap.
-    script = (
-        "trap 'wait $pid; exit 6' USR1; sleep 1000 & pid=$!;"
-        " until grep -q sleep /proc/$pid/comm; do :; done; echo up; wait; wait"
-    )
+# Until the child is `sleep` it may still have the shell's own trap.
+WITH_CHILD = (
+    "sleep 1000 & pid=$!; until grep -q sleep /proc/$pid/comm; do :; done; echo up;"
+)
+
+
+def test_a_signal_reaches_only_processes_that_handle_it(daemon: Daemon) -> None:
+    script = f"trap 'kill -0 $pid && exit 6' USR1; {WITH_CHILD} wait; wait"
     daemon.start("a", "/bin/sh", "-c", script)
     daemon.wait_for_output("a", "up")
     daemon.send(v="signal", id="a", signal=signal.SIGUSR1)
     assert daemon.expect("exited")["code"] == 6
+
+
+def test_a_signal_that_no_process_handles_reaches_the_whole_tree(
+    daemon: Daemon,
+) -> None:
+    daemon.start("a", "/bin/sh", "-c", f"{WITH_CHILD} wait")
+    daemon.wait_for_output("a", "up")
+    daemon.send(v="signal", id="a", signal=signal.SIGUSR1)
+    assert daemon.expect("exited")["signal"] == signal.SIGUSR1
 
 
 @pytest.mark.parametrize("without_marker", [False, True])

@@ -85,6 +85,22 @@ def test_time_limit_still_counts(daemon: Daemon, make_daemon: Make) -> None:
     assert successor.expect("exited")["reason"] == "time limit"
 
 
+def test_the_signal_before_the_time_limit_still_comes(
+    daemon: Daemon, make_daemon: Make
+) -> None:
+    script = "trap 'echo warned; exit 3' USR1; echo ready; while :; do sleep 0.05; done"
+    daemon.start(
+        *("a", "/bin/sh", "-c", script),
+        time_limit=100.0,
+        limit_signal=10,
+        limit_signal_before=99.0,
+    )
+    daemon.wait_for_output("a", "ready")
+    successor = replaced(daemon, make_daemon)
+    successor.wait_for_output("a", "warned")
+    assert successor.expect("exited")["reason"] != "time limit"
+
+
 def test_stop_under_way_goes_on(daemon: Daemon, make_daemon: Make) -> None:
     script = "trap '' TERM; echo ready; while :; do sleep 100; done"
     daemon.start("a", "/bin/sh", "-c", script)

@@ -50,6 +50,7 @@ class KeeperJobs:
         return {
             effects.Probe: self._probe,
             effects.SignalProcesses: self._signal_tree,
+            effects.SignalHandlers: self._signal_handlers,
             effects.KillProcesses: self._kill_tree,
             effects.Survey: self._survey,
             effects.Enclose: lambda effect: None,
@@ -144,6 +145,9 @@ class KeeperJobs:
         for process in self._processes.tree(effect.id):
             for number in effect.signals:
                 self._processes.signal(process, number)
+
+    def _signal_handlers(self, effect: effects.SignalHandlers) -> None:
+        self._signal_tree(effects.SignalProcesses(effect.id, (effect.signal,)))
 
     def _kill_tree(self, effect: effects.KillProcesses) -> None:
         for process in self._processes.tree(effect.id):

@@ -34,6 +34,7 @@ from grass.broker.core.calls import (
     SetPaused,
     SetUnitDrained,
     SetWorkerDrained,
+    SignalJobs,
     SuspendJobs,
     TimerFired,
     WorkerGone,
@@ -284,6 +285,10 @@ class Brokerage:
 
     def suspend(self, *jobs: int) -> Done:
         done: Done = self.call(SuspendJobs(ME, list(jobs)))
+        return done
+
+    def signal(self, signal: int, *jobs: int) -> Done:
+        done: Done = self.call(SignalJobs(ME, list(jobs), signal))
         return done
 
     def go_on(self, *jobs: int) -> Done:

@@ -74,6 +74,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/edit", OPERATE, jobs.edit, request_bodies.EditBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/suspend", OPERATE, jobs.suspend, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/continue", OPERATE, jobs.go_on, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/signal", OPERATE, jobs.signal, request_bodies.SignalBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/remove", OPERATE, prune.remove, SELECT, documents.PrunedReply, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/prune", OPERATE, prune.prune, request_bodies.PruneBody, documents.PrunedReply),  # noqa: E501
     Endpoint("POST", "/jobs/wait", READ, jobs.wait, request_bodies.WaitBody, largest=LISTS),  # noqa: E501

@@ -32,6 +32,7 @@ COMMANDS = {
     "release": "let held jobs start",
     "suspend": "stop running jobs where they are",
     "continue": "let suspended jobs go on",
+    "signal": "send a signal to running jobs",
     "remove": "forget jobs that have ended",
     "prune": "forget old jobs and their output",
     "config": "show the settings",
@@ -55,7 +56,7 @@ COMMANDS = {
 ALIASES = {"ls": "show", "ps": "show", "status": "show"}
 """Words that people type to look; they change nothing, so they work."""
 
-MODULES = {"continue": "continue_"}
+MODULES = {"continue": "continue_", "signal": "signal_"}
 """Where a command's module cannot have the command's name."""
 
 _ABOUT_DAEMONS = ("start", "stop", "restart", "daemon", "completion")

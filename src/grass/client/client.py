@@ -184,6 +184,10 @@ class Client(Session):
         """Continue suspended jobs."""
         return self._verb("continue", select)
 
+    def signal(self, select: Sequence[str], signal: int) -> Document:
+        """Send one signal to every process of running jobs."""
+        return self._verb("signal", select, signal=signal)
+
     def remove(self, select: Sequence[str]) -> Document:
         """Forget these ended jobs, with their output."""
         return self._verb("remove", select)

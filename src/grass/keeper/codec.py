@@ -247,6 +247,10 @@ def _signal_number(value: object) -> int:
     return value
 
 
+def _signal_number_or_none(value: object) -> int | None:
+    return None if value is None else _signal_number(value)
+
+
 def _mapping(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not an object")
@@ -285,6 +289,7 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "Seconds": _seconds,
     "Seconds | None": _seconds_or_none,
     "SignalNumber": _signal_number,
+    "SignalNumber | None": _signal_number_or_none,
     "dict[str, str]": _environment,
     "dict[str, float]": _mapping,
     "dict[str, dict[str, int]]": _mapping,

@@ -88,6 +88,9 @@ class StartVerb(NamedTuple):
     after: str | None = None
     meta: object = None
     """`Notes` in a worker; in the keeper whatever JSON value came."""
+    limit_signal: SignalNumber | None = None
+    """Sent once, as by a `SignalVerb`, so long before the time limit."""
+    limit_signal_before: Seconds = 0.0
 
 
 class StopVerb(NamedTuple):
@@ -100,7 +103,7 @@ class StopVerb(NamedTuple):
 
 
 class SignalVerb(NamedTuple):
-    """Send one signal to every process of the attempt."""
+    """Send one signal to the attempt's processes that handle it; if none, to all."""
 
     id: str
     signal: SignalNumber
@@ -182,6 +185,8 @@ class SpawningEntry(NamedTuple):
     max_output: int | None
     own_output: bool
     meta: object
+    limit_signal: SignalNumber | None = None
+    limit_signal_before: Seconds = 0.0
 
 
 class ForkedEntry(NamedTuple):
@@ -219,6 +224,12 @@ class SuspendedEntry(NamedTuple):
 
     id: str
     on: bool
+
+
+class WarnedEntry(NamedTuple):
+    """The signal before the time limit is being sent."""
+
+    id: str
 
 
 class StoppingEntry(NamedTuple):
@@ -354,6 +365,7 @@ Entry = (
     | StartedEntry
     | EnclosedEntry
     | SuspendedEntry
+    | WarnedEntry
     | StoppingEntry
     | ExitEntry
     | StateEntry

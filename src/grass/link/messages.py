@@ -233,6 +233,13 @@ class Continue(Message, tag="continue"):
     attempt: str
 
 
+class Signal(Message, tag="signal"):
+    """Send one signal to the processes of this attempt; older workers ignore it."""
+
+    attempt: str
+    signal: int
+
+
 class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
@@ -297,6 +304,7 @@ ToWorker = (
     | Stop
     | Suspend
     | Continue
+    | Signal
     | Recall
     | Forget
     | Resync

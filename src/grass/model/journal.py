@@ -22,6 +22,7 @@ Kind = Literal[
     "resumed",
     "retried",
     "returned",
+    "signalled",
     "started",
     "suspended",
     "token-created",

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from grass.model import dependencies
+from grass.model import dependencies, signals
 from grass.model import field_readers as read
 from grass.model.dependencies import After
 from grass.model.field_readers import Reader
@@ -44,6 +44,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     nice: int = 0
     shell_program: str | None = None
     """The program that runs a shell line; None: the worker's own."""
+    limit_signal: str | None = None
+    """A signal before the time limit, and how long before: `USR1@60`."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -123,6 +125,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     retry_lost: int | UnsetType = UNSET
     nice: int | UnsetType = UNSET
     shell_program: str | UnsetType | None = UNSET
+    limit_signal: str | UnsetType | None = UNSET
     at_most: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
     worker: str | UnsetType | None = UNSET
@@ -139,6 +142,7 @@ EDITABLE = (
     "priority",
     "queue",
     "time_limit_s",
+    "limit_signal",
     "env",
     "cwd",
     "name",
@@ -168,6 +172,7 @@ JOB_READERS = {
     "after": Reader(read.texts, list[str] | None),
     "begin_at": Reader(read.begin_at, str | None),
     "time_limit_s": Reader(read.time_limit),
+    "limit_signal": Reader(signals.written_limit_signal),
     "grace_s": Reader(read.seconds("--grace")),
     "retries": Reader(read.count("--retries")),
     "backoff_s": Reader(read.seconds("--backoff")),

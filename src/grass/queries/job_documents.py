@@ -26,7 +26,15 @@ from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
 SHOWN_AS_STORED = (
-    *("grace_s", "time_limit_s", "nice", "shell_program", "retries", "backoff_s"),
+    *(
+        "grace_s",
+        "time_limit_s",
+        "limit_signal",
+        "nice",
+        "shell_program",
+        "retries",
+        "backoff_s",
+    ),
     *("retry_on", "retry_lost", "labels", "max_fails"),
 )
 """Fields of a spec that are shown as they are.

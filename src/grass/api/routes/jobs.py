@@ -22,6 +22,7 @@ from grass.api.routes.request_bodies import (
     EnqueueBody,
     RerunBody,
     SelectBody,
+    SignalBody,
     WaitAllBody,
     WaitBody,
 )
@@ -35,6 +36,7 @@ from grass.broker.core.calls import (
     Enqueued,
     HoldJobs,
     ReleaseJobs,
+    SignalJobs,
     SuspendJobs,
 )
 from grass.broker.core.jobs.enqueue import answered
@@ -43,6 +45,7 @@ from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
 from grass.model.job import Job
+from grass.model.signals import check_sendable, signal_number
 from grass.queries.documents import (
     EndsReply,
     ExplainReply,
@@ -60,7 +63,6 @@ from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
 from grass.queries.selection import check_known, select
 from grass.store.interface import JobDetails
 
-_LARGEST_SIGNAL = 64
 LARGEST_PAGE = 1000
 PRESENTED_AT_ONCE = 100
 
@@ -224,13 +226,11 @@ async def selected(request: Request, body: SelectBody) -> SelectedReply:
 
 async def cancel(request: Request, body: CancelBody) -> Done:
     """End jobs; answered once that is durable."""
-    if not 0 < body.signal <= _LARGEST_SIGNAL:
-        raise UsageError(f"there is no signal {body.signal}")
-    who = actor(request)
+    who, number = actor(request), signal_number(str(body.signal))
     return await _do_to(
         request,
         body.select,
-        lambda ids: Cancel(who, ids, body.grace_s, body.signal),
+        lambda ids: Cancel(who, ids, body.grace_s, number),
     )
 
 
@@ -256,6 +256,12 @@ async def go_on(request: Request, body: SelectBody) -> Done:
     """Let suspended jobs go on."""
     who = actor(request)
     return await _do_to(request, body.select, lambda ids: ContinueJobs(who, ids))
+
+
+async def signal(request: Request, body: SignalBody) -> Done:
+    """Send one signal to every process of running jobs."""
+    who, number = actor(request), check_sendable(body.signal)
+    return await _do_to(request, body.select, lambda ids: SignalJobs(who, ids, number))
 
 
 async def rerun(request: Request, body: RerunBody) -> Done:

@@ -90,6 +90,13 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     signal: int = 15
 
 
+class SignalBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Running jobs, and the signal for their processes."""
+
+    select: list[str]
+    signal: int
+
+
 class RerunBody(_Rerun):  # type: ignore[misc, valid-type]
     """Ended jobs to run again, changed where a field is given."""
 

@@ -58,6 +58,7 @@ class BrokerCore:
             calls.ReleaseJobs: verbs.release,
             calls.SuspendJobs: verbs.suspend,
             calls.ContinueJobs: verbs.continue_jobs,
+            calls.SignalJobs: verbs.signal,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: units.add,

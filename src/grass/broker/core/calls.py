@@ -158,6 +158,14 @@ class ContinueJobs(Call[Done]):
     jobs: list[int]
 
 
+class SignalJobs(Call[Done]):
+    """Send one signal to every process of running jobs."""
+
+    actor: str
+    jobs: list[int]
+    signal: int
+
+
 class Edit(Reading[Done]):
     """Change jobs that have not started."""
 

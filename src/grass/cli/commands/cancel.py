@@ -20,7 +20,6 @@ OPTIONS = (
 )
 VERB = Verb("cancel", "cancelled", UNFINISHED_STATES, "no such job is unfinished")
 _TERMINATE, _KILL = 15, 9
-_LAST_SIGNAL = 64
 _FIRST_LOOK_S = 0.2
 _NEXT_LOOK_S = 5.0
 """How long to wait before checking whether a worker went away."""
@@ -70,25 +69,16 @@ def _warn_of_unreachable(jobs: list[Document]) -> None:
         warn(f"worker `{worker}` is unreachable; {which} when it is back")
 
 
-def signal_number(text: str) -> int:
-    """Read `INT`, `SIGINT` or `2`."""
-    if text.isdecimal():
-        number = int(text)
-    else:
-        import signal
+def _number(text: str) -> int:
+    from grass.model.signals import signal_number
 
-        name = "SIG" + text.upper().removeprefix("SIG")
-        found = getattr(signal, name, None)
-        number = int(found) if isinstance(found, signal.Signals) else 0
-    if not 0 < number <= _LAST_SIGNAL:
-        raise UsageError(f"there is no signal `{text}`", "write TERM, INT, USR1 or 15")
-    return number
+    return signal_number(text)
 
 
 def _signal_and_grace(values: Values) -> Document:
     signal, grace_s = values.text("signal"), duration(values, "grace")
     if not values.has("now"):
-        number = _TERMINATE if signal is None else signal_number(signal)
+        number = _TERMINATE if signal is None else _number(signal)
         return {"grace_s": grace_s, "signal": number}
     if signal is not None or grace_s is not None:
         other = "--grace" if signal is None else "--signal"

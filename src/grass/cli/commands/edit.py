@@ -28,6 +28,7 @@ CHANGES = (
     Option("--worker", "WORKER", "run it on this worker only; or none"),
     Option("--label", "LABEL", "run it on a worker with this label instead; or none"),
     Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00; or none"),
+    Option("--signal", "NAME@TIME", "a signal so long before the limit; or none"),
     Option("--env", "NAME=VALUE", "set a variable besides those it has; repeatable"),
     Option("--cwd", "DIR", "directory to run in"),
     Option("--name", "NAME", "the job's name"),
@@ -50,6 +51,7 @@ VERB = Verb("edit", "edited", UNSTARTED, "no such job has not started yet")
 _NONE = "none"
 _CLEARED: dict[str, tuple[str, object]] = {
     "time_limit": ("time_limit_s", None),
+    "signal": ("limit_signal", None),
     "begin": ("begin_at", None),
     "after": ("after", []),
     "worker": ("worker", None),

@@ -118,6 +118,11 @@ def _duration(seconds: float | None) -> str:
     return "" if seconds is None else brief(seconds)
 
 
+def _limit_signal(text: str | None) -> str:
+    name, _, before_s = (text or "").partition("@")
+    return f"{name} {brief(float(before_s))} before the time limit" if name else ""
+
+
 def _given(value: object) -> str:
     return str(value or "")
 
@@ -160,6 +165,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("begin_at", "begin", _moment),
     ("not_before", "retry at", _moment),
     ("time_limit_s", "time limit", _duration),
+    ("limit_signal", "signal", _limit_signal),
     ("grace_s", "grace", _duration),
     ("retries", "retries", _given),
     ("retry_lost", "retry lost", _given),

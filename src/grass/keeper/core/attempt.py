@@ -22,6 +22,7 @@ from grass.keeper.protocol import (
     StateEntry,
     StoppingEntry,
     SuspendedEntry,
+    WarnedEntry,
 )
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class KeeperAttempt:
         "stop_plan",
         "suspended",
         "ticks",
+        "warned",
     )
 
     def __init__(self, spawning: SpawningEntry) -> None:
@@ -85,6 +87,8 @@ class KeeperAttempt:
         self.offset = 0
         self.stderr_offset = 0
         self.suspended = False
+        self.warned = False
+        """Whether the signal before its time limit was sent."""
         self.found = False
         """Found by its marker, with no pid on record: maybe not the main process."""
         self.cgroup: str | None = None
@@ -224,6 +228,8 @@ class KeeperAttempt:
             entries.append(EnclosedEntry(self.id, self.cgroup))
         if self.suspended and self.state != "exited":
             entries.append(SuspendedEntry(self.id, on=True))
+        if self.warned and self.state != "exited":
+            entries.append(WarnedEntry(self.id))
         if self.stop_plan is not None and self.state != "exited":
             entries.append(self.stopping_entry(self.stop_plan))
         if self.state in ("ended", "exited"):
@@ -248,6 +254,8 @@ def attempt_of(start: StartVerb) -> KeeperAttempt:
             start.max_output,
             start.own_output,
             start.meta,
+            start.limit_signal,
+            start.limit_signal_before,
         )
     )
 
@@ -280,6 +288,8 @@ def _apply(attempt: KeeperAttempt, entry: Entry) -> None:
             attempt.cgroup = entry.cgroup
         case SuspendedEntry():
             attempt.suspended = entry.on
+        case WarnedEntry():
+            attempt.warned = True
         case StoppingEntry():
             plan = StopPlan(entry.kill_at, entry.signal, entry.reason)
             attempt.stop_plan = plan

@@ -84,6 +84,17 @@ class SignalProcesses(NamedTuple):
     signals: tuple[int, ...]
 
 
+class SignalHandlers(NamedTuple):
+    """Send a signal to the attempt's processes that handle it; if none does, to all.
+
+    A process dies of most signals that it does not handle, such as the shell that runs
+    the program for which the signal is meant.
+    """
+
+    id: str
+    signal: int
+
+
 class KillProcesses(NamedTuple):
     """Send SIGKILL to every process of the attempt."""
 
@@ -174,6 +185,7 @@ Effect = (
     | Probe
     | GiveUp
     | SignalProcesses
+    | SignalHandlers
     | KillProcesses
     | Survey
     | Enclose

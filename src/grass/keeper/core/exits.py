@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from grass.keeper.core.starts import Starts
 
 LEFTOVER_GRACE_S = 2.0
-_PURPOSES = ("kill", "leftovers", "time limit", "output", "unclear", "suspend")
+_PURPOSES = (
+    *("kill", "leftovers", "time limit", "warning", "output", "unclear", "suspend"),
+)
 
 
 class Exits:

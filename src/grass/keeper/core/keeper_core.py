@@ -60,6 +60,7 @@ class KeeperCore:
             "kill": self._running.kill,
             "leftovers": self._exits.look_for_leftovers,
             "time limit": self._running.time_is_up,
+            "warning": self._running.warn,
             "output": self._running.measure_output,
             "unclear": self._takeover.inspect,
             "suspend": self._running.suspend_again,
@@ -187,7 +188,7 @@ class KeeperCore:
     def _signal(self, verb: protocol.SignalVerb, connection: int, now: float) -> None:
         attempt = self._attempt_or_error(connection, verb.id)
         if attempt is not None and attempt.state not in ("waiting", "exited"):
-            self._state.want(effects.SignalProcesses(attempt.id, (verb.signal,)))
+            self._state.want(effects.SignalHandlers(attempt.id, verb.signal))
 
     def _suspend(self, verb: protocol.SuspendVerb, connection: int, now: float) -> None:
         attempt = self._attempt_or_error(connection, verb.id)

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 from grass.keeper.core import effects
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
-from grass.keeper.protocol import TIME_LIMIT, EnclosedEntry, SuspendedEntry
+from grass.keeper.protocol import (
+    TIME_LIMIT,
+    EnclosedEntry,
+    SuspendedEntry,
+    WarnedEntry,
+)
 
 if TYPE_CHECKING:
     from grass.keeper.core import keeper_events as events
@@ -140,6 +145,9 @@ class RunningAttempts:
         if limits.time_limit is not None:
             due = attempt.since + limits.time_limit
             self._state.timers.set("time limit", attempt.id, due)
+            if limits.limit_signal is not None and not attempt.warned:
+                warned_at = due - limits.limit_signal_before
+                self._state.timers.set("warning", attempt.id, warned_at)
         if limits.max_output is not None:
             self._watch_output(attempt, limits.max_output, now)
 
@@ -161,6 +169,16 @@ class RunningAttempts:
             self._limit_reached(attempt, now, "output limit")
         else:
             self._watch_output(attempt, limit - event.written, now)
+
+    def warn(self, attempt: KeeperAttempt, now: float) -> None:
+        """Send the signal that comes before the time limit, once."""
+        number = attempt.spawning.limit_signal
+        stopping = attempt.state != "running" or attempt.stop_plan is not None
+        if number is None or attempt.warned or stopping:
+            return
+        attempt.warned = True
+        self._state.want(effects.Record(WarnedEntry(attempt.id)))
+        self._state.want(effects.SignalHandlers(attempt.id, number))
 
     def time_is_up(self, attempt: KeeperAttempt, now: float) -> None:
         """Stop an attempt that has reached its time limit."""

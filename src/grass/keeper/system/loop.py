@@ -65,6 +65,7 @@ class Loop:
             effects.GiveUp: self._give_up,
             effects.Probe: jobs.starter.probe,
             effects.SignalProcesses: jobs.signal,
+            effects.SignalHandlers: jobs.signal_handlers,
             effects.KillProcesses: jobs.kill,
             effects.Survey: jobs.survey,
             effects.Enclose: jobs.enclose,

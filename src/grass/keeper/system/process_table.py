@@ -109,6 +109,17 @@ def marker_of(pid: int) -> str | None:
     return None
 
 
+def handles(pid: int, signal: int) -> bool:
+    """Tell whether a process has a handler for a signal."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    caught = next((line for line in lines if line.startswith(b"SigCgt:")), b":0")
+    return bool(int(caught.partition(b":")[2], 16) >> (signal - 1) & 1)
+
+
 def cgroup_of(pid: int) -> str | None:
     """Return the path of a process within the cgroup v2 hierarchy."""
     try:

@@ -21,7 +21,7 @@ from grass.keeper.protocol import Usage
 from grass.keeper.system import cgroups
 from grass.keeper.system.adoption import AdoptedProcesses
 from grass.keeper.system.poller import utc_us
-from grass.keeper.system.process_table import ProcessTable, start_ticks
+from grass.keeper.system.process_table import ProcessTable, handles, start_ticks
 from grass.keeper.system.starter import Starter
 
 if TYPE_CHECKING:
@@ -82,12 +82,15 @@ class JobProcesses:
 
     def signal(self, effect: effects.SignalProcesses) -> None:
         """Send signals to every process of the attempt."""
-        members: list[tuple[int, int]] = []
+        with suppress(OSError):
+            _send(self._members(effect.id), effect.signals)
+
+    def signal_handlers(self, effect: effects.SignalHandlers) -> None:
+        """Send a signal to the processes that handle it; if none does, to all."""
         with suppress(OSError):
             members = self._members(effect.id)
-        for pid, ticks in members:
-            with suppress(OSError):
-                pidfd.send_signals(pid, ticks, effect.signals)
+            handling = [one for one in members if handles(one[0], effect.signal)]
+            _send(handling or members, (effect.signal,))
 
     def kill(self, effect: effects.KillProcesses) -> None:
         """Kill every process of the attempt."""
@@ -184,3 +187,9 @@ def _peak_memory(kib: int) -> int | None:
     """
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kib << 10 if kib > own else None
+
+
+def _send(members: list[tuple[int, int]], signals: tuple[int, ...]) -> None:
+    for pid, ticks in members:
+        with suppress(OSError):
+            pidfd.send_signals(pid, ticks, signals)

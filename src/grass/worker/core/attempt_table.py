@@ -11,14 +11,26 @@ exits are kept until that broker connects again, up to a limit, as it may never 
 import msgspec
 
 from grass.keeper.protocol import (
+    ContinueVerb,
     Notes,
+    SignalVerb,
     StartVerb,
     StopVerb,
     SuspendVerb,
     Verb,
     cluster_of,
 )
-from grass.link.messages import RECALLED, Exited, Report, Start, Started, Stop
+from grass.link.messages import (
+    RECALLED,
+    Continue,
+    Exited,
+    Report,
+    Signal,
+    Start,
+    Started,
+    Stop,
+    Suspend,
+)
 from grass.model.resources import Allocation, Capacity
 
 MOST_KEPT = 500
@@ -72,6 +84,14 @@ class WorkerAttempt(msgspec.Struct):
         if self.stopping:
             verbs.append(stop_verb(Stop(self.start.id, 0.0)))
         return verbs
+
+    def verb_of(self, message: Suspend | Continue | Signal) -> Verb:
+        """Note what the broker asks for, and return the keeper's verb for it."""
+        if isinstance(message, Signal):
+            return SignalVerb(message.attempt, message.signal)
+        self.suspended = isinstance(message, Suspend)
+        kind = SuspendVerb if self.suspended else ContinueVerb
+        return kind(message.attempt)
 
     def report(self, attempt: str, now_s: float) -> Report:
         """Return what a `Hello` says of an attempt that has not ended."""

@@ -15,6 +15,7 @@ from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
 from grass.model.placeholders import fill, unit_names
+from grass.model.signals import limit_signal
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
@@ -36,6 +37,7 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     cwd = fill(start.cwd or around.home, values)
     output = _output_path(start, around, cwd, values)
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
+    warning = limit_signal(start.limit_signal) if start.limit_signal else None
     return StartVerb(
         id=start.attempt,
         argv=_argv(start, [fill(word, values) for word in words], around.shell),
@@ -51,6 +53,8 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         nice=start.nice,
         cpus=_pinned(start),
         after=start.after,
+        limit_signal=None if warning is None else warning.number,
+        limit_signal_before=0.0 if warning is None else warning.before_s,
         meta=Notes(start.allocation, output, stderr, start.after, start.placed_at),
     )
 

@@ -31,6 +31,7 @@ from grass.link.messages import (
     Recall,
     Resync,
     Returned,
+    Signal,
     Start,
     Started,
     Stop,
@@ -116,10 +117,8 @@ class WorkerCore:
                 self._start(message)
             case Stop():
                 self._stop(message)
-            case Suspend():
-                self._suspend(message.attempt, on=True)
-            case Continue():
-                self._suspend(message.attempt, on=False)
+            case Suspend() | Continue() | Signal():
+                self._pass_on(message)
             case Forget():
                 self._forget(message.attempts)
             case Recall():
@@ -218,13 +217,12 @@ class WorkerCore:
         if self._keeper_ready:
             self._effects.to_keeper.append(stop_verb(message))
 
-    def _suspend(self, name: str, *, on: bool) -> None:
-        attempt = self._attempts.get(name)
+    def _pass_on(self, message: Suspend | Continue | Signal) -> None:
+        attempt = self._attempts.get(message.attempt)
         if attempt is None or attempt.exited is not None:
             return
-        attempt.suspended = on
+        verb = attempt.verb_of(message)
         if self._keeper_ready:
-            verb = keeper.SuspendVerb(name) if on else keeper.ContinueVerb(name)
             self._effects.to_keeper.append(verb)
 
     def _forget(self, attempts: list[str]) -> None:

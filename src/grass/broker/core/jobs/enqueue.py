@@ -19,6 +19,7 @@ from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU
+from grass.model.signals import check_limit_signal
 from grass.model.spec import JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
 
@@ -150,6 +151,7 @@ def with_worker_id(state: State, patch: JobPatch) -> JobPatch:
 def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
     """Check a spec against its queue, and the units that workers have for it."""
     check_size(queue.prefix, spec.env)
+    check_limit_signal(spec.limit_signal, spec.time_limit_s)
     registry.check_fit(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:

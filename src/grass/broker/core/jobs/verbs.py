@@ -1,4 +1,4 @@
-"""Verbs on jobs: cancel, hold and release, suspend and continue.
+"""Verbs on jobs: cancel, hold and release, suspend and continue, signal.
 
 A verb skips jobs that it does not apply to, with a warning where only few were named.
 The reply names the jobs that were changed, and the change is durable then. Very many
@@ -14,6 +14,7 @@ from grass.broker.core.calls import (
     Done,
     HoldJobs,
     ReleaseJobs,
+    SignalJobs,
     SuspendJobs,
 )
 from grass.broker.core.jobs import bulk_calls, dependency_graph, eligibility
@@ -21,7 +22,8 @@ from grass.broker.core.jobs.bulk_calls import BulkCall, Slices, Work
 from grass.broker.core.state import State
 from grass.link import messages
 from grass.model.job import Job
-from grass.model.lifecycle import JobState
+from grass.model.lifecycle import AttemptState, JobState
+from grass.model.signals import signal_name
 
 MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)
@@ -54,6 +56,11 @@ def suspend(state: State, call: SuspendJobs) -> Done | BulkCall:
 def continue_jobs(state: State, call: ContinueJobs) -> Done | BulkCall:
     """Continue suspended jobs."""
     return _each(state, call.jobs, lambda job: _continue(state, call.actor, job))
+
+
+def signal(state: State, call: SignalJobs) -> Done | BulkCall:
+    """Send one signal to every process of running jobs."""
+    return _each(state, call.jobs, lambda job: _signal(state, call, job))
 
 
 def _each(state: State, jobs: list[int], act: _ActOnJob) -> Done | BulkCall:
@@ -176,6 +183,22 @@ def _continue(state: State, actor: str, job: Job) -> str | None:
     state.batch.moved.add(job.id)
     state.note_by(actor, "continued", job.id)
     _tell_worker(state, job)
+    return None
+
+
+def _signal(state: State, call: SignalJobs, job: Job) -> str | None:
+    attempt = state.attempts.get(job.id)
+    if attempt is None or attempt.after is not None:
+        return f"job {job.id} is {job.state}, not running"
+    if attempt.state is not AttemptState.RUNNING:
+        return f"job {job.id} is only starting"
+    worker = state.workers.get(attempt.worker)
+    if worker is None or not worker.connected:
+        # Sent later, it might come at a time when it means something else.
+        return f"job {job.id} was not signalled: its worker is unreachable"
+    state.note_by(call.actor, "signalled", job.id, signal=signal_name(call.signal))
+    sent = messages.Signal(state.attempt_id(attempt), call.signal)
+    state.batch.send(attempt.worker, sent)
     return None
 
 
