@@ -144,7 +144,11 @@ def default_settings() -> Settings:
 
 def read_settings(path: str, environment: Mapping[str, str]) -> Settings:
     """Read and check every setting; the file may be missing."""
-    file = ConfigFile(path)
+    return settings_in(ConfigFile(path), environment)
+
+
+def settings_in(file: ConfigFile, environment: Mapping[str, str]) -> Settings:
+    """Check every setting of a file that was read."""
     _refuse_unknown(file)
     chosen: dict[str, Any] = {}
     sources = []
@@ -154,6 +158,24 @@ def read_settings(path: str, environment: Mapping[str, str]) -> Settings:
         chosen[setting.field] = value
         sources.append(_shown(source, value))
     return Settings(**chosen, sources=tuple(sources))
+
+
+def find_setting(name: str) -> Setting:
+    """Return a setting by its name, or refuse with the nearest one."""
+    for setting in SETTINGS:
+        if setting.name == name:
+            return setting
+    raise _unknown(name, [setting.name for setting in SETTINGS])
+
+
+def value_of(setting: Setting, text: str) -> str | int:
+    """Read and check a value that was given as text; return it as a file has it."""
+    value = _from_text(text) if setting.kind == "number" else text
+    try:
+        _read(setting, value)
+    except UsageError as error:
+        raise UsageError(f"{setting.name}: {error.message}", error.hint) from None
+    return value
 
 
 def _source(
@@ -190,16 +212,25 @@ def _shown(source: SettingValue, value: object) -> SettingValue:
 def _checked(setting: Setting, source: SettingValue, file: ConfigFile) -> object:
     if source.value is None:
         return None
+    try:
+        return _read(setting, source.value)
+    except UsageError as error:
+        where = f"{file.place(setting.name)}: {setting.name}"
+        if source.origin == setting.variable:
+            where = setting.variable
+        raise UsageError(f"{where}: {error.message}", error.hint) from None
+
+
+def _read(setting: Setting, value: object) -> object:
+    """Check one value; an error is one line with the next step."""
     called, hint = KINDS[setting.kind]
     try:
-        return _READERS[setting.kind](source.value, setting.name)
+        return _READERS[setting.kind](value, setting.name)
     except UsageError as error:
         reason, hint = error.message.partition("\n")[0], error.hint or hint
     except TypeError:
-        reason = f"{_quoted(source.value)} is not {called}"
-    if source.origin == setting.variable:
-        raise UsageError(f"{setting.variable}: {reason}", hint)
-    raise UsageError(f"{file.place(setting.name)}: {setting.name}: {reason}", hint)
+        reason = f"{_quoted(value)} is not {called}"
+    raise UsageError(reason, hint)
 
 
 def _name(value: object, name: str) -> str:
@@ -308,14 +339,20 @@ def _refuse_unknown(file: ConfigFile) -> None:
 
 
 def _refuse(name: str, known: list[str], file: ConfigFile) -> NoReturn:
-    """Raise for an unknown name, with the nearest known one."""
+    """Raise for an unknown name in a file."""
+    error = _unknown(name, known)
+    raise UsageError(f"{file.place(name)}: {error.message}", error.hint)
+
+
+def _unknown(name: str, known: list[str]) -> UsageError:
+    """Return the error for an unknown name, with the nearest known one."""
     from difflib import get_close_matches
 
     key = name.rpartition(".")[2]
     same_key = [one.name for one in SETTINGS if one.name.partition(".")[2] == key]
     near = get_close_matches(name, known, 1) or same_key
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"{file.place(name)}: there is no setting `{name}`", hint)
+    return UsageError(f"there is no setting `{name}`", hint)
 
 
 def _quoted(value: object) -> str:

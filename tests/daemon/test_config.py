@@ -52,7 +52,66 @@ def test_config_works_without_a_daemon_and_starts_none(cold: GrassHome) -> None:
 def test_config_says_what_it_can_do(cold: GrassHome, words: list[str]) -> None:
     ran = cold.run(*words)
     assert ran.returncode == 2
-    assert "`grass config show` or `grass config path`" in ran.stderr
+    assert "`grass config show`, `set KEY VALUE`, `unset KEY` or `path`" in ran.stderr
+
+
+def test_a_setting_is_set_and_unset_without_a_daemon(cold: GrassHome) -> None:
+    assert cold.ok("config", "set", "defaults.priority", "-5") == (
+        "defaults.priority is -5 now\n"
+    )
+    path = cold.folder / "config.toml"
+    assert path.read_text() == "[defaults]\npriority = -5\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("# mine\n" + path.read_text() + "que = 1 # a mistake\n")
+    refused = cold.run("config", "set", "defaults.queue", "gpu")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "line 4: there is no setting `defaults.que`" in refused.stderr
+    assert cold.ok("config", "unset", "defaults.que") == "defaults.que is unset now\n"
+    done = json.loads(cold.ok("config", "unset", "--json", "defaults.queue"))
+    assert done == {
+        "name": "defaults.queue",
+        "value": None,
+        "file": str(path),
+        "changed": False,
+        "restart_needed": False,
+    }
+    assert path.read_text() == "# mine\n[defaults]\npriority = -5\n"
+    assert cold.daemon_pid() is None
+
+
+def test_a_bad_value_leaves_the_file_as_it_was(cold: GrassHome) -> None:
+    path = write(cold, "[defaults]\npriority = 1 # low\n")
+    for words in (
+        *(["set", "defaults.priority", "high"], ["set", "defaults.que", "x"]),
+        *(["set", "defaults.priority"], ["set", "defaults.priority", "1", "2"]),
+        *(["unset", "nosuch"], ["unset"], ["set"]),
+    ):
+        refused = cold.run("config", *words)
+        assert (refused.returncode, refused.stdout) == (2, ""), words
+        assert refused.stderr.count("\n") == 1
+    assert path.read_text() == "[defaults]\npriority = 1 # low\n"
+
+
+def test_a_file_that_is_a_link_stays_one(cold: GrassHome) -> None:
+    path = write(cold, "")
+    path.rename(cold.desk / "dotfile")
+    path.symlink_to(cold.desk / "dotfile")
+    cold.ok("config", "set", "defaults.project", "thesis")
+    assert path.is_symlink()
+    assert path.read_text() == '[defaults]\nproject = "thesis"\n'
+
+
+def test_a_running_daemon_gets_a_changed_setting_by_a_restart(home: GrassHome) -> None:
+    said = home.ok("config", "set", "defaults.project", "thesis")
+    assert said == "defaults.project is thesis now (`grass restart` applies it)\n"
+    words = ("config", "set", "defaults.project", "thesis", "--json")
+    again = json.loads(home.ok(*words))
+    assert (again["changed"], again["restart_needed"]) == (False, True)
+    home.restart()
+    assert json.loads(home.ok(*words))["restart_needed"] is False
+    assert home.client.job(home.enqueue("--", "true"))["project"] == "thesis"
+    ran = home.run(*words[:-1], env={"GRASS_DEFAULT_PROJECT": "other"})
+    assert "GRASS_DEFAULT_PROJECT is set in this shell" in ran.stderr
 
 
 def test_a_mistake_keeps_the_daemon_from_starting_and_nothing_is_lost(

@@ -35,7 +35,7 @@ COMMANDS = {
     "signal": "send a signal to running jobs",
     "remove": "forget jobs that have ended",
     "prune": "forget old jobs and their output",
-    "config": "show the settings",
+    "config": "show and change the settings",
     "create-queue": "create a queue",
     "edit-queue": "change a queue",
     "delete-queue": "delete a queue",
