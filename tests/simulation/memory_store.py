@@ -203,7 +203,7 @@ class MemoryStore:
             last = [
                 self.disk.attempts[job.id][job.attempts].ran_s
                 for job in ended[:_RECENT]
-                if job.name == name and job.state is JobState.SUCCEEDED
+                if job.common.name == name and job.state is JobState.SUCCEEDED
             ]
             return [ran_s for ran_s in last if ran_s is not None][:limit]
 
@@ -389,6 +389,6 @@ def _check_text(*texts: str | None) -> None:
 
 
 def _check_job(job: Job) -> None:
-    _check_text(job.name, job.project, job.owner, job.queue)
+    _check_text(job.common.name, job.project, job.owner, job.queue)
     if abs(job.priority) >= 2**63:
         raise StorageError("the disk takes only numbers of 64 bits")

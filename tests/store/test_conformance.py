@@ -511,3 +511,20 @@ def test_ends_are_counted_from_an_event_on(with_spec: Store) -> None:
     assert with_spec.ends_after(last, 4) == {"succeeded": 1, "lost": 1}
     assert with_spec.ends_after(last, 9) == {"succeeded": 1, "lost": 1, "failed": 1}
     assert with_spec.ends_after(0, 1) == {"succeeded": 1}
+
+
+def test_a_job_is_found_by_its_own_name_and_keeps_its_parameters(
+    with_spec: Store,
+) -> None:
+    members = [
+        a_job(id, name="fit-{index}-{lr}", created_at=5, index=id, params={"lr": lr})
+        for id, lr in ((1, "0.1"), (2, "0.2"), (3, NOT_UTF8))
+    ]
+    add_jobs(with_spec, *members, a_job(4, name="{no}", index=2))
+    assert selected(with_spec, "name~^fit-2-0.2$") == [2]
+    assert ids(with_spec, name="fit-1-0.1") == [1]
+    assert ids(with_spec, name="fit-{index}-{lr}") == []
+    assert selected(with_spec, "name~no") == [4]
+    loaded = with_spec.load(0).jobs
+    assert [job.params for job in loaded] == [job.params for job in members] + [{}]
+    assert loaded[0].common == loaded[1].common

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from grass.model.amounts import WHOLE
-from grass.model.job import Attempt, Common, Job
+from grass.model.job import Attempt, Common, Job, JobWithParams
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from
 from grass.model.spec import Spec
@@ -36,7 +36,8 @@ def a_job(number: int = 1, **fields: Any) -> Job:
     given = {**standard, **fields}
     names = Common.__struct_fields__
     common = Common(**{name: given.pop(name) for name in names if name in given})
-    return Job(number, common, **given)
+    kind = JobWithParams if "params" in given else Job
+    return kind(number, common, **given)
 
 
 def an_attempt(job: int = 1, number: int = 1, **fields: Any) -> Attempt:

@@ -43,14 +43,25 @@ class Client(Session):
         ]
         return self.enqueue_jobs(jobs, settings)
 
-    def enqueue_jobs(self, jobs: list[Document], defaults: Document) -> Document:
-        """Add jobs given as documents; what one leaves out is taken from `defaults`."""
+    def enqueue_jobs(
+        self,
+        jobs: list[Document],
+        defaults: Document,
+        params: Document | None = None,
+    ) -> Document:
+        """Add jobs given as documents; what one leaves out is taken from `defaults`.
+
+        With `params` the one job becomes an array: `names` of parameters, and a list
+        of values for each member in `rows`.
+        """
         body: Document = {
             "jobs": jobs,
             "defaults": defaults,
             # See `grass.model.ids`, which would cost every enqueue an import.
             "key": f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}",
         }
+        if params is not None:
+            body["params"] = params
         if not self.remote:
             # These are about this machine, and may hold secrets.
             body["environment"] = user_environment(os.environ)

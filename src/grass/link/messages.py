@@ -206,6 +206,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """None: the worker's own environment."""
     queue_env: tuple[tuple[str, str], ...] = ()
     index: int | None = None
+    params: dict[str, str] = {}
+    """What it is given of its own, by name."""
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""
     placed_at: int = 0

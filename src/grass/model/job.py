@@ -2,7 +2,8 @@
 
 A `Job` has a number, a state and what happened to it. What jobs of one call have in
 common is one `Common` object, because a million members of an array may wait; how they
-run is in their `Spec`. States change only through `lifecycle`.
+run is in their `Spec`. A job with parameters is a `JobWithParams`, so that the many
+without them do not grow. States change only through `lifecycle`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,8 @@ from typing import Any
 import msgspec
 
 from grass.model.lifecycle import AttemptState, JobState
+from grass.model.params import Params
+from grass.model.placeholders import fill, of_the_job
 from grass.model.resources import Allocation
 
 DEFAULT_PROJECT = "default"
@@ -27,6 +30,7 @@ class Common(msgspec.Struct, frozen=True, gc=False):
     """What was asked to run; one shell line where `shell` is set."""
     shell: bool
     name: str
+    """With the placeholders that each job fills in its own way."""
     project: str
     owner: str
     queue: str
@@ -79,7 +83,12 @@ class Job(msgspec.Struct, gc=False):
     @property
     def name(self) -> str:
         """What people call it."""
-        return self.common.name
+        return filled_name(self.common.name, self.id, self.index, self.params)
+
+    @property
+    def params(self) -> Params:
+        """What it is given of its own, by name."""
+        return {}
 
     @property
     def project(self) -> str:
@@ -114,6 +123,30 @@ class Job(msgspec.Struct, gc=False):
     def change(self, **fields: Any) -> None:  # noqa: ANN401 -- as `replace` takes them
         """Change values that the job has in common with others, for this job alone."""
         self.common = msgspec.structs.replace(self.common, **fields)
+
+
+class JobWithParams(Job, gc=False):
+    """A job that is given something of its own."""
+
+    params: Params = {}
+
+
+def new_job(
+    id: int, common: Common, state: JobState, index: int | None, params: Params | None
+) -> Job:
+    """Make a job to which nothing has happened yet."""
+    if params:
+        return JobWithParams(id, common, state, index, params=params)
+    return Job(id, common, state, index)
+
+
+def filled_name(name: str, id: int, index: int | None, params: Params) -> str:
+    """Return a job's own name: `fit-3` of `fit-{index}`."""
+    if "{" not in name:
+        return name
+    # Values may hold bytes that are not UTF-8; a name is text.
+    filled = fill(name, of_the_job(id, index, params))
+    return filled.encode("utf-8", "replace").decode()
 
 
 def alike(jobs: Iterable[Job]) -> Iterator[tuple[Common, int]]:

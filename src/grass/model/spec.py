@@ -133,8 +133,8 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] | UnsetType = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask", "at_most")
-"""Fields that a call makes of its command, its caller and its array."""
+NOT_IN_A_REQUEST = ("words", "shell", "umask")
+"""Fields that a call makes of its command and its caller."""
 
 EDITABLE = (
     "require",
@@ -180,6 +180,7 @@ JOB_READERS = {
     "retry_lost": Reader(read.count("--retry-lost")),
     "nice": Reader(read.count("--nice", read.LOWEST_CPU_PRIORITY)),
     "shell_program": Reader(read.program("--shell")),
+    "at_most": Reader(read.at_least_one("--at-most")),
     "max_fails": Reader(read.at_least_one("--max-fails")),
     "labels": Reader(read.labels, list[str] | None),
 }

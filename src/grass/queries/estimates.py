@@ -82,7 +82,9 @@ def snapshot_for(
     free.update(_places(reason))
     running, prefetched = _running(state, job, reason.worker, free)
     ahead = [*prefetched, *_ahead(state, job, position), job]
-    waiting = [QueuedJob(one.name, _needs(state, one, job, free)) for one in ahead]
+    waiting = [
+        QueuedJob(one.common.name, _needs(state, one, job, free)) for one in ahead
+    ]
     return QueueSnapshot(free, running, waiting)
 
 
@@ -146,7 +148,7 @@ def _running(
         }
         holds |= _taken(other, job, free)
         if holds:
-            running.append(RunningJob(other.name, attempt.started_at, holds))
+            running.append(RunningJob(other.common.name, attempt.started_at, holds))
     return running, prefetched
 
 

@@ -132,7 +132,7 @@ async def _waiting(broker: Broker, job: Job, reply: ExplainReply) -> None:
     if not 0 < len(open_ones) < MOST_SHOWN:
         return
     running = [state.attempts.get(one) for one in open_ones]
-    names = {state.jobs[one].name for one in open_ones}
+    names = {state.jobs[one].common.name for one in open_ones}
     history = await _history(broker, names)
     _set_estimate(reply, _after_all(state, running, history, [now, *times]))
 
@@ -144,7 +144,7 @@ def _after_all(
     ends, runs = list(times), 0
     for attempt in running:
         job = None if attempt is None else state.jobs.get(attempt.job)
-        known = history.get(job.name) if job is not None else None
+        known = history.get(job.common.name) if job is not None else None
         if attempt is None or not known:
             return None
         ends.append(end_of(attempt.started_at, known, times[0]))

@@ -15,6 +15,7 @@ from grass.errors import NotFound
 from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job
 from grass.model.lifecycle import UNFINISHED, AttemptState, JobState
+from grass.model.placeholders import fill_command, values_of
 from grass.model.resources import request_json, units_json
 from grass.model.spec import Spec
 from grass.model.times import rfc3339
@@ -52,6 +53,7 @@ def job_document(
     if is_ahead(job, last):
         return _ahead_document(details, state, now_s, forgotten)
     running = last is not None and job.state is JobState.RUNNING
+    command = _command(job, spec, state)
     return {
         "id": job.id,
         "name": job.name,
@@ -62,7 +64,9 @@ def job_document(
         "flags": _flags(job, last, state),
         "unreachable": _unreachable(job, last, state),
         "unreachable_since": _unreachable_since(job, last, state),
-        "command": _command(job, spec, state),
+        "command": command,
+        "filled_command": _filled(job, spec, command, last),
+        "params": job.params,
         "shell": job.shell,
         "request": request_json(spec.request),
         "allocation": units_json(last.allocation) if last and running else {},
@@ -106,7 +110,7 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
     return {
         "id": totals.first,
         "last": totals.last,
-        "name": job.name,
+        "name": job.common.name,
         "project": job.project,
         "queue": job.queue,
         "owner": job.owner,
@@ -119,7 +123,7 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
         "started_at": rfc3339(totals.started_at),
         "finished_at": None if unfinished else rfc3339(totals.finished_at),
         "reason": reason,
-        "params": [],
+        "params": list(job.params),
     }
 
 
@@ -184,12 +188,33 @@ def _command(job: Job, spec: Spec, state: State) -> list[str]:
     return [*prefix, *job.words]
 
 
-def without_values(job: Job, command: list[str]) -> list[str]:
-    """Hide the values of environment variables at the beginning of a command."""
-    assignments, rest = split_assignments(job.words)
-    if not assignments or command != list(job.words):
+def _filled(
+    job: Job, spec: Spec, command: list[str], last: Attempt | None
+) -> list[str]:
+    """Return a command with what is known of its placeholders: units once it ran."""
+    if spec.raw or not any("{" in word for word in command):
         return command
-    return [*(f"{name}=…" for name, _ in assignments), *rest]
+    tried = None if job.state in _WAITING else last
+    values = values_of(
+        id=job.id,
+        name=job.name,
+        project=job.project,
+        index=job.index,
+        params=job.params,
+        attempt=None if tried is None else tried.number,
+        allocation=None if tried is None else tried.allocation,
+    )
+    return fill_command(command, values, job.params, shell=job.shell)
+
+
+def hide_values(job: Job, document: JsonObject) -> None:
+    """Hide the values of environment variables at the beginning of a command."""
+    assignments, _ = split_assignments(job.words)
+    if not assignments or document["command"] != list(job.words):
+        return
+    hidden = [f"{name}=…" for name, _ in assignments]
+    for field in {"command", "filled_command"} & document.keys():
+        document[field] = [*hidden, *document[field][len(hidden) :]]
 
 
 def _queue_directory(job: Job, spec: Spec, state: State) -> str | None:

@@ -51,13 +51,16 @@ def from_json(text: str, kind: type[T], key: object = "") -> T:
 class Rest:
     """The fields of a struct but for some, as one body."""
 
-    def __init__(self, kind: type[msgspec.Struct], others: tuple[str, ...]) -> None:
+    def __init__(
+        self, kind: type[msgspec.Struct], others: tuple[str, ...], name: str = ""
+    ) -> None:
+        """Take the struct, and what its body leaves out; errors have its `name`."""
         fields = msgspec.structs.fields(kind)
         rest = [field for field in fields if field.name not in others]
         self._values = attrgetter(*(field.name for field in rest))
         self._defaults = tuple(field.default for field in rest)
         self._kind = msgspec.defstruct(
-            kind.__name__, map(_definition, rest), omit_defaults=True, gc=False
+            name or kind.__name__, map(_definition, rest), omit_defaults=True, gc=False
         )
 
     def text(self, value: msgspec.Struct) -> str | None:

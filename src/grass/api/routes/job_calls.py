@@ -2,7 +2,7 @@
 
 Jobs of one request that give the same share one `JobPatch`, so that ten thousand jobs
 are checked once and stored with one spec. An array is one job of the request and
-becomes as many as it has indices.
+becomes as many as it has indices, or rows of parameters.
 """
 
 from operator import attrgetter
@@ -11,12 +11,18 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from grass.api.routes.request_bodies import EditBody, EnqueueBody, JobBody, RerunBody
+from grass.api.routes.request_bodies import (
+    EditBody,
+    EnqueueBody,
+    JobBody,
+    ParamsBody,
+    RerunBody,
+)
 from grass.broker.core.calls import Edit, Enqueue, NewJob, Rerun
 from grass.broker.core.jobs.reruns import first_read
 from grass.broker.core.state import State
 from grass.errors import UsageError
-from grass.model import field_readers
+from grass.model import field_readers, params
 from grass.model.arrays import Array, read_array
 from grass.model.dependencies import After
 from grass.model.resources import Request
@@ -27,6 +33,11 @@ MOST_JOBS = 100_000
 _OF_THE_CALL = ("select", "hold", "first")
 """Fields of a body that changes jobs which are not about one of them."""
 _DEFAULT_WHERE_EMPTY = ("queue", "project")
+_OF_AN_ARRAY = {
+    "max_fails": "for all jobs of a queue: `grass edit-queue NAME --max-fails N`",
+    "at_most": "for all jobs of a queue: `grass edit-queue NAME --max-running N`",
+}
+"""Options about the members of an array, and what is there for other jobs."""
 _OPTIONS = tuple(
     name
     for name in JobBody.__struct_fields__
@@ -105,7 +116,7 @@ class _EnqueueReader:
         common = self._patch(self._defaults)
         jobs = [self._numbered(number, common) for number in range(len(body.jobs))]
         if self._array is not None:
-            jobs = _members(jobs[0], self._array)
+            jobs = _members(jobs[0], self._array, body.params)
         field_readers.pairs(body.environment or {})
         return Enqueue(
             actor,
@@ -152,11 +163,10 @@ class _EnqueueReader:
     def _patch(self, options: dict[str, Any]) -> JobPatch:
         """Read options, with the settings and the rest of the call in their place."""
         settings, array = self._settings, self._array
-        if "max_fails" in options and array is None:
-            raise UsageError(
-                "--max-fails goes with --array",
-                "for all jobs of a queue: `grass edit-queue NAME --max-fails N`",
-            )
+        for name, otherwise in _OF_AN_ARRAY.items():
+            if name in options and array is None:
+                option = "--" + name.replace("_", "-")
+                raise UsageError(f"{option} goes with --array or :::", otherwise)
         fields = {
             "queue": settings.queue,
             "project": settings.project,
@@ -164,8 +174,11 @@ class _EnqueueReader:
             "grace_s": settings.grace_s,
             **job_fields(options, self._state.last_job),
             "umask": self._body.umask,
-            "at_most": None if array is None else array.at_most,
         }
+        if array is not None and array.at_most is not None:
+            if "at_most" in options:
+                raise UsageError("both --at-most and % say how many run", "give one")
+            fields["at_most"] = array.at_most
         if "request" not in fields:
             fields["request"] = self._default_request(fields["queue"])
         patch = JobPatch(**fields)
@@ -193,18 +206,25 @@ def _options(job: JobBody) -> dict[str, Any]:
 def _array(body: EnqueueBody) -> Array | None:
     asked = [job.array for job in body.jobs if job.array is not None]
     text = asked[0] if asked else body.defaults.array
-    if text is None:
+    if text is None and body.params is None:
         return None
+    if text is not None and body.params is not None:
+        raise UsageError("both --array and parameters say how many jobs", "give one")
     if len(body.jobs) != 1:
+        what = "--array goes" if text is not None else "parameters go"
         raise UsageError(
-            f"--array goes with one command, not with {len(body.jobs)}",
+            f"{what} with one command, not with {len(body.jobs)}",
             "enqueue each array by itself",
         )
-    return read_array(text)
+    if body.params is not None:
+        return Array(list(range(1, len(body.params.rows) + 1)), None)
+    return None if text is None else read_array(text)
 
 
-def _members(job: NewJob, array: Array) -> list[NewJob]:
+def _members(job: NewJob, array: Array, body: ParamsBody | None) -> list[NewJob]:
+    none: list[None] = [None] * len(array.indices)
+    own = none if body is None else params.rows(body.names, body.rows)
     return [
-        NewJob(job.words, job.patch, job.shell, job.name, index)
-        for index in array.indices
+        NewJob(job.words, job.patch, job.shell, job.name, index, given)
+        for index, given in zip(array.indices, own, strict=True)
     ]

@@ -55,9 +55,9 @@ from grass.queries.documents import (
 from grass.queries.explanations import explanation
 from grass.queries.job_documents import (
     array_document,
+    hide_values,
     job_document,
     outcome_document,
-    without_values,
 )
 from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
 from grass.queries.selection import check_known, select
@@ -214,7 +214,7 @@ async def present(request: Request, found: list[JobDetails]) -> list[JsonObject]
 def _for_caller(request: Request, job: Job, document: JsonObject) -> JsonObject:
     """Hide values of the environment in other people's commands."""
     if not may(request, Right.OPERATE) and job.owner != actor(request):
-        document["command"] = without_values(job, document["command"])
+        hide_values(job, document)
     return document
 
 

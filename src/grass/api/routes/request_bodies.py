@@ -65,11 +65,20 @@ class JobBody(_NewJob):  # type: ignore[misc, valid-type]
     """One job as asked for; null takes the default."""
 
 
+class ParamsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Parameters: their names, and a row of values for each job."""
+
+    names: list[str]
+    rows: list[list[str]]
+
+
 class EnqueueBody(msgspec.Struct, forbid_unknown_fields=True):
     """Jobs to add: all of them, or none."""
 
     jobs: list[JobBody]
     defaults: JobBody = msgspec.field(default_factory=JobBody)
+    params: ParamsBody | None = None
+    """The one job becomes an array: a member for each row."""
     key: str | None = None
     environment: dict[str, str] | None = None
     directory: str | None = None

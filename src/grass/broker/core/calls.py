@@ -16,6 +16,7 @@ import msgspec
 
 from grass.link.messages import ToBroker
 from grass.model.access import Token
+from grass.model.params import Params
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
 from grass.model.spec import JobPatch
@@ -81,6 +82,8 @@ class NewJob(msgspec.Struct, frozen=True):
     """Goes before the name that the patch gives."""
     index: int | None = None
     """Its index, as a member of an array. All members are in one call."""
+    params: Params | None = None
+    """What it is given of its own, by name."""
 
 
 class Enqueue(Reading[Enqueued]):

@@ -33,8 +33,14 @@ QUIET = Option("-q, --quiet", about="no hints on stderr")
 OPTIONS = (
     *job_options.OPTIONS,
     Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8"),
+    Option("--at-most", "N", "how many of the array, or of ::: values, run at a time"),
     Option("--max-fails", "N", "pause the queue when N of the array have failed"),
-    Option("--from", "FILE", "one job for each line: shell lines, or JSON objects"),
+    Option(
+        "--from",
+        "FILE",
+        "one job for each line: shell lines or JSON objects; before a command, values "
+        "for its {} or {1} {2}",
+    ),
     BROKER,
     QUIET,
     Option("--format", "text|json", "what to print (default: text)"),
@@ -114,6 +120,7 @@ class EnqueueLine:
         return self._words[end : end + 1] == ["--"]
 
     def _check_command(self, words: Sequence[str]) -> None:
+        words = _before_values(words)
         if not _is_command(words, self.values.text("cwd")):
             raise _not_found(_program(words))
 
@@ -124,14 +131,55 @@ def run(words: list[str]) -> int:
     with Client(broker=line.values.broker) as client:
         find_queue(client, line)
         style = output_format(line.values)
-        source = line.values.text("from")
-        if source is None:
-            reply = enqueue_line(client, line)
-        else:
-            reply = _enqueue_file(client, line, source)
+        reply = _enqueue(client, line)
     give_hint(reply, line.values)
     sys.stdout.write(_printed(reply, style))
     return 0
+
+
+def _enqueue(client: Client, line: EnqueueLine) -> Document:
+    source = line.values.text("from")
+    if not line.values.has("raw") and any(map(_is_mark, line.command)):
+        return _enqueue_combinations(client, line)
+    if source is None:
+        return enqueue_line(client, line)
+    if line.values.has("array"):
+        raise UsageError("--array and --from both say how many jobs", "give one")
+    if line.command:
+        return _enqueue_values(client, line, source)
+    return _enqueue_file(client, line, source)
+
+
+def _enqueue_combinations(client: Client, line: EnqueueLine) -> Document:
+    from grass.cli.parsing import combinations
+
+    for option in ("array", "from"):
+        if line.values.has(option):
+            raise UsageError(f"--{option} and ::: both say how many jobs", "give one")
+    line.command, params = combinations.split(line.command)
+    with combinations.errors_by_row(lambda _: ""):
+        return _enqueue_template(client, line, params)
+
+
+def _enqueue_values(client: Client, line: EnqueueLine, source: str) -> Document:
+    from grass.cli.parsing.combinations import errors_by_row
+    from grass.cli.parsing.values_file import ValuesFile
+
+    values = ValuesFile(source)
+    with errors_by_row(values.place):
+        return _enqueue_template(client, line, values.params)
+
+
+def _enqueue_template(client: Client, line: EnqueueLine, params: Document) -> Document:
+    """Add a job for each row of parameters."""
+    from grass.cli.parsing.combinations import template
+
+    defaults = settings(line.values, line.queue)
+    check_paths(client, defaults)
+    if not line.command and line.queue is None:
+        raise UsageError("no command was given", "write it before :::")
+    command = template(line.command, params, defaults)
+    return client.enqueue_jobs([{"command": command}], defaults, params)
 
 
 def find_queue(client: Client, line: EnqueueLine) -> None:
@@ -173,12 +221,6 @@ def _prefix(client: Client, name: str) -> list[str] | None:
 def _enqueue_file(client: Client, line: EnqueueLine, source: str) -> Document:
     from grass.cli.parsing import jobs_file
 
-    if line.command:
-        raise UsageError(
-            f"`{line.command[0]}` is too much: with --from, commands come from the file"
-        )
-    if line.values.has("array"):
-        raise UsageError("--array and --from both say how many jobs", "give one")
     defaults = settings(line.values, line.queue)
     lines = jobs_file.read(source)
     check_paths(client, defaults)
@@ -215,6 +257,15 @@ def _may_be_queue(word: str) -> bool:
     return word.isascii() and (letters.isalnum() or not letters) and word != ""
 
 
+def _is_mark(word: str) -> bool:
+    return word.startswith(":::")
+
+
+def _before_values(words: Sequence[str]) -> Sequence[str]:
+    at = next((at for at, word in enumerate(words) if _is_mark(word)), len(words))
+    return words[:at] or words
+
+
 def _is_assignment(word: str) -> bool:
     name, equals, _ = word.partition("=")
     return bool(equals) and name.isascii() and name.isidentifier()
@@ -245,8 +296,9 @@ COMMAND = Command(
         "first word that is a queue's name is the queue. After a queue with a command "
         "prefix, every word is an argument of that prefix. Leading NAME=value words "
         "are environment; one word with spaces is a shell line. With --array there is "
-        "one job for each index, which it finds as {index} and in GRASS_ARRAY_INDEX: "
-        "all of them are added, or none."
+        "one job for each index, which it finds as {index} and in GRASS_ARRAY_INDEX. "
+        "With ::: after the command there is one for each combination of the values, "
+        "which it finds as {1} {2} and in GRASS_PARAM_1: all are added, or none."
     ),
     options=OPTIONS,
     examples=(
@@ -256,6 +308,8 @@ COMMAND = Command(
         'grass enqueue "python a.py && python b.py"',
         "grass enqueue q1 --require '{gpu:1}' --from jobs.txt",
         "grass enqueue --array 1-100%8 -- python train.py seed={index}",
+        "grass enqueue -- python train.py {1} {2} ::: 0.1 0.01 ::: 1 2 3",
+        "grass enqueue --from values.txt --at-most 8 -- python train.py {}",
         "grass enqueue --broker my.server.com:7500 --label a100 -- nvidia-smi",
         "grass enqueue --after 7 --time-limit 2h --retries 3 -- python test.py",
     ),

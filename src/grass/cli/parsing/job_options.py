@@ -253,6 +253,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "max_output": ("max_output", Values.text),
     "raw": ("raw", Values.has),
     "pin": ("pin", Values.has),
+    "at_most": ("at_most", Values.whole_number),
     "max_fails": ("max_fails", Values.whole_number),
     "array": ("array", Values.text),
 }

@@ -27,10 +27,10 @@ _PLACE = re.compile(r"\$\.jobs\[(\d+)\]|job (\d+) of \d+: ")
 
 def read(source: str) -> Lines:
     """Read all jobs of a file; `-` is stdin."""
-    where = _label(source)
+    where = label(source)
     lines = [
         (number, line.strip())
-        for number, line in enumerate(_text(source).split("\n"), 1)
+        for number, line in enumerate(text_of(source).split("\n"), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
     if not lines:
@@ -48,7 +48,7 @@ def check(client: Client, source: str, lines: Lines, defaults: dict[str, Any]) -
         try:
             checks.check({**asked, "cwd": job.get("cwd")})
         except UsageError as error:
-            where = f"{_label(source)}, line {number}"
+            where = f"{label(source)}, line {number}"
             raise UsageError(f"{where}: {error.message}") from None
 
 
@@ -64,19 +64,21 @@ def errors_by_line(source: str, lines: Lines) -> Iterator[None]:
         index = int(place[1]) if place[1] else int(place[2]) - 1
         rest = error.message if place[1] else _PLACE.sub("", error.message, count=1)
         raise type(error)(
-            f"{_label(source)}, line {lines[index][0]}: {rest}", error.hint
+            f"{label(source)}, line {lines[index][0]}: {rest}", error.hint
         ) from None
 
 
-def _label(source: str) -> str:
+def label(source: str) -> str:
+    """Return what errors call a file."""
     return "stdin" if source == "-" else source
 
 
-def _text(source: str) -> str:
+def text_of(source: str) -> str:
+    """Read a whole file; `-` is stdin. Bytes that are not UTF-8 are kept."""
     try:
         data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
-        raise UsageError(f"--from {_label(source)}: {error.strerror}") from None
+        raise UsageError(f"--from {label(source)}: {error.strerror}") from None
     return os.fsdecode(data)
 
 

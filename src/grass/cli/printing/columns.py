@@ -180,6 +180,12 @@ def _limit(job: Document, _now: datetime) -> str:
     return "" if limit is None else brief(limit)
 
 
+def _params(job: Document) -> str:
+    return " ".join(
+        f"{name}={text}" for name, text in (job.get("params") or {}).items()
+    )
+
+
 COLUMNS = (
     Column(
         "id", "the id, and its index in an array", lambda j, _: label(j), _field("id")
@@ -237,6 +243,7 @@ COLUMNS = (
     _moment("begin", "when it may start", "begin_at"),
     Column("limit", "its time limit", _limit, _field("time_limit_s")),
     _plain("nice", "how nice it is"),
+    Column("params", "its parameters", lambda job, _: _params(job)),
     _plain("array", "the first job of its array"),
     _plain("index", "its index in its array"),
     _measured("memory", "most memory it used", "max_rss", size_text),

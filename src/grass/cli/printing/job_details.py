@@ -139,6 +139,12 @@ def _listed(values: list[str] | None) -> str:
     return ", ".join(values or ())
 
 
+def _pairs(values: Document | None) -> str:
+    from shlex import quote
+
+    return " ".join(f"{name}={quote(text)}" for name, text in (values or {}).items())
+
+
 def _needs(request: Document) -> str:
     return asked(request) or "nothing"
 
@@ -147,6 +153,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("state", "state", _given),
     ("reason", "reason", _reason),
     ("command", "command", " ".join),
+    ("params", "parameters", _pairs),
     ("shell_program", "shell", _given),
     ("cwd", "directory", _given),
     ("queue", "queue", _given),

@@ -36,9 +36,15 @@ _IN_RANGES = """j.id IN (
 )"""
 
 
+_NAME = """CASE WHEN instr(j.name, '{') = 0 THEN j.name
+    ELSE filled_name(j.name, j.id, j.array_index, j.body) END"""
+"""A job's own name; the column has the one that members of its array share."""
+
+
 def add_functions(db: sqlite3.Connection) -> None:
     """Add the functions that selectors need to a connection."""
     db.create_function("regexp", 2, selectors.matches, deterministic=True)
+    db.create_function("filled_name", 4, rows.filled_name_of, deterministic=True)
 
 
 def page(
@@ -190,7 +196,10 @@ def _filter(wanted: JobFilter) -> tuple[str, list[object]]:
     if wanted.states:
         plus = "+" if wanted.order is Order.FINISHED else ""
         clauses.append(f"{plus}j.state IN ({_quoted(wanted.states)})")
-    for column in ("queue", "project", "name", "owner"):
+    if wanted.name is not None:
+        clauses.append(f"{_NAME} = ?")
+        values.append(wanted.name)
+    for column in ("queue", "project", "owner"):
         if (value := getattr(wanted, column)) is not None:
             plus = "+" if wanted.states or wanted.order is Order.FINISHED else ""
             clauses.append(f"{plus}j.{column} = ?")
@@ -248,7 +257,7 @@ def _clause(selection: Selection) -> tuple[str, list[object]]:
         value = getattr(selection, column)
         if value is not None:
             return f"j.{column} = ?", [str(value)]
-    return "j.name REGEXP ?", [selection.name]
+    return f"{_NAME} REGEXP ?", [selection.name]
 
 
 def _quoted(states: object) -> str:

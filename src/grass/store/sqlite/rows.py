@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from grass.model.access import Token
-from grass.model.job import Attempt, Common, Job
+from grass.model.job import Attempt, Common, Job, JobWithParams, filled_name
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.spec import Spec
@@ -26,7 +26,9 @@ Row = tuple[Any, ...]
 
 _JOB_STATES = {state.value: state for state in JobState}
 _ATTEMPT_STATES = {state.value: state for state in AttemptState}
-_JOB = Rest(Job, ("id", "common", "state", "index", "finished_at", "attempts"))
+_OF_A_JOB = ("id", "common", "state", "index", "finished_at", "attempts")
+_JOB = Rest(Job, _OF_A_JOB)
+_WITH_PARAMS = Rest(JobWithParams, _OF_A_JOB, "Job")
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
 _WORKER = Rest(Worker, ("connected", "skew_s", "unable"))
 """Without what is known only while the worker is connected."""
@@ -43,7 +45,7 @@ def job_row(job: Job) -> Row:
         job.index,
         job.finished_at,
         job.attempts,
-        _JOB.text(job),
+        (_JOB if type(job) is Job else _WITH_PARAMS).text(job),
     )
 
 
@@ -74,11 +76,20 @@ def jobs_from(rows: Iterable[Row]) -> Iterator[Job]:
             alike = row[1:_END_OF_COMMON]
             common = _common_from(alike)
         state, index, finished_at, attempts, body = row[_END_OF_COMMON:]
-        rest = {} if body is None else _JOB.fields(body, row[0])
+        rest = {} if body is None else _WITH_PARAMS.fields(body, row[0])
         known = _JOB_STATES.get(state) or _unknown(f"job {row[0]}", state)
-        job = Job(row[0], common, known, index, **rest)
+        kind = JobWithParams if rest.get("params") else Job
+        if kind is Job:
+            rest.pop("params", None)
+        job = kind(row[0], common, known, index, **rest)
         job.finished_at, job.attempts = finished_at, attempts
         yield job
+
+
+def filled_name_of(name: str, id: int, index: int | None, body: str | None) -> str:
+    """Return a job's own name, from its columns."""
+    rest = {} if body is None else _WITH_PARAMS.fields(body, id)
+    return filled_name(name, id, index, rest.get("params", {}))
 
 
 def _unknown(what: str, state: object) -> NoReturn:

@@ -14,7 +14,8 @@ from grass.config import MARKER
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
-from grass.model.placeholders import fill, unit_names
+from grass.model.params import variable
+from grass.model.placeholders import fill, fill_command, unit_names, values_of
 from grass.model.signals import limit_signal
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
@@ -40,7 +41,7 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     warning = limit_signal(start.limit_signal) if start.limit_signal else None
     return StartVerb(
         id=start.attempt,
-        argv=_argv(start, [fill(word, values) for word in words], around.shell),
+        argv=_argv(start, _filled(start, words, values), around.shell),
         env=_environment(start, around, values, assignments),
         cwd=cwd,
         umask=DEFAULT_UMASK if start.umask is None else start.umask,
@@ -60,14 +61,23 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
 
 
 def _values(start: Start) -> dict[str, str]:
-    return {
-        "id": str(start.job),
-        "name": start.name,
-        "attempt": str(start.number),
-        "project": start.project,
-        **({} if start.index is None else {"index": str(start.index)}),
-        **unit_names(start.allocation),
-    }
+    return values_of(
+        id=start.job,
+        name=start.name,
+        project=start.project,
+        index=start.index,
+        params=start.params,
+        attempt=start.number,
+        allocation=start.allocation,
+    )
+
+
+def _filled(
+    start: Start, words: tuple[str, ...], values: Mapping[str, str]
+) -> list[str]:
+    if start.raw:
+        return list(words)
+    return fill_command(words, values, start.params, shell=start.shell)
 
 
 def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -120,6 +130,7 @@ def _own_variables(start: Start) -> dict[str, str]:
     }
     if start.index is not None:
         own["GRASS_ARRAY_INDEX"] = str(start.index)
+    own.update((variable(name), value) for name, value in start.params.items())
     return own | {
         "GRASS_JOB_ID": str(start.job),
         "GRASS_ATTEMPT": str(start.number),

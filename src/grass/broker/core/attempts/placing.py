@@ -103,6 +103,7 @@ def send_start(state: State, job: Job, attempt: Attempt) -> None:
             base_env=base_env,
             queue_env=view.env,
             index=job.index,
+            params=job.params,
             after=None if predecessor is None else state.attempt_id(predecessor),
             placed_at=attempt.started_at,
             **run_options(spec),

@@ -17,7 +17,7 @@ from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import default_name, is_shell_line
-from grass.model.job import DEFAULT_PROJECT, Common, Job, alike
+from grass.model.job import DEFAULT_PROJECT, Common, Job, alike, new_job
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
 from grass.store.changes import AnsweredCall
@@ -132,8 +132,10 @@ def _job(state: State, arrival: Arrival, number: int, new: NewJob) -> Job:
     spec = arrival.prepared[id(new.patch)].spec
     first = eligibility.first_state(state, spec, hold=bool(new.patch.hold))
     if arrival.jobs and _alike(new, arrival.call.jobs[len(arrival.jobs) - 1]):
-        return Job(number, arrival.jobs[-1].common, first, new.index)
-    return Job(number, _common(state, arrival, new), first, new.index)
+        common = arrival.jobs[-1].common
+    else:
+        common = _common(state, arrival, new)
+    return new_job(number, common, first, new.index, new.params)
 
 
 def is_for_a_shell(new: NewJob, known: Prepared) -> bool:

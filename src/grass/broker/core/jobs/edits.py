@@ -25,7 +25,13 @@ from grass.broker.core.jobs import (
 )
 from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.jobs.bulk_enqueue import Prepared
-from grass.broker.core.jobs.enqueue import check_words, checked, ends_of, with_worker_id
+from grass.broker.core.jobs.enqueue import (
+    check_params,
+    check_words,
+    checked,
+    ends_of,
+    with_worker_id,
+)
 from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.model.commands import LARGEST_PRIORITY, is_shell_line
@@ -87,7 +93,10 @@ class Change:
         if "words" in own and own.get("shell") is None:
             own["shell"] = not queue.prefix and is_shell_line(own["words"])
         prepared = self._checked(job.spec, spec, queue)
-        check_words(own.get("words", job.words), prepared)
+        words = own.get("words", job.words)
+        check_words(words, prepared)
+        if job.params:
+            check_params(job.params, words, prepared, bool(own.get("shell", job.shell)))
         return Edited(job, spec, own, prepared.spec)
 
     def _checked(self, number: int, spec: Spec, queue: Queue) -> Prepared:

@@ -17,11 +17,15 @@ from grass.model import placeholders
 from grass.model.commands import UNCHECKED_LENGTH, check_size, split_assignments
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
+from grass.model.params import Params, check_kinds
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU
 from grass.model.signals import check_limit_signal
 from grass.model.spec import JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
+
+LONG_VALUES = 1000
+"""In characters: values of a job that make no command too large."""
 
 
 def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
@@ -47,14 +51,40 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
 
 
 def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
+    before: NewJob | None = None
     for job in call.jobs:
         known = prepared[id(job.patch)]
         try:
-            check_words(job.words, known)
-            if known.spec.shell_program is not None:
-                _check_shell(job, known)
+            if before is None or not _same_command(job, before):
+                check_words(job.words, known)
+                if known.spec.shell_program is not None:
+                    _check_shell(job, known)
+            if job.params:
+                check_params(job.params, job.words, known, is_for_a_shell(job, known))
         except UsageError as error:
             raise _naming(job, call, error) from None
+        before = job
+
+
+def _same_command(job: NewJob, other: NewJob) -> bool:
+    """Return whether two jobs are members of one array."""
+    return job.words is other.words and job.patch is other.patch
+
+
+def check_params(
+    params: Params, words: tuple[str, ...], prepared: Prepared, shell: bool
+) -> None:
+    """Refuse parameters that a command cannot be filled with."""
+    asked = {kind for kind, _ in prepared.spec.request}
+    check_kinds(params, prepared.known_kinds | asked)
+    if prepared.spec.raw:
+        return
+    if shell:
+        placeholders.check_quoted(words[-1], params)
+    if sum(map(len, params.values())) > LONG_VALUES:
+        values = placeholders.of_the_job(0, 0, params)
+        filled = placeholders.fill_command(words, values, params, shell=shell)
+        check_size((*prepared.prefix, *filled), prepared.spec.env)
 
 
 def _check_shell(job: NewJob, prepared: Prepared) -> None:
@@ -66,6 +96,8 @@ def _check_shell(job: NewJob, prepared: Prepared) -> None:
 
 def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
     """Return an error that says which of many jobs it is about."""
+    if job.params:
+        return type(error)(f"row {job.index}: {error.message}", error.hint)
     if len(call.jobs) == 1 or job.index is not None:
         return error
     number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
