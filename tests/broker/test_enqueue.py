@@ -133,7 +133,7 @@ def test_a_prefix_takes_every_word_as_an_argument(broker: Brokerage) -> None:
     assert (start.prefix, start.words) == (("python", "/x/main.py"), words)
     assert not start.shell
     assert start.cwd == "/x"
-    assert broker.job(job).job.name == "python"
+    assert broker.job(job).job.name == "main.py"
     broker.exit(job)
     other = broker.enqueue(queue="py", cwd="/mine")
     assert broker.said(Start)[0].cwd == "/mine"

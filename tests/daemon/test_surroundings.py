@@ -104,7 +104,7 @@ def test_nothing_leaks_from_the_shell_that_started_the_daemon(home: GrassHome) -
     assert seen["umask"] == _umask()
     assert "ODD" not in seen["env"]
     assert "GRASS_GPU" not in seen["env"]
-    assert seen["env"]["GRASS_NAME"] == "python"
+    assert seen["env"]["GRASS_NAME"] == "probe.py"
     assert seen["env"]["CUDA_VISIBLE_DEVICES"] == ""
 
 

@@ -27,7 +27,8 @@ from grass.model.amounts import (
     request_amount,
     size_bytes,
 )
-from grass.model.commands import default_name, safe_file_name
+from grass.model.commands import safe_file_name
+from grass.model.default_names import default_name
 from grass.model.resources import (
     MOST_UNITS,
     capacity_from,

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.model.commands import (
-    default_name,
     is_shell_line,
     safe_file_name,
     split_assignments,
@@ -53,26 +52,6 @@ def test_no_word_is_lost(given_words: list[str]) -> None:
 )
 def test_one_word_with_spaces_is_a_shell_line(command: list[str], shell: bool) -> None:
     assert is_shell_line(command) is shell
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["python", "train.py"], "python"),
-        (["/usr/bin/env", "x"], "env"),
-        (["A=1", "./run.sh"], "run.sh"),
-        (["A=1 ./run.sh --fast"], "run.sh"),
-        (["echo a; echo b"], "echo"),
-        (["A=1", "B=2 nice make"], "nice"),
-        (["/"], "job"),
-        (["A=1"], "job"),
-        (["   "], "   "),
-        ([], "job"),
-        (["x" * 200], "x" * 64),
-    ],
-)
-def test_a_job_is_named_after_its_program(command: list[str], name: str) -> None:
-    assert default_name(command) == name
 
 
 @pytest.mark.parametrize(

@@ -48,15 +48,6 @@ def split_assignments(words: Sequence[str]) -> tuple[Assignments, tuple[str, ...
     return tuple(found), ()
 
 
-def default_name(words: Sequence[str]) -> str:
-    """Return a job's default name: the base name of its program."""
-    _, rest = split_assignments(words)
-    if rest and _SPACE.search(rest[0].strip()):
-        _, rest = split_assignments(rest[0].split())
-    program = rest[0] if rest else "job"
-    return program.rstrip("/").rpartition("/")[2][:64] or "job"
-
-
 def safe_file_name(name: str) -> str:
     """Make a name usable for one folder: no slashes, not hidden or special."""
     cleaned = _UNSAFE.sub("_", name)[:100]

@@ -37,7 +37,7 @@ CWD = Option(
     "worker's home)",
 )
 QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
-NAME = Option("--name", "NAME", "the job's name (default: the program's)")
+NAME = Option("--name", "NAME", "the job's name (default: the script's or program's)")
 PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")
 AFTER = Option("--after", "JOBS", "start after these: 7,9 or 7:failed or 3-8:any")
 BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")

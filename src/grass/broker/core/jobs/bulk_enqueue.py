@@ -16,7 +16,8 @@ from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.state import State
 from grass.errors import GrassError
-from grass.model.commands import default_name, is_shell_line
+from grass.model.commands import is_shell_line
+from grass.model.default_names import default_name
 from grass.model.job import DEFAULT_PROJECT, Common, Job, alike, new_job
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
@@ -154,7 +155,7 @@ def _alike(one: NewJob, other: NewJob) -> bool:
 def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
     patch, known = new.patch, arrival.prepared[id(new.patch)]
     shell = is_for_a_shell(new, known)
-    name = new.name or patch.name or default_name(known.prefix or new.words)
+    name = new.name or patch.name or default_name((*known.prefix, *new.words))
     return Common(
         arrival.specs[id(patch)],
         new.words,

@@ -1,0 +1,89 @@
+"""A job's name where none is given: that of the script, else of the program.
+
+`python train.py` is `train.py`, and `python -m pkg.mod` is `pkg.mod`: a list of jobs
+that are all named `python` tells nothing. Programs that start others, such as
+`torchrun` or `uv run`, are looked through for what they start.
+"""
+
+import re
+from collections.abc import Sequence
+
+from grass.model.commands import split_assignments
+
+LONGEST = 64
+_SPACE = re.compile(r"\s")
+_SHELL = re.compile(r"(ba|da|z|k|fi)?sh\Z")
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*\Z")
+_OTHER = re.compile(r"(Rscript|julia|node|perl|ruby|php|lua)[0-9.]*\Z")
+_SCRIPT = re.compile(r"[^-].*\.(py|sh|bash|R|jl|m?js|pl|rb)\Z", re.DOTALL)
+_LAUNCHERS = (
+    *(("torchrun",), ("deepspeed",), ("mpirun",), ("nohup",), ("time",), ("xvfb-run",)),
+    *(("accelerate", "launch"), ("uv", "run"), ("poetry", "run"), ("pipenv", "run")),
+    *(("conda", "run"), ("mamba", "run"), ("micromamba", "run"), ("pixi", "run")),
+)
+"""Programs that start the one that they are given."""
+_WITH_VALUE = ("-W", "-X", "-o", "-O", "-r", "-I", "--require")
+"""Options of interpreters whose value is the next word."""
+
+
+def default_name(words: Sequence[str]) -> str:
+    """Return the name of a job that runs this command."""
+    _, rest = split_assignments(words)
+    if rest and _SPACE.search(rest[0].strip()):
+        _, rest = split_assignments(rest[0].split())
+    return (_subject(rest).rstrip(";&|") if rest else "")[:LONGEST] or "job"
+
+
+def _subject(words: Sequence[str]) -> str:
+    """Return what a command is about."""
+    program = _base(words[0])
+    if _is_interpreter(program):
+        return _run_by(program, words[1:]) or program
+    for launcher in _LAUNCHERS:
+        if (program, *words[1 : len(launcher)]) == launcher:
+            return _started_by(words[len(launcher) :]) or program
+    return program
+
+
+def _run_by(interpreter: str, words: Sequence[str]) -> str:
+    """Return the script or module that an interpreter runs; empty: none of a name."""
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if not word.startswith("-"):
+            return _base(word)
+        if _is_code(interpreter, word):
+            return ""
+        if _PYTHON.match(interpreter) and re.fullmatch(r"-[A-Za-z]*m", word):
+            return words[position + 1] if position + 1 < len(words) else ""
+        position += 2 if word in _WITH_VALUE else 1
+    return ""
+
+
+def _is_code(interpreter: str, option: str) -> bool:
+    """Return whether an option is followed by code instead of a script."""
+    if _SHELL.match(interpreter) or _PYTHON.match(interpreter):
+        return option == "-" or re.fullmatch(r"-[A-Za-z]*c", option) is not None
+    return option in ("-", "-e", "-E", "--eval", "-p", "--print")
+
+
+def _started_by(words: Sequence[str]) -> str:
+    """Return what a launcher starts; the values of its options are passed over."""
+    if words and not words[0].startswith("-"):
+        return _subject(words)
+    for position, word in enumerate(words):
+        if _is_interpreter(_base(word)):
+            return _subject(words[position:])
+        if _SCRIPT.match(word):
+            return _base(word)
+        if word == "-m" and position + 1 < len(words):
+            return words[position + 1]
+    return ""
+
+
+def _is_interpreter(program: str) -> bool:
+    return any(kind.match(program) for kind in (_PYTHON, _SHELL, _OTHER))
+
+
+def _base(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
