@@ -33,6 +33,13 @@ class Screen:
         while text not in self.seen:
             self.seen += os.read(self._end, 65536).decode(errors="replace")
 
+    def answer(self, line: str, until: str = "") -> None:
+        """Type a line, and read on until a text shows after it."""
+        os.write(self._end, f"{line}\n".encode())
+        before, self.seen = self.seen, ""
+        self.until(until)
+        self.seen = before + self.seen
+
     def interrupt(self) -> int:
         """Press Ctrl-C, and return the exit code."""
         os.write(self._end, b"\x03")

@@ -53,7 +53,8 @@ def job_document(
     if is_ahead(job, last):
         return _ahead_document(details, state, now_s, forgotten)
     running = last is not None and job.state is JobState.RUNNING
-    command = _command(job, spec, state)
+    prefix = _prefix(job, spec, state)
+    command = [*prefix, *job.words]
     return {
         "id": job.id,
         "name": job.name,
@@ -65,6 +66,7 @@ def job_document(
         "unreachable": _unreachable(job, last, state),
         "unreachable_since": _unreachable_since(job, last, state),
         "command": command,
+        "prefix": list(prefix),
         "filled_command": _filled(job, spec, command, last),
         "params": job.params,
         "shell": job.shell,
@@ -181,11 +183,10 @@ def _flags(job: Job, last: Attempt | None, state: State) -> list[str]:
     return flags
 
 
-def _command(job: Job, spec: Spec, state: State) -> list[str]:
-    """Return what ran, or what would run now if the job has not started."""
+def _prefix(job: Job, spec: Spec, state: State) -> tuple[str, ...]:
+    """Return the queue's part of what ran, or of what would run now."""
     queue = state.queues.get(job.queue)
-    prefix = spec.prefix if queue is None or job.attempts else queue.prefix
-    return [*prefix, *job.words]
+    return spec.prefix if queue is None or job.attempts else queue.prefix
 
 
 def _filled(

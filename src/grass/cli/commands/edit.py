@@ -1,6 +1,7 @@
 """`grass edit`: change jobs that have not started.
 
 Words before `--` are selectors and options; what comes after it is the new command.
+Without any change one job is opened in the user's editor.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from grass.cli.commands import verb_command
 from grass.cli.commands.verb_command import Verb, choose, report
 from grass.cli.parsing import job_options
 from grass.cli.parsing.job_options import check_paths, settings
-from grass.cli.parsing.options import Command, Option, Values, read
+from grass.cli.parsing.options import Command, Option, Values, names_one, read
+from grass.cli.printing.streams import say
 from grass.cli.printing.wording import UNSTARTED
 from grass.client.client import Client
 from grass.errors import UsageError
@@ -18,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from grass.cli.commands.job_editor import Send
     from grass.client.json_codec import Document
 
 CHANGES = (
@@ -66,13 +69,45 @@ def run(words: list[str]) -> int:
     if values.has("first"):
         wanted["first"] = True
     if not wanted:
-        raise UsageError("nothing to change was given", "grass edit 7 --priority 5")
+        return _in_editor(values, select)
     with Client(broker=values.broker) as client:
         check_paths(client, wanted)
         choice = choose(client, VERB, values, select)
         if choice is not None:
             report(VERB, values, client.edit(choice.select, **wanted))
     return 0
+
+
+def _in_editor(values: Values, select: list[str]) -> int:
+    done = edited(VERB, values, select, OPTIONS, _send)
+    if done is None:
+        say("nothing was changed")
+    else:
+        report(VERB, values, done)
+    return 0
+
+
+def _send(client: Client, select: list[str], changed: Document) -> Document:
+    return client.edit(select, **changed)
+
+
+def edited(
+    verb: Verb, values: Values, select: list[str], options: Sequence[Option], send: Send
+) -> Document | None:
+    """Have the user change one job in an editor; None: nothing was changed."""
+    from grass.cli.commands.job_editor import JobEditor, can_open_editor
+
+    example = f"grass {verb.name} 7 --priority 5"
+    if not can_open_editor() or values.has("dry_run") or not select:
+        raise UsageError("nothing to change was given", example)
+    if not names_one(select):
+        raise UsageError("an editor takes one job", f"for several: {example}")
+
+    def connect() -> Client:
+        return Client(broker=values.broker)
+
+    editor = JobEditor(connect, select[0], verb.states, options)
+    return editor.run(lambda given: changes(given, None), send)
 
 
 def read_words(
@@ -114,10 +149,12 @@ COMMAND = Command(
     usage="[OPTIONS] SELECTOR... [-- COMMAND...]",
     about=(
         "Change jobs that have not started. What is not named stays as it is; words "
-        "after `--` are the new command."
+        "after `--` are the new command. Without any change one job is opened in "
+        "$VISUAL or $EDITOR."
     ),
     options=OPTIONS,
     examples=(
+        "grass edit 7",
         "grass edit 7 --priority 5",
         "grass edit 7 --first",
         "grass edit 7 -g 2 --time-limit 4h",

@@ -3,18 +3,18 @@
 import sys
 
 from grass.cli.commands import verb_command
-from grass.cli.commands.edit import CHANGES, changes, read_words
+from grass.cli.commands.edit import CHANGES, changes, edited, read_words
 from grass.cli.commands.verb_command import Verb, choose, compact, report
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
-from grass.cli.printing.streams import warn
+from grass.cli.printing.streams import say, warn
 from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
 from grass.client.json_codec import Document
 from grass.errors import UsageError
 
 OPTIONS = (
-    Option("--edit", about="with another command, which follows after `--`"),
+    Option("--edit", about="with the command after `--`, or changed in an editor"),
     *CHANGES,
     Option("--hold", about="start only after `grass release`"),
     *verb_command.OPTIONS,
@@ -26,7 +26,9 @@ def run(words: list[str]) -> int:
     """Run the selected jobs again."""
     values, select, command = read_words(OPTIONS, words)
     wanted = changes(values, command)
-    _check_edit(values, command, wanted)
+    _check_edit(values, command)
+    if values.has("edit") and not wanted:
+        return _in_editor(values, select)
     with Client(broker=values.broker) as client:
         check_paths(client, wanted)
         choice = choose(client, VERB, values, select)
@@ -37,15 +39,23 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _check_edit(values: Values, command: list[str] | None, wanted: Document) -> None:
+def _check_edit(values: Values, command: list[str] | None) -> None:
     if command is not None and not values.has("edit"):
         raise UsageError(
             f"`{command[0]}` would be a new command", "grass rerun 7 --edit -- COMMAND"
         )
-    if values.has("edit") and not wanted:
-        raise UsageError(
-            "--edit came without a change", "grass rerun 7 --edit -- COMMAND"
-        )
+
+
+def _in_editor(values: Values, select: list[str]) -> int:
+    def send(client: Client, select: list[str], changed: Document) -> Document:
+        return client.rerun(select, hold=values.has("hold"), **changed)
+
+    done = edited(VERB, values, select, CHANGES, send)
+    if done is None:
+        say(f"nothing was changed (`grass rerun {select[0]}` runs it as it was)")
+    else:
+        _print(values, done)
+    return 0
 
 
 def _print(values: Values, done: Document) -> None:
@@ -59,7 +69,7 @@ def _print(values: Values, done: Document) -> None:
 
 
 COMMAND = Command(
-    usage="[OPTIONS] SELECTOR... [--edit -- COMMAND...]",
+    usage="[OPTIONS] SELECTOR... [--edit [-- COMMAND...]]",
     about=(
         "Give jobs that have ended a new attempt, and print their ids. The job stays "
         "the same: `grass logs --attempt 1` still has what it wrote the first time. "
@@ -70,6 +80,7 @@ COMMAND = Command(
         "grass rerun 7",
         "grass rerun --yes state:failed",
         "grass rerun 7 -m 32G --priority 5",
+        "grass rerun 7 --edit",
         "grass rerun 7 --edit -- python train.py lr=0.01",
     ),
     run=run,
