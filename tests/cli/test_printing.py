@@ -1,26 +1,19 @@
-"""Tables, durations, escaped text, exit codes, and the frames of `show --watch`."""
-
-import os
+"""Tables, durations, escaped text and exit codes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.commands.wait import exit_code
-from grass.cli.parsing.options import Values
-from grass.cli.printing.live_screen import frame
 from grass.cli.printing.quantities import brief, size_text
-from grass.cli.printing.show_options import ShowOptions
-from grass.cli.printing.show_views import Listing
 from grass.cli.printing.streams import safe
+from grass.cli.printing.styled import cells, cut
 from grass.cli.printing.summary import folded
-from grass.cli.printing.table import Screen, cells, cut, render
+from grass.cli.printing.table import Screen, render
 from grass.cli.printing.wording import number
 from grass.client.id_ranges import as_ranges
 from grass.errors import UsageError
 from grass.model.durations import seconds
-
-from .documents import job
 
 PIPE = Screen(None, colours=False)
 
@@ -90,7 +83,9 @@ def test_colours_do_not_change_the_alignment() -> None:
     text = render(
         ("S", "N"), [["failed", "x"]], Screen(80, colours=True), {"failed": "red"}
     )
-    assert text == "S       N\n\x1b[31mfailed\x1b[0m  x\n"
+    heads, line = text.splitlines()
+    assert heads == "\x1b[1mS\x1b[0m       \x1b[1mN\x1b[0m"
+    assert line == "\x1b[31mfailed\x1b[0m  x"
 
 
 def test_equal_units_are_folded() -> None:
@@ -136,39 +131,3 @@ def test_a_shell_sees_how_a_job_ended(
 ) -> None:
     job = {"state": state, "exit_code": code, "signal": signal}
     assert exit_code(job) == expected
-
-
-@pytest.mark.parametrize(
-    ("reported", "width", "height"),
-    [((0, 0), 80, 24), ((40, 0), 40, 24), ((0, 10), 80, 10), ((100, 30), 100, 30)],
-)
-def test_a_picture_fits_a_terminal_also_one_that_does_not_know_its_size(
-    monkeypatch: pytest.MonkeyPatch,
-    reported: tuple[int, int],
-    width: int,
-    height: int,
-) -> None:
-    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size(reported))
-    long = " ".join(["word"] * 60)
-    jobs = [job(id=number, command=[long]) for number in range(50)]
-    drawn = frame(Listing(ShowOptions(Values(), [])), {"jobs": jobs})
-    lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[J").split("\x1b[K")
-    shown = [line.strip("\n") for line in lines if line.strip("\n")]
-    assert len(shown) <= height
-    assert max(map(cells, shown)) == width
-    assert "50 shown" in shown[-1]
-
-
-def test_below_the_picture_it_is_said_that_the_broker_is_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    size = os.terminal_size((40, 10))
-    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
-    jobs = [job(id=number) for number in range(50)]
-    view = Listing(ShowOptions(Values(), []))
-    drawn = frame(view, {"jobs": jobs}, "the broker at desk:7500 cannot be reached")
-    lines = drawn.removeprefix("\x1b[H").removesuffix("\x1b[K\x1b[J").split("\x1b[K\n")
-    assert len(lines) == 10
-    assert "50 shown" in lines[-2]
-    assert lines[-1].startswith("the broker at desk:7500 cannot be")
-    assert cells(lines[-1]) <= 40

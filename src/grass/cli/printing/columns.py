@@ -6,9 +6,10 @@ A daemon of another version may leave fields out, so cells read them with `get`.
 
 from __future__ import annotations
 
+from grass.cli.printing.array_rows import counts
+from grass.cli.printing.command_text import command_text
 from grass.cli.printing.quantities import (
     age,
-    ago,
     between,
     brief,
     local,
@@ -19,9 +20,10 @@ from grass.cli.printing.quantities import (
 from grass.cli.printing.wording import (
     ENDED_STATES,
     asked,
-    detail,
     ending,
     label,
+    owner,
+    reason,
     state,
     units,
 )
@@ -38,7 +40,10 @@ if TYPE_CHECKING:
     Cell = Callable[[Document, datetime], str]
     Key = Callable[[Document], Any]
 
-DEFAULT = ("id", "state", "queue", "name", "worker", "units", "time", "detail")
+DEFAULT = (
+    *("id", "state", "queue", "name", "owner", "worker", "units", "time"),
+    *("reason", "command"),
+)
 
 
 class Column:
@@ -50,14 +55,13 @@ class Column:
         about: str,
         cell: Cell,
         key: Key | None = None,
-        header: str = "",
     ) -> None:
         """Without a `key`, jobs are sorted by the cell's text."""
         self.name = name
         self.about = about
         self.cell = cell
         self.key = key
-        self.header = header or name.upper()
+        self.header = name.upper()
 
 
 def chosen(text: str | None) -> list[Column]:
@@ -92,17 +96,6 @@ def rows(
         yield [column.cell(job, now) for column in columns]
 
 
-def without_lone_worker(
-    columns: list[Column], lines: list[list[str]]
-) -> tuple[list[Column], list[list[str]]]:
-    """Leave out the worker's column where all jobs have the same one."""
-    at = [column.name for column in columns].index("worker")
-    if len({line[at] for line in lines if line[at]}) > 1:
-        return columns, lines
-    lines = [line[:at] + line[at + 1 :] for line in lines]
-    return columns[:at] + columns[at + 1 :], lines
-
-
 def about_all() -> str:
     """List the columns, for the help."""
     return "Columns: " + ", ".join(column.name for column in COLUMNS) + "."
@@ -118,8 +111,27 @@ def _find(name: str) -> Column:
 
 def _time(job: Document, now: datetime) -> str:
     if job["state"] in ENDED_STATES:
-        return ago(job["finished_at"], now)
+        return f"{_coarse(age(job['finished_at'], now))} ago"
     return brief(age(job["started_at"] or job["created_at"], now))
+
+
+def _coarse(duration_s: float) -> str:
+    """Write a duration in its largest unit alone: `5m` of `5m03s`."""
+    text = brief(duration_s)
+    letter = next(at for at, one in enumerate(text) if one.isalpha())
+    return text[: letter + 1]
+
+
+def _units(job: Document, _now: datetime) -> str:
+    """Write the units that a job holds, or that its last attempt held."""
+    held = job["allocation"] or (job["attempts"][-1:] or [{}])[0].get("allocation")
+    return units(held or {})
+
+
+def _command(job: Document, _now: datetime) -> str:
+    """Write a command; of an array, after the states of its members."""
+    text = command_text(job)
+    return f"{counts(job['members'])}: {text}" if "members" in job else text
 
 
 def _span(start: str, end: str) -> Cell:
@@ -194,9 +206,9 @@ COLUMNS = (
     _plain("queue", "its queue"),
     _plain("name", "its name"),
     _plain("project", "its project"),
-    _plain("owner", "who enqueued it"),
+    Column("owner", "who enqueued it", lambda job, _: owner(job["owner"])),
     _plain("priority", "its priority"),
-    Column("units", "the units it holds", lambda job, _: units(job["allocation"])),
+    Column("units", "the units it holds, or held last", _units),
     Column("request", "what it asked for", lambda job, _: asked(job["request"])),
     Column("time", "how long it waits or runs, or ago it ended", _time, _field("id")),
     Column(
@@ -215,15 +227,8 @@ COLUMNS = (
     _moment("started", "when it started", "started_at"),
     _moment("finished", "when it ended", "finished_at"),
     Column("exit", "its exit code or signal", lambda job, _: ending(job)),
-    _plain("reason", "why it waits, or ended as it did"),
-    Column("command", "what it runs", lambda job, _: " ".join(job["command"])),
-    Column(
-        "detail",
-        "command, after a reason",
-        lambda job, _: detail(job),
-        None,
-        "COMMAND OR REASON",
-    ),
+    Column("reason", "why it waits, or ended as it did", lambda job, _: reason(job)),
+    Column("command", "what it runs", _command),
     _plain("worker", "where it runs or ran"),
     _plain("pid", "its process"),
     _plain("directory", "where it runs", "cwd"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grass.cli.printing.command_text import command_text
 from grass.cli.printing.quantities import (
     age,
     ago,
@@ -15,7 +16,15 @@ from grass.cli.printing.quantities import (
 )
 from grass.cli.printing.streams import safe
 from grass.cli.printing.table import render
-from grass.cli.printing.wording import TINTS, asked, ending, owner, telling, units
+from grass.cli.printing.wording import (
+    TINTS,
+    asked,
+    ending,
+    owner,
+    state,
+    telling,
+    units,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,12 +41,13 @@ _LABEL = 12
 
 def text(job: Document, screen: Screen) -> str:
     """Write all details of a job."""
-    lines = [f"job {job['id']}: {safe(job['name'])}"]
-    composed = {**job, **_composed(job)}
+    lines = [screen.paint(f"job {job['id']}: {safe(job['name'])}", "bold")]
+    composed = {**job, **_composed(job, screen)}
     for field, label, write in _LINES:
-        value = write(composed.get(field))
+        value = safe(write(composed.get(field)))
         if value:
-            lines.append(f"{label:<{_LABEL}}{safe(value)}")
+            shown = screen.paint(value, _tint(job)) if field == "state" else value
+            lines.append(screen.paint(f"{label:<{_LABEL}}", "dim") + shown)
     body = "\n".join(lines) + "\n"
     if not job["attempts"]:
         return body
@@ -46,10 +56,15 @@ def text(job: Document, screen: Screen) -> str:
     return body + "\n" + render(ATTEMPTS, tried, screen, TINTS)
 
 
-def _composed(job: Document) -> Document:
+def _tint(job: Document) -> str:
+    return TINTS.get(next(iter(telling(job)), job["state"]), "")
+
+
+def _composed(job: Document, screen: Screen) -> Document:
     """Return the fields whose lines also need other fields of the job."""
     return {
-        "state": _state(job),
+        "state": screen.signs.of(state(job)) + _state(job),
+        "command": command_text(job),
         "array": _array(job),
         "retries": _retries(job),
         "finished_at": _finished(job),
@@ -152,7 +167,7 @@ def _needs(request: Document) -> str:
 _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("state", "state", _given),
     ("reason", "reason", _reason),
-    ("command", "command", " ".join),
+    ("command", "command", _given),
     ("params", "parameters", _pairs),
     ("shell_program", "shell", _given),
     ("cwd", "directory", _given),

@@ -1,104 +1,58 @@
 """`show --watch`: a view that is drawn again after each event of the daemon.
 
-A thread with a connection of its own follows the events, so no request is sent while
-nothing happens. The terminal's screen is restored at the end.
+No request is sent while nothing happens. `q` ends it, arrows and pages scroll. A frame
+is written over the one before, without clearing the screen, and only if it differs. The
+terminal is as it was at the end, and while the command is suspended.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 
+from grass.cli.printing.event_collector import EventCollector
+from grass.cli.printing.keys import Keyboard
 from grass.cli.printing.show_views import AsJson, AsText
-from grass.cli.printing.streams import printable, safe, warn
-from grass.cli.printing.table import Screen, cut, this_screen
-from grass.client.client import Client
-from grass.client.connection import Broken
-from grass.client.threads import CtrlCForMain
-from grass.errors import GrassError
+from grass.cli.printing.streams import printable, warn
+from grass.cli.printing.styled import Styled
+from grass.cli.printing.table import Screen, this_screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
+    from grass.cli.printing.page import Window
     from grass.cli.printing.show_views import Form, ShowView
+    from grass.client.client import Client
     from grass.client.json_codec import Document
 
 _TICK_S = 1.0
 # Another screen, no cursor, lines that end at the edge; and back.
 _OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _CLOSE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+# A terminal that knows these shows a frame only when all of it has arrived.
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 _TERMINATED = 143
 _USUAL_SIZE = (80, 24)
 _LEAST_HEIGHT = 2
-
-
-class EventCollector:
-    """Events, collected by a thread until they are taken."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._after = int(client.overview()["daemon"]["last_event"])
-        self._changed = threading.Condition()
-        self._events: list[Document] = []
-        self._error: GrassError | None = None
-        self._closed = False
-        with CtrlCForMain():
-            threading.Thread(target=self._follow, daemon=True).start()
-
-    def take(self, wait_s: float | None) -> list[Document]:
-        """Return the events since the last call, waiting for one if there is none."""
-        with self._changed:
-            self._changed.wait_for(self._may_go, wait_s)
-            if self._error is not None:
-                raise self._error
-            events, self._events = self._events, []
-            return events
-
-    def close(self) -> None:
-        """Wake the thread that waits, and collect no more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _may_go(self) -> bool:
-        return bool(self._events) or self._closed or self._error is not None
-
-    def _follow(self) -> None:
-        try:
-            with self._client.beside(may_start=False) as client:
-                for event in client.follow_events(after=self._after):
-                    self._add(event)
-                    if self._closed:
-                        return
-        except Broken:
-            self._fail(GrassError(f"{self._client.peer} went away"))
-        except GrassError as error:
-            self._fail(error)
-
-    def _add(self, event: Document) -> None:
-        with self._changed:
-            self._events.append(event)
-            self._changed.notify_all()
-
-    def _fail(self, error: GrassError) -> None:
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
+_HEIGHT_WITH_HINT = 10
+_HINT = "q quits"
 
 
 def watch(client: Client, view: ShowView, form: Form, pause_s: float) -> None:
-    """Draw a view again whenever something happens; ends only by an interrupt."""
+    """Draw a view again whenever something happens, until `q` or an interrupt."""
     screen = this_screen()
+    shown = _Watch(client, view, pause_s)
     if isinstance(form, AsText) and screen.width is not None and _can_move():
-        with _Terminal():
-            _Watch(client, view, pause_s).draw_forever()
+        with Keyboard(shown.wake) as keyboard, _Terminal(keyboard, shown.draw_anew):
+            shown.draw_until_quit(keyboard)
+        return
     client.outage.tell = warn
     separator = "" if isinstance(form, AsJson) else "\n"
-    _Watch(client, view, pause_s).print_forever(form, separator)
+    shown.print_forever(form, separator)
 
 
 class _Watch:
@@ -110,9 +64,20 @@ class _Watch:
         self._pause_s = pause_s
         self._read_at = 0.0
         self._document: Document = {}
+        self._drawn = ""
+        self._window: Window | None = None
         self._collector = EventCollector(client)
 
-    def draw_forever(self) -> None:
+    def wake(self) -> None:
+        """Draw soon, because a key was pressed."""
+        self._collector.wake()
+
+    def draw_anew(self) -> None:
+        """Draw soon, because the screen shows something else or has another size."""
+        self._drawn = ""
+        self._collector.wake()
+
+    def draw_until_quit(self, keyboard: Keyboard) -> None:
         """Draw on a terminal, every second also without an event, for the ages."""
         self._client.outage.tell = self._draw
         self._document = self._read()
@@ -120,12 +85,24 @@ class _Watch:
             self._draw(self._client.outage.told)
             if self._happened(_TICK_S):
                 self._document = self._read()
+            for key in keyboard.taken():
+                if key == "quit":
+                    return
+                self._scroll(key)
+
+    def _scroll(self, key: str) -> None:
+        if self._window is not None:
+            self._window.top = self._window.after(key)
 
     def _draw(self, trouble: str) -> None:
         if not self._document:
             return  # Nothing was read yet.
-        sys.stdout.write(frame(self._view, self._document, trouble))
-        sys.stdout.flush()
+        top = 0 if self._window is None else self._window.top
+        drawn, self._window = frame(self._view, self._document, trouble, top)
+        if drawn != self._drawn:
+            sys.stdout.write(_BEGIN + drawn + _END)
+            sys.stdout.flush()
+            self._drawn = drawn
 
     def print_forever(self, form: Form, separator: str) -> None:
         """Print one frame after the other."""
@@ -156,17 +133,37 @@ class _Watch:
 class _Terminal:
     """The terminal's alternate screen, for as long as a block lasts."""
 
+    def __init__(self, keyboard: Keyboard, draw_anew: Callable[[], None]) -> None:
+        self._keyboard = keyboard
+        self._draw_anew = draw_anew
+
     def __enter__(self) -> Self:
         import signal
 
         signal.signal(signal.SIGTERM, _leave)
         signal.signal(signal.SIGHUP, _leave)
+        signal.signal(signal.SIGTSTP, self._suspend)
+        signal.signal(signal.SIGWINCH, lambda *_: self._draw_anew())
         os.write(1, _OPEN.encode())
         return self
 
     def __exit__(self, *_error: object) -> None:
         sys.stdout.flush()
         os.write(1, _CLOSE.encode())
+
+    def _suspend(self, number: int, _frame: object) -> None:
+        """Give the terminal back while the command is stopped."""
+        import signal
+
+        self._keyboard.close()
+        os.write(1, _CLOSE.encode())
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        # From here on it was continued.
+        signal.signal(number, self._suspend)
+        self._keyboard.open()
+        os.write(1, _OPEN.encode())
+        self._draw_anew()
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -177,20 +174,32 @@ def _can_move() -> bool:
     return os.environ.get("TERM", "dumb") != "dumb"
 
 
-def frame(view: ShowView, document: Document, trouble: str = "") -> str:
+def frame(
+    view: ShowView, document: Document, trouble: str = "", top: int = 0
+) -> tuple[str, Window]:
     """Return a frame that fits the screen, always with the summary line.
 
-    Below it is the reason why it may be out of date.
+    Below it is the reason why it may be out of date, and how to leave and to scroll.
     """
     size = os.get_terminal_size(1)
     # A terminal that does not know its size says 0.
     width, height = size.columns or _USUAL_SIZE[0], size.lines or _USUAL_SIZE[1]
-    screen = Screen(width, colours=this_screen().colours)
-    lines = printable(view.text(document, screen)).rstrip("\n").split("\n")
-    below = [cut(safe(trouble), width)] if trouble else []
-    height = max(_LEAST_HEIGHT, height - len(below))
-    if len(lines) > height:
-        left_out = len(lines) - height + 1
-        lines[height - 2 : -1] = [f"... {left_out} more lines"]
-    drawn = "\n".join(line + _TO_LINE_END for line in (*lines, *below))
-    return _HOME + drawn + _TO_SCREEN_END
+    known = this_screen()
+    screen = Screen(width, colours=known.colours, signs=known.signs)
+    below = [Styled((trouble, "yellow"))] if trouble else []
+    with_hint = height >= _HEIGHT_WITH_HINT
+    room = max(_LEAST_HEIGHT, height - len(below) - with_hint)
+    window = view.page(document, screen).fitted(room, top)
+    if with_hint:
+        below.append(Styled((_hint(window), "dim")))
+    lines = [*window.lines, *map(screen.line, below)]
+    drawn = "\n".join(printable(line) + _TO_LINE_END for line in lines)
+    return _HOME + drawn + _TO_SCREEN_END, window
+
+
+def _hint(window: Window) -> str:
+    """Write which lines are seen, and the keys."""
+    if window.is_whole:
+        return _HINT
+    seen = f"lines {window.top + 1}-{window.top + window.shown} of {window.total}"
+    return f"{seen}; arrows and PgUp/PgDn scroll, {_HINT}"

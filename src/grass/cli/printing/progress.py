@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 
-from grass.cli.printing.live_screen import EventCollector
+from grass.cli.printing.event_collector import EventCollector
 from grass.cli.printing.streams import counted, warn
-from grass.cli.printing.table import cut
+from grass.cli.printing.styled import cut
 from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken

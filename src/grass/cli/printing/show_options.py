@@ -53,7 +53,7 @@ class ShowOptions:
         self.owner = values.text("owner")
         self.name = values.text("name")
         self.every = values.has("all")
-        self.members = values.has("members") or values.has("quiet")
+        self.members = values.has("members") or values.has("quiet") or self._opens()
         """Whether members of arrays are rows; a script wants every id."""
         self.limit = _limit(values)
         self.sort = values.text("sort") or ""
@@ -67,6 +67,11 @@ class ShowOptions:
         """Tell whether one job was named, and no other option was given."""
         asked = any(map(values.has, (*_NARROWING, "all", "columns", "quiet")))
         return names_one(self.select) and not asked
+
+    def _opens(self) -> bool:
+        """Tell whether jobs were chosen that are but a part of their array."""
+        parts = (word[:1].isdigit() or word[:6] == "state:" for word in self.select)
+        return bool(self.states) or any(parts)
 
     def read(self, client: Client) -> Document:
         """Read the jobs, with their arrays, totals, and how many are left out.

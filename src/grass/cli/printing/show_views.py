@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.printing import job_details, summary
-from grass.cli.printing.columns import rows, without_lone_worker
-from grass.cli.printing.quantities import utc_now
+from grass.cli.printing import job_details
+from grass.cli.printing.overview_page import listing_page, overview_page
+from grass.cli.printing.page import Page
 from grass.cli.printing.streams import printable
-from grass.cli.printing.table import render
-from grass.cli.printing.wording import TINTS
 from grass.client.json_codec import encoded
 
 TYPE_CHECKING = False
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
         def read(self, client: Client) -> Document:
             """Read the document."""
 
-        def text(self, document: Document, screen: Screen) -> str:
+        def page(self, document: Document, screen: Screen) -> Page:
             """Write it as tables; the last line is the summary."""
 
         def names(self, document: Document) -> Iterable[object]:
@@ -67,23 +65,9 @@ class Overview:
                 del document[part]
         return document
 
-    def text(self, document: Document, screen: Screen) -> str:
+    def page(self, document: Document, screen: Screen) -> Page:
         """Write the tables, and the summary below."""
-        elsewhere = summary.elsewhere(document["daemon"])
-        if elsewhere is not None:
-            return f"{elsewhere}\n"
-        parts = []
-        if "workers" in document:
-            shown = summary.worker_rows(document["workers"])
-            parts.append(render(summary.WORKERS, shown, screen, TINTS))
-        if "queues" in document:
-            shown = summary.queue_rows(document["queues"])
-            parts.append(render(summary.QUEUES, shown, screen))
-        jobs = job_table(self._wanted, document.get("jobs", ()), screen)
-        parts += [jobs] if jobs else []
-        notes = summary.notes(document.get("queues", ()))
-        notes.append(summary.summary(document["daemon"]))
-        return "\n".join([*parts, "".join(note + "\n" for note in notes)])
+        return overview_page(self._wanted, document, screen)
 
     def names(self, document: Document) -> Iterator[object]:
         """Return the names of what is shown; of everything, the jobs' ids."""
@@ -105,15 +89,9 @@ class Listing:
             self._wanted.explain_nothing(client)
         return document
 
-    def text(self, document: Document, screen: Screen) -> str:
+    def page(self, document: Document, screen: Screen) -> Page:
         """Write the table, and below it the number of jobs."""
-        jobs = _Counted(document["jobs"])
-        table = job_table(self._wanted, jobs, screen)
-        if not jobs.count:
-            return "no such jobs\n"
-        left = document.get("more", 0)
-        more = f", {left} more: --limit N, --all" if left else ""
-        return f"{table}\n{jobs.count} shown{more}\n"
+        return listing_page(self._wanted, document, screen)
 
     def names(self, document: Document) -> Iterator[object]:
         """Return the ids."""
@@ -132,9 +110,9 @@ class JobView:
         """Read the job."""
         return client.job(self._selector)
 
-    def text(self, document: Document, screen: Screen) -> str:
+    def page(self, document: Document, screen: Screen) -> Page:
         """Write the details."""
-        return job_details.text(document, screen)
+        return Page(body=job_details.text(document, screen).splitlines())
 
     def names(self, document: Document) -> list[object]:
         """Return the id."""
@@ -146,7 +124,7 @@ class AsText:
 
     def write(self, view: ShowView, document: Document, screen: Screen) -> None:
         """Write tables."""
-        sys.stdout.write(printable(view.text(document, screen)))
+        sys.stdout.write(printable(view.page(document, screen).text()))
 
 
 class AsNames:
@@ -175,27 +153,3 @@ class AsJson:
             sys.stdout.write(separator + encoded(job).decode("ascii"))
             separator = ","
         sys.stdout.write("]}\n")
-
-
-def job_table(wanted: ShowOptions, jobs: Iterable[Document], screen: Screen) -> str:
-    """Write jobs as a table; an empty text when there are none."""
-    columns = wanted.columns
-    lines = list(rows(jobs, columns, utc_now()))
-    if wanted.has_usual_columns:
-        columns, lines = without_lone_worker(columns, lines)
-    header = [column.header for column in columns]
-    return render(header, lines, screen, TINTS) if lines else ""
-
-
-class _Counted:
-    """Jobs that are counted while they are read."""
-
-    def __init__(self, jobs: Iterable[Document]) -> None:
-        self._jobs = jobs
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Document]:
-        """Return the jobs."""
-        for job in self._jobs:
-            self.count += 1
-            yield job

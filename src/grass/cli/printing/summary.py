@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from grass.cli.printing.quantities import size_text
 from grass.cli.printing.streams import counted
-from grass.cli.printing.wording import connection_state, number
+from grass.cli.printing.styled import Styled
+from grass.cli.printing.wording import IN_ORDER, TINTS, connection_state, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +20,21 @@ MOST_NAMED = 3
 """Workers that are named one by one."""
 
 
+def full_name(worker: Document) -> str:
+    """Return a worker's name, and why it starts no jobs."""
+    name = str(worker["name"])
+    if not worker["connected"]:
+        return f"{name} ({connection_state(worker)})"
+    if worker.get("unable"):
+        return f"{name} (cannot start jobs: {worker['unable']})"
+    return name
+
+
 def worker_rows(workers: Iterable[Document]) -> list[list[str]]:
     """Return a row for each worker, kind and origin."""
     rows = []
     for worker in workers:
-        name = worker["name"]
-        if not worker["connected"]:
-            name += f" ({connection_state(worker)})"
-        elif worker.get("unable"):
-            name += f" (cannot start jobs: {worker['unable']})"
+        name = full_name(worker)
         for kind, units in worker["capacity"].items():
             origins = worker["origin"].get(kind, {})
             shares = _shares(worker, kind)
@@ -90,13 +97,22 @@ def elsewhere(daemon: Document) -> str | None:
     )
 
 
-def summary(daemon: Document) -> str:
-    """Write the number of jobs by state, and the size of their output."""
-    counts = [f"{count} {state}" for state, count in daemon["jobs"].items() if count]
-    text = ", ".join(counts) or "no jobs yet"
+def summary(daemon: Document, totals: Mapping[str, int]) -> Styled:
+    """Write the number of jobs by state, and the size of all output."""
+    pieces: list[tuple[str, str]] = []
+    for state in IN_ORDER:
+        if count := totals.get(state):
+            pieces += [(", " if pieces else "", ""), (f"{count} {state}", tint(state))]
     paused = "; paused, `grass resume` starts jobs again" if daemon["paused"] else ""
     full = "; the disk is full, `grass prune` makes room" if daemon.get("full") else ""
-    return f"{text}; output takes {size_text(daemon['output_bytes'])}{paused}{full}"
+    pieces = pieces or [("no jobs yet", "")]
+    pieces.append((f"; output takes {size_text(daemon['output_bytes'])}", "dim"))
+    return Styled(*pieces, (paused + full, "yellow"))
+
+
+def tint(state: str) -> str:
+    """Return a state's colour in a line of text."""
+    return "" if state == "succeeded" else TINTS.get(state, "")
 
 
 def _shares(worker: Document, kind: str) -> dict[str, str]:

@@ -1,21 +1,25 @@
 """Aligned tables that stay readable on a narrow terminal.
 
-Cells are escaped before they are measured, in terminal cells, not in characters. On a
-terminal the widest columns are narrowed until the last one has room, and a line is cut
-to the terminal's width, with an ellipsis; in a pipe nothing is cut or coloured.
+On a terminal the widest columns are narrowed until the last one has room, columns that
+can be spared are left out, and a line is cut to the terminal's width, with an ellipsis;
+in a pipe nothing is cut, coloured or left out.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 
+from grass.cli.printing.signs import NONE, UNICODE, Signs, signs_of_terminal
 from grass.cli.printing.streams import printable, safe
+from grass.cli.printing.styled import Styled, cells, cut, cut_styled, painted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    Cell: TypeAlias = "str | Styled | Span"
 
 WIDEST_CELL = 19
 """The most that any column but the last takes on a terminal."""
@@ -26,17 +30,66 @@ NARROWEST_CELL = 10
 LAST_CELL = 24
 """The room that is made for the last column."""
 
+LEAST_LAST_CELL = 16
+"""Where the last column has less, columns that can be spared are left out."""
+
 _GAP = "  "
-_ELLIPSIS = "…"
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "grey": "90"}
 
 
 class Screen:
-    """Width and colours of the output."""
+    """Width, colours and signs of the output."""
 
-    def __init__(self, width: int | None, *, colours: bool) -> None:
+    def __init__(
+        self, width: int | None, *, colours: bool, signs: Signs | None = None
+    ) -> None:
+        """Without `signs`, a terminal has all and a pipe none."""
         self.width = width
         self.colours = colours
+        self.signs = signs or (NONE if width is None else UNICODE)
+
+    def paint(self, text: str, tint: str) -> str:
+        """Return a text in a colour, where there are colours."""
+        return painted(text, tint) if self.colours else text
+
+    def line(self, text: Styled) -> str:
+        """Return a line that fits."""
+        if self.width is not None:
+            text = cut_styled(text, self.width, self.signs.ellipsis)
+        return "".join(self.paint(piece, tint) for piece, tint in text.pieces)
+
+
+class Row(list["Cell"]):
+    """A row in one colour, or with a line of its own below it."""
+
+    def __init__(
+        self, of: Iterable[Cell], *, tint: str = "", below: Styled | None = None
+    ) -> None:
+        """Cells that have a colour of their own keep it."""
+        super().__init__(of)
+        self.tint = tint
+        self.below = below
+
+
+class Span:
+    """A text that takes the rest of its line, and that no column is as wide as."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: Styled) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        """Return what a column is to be as wide as."""
+        return ""
+
+
+class Fit:
+    """The columns that are never narrowed, and those that can be spared, by place."""
+
+    def __init__(self, firm: Collection[int] = (0,), spare: Sequence[int] = ()) -> None:
+        """Of those to spare, the first goes first."""
+        self.firm = firm
+        self.spare = spare
 
 
 def this_screen() -> Screen:
@@ -48,22 +101,35 @@ def this_screen() -> Screen:
     except OSError:
         width = 80
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-    return Screen(width, colours=not plain)
+    return Screen(width, colours=not plain, signs=signs_of_terminal())
 
 
 def render(
     header: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Sequence[Cell]],
     screen: Screen,
     tints: Mapping[str, str] | None = None,
 ) -> str:
     """Lay out a table; `tints` has the colours of cells by their text."""
-    lines = [[safe(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(cells, column)) for column in zip(*lines, strict=True)]
+    return "".join(line + "\n" for line in lines(header, rows, screen, tints))
+
+
+def lines(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    screen: Screen,
+    tints: Mapping[str, str] | None = None,
+    fit: Fit | None = None,
+) -> list[str]:
+    """Lay out a table as lines, the header first."""
+    table = [_Line(row, tints or {}) for row in (Row(header, tint="bold"), *rows)]
+    columns = zip(*(line.texts for line in table), strict=True)
+    widths = [max(map(cells, column)) for column in columns]
+    shown = list(range(len(widths)))
     if screen.width is not None:
-        widths = _fitted(widths, screen.width)
-    shown = [_line(row, widths, screen, tints or {}) for row in lines]
-    return "".join(line + "\n" for line in shown)
+        fit = fit or Fit()
+        widths, shown = _fitted(widths, shown, screen.width, fit)
+    return [text for line in table for text in _drawn(line, widths, shown, screen)]
 
 
 def show(text: str) -> None:
@@ -71,60 +137,87 @@ def show(text: str) -> None:
     sys.stdout.write(printable(text))
 
 
-def cells(text: str) -> int:
-    """Return how many cells a text takes on a terminal."""
-    return len(text) if text.isascii() else sum(map(_cells_of, text))
+class _Line:
+    """A row whose cells are escaped."""
+
+    __slots__ = ("below", "cells", "texts", "tint")
+
+    def __init__(self, row: Sequence[Cell], tints: Mapping[str, str]) -> None:
+        self.cells = [_escaped(cell, tints) for cell in row]
+        self.texts = [str(cell) for cell in self.cells]
+        self.tint, self.below = "", None
+        if isinstance(row, Row):
+            self.tint, self.below = row.tint, row.below
 
 
-def cut(text: str, width: int) -> str:
-    """Shorten a text to a number of cells."""
-    if cells(text) <= width:
-        return text
-    taken, used = [], 1
-    for letter in text:
-        used += _cells_of(letter)
-        if used > width:
+def _escaped(cell: Cell, tints: Mapping[str, str]) -> Cell:
+    if isinstance(cell, (Styled, Span)):
+        return cell
+    # Of several words, the first one tells.
+    tint = tints.get(cell.partition(",")[0]) if tints else None
+    return Styled((cell, tint)) if tint else safe(cell)
+
+
+def _fitted(
+    widths: Sequence[int], shown: list[int], width: int, fit: Fit
+) -> tuple[list[int], list[int]]:
+    """Narrow the columns, and leave out some, until the last one has room."""
+    narrowed, left = list(widths), shown
+    if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
+        return narrowed, left
+    for sparing in range(len(fit.spare) + 1):
+        left = [at for at in shown if at not in fit.spare[:sparing]]
+        narrowed = _narrowed([widths[at] for at in left], left, width, fit)
+        room = width - sum(narrowed[:-1]) - len(_GAP) * (len(left) - 1)
+        if room >= min(LEAST_LAST_CELL, narrowed[-1]):
             break
-        taken.append(letter)
-    return "".join(taken) + _ELLIPSIS if width > 0 else ""
+    return narrowed, left
 
 
-def _fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Narrow all columns but the last; the first one only to the widest cell."""
-    *first, last = widths
-    first = [min(width, WIDEST_CELL) for width in first]
-    room -= len(_GAP) * len(first) + min(last, LAST_CELL)
-    while sum(first) > room and (widest := max(first[1:], default=0)) > NARROWEST_CELL:
-        first[first.index(widest, 1)] -= 1
+def _narrowed(
+    widths: Sequence[int], places: Sequence[int], width: int, fit: Fit
+) -> list[int]:
+    first, last = [min(one, WIDEST_CELL) for one in widths[:-1]], widths[-1]
+    loose = [at for at, place in enumerate(places[:-1]) if place not in fit.firm]
+    room = width - len(_GAP) * len(first) - min(last, LAST_CELL)
+    while loose and sum(first) > room:
+        widest = max(loose, key=lambda at: first[at])
+        if first[widest] <= NARROWEST_CELL:
+            break
+        first[widest] -= 1
     return [*first, last]
 
 
-def _line(
-    row: Sequence[str], widths: Sequence[int], screen: Screen, tints: Mapping[str, str]
-) -> str:
-    left, shown = screen.width, []
-    for cell, width in zip(row[:-1], widths, strict=False):
-        shown.append(_painted(_padded(cut(cell, width), width, left), screen, tints))
-        left = None if left is None else left - width - len(_GAP)
-    last = row[-1] if left is None else cut(row[-1], left)
-    return _GAP.join([*shown, _painted(last, screen, tints)]).rstrip()
+def _drawn(
+    line: _Line, widths: Sequence[int], shown: Sequence[int], screen: Screen
+) -> Iterator[str]:
+    """Return the row's line, and the line below it."""
+    pieces: list[tuple[str, str]] = []
+    space = ""
+    for at, width in zip(shown, widths, strict=True):
+        cell = line.cells[at]
+        if isinstance(cell, Span):
+            pieces += [(space, ""), *_pieces(cell.text, line.tint)]
+            break
+        if at != shown[-1]:
+            cell = _cut(cell, width, screen)
+        if line.texts[at]:
+            pieces += [(space, ""), *_pieces(cell, line.tint)]
+            space = ""
+        # Spaces are written before what follows them, so that no line ends with any.
+        space += " " * (width - cells(str(cell))) + _GAP
+    yield screen.line(Styled(*pieces))
+    if line.below is not None:
+        yield screen.line(Styled((" " * widths[0] + _GAP, "")) + line.below)
 
 
-def _padded(cell: str, width: int, left: int | None) -> str:
-    """Fill a cell to its column's width, as far as the screen goes."""
-    text = cell + " " * (width - cells(cell))
-    return text if left is None else cut(text, left)
+def _cut(cell: str | Styled, width: int, screen: Screen) -> str | Styled:
+    if isinstance(cell, Styled):
+        return cut_styled(cell, width, screen.signs.ellipsis)
+    return cut(cell, width, screen.signs.ellipsis)
 
 
-def _painted(cell: str, screen: Screen, tints: Mapping[str, str]) -> str:
-    # Of several words, the first one tells.
-    colour = tints.get(cell.strip().partition(",")[0])
-    if not screen.colours or colour is None:
-        return cell
-    return f"\x1b[{_COLOURS[colour]}m{cell}\x1b[0m"
-
-
-def _cells_of(letter: str) -> int:
-    if unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+def _pieces(cell: str | Styled, tint: str) -> Iterable[tuple[str, str]]:
+    if isinstance(cell, Styled):
+        return [(text, own or tint) for text, own in cell.pieces]
+    return [(cell, tint)]

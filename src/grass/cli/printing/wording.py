@@ -11,15 +11,24 @@ UNFINISHED_STATES = (*UNSTARTED, "running")
 ENDED_STATES = ("succeeded", "failed", "cancelled", "lost")
 """The states of jobs; to import the lifecycle itself would cost every command time."""
 
+IN_ORDER = (
+    *("running", "queued", "waiting", "held"),
+    *("succeeded", "failed", "lost", "cancelled"),
+)
+"""All states, in the order in which they are counted."""
+
 TINTS = {
     "running": "green",
+    "queued": "cyan",
+    "waiting": "cyan",
+    "held": "yellow",
     "unreachable": "yellow",
     "stopping": "yellow",
     "suspended": "yellow",
     "failed": "red",
     "lost": "red",
     "cancelled": "yellow",
-    "succeeded": "grey",
+    "succeeded": "dim",
     "declared": "cyan",
 }
 _FLAGS = ("stopping", "suspended")
@@ -88,12 +97,6 @@ def reason(job: Document) -> str:
     if job["reason"]:
         return in_local_time(job["reason"])
     return ending(job) if job["state"] == "failed" else ""
-
-
-def detail(job: Document) -> str:
-    """Write a job's command, after the reason why it waits or failed."""
-    command, why = " ".join(job["command"]), reason(job)
-    return f"{why}: {command}" if why else command
 
 
 def owner(actor: str) -> str:
