@@ -246,7 +246,7 @@ def worker(**fields: Any) -> Document:
 def test_units_are_bars_on_a_terminal() -> None:
     lines = worker_lines([worker()], NARROW)
     assert lines[0].split() == ["WORKER", "KIND", "FREE", "HELD"]
-    assert lines[1].endswith("cpu   12 of 16  ████░░░░░░░░░░░░")
+    assert lines[1].endswith("cpu   12 of 16    ████░░░░░░░░░░░░")
     assert lines[2].endswith("░░░░░░░░░░")
     assert lines[3].endswith("0 ████  1 ██░░  declared  1 drained")
     plain = worker_lines([worker()], Screen(80, colours=False, signs=ASCII))

@@ -42,9 +42,10 @@ def _row(summary: Document, member: Document) -> Document:
     """Return an array as a job: of its member it has what all members have alike."""
     states = summary["states"]
     return {
-        **dict.fromkeys(("worker", "cwd")),
+        "cwd": None,
         **member,
         **summary,
+        "worker": None,
         "id": f"{summary['id']}-{summary['last']}",
         "state": _state(states),
         "array": summary["id"],
