@@ -104,6 +104,15 @@ class MemoryStore:
             page = memory_filters.page(self._known(), wanted)
             return dict(Counter(job.state for job in page))
 
+    def queue_counts(self) -> dict[str, dict[JobState, int]]:
+        """Count all jobs by queue and state."""
+        found: dict[str, dict[JobState, int]] = {}
+        with self._lock:
+            for job in self._known():
+                known = found.setdefault(job.queue, {})
+                known[job.state] = known.get(job.state, 0) + 1
+        return found
+
     def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
         """Return arrays with a matching member, in the order of those members."""
         with self._lock:

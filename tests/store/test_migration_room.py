@@ -19,6 +19,8 @@ from grass.store.sqlite.database_file import (
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 COPIES = 40
+WITH_BODIES = 8
+"""From this schema on attempts are not written anew."""
 LONG = "x" * 2_100
 SHAPES = {
     "as-filled": "SELECT 1",
@@ -80,7 +82,7 @@ def full_after(pages: int) -> Callable[[Path], sqlite3.Connection]:
     return opened
 
 
-@pytest.mark.parametrize("pages", [1, 10, 20])
+@pytest.mark.parametrize("pages", [1, 4, 8])
 def test_a_disk_that_fills_meanwhile_leaves_the_database_as_it_was(
     old: Path, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +99,8 @@ def test_a_disk_that_fills_meanwhile_leaves_the_database_as_it_was(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_asked_for_suffices(old: Path, shape: str) -> None:
+    if shape == "long-outputs" and version_of(old) >= WITH_BODIES:
+        return
     with closing(sqlite3.connect(old)) as db:
         db.execute(SHAPES[shape])
         db.commit()

@@ -6,7 +6,6 @@ knows them.
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -16,6 +15,7 @@ from grass.broker.core.workers import registry, units
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
 from grass.model.job import Attempt
+from grass.model.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339
@@ -26,13 +26,16 @@ from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails
 
 WORKER_FORGOTTEN = "worker-forgotten"
+WAITING = (JobState.HELD, JobState.WAITING, JobState.QUEUED)
 _PAGE = 1000
 
 WorkerNames = Mapping[str, str]
 """The names of workers that were forgotten, by id."""
 
 
-def daemon_document(version: str, started_at: int, state: State) -> JsonObject:
+def daemon_document(
+    version: str, started_at: int, state: State, jobs: Mapping[JobState, int]
+) -> JsonObject:
     """Return the daemon, and totals over all jobs."""
     return {
         "pid": os.getpid(),
@@ -40,7 +43,7 @@ def daemon_document(version: str, started_at: int, state: State) -> JsonObject:
         "started_at": rfc3339(started_at),
         "cluster": state.cluster,
         "paused": state.paused,
-        "jobs": {name.value: count for name, count in state.totals.states.items()},
+        "jobs": {name.value: jobs.get(name, 0) for name in JobState},
         "output_bytes": min(max(0, state.totals.output_bytes), 2**63 - 1),
     }
 
@@ -92,17 +95,14 @@ def _connection(worker: Worker, state: State) -> JsonObject:
     }
 
 
-def running_jobs(state: State) -> Counter[str]:
-    """Count the running jobs of each queue."""
-    return Counter(state.jobs[one.job].queue for one in _running(state))
-
-
 def _running(state: State) -> Iterator[Attempt]:
     """Yield the attempts that hold units; others were only sent ahead."""
     return (one for one in state.attempts.values() if one.after is None)
 
 
-def queue_document(queue: Queue, state: State, running: int) -> JsonObject:
+def queue_document(
+    queue: Queue, state: State, jobs: Mapping[JobState, int]
+) -> JsonObject:
     """Return a queue with its views and counts of jobs."""
     default = queue.default_request
     return {
@@ -113,8 +113,8 @@ def queue_document(queue: Queue, state: State, running: int) -> JsonObject:
         "fails": queue.fails,
         "max_running": queue.max_running,
         "default_request": None if default is None else request_json(default),
-        "running": running,
-        "waiting": state.totals.unfinished[queue.name] - running,
+        "running": jobs.get(JobState.RUNNING, 0),
+        "waiting": sum(jobs.get(one, 0) for one in WAITING),
         "views": {
             registry.name_of(state, worker): {
                 "capacity": units_json(view.capacity),

@@ -60,6 +60,22 @@ class Listing(msgspec.Struct):
         return {state: count for state, count in left.items() if count > 0}
 
 
+class Picture(msgspec.Struct):
+    """Everything that an overview takes from the store, of one commit."""
+
+    listing: Listing
+    last_event: int
+    queues: dict[str, Counts]
+
+    @property
+    def totals(self) -> Counts:
+        """All jobs, by state."""
+        counts: Counter[JobState] = Counter()
+        for of_queue in self.queues.values():
+            counts.update(of_queue)
+        return dict(counts)
+
+
 def last_attempt(details: JobDetails) -> Attempt | None:
     """Return the attempt that counts, if there was any."""
     return details.attempts[-1] if details.attempts else None
@@ -81,6 +97,16 @@ def listing(store: Store, wanted: JobFilter, rows: Rows) -> Listing:
     return _Reading(store, wanted, rows).listing()
 
 
+def picture(store: Store, queue: str | None, *, members: bool) -> Picture:
+    """Read what an overview shows, of one queue or of all."""
+    found = listing(store, JobFilter(queue=queue), Rows(members=members))
+    queues = store.queue_counts()
+    for one in found.jobs:
+        if is_ahead(one.job, last_attempt(one)):
+            _move_to_queued(queues[one.job.queue])
+    return Picture(found, store.last_event(), queues)
+
+
 class _Reading:
     """The reading of one view."""
 
@@ -88,6 +114,7 @@ class _Reading:
         self._store = store
         self._wanted = wanted
         self._rows = rows
+        self._totals = store.counts(wanted)
         self._jobs: dict[int, JobDetails] = {}
         self._arrays: dict[int, JobDetails] = {}
         """Arrays in the order in which they appear, with the first job of each."""
@@ -97,14 +124,14 @@ class _Reading:
         """Rows so far."""
 
     def listing(self) -> Listing:
-        totals = self._store.counts(self._wanted)
-        ended = sum(count for state, count in totals.items() if state in ENDED)
+        totals = self._totals
+        ended = sum(totals.get(state, 0) for state in ENDED)
         self._add_running()
         for _ in self._ahead:
             _move_to_queued(totals)
-        if JobState.QUEUED in self._states(_WAITING):
+        if self._asked((JobState.QUEUED,)):
             self._add(self._ahead)
-        for state in self._states(_WAITING):
+        for state in self._asked(_WAITING):
             most = self._room(self._rows.waiting, kept=min(ended, self._rows.ended))
             self._add(self._first(state, most))
         self._add(self._last(self._room(self._rows.ended)))
@@ -116,13 +143,15 @@ class _Reading:
         in_all = self._rows.in_all
         return most if in_all is None else max(0, in_all - self._used - kept)
 
-    def _states(self, states: tuple[JobState, ...]) -> list[JobState]:
+    def _asked(self, states: tuple[JobState, ...]) -> tuple[JobState, ...]:
+        """Return those of some states that are asked for, and that a job is in."""
         asked = self._wanted.states
-        return [state for state in states if not asked or state in asked]
+        wanted = (state for state in states if not asked or state in asked)
+        return tuple(state for state in wanted if self._totals.get(state))
 
     def _add_running(self) -> None:
         """Add the running jobs, but for those that were only sent ahead."""
-        if not self._states((JobState.RUNNING,)):
+        if not self._asked((JobState.RUNNING,)):
             return
         running = self._page((JobState.RUNNING,), Order.NEXT, self._rows.running)
         parts: tuple[list[JobDetails], list[JobDetails]] = ([], [])
@@ -154,23 +183,27 @@ class _Reading:
 
     def _first(self, state: JobState, most: int) -> list[JobDetails]:
         """Return the jobs of a state that start next, an array as one row."""
-        if self._rows.members:
+        if self._rows.members and self._wanted.by_id:
             return self._page((state,), Order.NEXT, most)
-        rows = [[one] for one in self._page((state,), Order.NEXT, most, array=0)]
-        rows += self._members((state,), Order.NEXT, most)
-        rows.sort(key=lambda row: (-row[0].job.priority, row[0].job.id))
-        return [one for row in rows[:most] for one in row]
+        return self._merged((state,), Order.NEXT, most)
 
     def _last(self, most: int) -> list[JobDetails]:
         """Return the jobs that ended last, an array as one row."""
-        states = tuple(self._states(tuple(sorted(ENDED))))
-        if not states:
-            return []
+        states = self._asked(tuple(sorted(ENDED)))
+        if self._rows.members or not states:
+            return self._page(states, Order.FINISHED, most) if states else []
+        return self._merged(states, Order.FINISHED, most)
+
+    def _merged(
+        self, states: tuple[JobState, ...], order: Order, most: int
+    ) -> list[JobDetails]:
+        """Return jobs of no array and members of arrays, in one order."""
+        place = _end_order if order is Order.FINISHED else _start_order
+        rows = [[one] for one in self._page(states, order, most, array=0)]
+        rows += self._members(states, order, most)
         if self._rows.members:
-            return self._page(states, Order.FINISHED, most)
-        rows = [[one] for one in self._page(states, Order.FINISHED, most, array=0)]
-        rows += self._members(states, Order.FINISHED, most)
-        rows.sort(key=lambda row: -(row[0].job.finished_at or 0))
+            rows = [[one] for row in rows for one in row]
+        rows.sort(key=lambda row: place(row[0].job))
         return [one for row in rows[:most] for one in row]
 
     def _members(
@@ -178,8 +211,9 @@ class _Reading:
     ) -> Iterator[list[JobDetails]]:
         """Yield the first members of each array that has some."""
         asked = replace(self._wanted, states=states, order=order)
+        count = most if self._rows.members else MEMBERS_SHOWN
         for array in self._store.arrays(asked, most) if most > 0 else []:
-            yield self._page(states, order, MEMBERS_SHOWN, array)
+            yield self._page(states, order, count, array)
 
     def _summaries(self) -> list[ArrayView]:
         totals = self._store.array_totals(list(self._arrays))
@@ -192,3 +226,11 @@ class _Reading:
 def _move_to_queued(counts: Counts) -> None:
     counts[JobState.RUNNING] -= 1
     counts[JobState.QUEUED] = counts.get(JobState.QUEUED, 0) + 1
+
+
+def _start_order(job: Job) -> tuple[int, int]:
+    return -job.priority, job.id
+
+
+def _end_order(job: Job) -> tuple[int, int]:
+    return -(job.finished_at or 0), -job.id

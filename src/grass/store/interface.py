@@ -80,6 +80,12 @@ class JobFilter(msgspec.Struct, frozen=True):
     array: int | None = None
     """Only members of this array; 0: only jobs of no array."""
 
+    @property
+    def by_id(self) -> bool:
+        """Whether jobs are named by their ids, and by nothing else."""
+        chosen = self.selections
+        return bool(chosen) and all(one.ids is not None or one.last for one in chosen)
+
 
 class JobDetails(msgspec.Struct):
     """A job with its spec and all its attempts."""
@@ -131,8 +137,14 @@ class Store(Protocol):
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""
 
+    def queue_counts(self) -> dict[str, dict[JobState, int]]:
+        """Count all jobs by queue and state."""
+
     def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
-        """Give arrays with a matching member, in the order of those members."""
+        """Give arrays with a matching member, in the order of those members.
+
+        The order is `NEXT`, of jobs that wait, or `FINISHED`.
+        """
 
     def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
         """Count the members of these arrays, by array."""

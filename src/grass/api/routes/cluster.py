@@ -1,6 +1,7 @@
 """Routes for the overview, queues and the daemon."""
 
 import asyncio
+from functools import partial
 
 from starlette.requests import Request
 
@@ -35,7 +36,6 @@ from grass.model.spec import given
 from grass.queries.cluster_documents import (
     daemon_document,
     queue_document,
-    running_jobs,
     worker_document,
 )
 from grass.queries.constraints import is_unreachable
@@ -45,8 +45,7 @@ from grass.queries.documents import (
     QueueReply,
     SettingReply,
 )
-from grass.queries.listing import Rows, listing
-from grass.store import JobFilter
+from grass.queries.listing import picture
 
 HIDDEN = "hidden"
 
@@ -58,23 +57,21 @@ async def overview(request: Request) -> JsonObject:
     state = context.broker.state
     every = list(state.queues.values())
     shown = every if queue is None else [queues.find(state, queue)]
-    wanted = JobFilter(queue=queue)
-    rows = Rows(members=switch(request.query_params.get("members")))
-    last_event, found = await context.broker.read(
-        lambda db: (db.last_event(), listing(db, wanted, rows))
-    )
-    running = running_jobs(state)
+    members = switch(request.query_params.get("members"))
+    found = await context.broker.read(partial(picture, queue=queue, members=members))
     return {
         "daemon": {
-            **daemon_document(context.version, context.started_at, state),
+            **daemon_document(context.version, context.started_at, state, found.totals),
             "full": context.broker.shortage() is not None,
-            "last_event": last_event,
+            "last_event": found.last_event,
             "last_job": state.last_job,
             "door": None if context.tcp is None else context.tcp._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
-        "queues": [queue_document(one, state, running[one.name]) for one in shown],
-        **await listing_document(request, found),
+        "queues": [
+            queue_document(one, state, found.queues.get(one.name, {})) for one in shown
+        ],
+        **await listing_document(request, found.listing),
     }
 
 

@@ -114,8 +114,7 @@ async def _view(request: Request, limit: int) -> JsonObject:
     query, broker = request.query_params, context_of(request).broker
     await check_known(broker, query.getlist("select"))
     wanted = job_filter(query)
-    by_id = bool(wanted.selections) and all(one.ids for one in wanted.selections)
-    members = by_id or switch(query.get("members"))
+    members = wanted.by_id or switch(query.get("members"))
     rows = Rows(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
     found = await broker.read(lambda db: listing(db, wanted, rows))
     return {**await listing_document(request, found), "next": None}

@@ -196,13 +196,58 @@ SELECT
     (SELECT COALESCE(MAX(id), 0) FROM envs);
 
 -- name: count_by_state
-SELECT state, SUM(counted) FROM (
-    SELECT state, COUNT(*) AS counted FROM jobs GROUP BY state
-    UNION ALL
-    SELECT j.state, -COUNT(*) FROM arrivals AS a
-    INNER JOIN jobs AS j ON j.id BETWEEN a.first_job AND a.last_job
-    GROUP BY j.state
-) GROUP BY state HAVING SUM(counted) > 0;
+SELECT state, SUM(jobs) FROM job_counts GROUP BY state HAVING SUM(jobs) > 0;
+
+-- name: load_arrivals
+SELECT first_job, last_job FROM arrivals;
+
+-- name: read_counted
+SELECT id, state, COALESCE(array, 0), queue, project, owner
+FROM jobs AS j WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
+);
+
+-- name: add_to_count
+INSERT INTO job_counts (state, array, queue, project, owner, jobs)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (state, array, queue, project, owner) DO UPDATE SET
+    jobs = jobs + excluded.jobs;
+
+-- name: remove_count
+DELETE FROM job_counts
+WHERE state = ? AND array = ? AND queue = ? AND project = ? AND owner = ? AND jobs <= 0;
+
+-- name: count_arrival
+INSERT INTO job_counts (state, array, queue, project, owner, jobs)
+SELECT state, COALESCE(array, 0), queue, project, owner, COUNT(*)
+FROM jobs WHERE id BETWEEN ? AND ? GROUP BY 1, 2, 3, 4, 5
+ON CONFLICT (state, array, queue, project, owner) DO UPDATE SET
+    jobs = jobs + excluded.jobs;
+
+-- name: extend_span
+INSERT INTO array_spans (first_job, last_job, started_at, finished_at)
+VALUES (?, ?, ?, ?)
+ON CONFLICT (first_job) DO UPDATE SET
+    last_job = MAX(last_job, excluded.last_job),
+    started_at = COALESCE(
+        MIN(started_at, excluded.started_at), started_at, excluded.started_at
+    ),
+    finished_at = COALESCE(
+        MAX(finished_at, excluded.finished_at), finished_at, excluded.finished_at
+    );
+
+-- name: span_arrival
+INSERT INTO array_spans (first_job, last_job)
+SELECT array, MAX(id) FROM jobs
+WHERE id BETWEEN ? AND ? AND array IS NOT NULL GROUP BY array;
+
+-- name: remove_span
+DELETE FROM array_spans WHERE first_job = ? AND NOT EXISTS (
+    SELECT 1 FROM job_counts AS c WHERE c.array = array_spans.first_job AND c.state IN (
+        'held', 'waiting', 'queued', 'running',
+        'succeeded', 'failed', 'cancelled', 'lost'
+    )
+);
 
 -- SUM fails where a wrong number makes it too large; TOTAL never does.
 
@@ -216,7 +261,7 @@ SELECT CAST(
 SELECT
     j.id, j.spec, j.words, j.shell, j.name, j.project, j.owner, j.queue, j.priority,
     j.created_at, j.array, j.state, j.array_index, j.finished_at, j.attempts, j.body
-FROM jobs AS j WHERE {where} AND NOT EXISTS (
+FROM jobs AS j {index} WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY {order} LIMIT ?;
 
@@ -225,16 +270,44 @@ SELECT j.state, COUNT(*) FROM jobs AS j WHERE {where} AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) GROUP BY j.state;
 
--- name: find_arrays
-SELECT j.array FROM jobs AS j WHERE {where} AND j.array IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
-) GROUP BY j.array ORDER BY {order} LIMIT ?;
+-- name: count_by_queue
+SELECT queue, state, SUM(jobs) FROM job_counts GROUP BY queue, state;
+
+-- name: sum_counts
+SELECT j.state, SUM(j.jobs) FROM job_counts AS j WHERE {where} GROUP BY j.state;
+
+-- Arrays by the first of their members that match, as the index of members has them.
+
+-- name: next_arrays
+SELECT j.array FROM (
+    SELECT (
+        SELECT j.id FROM jobs AS j INDEXED BY jobs_next
+        WHERE j.array = c.array AND {where}
+        AND j.state IN ('held', 'waiting', 'queued')
+        ORDER BY j.priority DESC, j.id LIMIT 1
+    ) AS head FROM (
+        SELECT DISTINCT j.array FROM job_counts AS j WHERE j.array > 0 AND {counted}
+    ) AS c
+) AS h INNER JOIN jobs AS j ON j.id = h.head ORDER BY j.priority DESC, j.id LIMIT ?;
+
+-- name: ended_arrays
+SELECT s.first_job FROM array_spans AS s
+WHERE s.finished_at IS NOT NULL AND EXISTS (
+    SELECT 1 FROM job_counts AS j WHERE j.array = s.first_job AND {counted}
+) AND EXISTS (
+    SELECT 1 FROM jobs AS j INDEXED BY jobs_ended
+    WHERE j.array = s.first_job AND j.finished_at IS NOT NULL AND {where}
+) ORDER BY s.finished_at DESC LIMIT ?;
 
 -- name: count_members
 SELECT
-    array, MAX(id), state, COUNT(*), MIN(JSON_EXTRACT(body, '$.started_at')),
-    MAX(finished_at)
-FROM jobs WHERE array IN (SELECT value FROM json_each(?)) GROUP BY array, state;
+    c.array, s.last_job, c.state, SUM(c.jobs), s.started_at,
+    (SELECT MAX(j.finished_at) FROM jobs AS j INDEXED BY jobs_ended
+    WHERE j.array = c.array AND j.finished_at IS NOT NULL)
+FROM json_each(?) AS e INNER JOIN array_spans AS s ON s.first_job = e.value
+INNER JOIN job_counts AS c ON c.array = s.first_job AND c.state IN (
+    'held', 'waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled', 'lost'
+) GROUP BY c.array, c.state;
 
 -- name: read_attempts
 SELECT job, number, state, output_bytes, ran_s, body

@@ -20,7 +20,7 @@ from grass.model.selectors import Selection
 from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent
 from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
-from grass.store.sqlite import job_queries, loading, rows, vacuum
+from grass.store.sqlite import count_queries, job_queries, loading, rows, vacuum
 from grass.store.sqlite.database_file import (
     disk_full,
     enable_vacuum,
@@ -163,15 +163,19 @@ class SqliteStore:
 
     def counts(self, wanted: JobFilter) -> dict[JobState, int]:
         """Count the jobs that a filter matches by their state."""
-        return self._read(lambda db: job_queries.counts(db, self._sql, wanted))
+        return self._read(lambda db: count_queries.counts(db, self._sql, wanted))
+
+    def queue_counts(self) -> dict[str, dict[JobState, int]]:
+        """Count all jobs by queue and state."""
+        return self._read(lambda db: count_queries.queue_counts(db, self._sql))
 
     def arrays(self, wanted: JobFilter, limit: int) -> list[int]:
         """Give arrays with a matching member, in the order of those members."""
-        return self._read(lambda db: job_queries.arrays(db, self._sql, wanted, limit))
+        return self._read(lambda db: count_queries.arrays(db, self._sql, wanted, limit))
 
     def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
         """Count the members of these arrays, by array."""
-        return self._read(lambda db: job_queries.array_totals(db, self._sql, arrays))
+        return self._read(lambda db: count_queries.array_totals(db, self._sql, arrays))
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -6,11 +6,13 @@ from typing import Any
 
 from grass.store.changes import Changes
 from grass.store.sqlite import rows
+from grass.store.sqlite.job_counts import Counting
 from grass.store.sqlite.statements import Statements
 
 
 def write(db: sqlite3.Connection, sql: Statements, changes: Changes) -> None:
     """Execute what writes these changes, inside a transaction of the caller."""
+    counting = Counting(db, sql, changes)
     for statement, values_of, row in _WRITES:
         values = values_of(changes)
         if values:
@@ -21,6 +23,7 @@ def write(db: sqlite3.Connection, sql: Statements, changes: Changes) -> None:
         db.execute(sql["remove_old_worker_events"])
     db.executemany(sql["remove_unused_spec"], _columns(changes.unused_specs))
     db.executemany(sql["remove_unused_env"], _columns(changes.unused_envs))
+    counting.write()
 
 
 def _columns(values: Iterable[int]) -> Iterable[rows.Row]:

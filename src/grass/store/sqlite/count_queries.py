@@ -1,0 +1,60 @@
+"""Queries of counts: how many jobs match, which arrays, and how arrays stand.
+
+What is counted with every commit is not counted again (`job_counts`); only a name or a
+range of ids needs a look at the jobs themselves.
+"""
+
+import json
+import sqlite3
+
+from grass.model.lifecycle import JobState
+from grass.store.interface import ArrayTotals, JobFilter, Order
+from grass.store.sqlite import job_filters
+from grass.store.sqlite.statements import Statements
+
+
+def counts(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter
+) -> dict[JobState, int]:
+    """Count the jobs that a filter matches by their state."""
+    name = "sum_counts" if job_filters.is_counted(wanted) else "count_jobs"
+    where, values = job_filters.where(wanted)
+    found = db.execute(sql[name].format(where=where), values)
+    return {JobState(state): count for state, count in found}
+
+
+def queue_counts(
+    db: sqlite3.Connection, sql: Statements
+) -> dict[str, dict[JobState, int]]:
+    """Count all jobs by queue and state."""
+    found: dict[str, dict[JobState, int]] = {}
+    for queue, state, count in db.execute(sql["count_by_queue"]):
+        found.setdefault(queue, {})[JobState(state)] = count
+    return found
+
+
+def arrays(
+    db: sqlite3.Connection, sql: Statements, wanted: JobFilter, limit: int
+) -> list[int]:
+    """Return arrays with a matching member, in the order of those members."""
+    where, values = job_filters.where(wanted)
+    counted, known = job_filters.where(job_filters.counted(wanted))
+    if wanted.order is Order.FINISHED:
+        statement = sql["ended_arrays"].format(where=where, counted=counted)
+        asked = (*known, *values, limit)
+    else:
+        statement = sql["next_arrays"].format(where=where, counted=counted)
+        asked = (*values, *known, limit)
+    return [row[0] for row in db.execute(statement, asked)]
+
+
+def array_totals(
+    db: sqlite3.Connection, sql: Statements, arrays: list[int]
+) -> dict[int, ArrayTotals]:
+    """Count the members of these arrays, by array."""
+    found: dict[int, ArrayTotals] = {}
+    for row in db.execute(sql["count_members"], (json.dumps(arrays),)):
+        first, last, state, count, started_at, finished_at = row
+        known = ArrayTotals(first, last, {}, started_at, finished_at)
+        found.setdefault(first, known).states[JobState(state)] = count
+    return found

@@ -1,0 +1,182 @@
+"""Filters as SQL: which jobs, by which index. Every value is a parameter.
+
+An index is named wherever jobs are read in the order of starting or of ending: without
+statistics SQLite may take another one, and sort all jobs that match for a short page.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from grass.model.lifecycle import UNFINISHED, JobState
+from grass.model.selectors import Selection
+from grass.store.interface import JobFilter, Order
+
+_LAST = """SELECT k.id FROM jobs AS k WHERE NOT EXISTS (
+    SELECT 1 FROM arrivals AS a WHERE k.id BETWEEN a.first_job AND a.last_job
+) ORDER BY k.id DESC LIMIT 1"""
+_IN_RANGES = """j.id IN (
+    SELECT k.id FROM json_each(?) AS r INNER JOIN jobs AS k
+    ON k.id BETWEEN json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]')
+)"""
+_NAME = """CASE WHEN instr(j.name, '{') = 0 THEN j.name
+    ELSE filled_name(j.name, j.id, j.array_index, j.body) END"""
+"""A job's own name; the column has the one that members of its array share."""
+WAITING = "j.state IN ('held', 'waiting', 'queued')"
+"""As the index `jobs_next` has it, which is used only where this is said."""
+
+
+def counted(wanted: JobFilter) -> JobFilter:
+    """Return what of a filter is known of counts; it may match more."""
+    known = all(map(_is_counted, wanted.selections))
+    return JobFilter(
+        wanted.states,
+        wanted.queue,
+        wanted.project,
+        owner=wanted.owner,
+        selections=wanted.selections if known else (),
+        order=Order.OLDEST,
+    )
+
+
+def is_counted(wanted: JobFilter) -> bool:
+    """Tell whether counts are enough to know how many jobs match."""
+    return replace(wanted, order=Order.OLDEST) == counted(wanted)
+
+
+def _is_counted(one: Selection) -> bool:
+    return one.ids is None and not one.last and one.name is None
+
+
+def index(wanted: JobFilter) -> str:
+    """Return which index a page is read by, as SQL."""
+    has_ids = any(one.ids is not None or one.last for one in wanted.selections)
+    name = None
+    if wanted.order is Order.FINISHED:
+        name = None if has_ids else "jobs_finished"
+        name = name if wanted.array is None else "jobs_ended"
+    elif wanted.order is Order.NEXT and wanted.array is not None:
+        name = "jobs_next" if _is_waiting(wanted) else None
+    elif wanted.order is Order.NEXT and len(wanted.states) == 1:
+        name = None if has_ids else "jobs_state"
+    return "" if name is None else f"INDEXED BY {name}"
+
+
+def _is_waiting(wanted: JobFilter) -> bool:
+    """Tell whether a filter asks for jobs in the order of `jobs_next`."""
+    waiting = {JobState.HELD, JobState.WAITING, JobState.QUEUED}
+    states = set(wanted.states)
+    return wanted.order is Order.NEXT and bool(states) and states <= waiting
+
+
+def parts(wanted: JobFilter) -> Iterator[JobFilter]:
+    """Take a filter apart, so that an index gives each part in its order.
+
+    A page then costs what is on it. In one statement SQLite would sort all that match,
+    or look at all jobs for the few that do.
+    """
+    if wanted.order is Order.FINISHED:
+        yield wanted
+        return
+    ids = tuple(one for one in wanted.selections if one.ids is not None)
+    others = (one for one in wanted.selections if one.ids is None)
+    chosen = [ids] if ids else []
+    chosen += [(each,) for one in others for each in _by_state(one)]
+    for state in wanted.states or (None,):
+        for selections in chosen or [()]:
+            states = () if state is None else (state,)
+            part = replace(wanted, states=states, selections=selections)
+            if not _contradicts(part):
+                yield part
+
+
+def _contradicts(part: JobFilter) -> bool:
+    """Tell whether one part of a filter asks for two states."""
+    asked = {one.state for one in part.selections if one.state is not None}
+    alone = len(part.selections) == 1 and bool(part.states)
+    return alone and bool(asked) and not asked & set(part.states)
+
+
+def _by_state(one: Selection) -> list[Selection]:
+    if not one.unfinished:
+        return [one]
+    return [Selection(state=state) for state in sorted(UNFINISHED)]
+
+
+def where(wanted: JobFilter) -> tuple[str, list[object]]:
+    """Return a filter as a condition on jobs `j`, and its values."""
+    clauses, values = ["TRUE"], list[object]()
+    # The order of ending has an index of its own, and there may be a million jobs in a
+    # queue but few in a state: a plus keeps SQLite from choosing another index.
+    if wanted.states:
+        plus = "+" if wanted.order is Order.FINISHED else ""
+        clauses.append(f"{plus}j.state IN ({_quoted(wanted.states)})")
+    if wanted.name is not None:
+        clauses.append(f"{_NAME} = ?")
+        values.append(wanted.name)
+    for column in ("queue", "project", "owner"):
+        if (value := getattr(wanted, column)) is not None:
+            plus = "+" if wanted.states or wanted.order is Order.FINISHED else ""
+            clauses.append(f"{plus}j.{column} = ?")
+            values.append(value)
+    if wanted.selections:
+        either, chosen = any_of(wanted.selections)
+        clauses.append(either)
+        values += chosen
+    if wanted.before is not None:
+        clauses.append("j.id < ?")
+        values.append(wanted.before)
+    if wanted.after is not None:
+        clauses.append("j.id > ?")
+        values.append(wanted.after)
+    if wanted.array is not None:
+        clauses.append("j.array = ?" if wanted.array else "j.array IS NULL")
+        values += [wanted.array] if wanted.array else []
+    if wanted.order is Order.FINISHED:
+        clauses.append("j.finished_at IS NOT NULL")
+    if _is_waiting(wanted):
+        clauses.append(WAITING)
+    return " AND ".join(clauses), values
+
+
+def any_of(selections: Iterable[Selection]) -> tuple[str, list[object]]:
+    """Make one condition of many selectors; ids by the thousand are one list."""
+    clauses, values, ranges = list[str](), list[object](), list[tuple[int, int]]()
+    for selection in selections:
+        if selection.ids is not None:
+            ranges.append(selection.ids)
+            continue
+        clause, value = _clause(selection)
+        clauses.append(clause)
+        values += value
+    if ranges:
+        clauses.append(_IN_RANGES)
+        values.append(json.dumps(_merged(ranges)))
+    return f"({' OR '.join(clauses) or 'FALSE'})", values
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return merged
+
+
+def _clause(selection: Selection) -> tuple[str, list[object]]:
+    if selection.last:
+        return f"j.id = ({_LAST})", []
+    if selection.unfinished:
+        return f"j.state IN ({_quoted(sorted(UNFINISHED))})", []
+    for column in ("project", "state", "queue"):
+        value = getattr(selection, column)
+        if value is not None:
+            return f"j.{column} = ?", [str(value)]
+    return f"{_NAME} REGEXP ?", [selection.name]
+
+
+def _quoted(states: object) -> str:
+    return ", ".join(f"'{state}'" for state in states)  # type: ignore[attr-defined]
