@@ -127,6 +127,8 @@ class MemoryStore:
         found = {}
         for first in arrays:
             members = [job for job in known if job.array == first]
+            if not members:
+                continue
             starts = [job.started_at for job in members if job.started_at is not None]
             ends = [job.finished_at for job in members if job.finished_at is not None]
             found[first] = ArrayTotals(
@@ -195,7 +197,7 @@ class MemoryStore:
                 line
                 for line in self.disk.events
                 if line.seq > after
-                and (job is None or line.job == job)
+                and (job is None or _tells_of(line, job))
                 and (not kinds or line.kind in kinds)
             ]
             return found[:limit]
@@ -296,6 +298,10 @@ class MemoryStore:
         for first, last in disk.arrivals.items():
             for number in range(first, last + 1):
                 disk.jobs.pop(number, None)
+        last = int(disk.meta["last_job"])
+        for first, end in sorted(disk.arrivals.items(), reverse=True):
+            last = first - 1 if end == last else last
+        disk.meta["last_job"] = str(last)
         if disk.arrivals:
             disk.arrivals.clear()
             self._remove_unused(list(disk.specs), list(disk.envs))
@@ -382,6 +388,14 @@ class MemoryStore:
         ended = [job for job in self.disk.jobs.values() if job.state in ENDED]
         before = [j for j in ended if j.finished_at is not None and j.finished_at < at]
         return sorted(before, key=lambda job: job.finished_at or 0)
+
+
+def _tells_of(line: StoredEvent, job: int) -> bool:
+    """Tell whether an event is about a job, or about the call that added it."""
+    if line.kind != "enqueued" or line.job is None:
+        return line.job == job
+    last = msgspec.json.decode(line.data).get("last", line.job)
+    return bool(line.job <= job <= last)
 
 
 def _as_stored(worker: Worker) -> Worker:

@@ -1,5 +1,6 @@
 """After any commits in any order a store returns the same as a dictionary."""
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,8 +24,14 @@ batches = st.lists(st.tuples(saved, removed), max_size=8)
 
 def job_like(number: int, state: JobState, priority: int, queue: str) -> Job:
     finished = number * 10 if state in ENDED else None
+    array = None if number % 3 else 3
     return a_job(
-        number, state=state, priority=priority, queue=queue, finished_at=finished
+        number,
+        state=state,
+        priority=priority,
+        queue=queue,
+        finished_at=finished,
+        array=array,
     )
 
 
@@ -55,6 +62,13 @@ def check_same(store: SqliteStore, known: dict[int, Job]) -> None:
     page = store.jobs(JobFilter(order=Order.OLDEST), 100)
     assert [found.job for found in page] == jobs
     assert store.load(0).jobs == [job for job in jobs if job.state not in ENDED]
+    for queue in "ab":
+        here = Counter(job.state for job in jobs if job.queue == queue)
+        assert store.counts(JobFilter(queue=queue)) == here
+    arrays = {job.array for job in jobs if job.array is not None}
+    for array, totals in store.array_totals(sorted(arrays)).items():
+        members = [job for job in jobs if job.array == array]
+        assert totals.states == Counter(job.state for job in members)
     counts = {state: sum(job.state is state for job in jobs) for state in JobState}
     assert store.load(0).counts == {s: n for s, n in counts.items() if n}
     queued = JobFilter((JobState.QUEUED,), order=Order.OLDEST)

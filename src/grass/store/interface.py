@@ -179,7 +179,10 @@ class Store(Protocol):
     def events(
         self, after: int, limit: int, job: int | None, kinds: tuple[str, ...]
     ) -> list[StoredEvent]:
-        """Read the journal from a line on, the oldest first."""
+        """Read the journal from a line on, the oldest first.
+
+        To the events of a job belongs that of the call that added it with others.
+        """
 
     def last_event(self) -> int:
         """Give the number of the journal's last line."""

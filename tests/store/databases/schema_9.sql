@@ -161,7 +161,7 @@ CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
-INSERT INTO "meta" VALUES('cluster','cc28fee3fcdc4a50');
+INSERT INTO "meta" VALUES('cluster','63691c227c099dfd');
 INSERT INTO "meta" VALUES('last_job','19');
 INSERT INTO "meta" VALUES('last_removal','1');
 INSERT INTO "meta" VALUES('paused','0');
@@ -227,6 +227,7 @@ WHERE finished_at IS NOT NULL;
 CREATE INDEX jobs_next ON jobs (array, state, priority DESC)
 WHERE state IN ('held', 'waiting', 'queued');
 CREATE INDEX jobs_ended ON jobs (array, finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX events_enqueued ON events (job) WHERE kind = 'enqueued';
 DELETE FROM "sqlite_sequence";
 INSERT INTO "sqlite_sequence" VALUES('events',44);
 COMMIT;

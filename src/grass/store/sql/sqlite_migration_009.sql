@@ -38,3 +38,6 @@ WHERE finished_at IS NOT NULL;
 CREATE INDEX jobs_next ON jobs (array, state, priority DESC)
 WHERE state IN ('held', 'waiting', 'queued');
 CREATE INDEX jobs_ended ON jobs (array, finished_at) WHERE finished_at IS NOT NULL;
+
+-- One event tells of all jobs of a call, by the first of them.
+CREATE INDEX events_enqueued ON events (job) WHERE kind = 'enqueued';

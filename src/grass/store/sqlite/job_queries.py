@@ -19,6 +19,15 @@ _ORDERS = {
     Order.FINISHED: "j.finished_at DESC",
 }
 
+_EVENTS_OF = """seq IN (
+    SELECT e.seq FROM events AS e WHERE e.job = ?
+    UNION SELECT c.seq FROM (
+        SELECT e.seq, e.data FROM events AS e INDEXED BY events_enqueued
+        WHERE e.kind = 'enqueued' AND e.job <= ? ORDER BY e.job DESC LIMIT 1
+    ) AS c WHERE JSON_EXTRACT(c.data, '$.last') >= ?
+)"""
+"""Events that name the job, and the one of the call that added it with others."""
+
 
 def add_functions(db: sqlite3.Connection) -> None:
     """Add the functions that selectors need to a connection."""
@@ -82,8 +91,8 @@ def events(
     after, job, kinds = wanted
     clauses, values = ["seq > ?"], list[object]([after])
     if job is not None:
-        clauses.append("job = ?")
-        values.append(job)
+        clauses.append(_EVENTS_OF)
+        values += [job, job, job]
     if kinds:
         clauses.append("kind IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(kinds))

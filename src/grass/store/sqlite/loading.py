@@ -31,10 +31,18 @@ LONG = 1000
 def discard_incomplete(
     db: sqlite3.Connection, sql: Statements, calls_since: int
 ) -> None:
-    """Remove jobs whose enqueue was not completed, and expired answers."""
+    """Remove jobs whose enqueue was not completed, and expired answers.
+
+    The ids of such jobs are free again, unless others came after them.
+    """
     db.execute("BEGIN IMMEDIATE")
     db.execute(sql["expire_calls"], (calls_since,))
     db.execute(sql["drop_arriving_jobs"])
+    last = known = int(dict(db.execute(sql["load_meta"]))["last_job"])
+    for first, end in sorted(db.execute(sql["load_arrivals"]), reverse=True):
+        last = first - 1 if end == last else last
+    if last != known:
+        db.execute(sql["save_meta"], ("last_job", str(last)))
     if db.execute(sql["drop_arrivals"]).rowcount:
         db.execute(sql["remove_unused_specs"])
         db.execute(sql["remove_unused_envs"])
