@@ -23,6 +23,7 @@ _IN_RANGES = """j.id IN (
 _NAME = """CASE WHEN instr(j.name, '{') = 0 THEN j.name
     ELSE filled_name(j.name, j.id, j.array_index, j.body) END"""
 """A job's own name; the column has the one that members of its array share."""
+_OF_NONE = "j.array IS NULL"
 WAITING = "j.state IN ('held', 'waiting', 'queued')"
 """As the index `jobs_next` has it, which is used only where this is said."""
 
@@ -107,37 +108,32 @@ def _by_state(one: Selection) -> list[Selection]:
 def where(wanted: JobFilter) -> tuple[str, list[object]]:
     """Return a filter as a condition on jobs `j`, and its values."""
     clauses, values = ["TRUE"], list[object]()
+    for condition, of_condition in _conditions(wanted):
+        clauses.append(condition)
+        values += of_condition
+    return " AND ".join(clauses), values
+
+
+def _conditions(wanted: JobFilter) -> Iterator[tuple[str, list[object]]]:
     # The order of ending has an index of its own, and there may be a million jobs in a
     # queue but few in a state: a plus keeps SQLite from choosing another index.
+    finished = wanted.order is Order.FINISHED
     if wanted.states:
-        plus = "+" if wanted.order is Order.FINISHED else ""
-        clauses.append(f"{plus}j.state IN ({_quoted(wanted.states)})")
-    if wanted.name is not None:
-        clauses.append(f"{_NAME} = ?")
-        values.append(wanted.name)
-    for column in ("queue", "project", "owner"):
-        if (value := getattr(wanted, column)) is not None:
-            plus = "+" if wanted.states or wanted.order is Order.FINISHED else ""
-            clauses.append(f"{plus}j.{column} = ?")
-            values.append(value)
+        yield f"{'+' if finished else ''}j.state IN ({_quoted(wanted.states)})", []
+    plus = "+" if wanted.states or finished else ""
+    columns = {name: f"{plus}j.{name} = ?" for name in ("queue", "project", "owner")}
+    columns |= {"name": f"{_NAME} = ?", "before": "j.id < ?", "after": "j.id > ?"}
+    for name, condition in columns.items():
+        if (value := getattr(wanted, name)) is not None:
+            yield condition, [value]
     if wanted.selections:
-        either, chosen = any_of(wanted.selections)
-        clauses.append(either)
-        values += chosen
-    if wanted.before is not None:
-        clauses.append("j.id < ?")
-        values.append(wanted.before)
-    if wanted.after is not None:
-        clauses.append("j.id > ?")
-        values.append(wanted.after)
+        yield any_of(wanted.selections)
     if wanted.array is not None:
-        clauses.append("j.array = ?" if wanted.array else "j.array IS NULL")
-        values += [wanted.array] if wanted.array else []
-    if wanted.order is Order.FINISHED:
-        clauses.append("j.finished_at IS NOT NULL")
+        yield ("j.array = ?", [wanted.array]) if wanted.array else (_OF_NONE, [])
+    if finished:
+        yield "j.finished_at IS NOT NULL", []
     if _is_waiting(wanted):
-        clauses.append(WAITING)
-    return " AND ".join(clauses), values
+        yield WAITING, []
 
 
 def any_of(selections: Iterable[Selection]) -> tuple[str, list[object]]:
