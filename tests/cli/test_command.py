@@ -81,7 +81,7 @@ def test_ctrl_c_is_not_lost_in_a_callback() -> None:
         (
             ["show", "--jsn"],
             2,
-            "grass show: there is no option `--jsn` (see `grass show --help`)",
+            "grass show: there is no option `--jsn` (did you mean `--json`?)",
         ),
         (["enqueue"], 2, "no command was given"),
         (["logs"], 2, "grass logs: the job is missing (see `grass logs --help`)"),

@@ -159,6 +159,22 @@ def test_a_wrong_option_is_named(words: list[str], message: str) -> None:
         read(*words)
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("--time-limt", "did you mean `--time-limit`?"),
+        ("--projct=a", "did you mean `--project`?"),
+        ("--gpus", "did you mean `--gpu`?"),
+        ("--zzz", ""),
+        ("-z", ""),
+    ],
+)
+def test_a_misspelled_option_gets_the_nearest_suggested(word: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read(word, "1", "--", "ls")
+    assert raised.value.hint == hint
+
+
 def test_help_is_wanted_only_before_the_command() -> None:
     with pytest.raises(HelpWanted):
         read("q1", "--help")

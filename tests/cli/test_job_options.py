@@ -109,6 +109,9 @@ def test_an_array_does_not_come_from_a_file(grass: Grass) -> None:
         ("1:30:00", 5400),
         ("100:00:00.5", 360000.5),
         ("2h30m", 9000),
+        ("1-02:00:00", 93600),
+        ("1-02:30", 95400),
+        ("2-00", 172800),
         ("3m05s", 185),
         ("4d3h", 356400),
         ("2w", 1209600),
@@ -119,7 +122,9 @@ def test_durations_are_read_in_many_ways(text: str, expected: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1:30", "1:60:00", "1:00:60", "1.5:00:00", "::", "1h30", "h", "1h-3m", "٣"]
+    "text",
+    ["1:30", "1:60:00", "1:00:60", "1.5:00:00", "::", "1h30", "h", "1h-3m", "٣"]
+    + ["1-", "-1", "1-24:00:00", "1-2-3", "1-1:2:3:4", "1-02:60"],
 )
 def test_what_could_mean_two_things_is_no_duration(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration"):

@@ -182,7 +182,7 @@ def test_an_array_of_many_overlapping_ranges_takes_no_time() -> None:
 
 
 @examples(200)
-@given(text=texts("90", "90s", "10m", "1.5h", "2h30m", "1:30:00"))
+@given(text=texts("90", "90s", "10m", "1.5h", "2h30m", "1:30:00", "1-02:00:00"))
 def test_a_duration_is_a_finite_number_of_seconds(text: str) -> None:
     length = read(durations.seconds, text)
     assert length is None or 0 <= length <= 100 * 366 * 86400

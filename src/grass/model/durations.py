@@ -10,14 +10,28 @@ LONGEST_S = 1e9
 
 
 def seconds(text: str) -> float:
-    """Parse `90`, `90s`, `10m`, `1.5h`, `2h30m`, `30d` or `1:30:00`."""
+    """Parse `90`, `90s`, `10m`, `1.5h`, `2h30m`, `30d`, `1:30:00` or `1-02:00:00`."""
     try:
-        value = _clock(text) if ":" in text else _sum(text)
+        value = _with_days(text) if "-" in text else _clock_or_sum(text)
     except ValueError:
         value = -1
     if not 0 <= value <= _LONGEST_WRITTEN_S:
         raise UsageError(f"`{text}` is not a duration", "write 90s, 10m, 2h or 30d")
     return value
+
+
+def _with_days(text: str) -> float:
+    """Parse days before hours, which minutes and seconds may follow."""
+    days, _, clock = text.partition("-")
+    parts = clock.split(":")
+    whole = _clock(":".join([*parts, *["00"] * (3 - len(parts))]))
+    if not days.isdecimal() or whole >= _UNITS["d"]:
+        raise ValueError(text)
+    return _number(days) * _UNITS["d"] + whole
+
+
+def _clock_or_sum(text: str) -> float:
+    return _clock(text) if ":" in text else _sum(text)
 
 
 def _clock(text: str) -> float:

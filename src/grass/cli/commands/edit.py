@@ -30,7 +30,7 @@ CHANGES = (
     Option("--queue", "QUEUE", "move it to another queue"),
     Option("--worker", "WORKER", "run it on this worker only; or none"),
     Option("--label", "LABEL", "run it on a worker with this label instead; or none"),
-    Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1:30:00; or none"),
+    Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00; or none"),
     Option("--signal", "NAME@TIME", "a signal so long before the limit; or none"),
     Option("--env", "NAME=VALUE", "set a variable besides those it has; repeatable"),
     Option("--cwd", "DIR", "directory to run in"),

@@ -189,4 +189,14 @@ def _find(options: Sequence[Option], name: str, word: str) -> Option:
     for option in options:
         if name in option.names:
             return option
-    raise UsageError(f"there is no option `{word}`")
+    raise UsageError(f"there is no option `{word}`", _nearest(options, name))
+
+
+def _nearest(options: Sequence[Option], name: str) -> str:
+    """Return a hint at the option that a misspelled one may mean."""
+    from difflib import get_close_matches
+
+    known = [one for option in options if not option.hidden for one in option.names]
+    long = [one for one in known if one.startswith("--")]
+    near = get_close_matches(name, long, 1, 0.7) if name.startswith("--") else []
+    return f"did you mean `{near[0]}`?" if near else ""
