@@ -142,7 +142,7 @@ class JobModel:
     def enqueue(self, first: int, count: int, fields: dict[str, Any]) -> Errors:
         """Add a job, or an array of several."""
         hold = fields.pop("hold")
-        errors = self.check_after(0, fields["after"])
+        errors = self.check_after(0, fields["after"]) - {NeverFits}
         if errors:
             return errors
         for number in range(first, first + max(count, 1)):

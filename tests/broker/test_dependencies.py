@@ -10,7 +10,7 @@ from tests.support.building import WORKER
 from grass.broker.core.calls import Cancel, Done, Edit, FromWorker, Prune, Rerun
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.jobs.dependency_graph import open_dependencies
-from grass.errors import NeverFits, NotFound, UsageError
+from grass.errors import NotFound, UsageError
 from grass.link.messages import Exited
 from grass.model.lifecycle import JobState
 from grass.model.spec import JobPatch
@@ -172,27 +172,30 @@ def test_the_last_job_is_the_newest(broker: Brokerage) -> None:
 
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "lost"])
-def test_a_dependency_that_failed_before_is_refused_as_never_met(
+def test_a_dependency_that_failed_before_cancels_the_job_as_one_that_fails_later(
     broker: Brokerage, how: str, meanwhile: Meanwhile
 ) -> None:
     first = broker.enqueue()
+    waited = broker.enqueue(after=(str(first),))
     end(broker, first, how)
     meanwhile(broker)
-    before = memory(broker.state)
-    with pytest.raises(NeverFits) as caught:
-        broker.enqueue(after=(str(first),))
-    assert caught.value.exit_code == 6
-    assert memory(broker.state) == before
+    reply = broker.call(broker.new_job(after=(str(first),)))
+    held = broker.enqueue(after=(str(first),), hold=True)
+    last = broker.enqueue(after=(str(reply.first),))
+    for job in (waited, reply.first, held):
+        assert broker.job_state(job) is JobState.CANCELLED
+        assert broker.reason(job) == f"waited for job {first}:succeeded, which is {how}"
+    assert broker.job_state(last) is JobState.CANCELLED
+    assert f"job {first} is {how} already" in reply.hint
 
 
 def test_a_dependency_that_ended_in_the_same_batch_is_seen(broker: Brokerage) -> None:
     first = broker.enqueue()
     broker.step_hear(Exited(broker.name(first), broker.now_us, 1))
-    with pytest.raises(NeverFits):
-        broker.step(broker.new_job(after=(str(first),)))
+    broker.step(broker.new_job(after=(str(first),)))
     broker.step(broker.new_job(after=(f"{first}:failed",)))
     broker.flush()
-    assert len(broker.started_jobs()) == 1
+    assert broker.states(first + 1, first + 2) == ["cancelled", "running"]
 
 
 def test_a_job_forgotten_in_the_same_batch_is_not_waited_for(
@@ -339,3 +342,16 @@ def test_what_a_held_job_waits_for_is_not_forgotten(
     broker.release(held)
     assert broker.job_state(held) is JobState.RUNNING
     assert broker.prune(first) == [first]
+
+
+def test_a_job_forgotten_after_a_restart_is_not_known_as_a_dependency(
+    broker: Brokerage,
+) -> None:
+    first = broker.enqueue()
+    broker.cancel(first)
+    broker.exit(first, 0)
+    broker.pause()
+    second = broker.enqueue(after=(f"{first}:any",))
+    broker.restart()
+    assert broker.prune(first) == [first]
+    broker.refused(NotFound, lambda: broker.edit(second, after=(str(first),)))

@@ -31,6 +31,7 @@ def jobs(count: int, settings: JobPatch = PLAIN) -> list[NewJob]:
 def test_ids_follow_on_each_other_and_grow_for_ever(broker: Brokerage) -> None:
     assert broker.call(Enqueue(ME, jobs(3))) == Enqueued(1, 3)
     broker.restart()
+    broker.hello()
     assert broker.call(Enqueue(ME, jobs(2))) == Enqueued(4, 5)
     broker.cancel(1, 2, 3, 4, 5)
     ended = list(range(1, 6))

@@ -213,7 +213,7 @@ def test_a_defect_in_one_call_costs_that_call_and_no_other(tmp_path: Path) -> No
         after = asyncio.ensure_future(broker.call(Enqueue("me", ONE)))
         with pytest.raises(GrassError, match="went wrong inside grass"):
             await bad
-        assert (await first, await after) == (Enqueued(4, 4), Enqueued(5, 5))
+        assert ((await first).last, (await after).last) == (4, 5)
         assert (await rerun).jobs == [3]
 
     play(tmp_path, story)

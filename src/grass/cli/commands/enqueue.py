@@ -197,9 +197,10 @@ def enqueue_line(client: Client, line: EnqueueLine) -> Document:
 
 
 def give_hint(reply: Document, values: Values) -> None:
-    """Print the daemon's hint, if there is one, on stderr."""
+    """Print the daemon's hints, a line each, on stderr."""
     if reply["hint"] and not values.has("quiet"):
-        sys.stderr.write(f"grass: {reply['hint']}\n")
+        for line in reply["hint"].split("\n"):
+            sys.stderr.write(f"grass: {line}\n")
 
 
 def output_format(values: Values) -> str:
@@ -238,6 +239,7 @@ def _printed(reply: Document, style: str) -> str:
     document = {"first": first, "last": last}
     if last - first < _FEW:
         document["ids"] = list(range(first, last + 1))
+    document["hint"] = reply["hint"]
     return encoded(document).decode() + "\n"
 
 

@@ -18,6 +18,7 @@ from grass.broker.core.state import State
 from grass.errors import GrassError
 from grass.model.commands import is_shell_line
 from grass.model.default_names import default_name
+from grass.model.dependencies import After
 from grass.model.job import DEFAULT_PROJECT, Common, Job, alike, new_job
 from grass.model.lifecycle import JobState
 from grass.model.spec import Spec
@@ -34,13 +35,15 @@ class Prepared(NamedTuple):
     prefix: tuple[str, ...]
     spec: Spec
     known_kinds: frozenset[str]
+    unmet: tuple[After, JobState] | None = None
+    """A dependency that can never be met, and how that job ended."""
 
 
 class Arrival(BulkCall):
     """A checked enqueue whose jobs are being made: all of them, or none."""
 
     def __init__(
-        self, state: State, call: Enqueue, prepared: dict[int, Prepared]
+        self, state: State, call: Enqueue, prepared: dict[int, Prepared], hint: str
     ) -> None:
         super().__init__(_work(state, self))
         self.call = call
@@ -50,6 +53,7 @@ class Arrival(BulkCall):
         }
         self.first = state.last_job + 1
         self.last = state.last_job + len(call.jobs)
+        self.enqueued = Enqueued(self.first, self.last, hint)
         self.jobs: list[Job] = []
 
     def error_for(self, error: GrassError) -> GrassError:
@@ -62,9 +66,10 @@ def begin(
     call: Enqueue,
     prepared: dict[int, Prepared],
     ends: dict[int, JobState],
+    hint: str,
 ) -> Arrival:
     """Assign the ids of a checked call and make its first slice."""
-    arrival = Arrival(state, call, prepared)
+    arrival = Arrival(state, call, prepared, hint)
     for new in call.jobs:
         state.specs.use(arrival.specs[id(new.patch)])
     for one in prepared.values():
@@ -86,15 +91,14 @@ def _work(state: State, arrival: Arrival) -> Work:
             _make_slice(state, arrival)
         state.batch.changes.removed_arrivals.append(arrival.first)
     _arrive(state, arrival)
-    reply = Enqueued(arrival.first, arrival.last)
     for begin in range(0, wanted, SLICE):
         if begin:
-            yield reply
+            yield arrival.enqueued
         _enter_slice(state, arrival.jobs[begin : begin + SLICE])
     for one in arrival.prepared.values():
         named = [after.job for after in one.spec.after]
         dependency_graph.forget(state, named, -arrival.first)
-    return reply
+    return arrival.enqueued
 
 
 def _make_slice(state: State, arrival: Arrival) -> None:

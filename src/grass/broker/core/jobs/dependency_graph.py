@@ -20,21 +20,34 @@ MOST_NEEDS = 1000
 _ENDS = {"any": "end", "succeeded": "succeed", "failed": "fail"}
 
 
-def check(state: State, after: tuple[After, ...], found: dict[int, JobState]) -> None:
-    """Refuse dependencies on jobs that never were, or that can never be met.
+def unmeetable(
+    state: State, after: tuple[After, ...], found: dict[int, JobState]
+) -> tuple[After, JobState] | None:
+    """Return a dependency on a job that ended in another way, and how it ended.
 
-    `found` tells how jobs ended that memory does not know.
+    Dependencies on jobs that never were are refused. `found` tells how jobs ended that
+    memory does not know.
     """
     found = _kept(state, found)
-    for job, need in after:
-        known = _state_of(state, job, found)
+    first: tuple[After, JobState] | None = None
+    for one in after:
+        known = _state_of(state, one.job, found)
         if known is None:
-            raise NotFound(f"--after {job}: there is no job {job}")
-        if met(need, known) is False:
-            raise NeverFits(
-                f"--after {job}:{need} can never be met: job {job} is {known}",
-                f"`grass rerun {job}` first, or wait for another job",
-            )
+            raise NotFound(f"--after {one.job}: there is no job {one.job}")
+        if first is None and met(one.need, known) is False:
+            first = one, known
+    return first
+
+
+def check(state: State, after: tuple[After, ...], found: dict[int, JobState]) -> None:
+    """Refuse dependencies on jobs that never were, or that can never be met."""
+    unmet = unmeetable(state, after, found)
+    if unmet is not None:
+        one, end = unmet
+        raise NeverFits(
+            f"--after {one} can never be met: job {one.job} is {end}",
+            f"`grass rerun {one.job}` first, or wait for another job",
+        )
 
 
 def remember(

@@ -8,7 +8,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
-from grass.broker.core.jobs import bulk_enqueue, dependency_graph, queues
+from grass.broker.core.jobs import (
+    bulk_enqueue,
+    dependency_graph,
+    enqueue_hints,
+    queues,
+)
 from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shell
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
@@ -43,9 +48,10 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     if call.base_env is not None:
         check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
-    arrival = bulk_enqueue.begin(state, call, prepared, ends)
+    hint = enqueue_hints.hints(state, prepared.values())
+    arrival = bulk_enqueue.begin(state, call, prepared, ends, hint)
     if arrival.finished:
-        return Enqueued(arrival.first, arrival.last, _gpu_hint(state, prepared))
+        return arrival.enqueued
     state.bulk.enqueues.append(arrival)
     return arrival
 
@@ -169,8 +175,8 @@ def _prepare(
         cwd=None if queue.prefix else directory,
     )
     spec = changed(plain, with_worker_id(state, patch))
-    dependency_graph.check(state, spec.after, ends)
-    return checked(state, queue, spec)
+    unmet = dependency_graph.unmeetable(state, spec.after, ends)
+    return checked(state, queue, spec)._replace(unmet=unmet)
 
 
 def with_worker_id(state: State, patch: JobPatch) -> JobPatch:
@@ -212,11 +218,3 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
         check_size((*prepared.prefix, *words), prepared.spec.env)
     if not prepared.spec.raw:
         placeholders.check(words, prepared.spec.request, prepared.known_kinds)
-
-
-def _gpu_hint(state: State, prepared: dict[int, Prepared]) -> str:
-    has_gpus = any("gpu" in worker.found for worker in state.workers.values())
-    kinds = {kind for one in prepared.values() for kind, _ in one.spec.request}
-    if not has_gpus or "gpu" in kinds or "vram" in kinds:
-        return ""
-    return "this job sees no GPU; ask for one with -g 1"
