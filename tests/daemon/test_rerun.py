@@ -1,5 +1,7 @@
 """Running a job again: the same job, with one attempt more."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.fifo import Fifo
@@ -25,6 +27,24 @@ def test_older_attempts_and_their_output_are_kept(shared: GrassHome) -> None:
         printed = shared.ok("logs", "--attempt", str(number), str(id))
         assert printed == f"attempt {number}\n"
     assert shared.ok("logs", str(id)) == "attempt 3\n"
+
+
+def test_a_chain_comes_back_with_its_leader(shared: GrassHome, tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+    first = shared.enqueue("--", "test", "-e", str(mended))
+    assert shared.wait(first)["state"] == "failed"
+    late = shared.run("enqueue", "--array", "1-3", "--after", str(first), "--", "true")
+    assert (late.returncode, f"job {first} is failed" in late.stderr) == (0, True)
+    last = shared.enqueue("--after", late.stdout.strip(), "--", "true")
+    assert shared.wait(last)["state"] == "cancelled"
+    mended.touch()
+    asked = shared.run("rerun", str(first), "--with-dependents")
+    assert "this would rerun 5 jobs" in asked.stderr
+    again = shared.run("rerun", "--yes", str(first), "--with-dependents")
+    assert again.stdout == f"{first}-{last}\n"
+    assert "4 jobs of these had waited" in again.stderr
+    ended = shared.client.wait([f"{first}-{last}"])
+    assert [job["state"] for job in ended] == ["succeeded"] * 5
 
 
 def test_an_edit_may_come_with_it(shared: GrassHome) -> None:

@@ -157,6 +157,22 @@ class MemoryStore:
         with self._lock:
             return memory_filters.selected(self._known(), selections)
 
+    def dependents(self, ids: list[int]) -> list[int]:
+        """Return the cancelled jobs that had waited for these, and theirs in turn."""
+        with self._lock:
+            known = [self._details(job) for job in self._known()]
+        waited = [one for one in known if "waited for job" in (one.job.reason or "")]
+        found, grown = set[int](), True
+        while grown:
+            leaders = found | set(ids)
+            new = {
+                one.job.id
+                for one in waited
+                if leaders & {after.job for after in one.spec.after}
+            }
+            grown, found = not new <= found, found | new
+        return sorted(found)
+
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
         ids = self.finished_before(at, len(self.disk.jobs))

@@ -9,6 +9,7 @@ from tests.support.building import a_job, a_spec, an_attempt
 
 from grass.errors import StorageError
 from grass.model import selectors
+from grass.model.dependencies import After
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
@@ -244,7 +245,7 @@ def test_ids_of_specs_and_jobs_never_repeat_after_pruning(store: Store) -> None:
 
 
 def test_pruning_removes_only_what_no_other_job_uses(store: Store) -> None:
-    ended = {"state": JobState.SUCCEEDED, "finished_at": 3}
+    ended: dict[str, Any] = {"state": JobState.SUCCEEDED, "finished_at": 3}
     store.commit(
         Changes(
             envs=[Env(2, "u", '{"A":"1"}'), Env(3, "u", "{}")],
@@ -377,6 +378,28 @@ def test_a_selector_that_is_not_text_finds_nothing_and_harms_nothing(
     with pytest.raises(StorageError):
         with_spec.select([selectors.Selection(project="\ud800")])
     assert selected(with_spec, "all") == [1]
+
+
+def test_a_chain_that_was_cancelled_is_found_by_its_leader(with_spec: Store) -> None:
+    waits = [a_spec(after=(After(job, "any"),)) for job in (1, 2, 9)]
+    specs = dict(enumerate(waits, 101))
+    with_spec.commit(Changes(specs=specs))
+    reason = "waited for job 1:any, which is failed"
+    ended = {"state": JobState.CANCELLED, "finished_at": 5, "reason": reason}
+    add_jobs(
+        with_spec,
+        a_job(1, state=JobState.FAILED, finished_at=4),
+        a_job(2, spec=101, **ended),
+        a_job(3, spec=101, **ended),
+        a_job(4, spec=102, **ended),
+        a_job(5, spec=103, **ended),
+        a_job(6, spec=101, **{**ended, "reason": None}),
+        a_job(7, spec=101, state=JobState.WAITING),
+    )
+    assert with_spec.dependents([1]) == [2, 3, 4]
+    assert with_spec.dependents([2, 1]) == [2, 3, 4]
+    assert with_spec.dependents([3]) == []
+    assert with_spec.dependents([9, 2]) == [4, 5]
 
 
 def test_jobs_are_told_apart_by_their_owner(with_spec: Store) -> None:

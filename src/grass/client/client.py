@@ -158,9 +158,14 @@ class Client(Session):
 
         return follow_events(self, after, {"job": job, "kind": kind})
 
-    def select(self, select: Sequence[str]) -> Document:
-        """Return the jobs that selectors mean now: `jobs` and their `count`."""
-        body = {"select": list(select)}
+    def select(self, select: Sequence[str], *, dependents: bool = False) -> Document:
+        """Return the jobs that selectors mean now: `jobs` and their `count`.
+
+        With `dependents`, also those that were cancelled because of these jobs.
+        """
+        body: Document = {"select": list(select)}
+        if dependents:
+            body["dependents"] = True
         return self.idempotent("POST", "/jobs/select", body)
 
     def cancel(

@@ -31,6 +31,12 @@ async def select(broker: Broker, texts: list[str]) -> list[int]:
     return ids
 
 
+async def with_dependents(broker: Broker, ids: list[int]) -> list[int]:
+    """Add the jobs that were cancelled because these ended otherwise, in order."""
+    more = await broker.read(lambda db: db.dependents(ids))
+    return sorted({*ids, *more})
+
+
 async def check_known(broker: Broker, texts: list[str]) -> None:
     """Raise if an id never existed; reads at most one job for each selector."""
     read = {text: selectors.read(text) for text in texts}

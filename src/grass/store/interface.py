@@ -158,6 +158,12 @@ class Store(Protocol):
     def select(self, selections: list[Selection]) -> list[int]:
         """Give the ids of all jobs that any of the selections means."""
 
+    def dependents(self, ids: list[int]) -> list[int]:
+        """Give the cancelled jobs that had waited for these, and theirs in turn.
+
+        Only those that were cancelled because a dependency could not be met.
+        """
+
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
 

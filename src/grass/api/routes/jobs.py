@@ -22,6 +22,7 @@ from grass.api.routes.request_bodies import (
     EnqueueBody,
     RerunBody,
     SelectBody,
+    SelectedBody,
     SignalBody,
     WaitAllBody,
     WaitBody,
@@ -60,7 +61,7 @@ from grass.queries.job_documents import (
     outcome_document,
 )
 from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
-from grass.queries.selection import check_known, select
+from grass.queries.selection import check_known, select, with_dependents
 from grass.store.interface import JobDetails
 
 LARGEST_PAGE = 1000
@@ -217,9 +218,12 @@ def _for_caller(request: Request, job: Job, document: JsonObject) -> JsonObject:
     return document
 
 
-async def selected(request: Request, body: SelectBody) -> SelectedReply:
+async def selected(request: Request, body: SelectedBody) -> SelectedReply:
     """Return the jobs that selectors mean now; nothing is changed."""
-    ids = await select(context_of(request).broker, body.select)
+    broker = context_of(request).broker
+    ids = await select(broker, body.select)
+    if body.dependents:
+        ids = await with_dependents(broker, ids)
     return SelectedReply(ids, len(ids))
 
 

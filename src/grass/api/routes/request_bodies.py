@@ -91,6 +91,13 @@ class SelectBody(msgspec.Struct, forbid_unknown_fields=True):
     select: list[str]
 
 
+class SelectedBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Which jobs to tell; `dependents` adds those cancelled because of these."""
+
+    select: list[str]
+    dependents: bool = False
+
+
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
     """Jobs to end."""
 

@@ -7,9 +7,10 @@ from grass.cli.commands.edit import CHANGES, changes, edited, read_words
 from grass.cli.commands.verb_command import Verb, choose, compact, report
 from grass.cli.parsing.job_options import check_paths
 from grass.cli.parsing.options import Command, Option, Values
-from grass.cli.printing.streams import say, warn
+from grass.cli.printing.streams import counted, say, warn
 from grass.cli.printing.wording import ENDED_STATES
 from grass.client.client import Client
+from grass.client.id_ranges import as_ranges
 from grass.client.json_codec import Document
 from grass.errors import UsageError
 
@@ -17,6 +18,10 @@ OPTIONS = (
     Option("--edit", about="with the command after `--`, or changed in an editor"),
     *CHANGES,
     Option("--hold", about="start only after `grass release`"),
+    Option(
+        "--with-dependents",
+        about="also the jobs that were cancelled because they waited for these",
+    ),
     *verb_command.OPTIONS,
 )
 VERB = Verb("rerun", "enqueued again", ENDED_STATES, "no such job has ended")
@@ -31,10 +36,37 @@ def run(words: list[str]) -> int:
         return _in_editor(values, select)
     with Client(broker=values.broker) as client:
         check_paths(client, wanted)
+        if values.has("with_dependents") and select:
+            return _with_dependents(client, values, select, wanted)
         choice = choose(client, VERB, values, select)
         if choice is None:
             return 0
         done = client.rerun(choice.select, hold=values.has("hold"), **wanted)
+    _print(values, done)
+    return 0
+
+
+def _with_dependents(
+    client: Client, values: Values, select: list[str], wanted: Document
+) -> int:
+    """Run jobs again, changed, and as they were those cancelled because of them."""
+    leaders = set(client.select(select)["jobs"])
+    found = client.select(select, dependents=True)["jobs"]
+    choice = choose(client, VERB, values, as_ranges(found))
+    if choice is None or choice.ids is None:
+        return 0
+    first = [one for one in choice.ids if one in leaders]
+    rest = [one for one in choice.ids if one not in leaders]
+    done: Document = {"jobs": [], "warnings": [], "changed": False}
+    for ids, fields in ((first, wanted), (rest, {})):
+        if ids:
+            hold = values.has("hold") and ids is first
+            part = client.rerun(as_ranges(ids), hold=hold, **fields)
+            done = {name: done[name] + part[name] for name in ("jobs", "warnings")}
+            done["changed"] = True
+    if not (values.has("json") or values.has("quiet")):
+        told = f"{counted(len(rest), 'job')} of these had waited for the others"
+        warn(told if rest else "no cancelled job had waited for these")
     _print(values, done)
     return 0
 
@@ -80,6 +112,7 @@ COMMAND = Command(
         "grass rerun 7",
         "grass rerun --yes state:failed",
         "grass rerun 7 -m 32G --priority 5",
+        "grass rerun --yes 7 --with-dependents",
         "grass rerun 7 --edit",
         "grass rerun 7 --edit -- python train.py lr=0.01",
     ),

@@ -321,6 +321,12 @@ SELECT j.id FROM jobs AS j WHERE ({where}) AND NOT EXISTS (
     SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
 ) ORDER BY j.id;
 
+-- Jobs that were cancelled because another one ended in another way.
+
+-- name: cancelled_dependents
+SELECT id, spec FROM jobs
+WHERE state = 'cancelled' AND body LIKE '%"reason":"waited for job %';
+
 -- name: usage_before
 SELECT COUNT(DISTINCT j.id), CAST(TOTAL(a.output_bytes) AS INTEGER)
 FROM jobs AS j LEFT JOIN attempts AS a ON a.job = j.id

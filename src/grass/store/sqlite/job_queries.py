@@ -81,6 +81,26 @@ def select(
     return [row[0] for row in db.execute(statement, values)]
 
 
+def dependents(db: sqlite3.Connection, sql: Statements, ids: list[int]) -> list[int]:
+    """Return the cancelled jobs that had waited for these, directly or by others."""
+    by_spec: dict[int, list[int]] = {}
+    for job, spec in db.execute(sql["cancelled_dependents"]):
+        by_spec.setdefault(spec, []).append(job)
+    waiting: dict[int, list[int]] = {}
+    wanted = json.dumps(list(by_spec))
+    for number, body in db.execute(sql["read_specs"], (wanted,)):
+        for after in rows.spec_from(number, body).after:
+            waiting.setdefault(after.job, []).append(number)
+    found: dict[int, None] = {}
+    left = list(ids)
+    while left:
+        for spec in waiting.pop(left.pop(), ()):
+            more = by_spec.pop(spec, [])
+            found.update(dict.fromkeys(more))
+            left += more
+    return sorted(found)
+
+
 def events(
     db: sqlite3.Connection,
     sql: Statements,

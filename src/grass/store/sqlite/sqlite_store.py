@@ -189,6 +189,10 @@ class SqliteStore:
         """Give the ids of all jobs that any of the selections means."""
         return self._read(lambda db: job_queries.select(db, self._sql, selections))
 
+    def dependents(self, ids: list[int]) -> list[int]:
+        """Give the cancelled jobs that had waited for these, and theirs in turn."""
+        return self._read(lambda db: job_queries.dependents(db, self._sql, ids))
+
     def usage_before(self, at: int) -> tuple[int, int]:
         """Count jobs that ended before a time, and the bytes of their output."""
         statement = self._sql["usage_before"]

@@ -214,6 +214,7 @@ def _dependency_ended(
 
 
 def _unmet(dependency: int, wanted: tuple[str, ...], end: JobState) -> str:
+    """Return the reason of a cancelled job; the store finds dependents by it."""
     return f"waited for job {dependency}:{' and '.join(wanted)}, which is {end}"
 
 
