@@ -10,6 +10,7 @@ from benchmarks.figures import Benchmark
 from benchmarks.fleet import fleet
 from benchmarks.following import following
 from benchmarks.gap import gap
+from benchmarks.looks import looks
 from benchmarks.memory import memory
 from benchmarks.million import million
 from benchmarks.placement import placement
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "following": following,
     "queues": queues,
     "million": million,
+    "looks": looks,
 }
 
 

@@ -28,6 +28,7 @@ class Sizes:
     short_queue: int = 1_000
     long_queue: int = 1_000_000
     looks: int = 50
+    shown_jobs: int = 100_000
 
 
 FULL = Sizes()
@@ -50,4 +51,5 @@ QUICK = Sizes(
     queue_jobs=200,
     long_queue=20_000,
     looks=5,
+    shown_jobs=4_000,
 )

@@ -106,6 +106,8 @@ def test_a_bulk_enqueue_onto_a_full_disk_is_refused_whole(
     """More lines than the broker takes in at once: some slices were written before."""
     lines = f"true {'x' * 1000}\n" * 5000
     before = small.daemon_pid()
+    first = small.enqueue("--", "true")
+    small.wait(first)
     fill(disk)
     refused = small.run("enqueue", "--from", "-", input=lines)
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -113,10 +115,12 @@ def test_a_bulk_enqueue_onto_a_full_disk_is_refused_whole(
     assert refused.stderr.count("\n") == 1
     assert small.daemon_pid() == before
     (disk / "filler").unlink()
-    assert small.document()["jobs"] == []
+    assert [job["id"] for job in small.document()["jobs"]] == [first]
+    assert small.client.job("last")["id"] == first
     after = small.enqueue("--", "echo", "again")
+    assert after == first + 1
     assert small.wait(after)["state"] == "succeeded"
-    assert [job["id"] for job in small.document()["jobs"]] == [after]
+    assert [job["id"] for job in small.document()["jobs"]] == [first, after]
     assert small.daemon_pid() == before
 
 
