@@ -98,8 +98,8 @@ ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
 """Commands that are about this machine: processes, shells and files."""
 
-SHORTHANDS = {"enqueue", "enqueue_many"}
-"""Methods that call another one."""
+SHORTHANDS = {"enqueue", "enqueue_many", "listing"}
+"""Methods that call another one, or read what another one reads in another order."""
 
 FIELDS = {
     "begin_at": "begin",
