@@ -46,6 +46,15 @@ def test_an_editor_with_words_in_quotes_is_run_as_a_shell_does(
     assert shared.client.job(id)["name"] == "new name"
 
 
+def test_an_interrupt_while_the_editor_is_open_is_the_editors(
+    shared: GrassHome,
+) -> None:
+    id = shared.enqueue("--hold", "--", "true")
+    editor = "kill -INT $PPID; sed -i 's/^priority.*/priority = 7/'"
+    on = screen(shared, editor, "edit", str(id))
+    assert (on.ended(), on.seen) == (0, "edited 1 job\r\n")
+
+
 def test_a_text_that_was_not_changed_changes_nothing(shared: GrassHome) -> None:
     id = shared.enqueue("--hold", "--", "true")
     on = screen(shared, "true", "edit", str(id))

@@ -74,15 +74,11 @@ class JobEditor:
             return send(client, [str(self._id)], changes)
 
     def _edited(self) -> str:
-        import subprocess
-
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-        # By a shell, as git does it: the variable may hold words in quotes.
-        words = ["sh", "-c", f'{editor} "$@"', editor, self._path]
-        code = subprocess.call(words)
+        failed = _open(editor, self._path)
         with open(self._path, encoding="utf-8", errors="surrogateescape") as file:
             text = file.read()
-        if code:
+        if failed:
             self._give_up(text, GrassError(f"`{editor}` failed; nothing was changed"))
         return text
 
@@ -113,6 +109,22 @@ class JobEditor:
             os.unlink(self._path)
             raise error
         raise type(error)(error.message, f"your text is kept in {self._path}")
+
+
+def _open(editor: str, path: str) -> bool:
+    """Run the user's editor to its end; tell whether it failed."""
+    import signal
+    import subprocess
+
+    # By a shell, as git does it: the variable may hold words in quotes.
+    words = ["sh", "-c", f'{editor} "$@"', editor, path]
+    # Ctrl-C is a key of the editor. It has the default again: a handler, other than
+    # one that ignores, does not outlive the start of another program.
+    before = signal.signal(signal.SIGINT, lambda _signal, _frame: None)
+    try:
+        return subprocess.call(words) != 0
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _step(job: Document) -> str:
