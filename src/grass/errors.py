@@ -6,6 +6,10 @@ line (JSON5 errors add the line and a caret); `hint` is the next step. The clien
 a problem document back into the same class, so both ends speak of one error.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
 
 class GrassError(Exception):
     """Something the user can act on; printed as one line, never as a traceback."""
@@ -13,11 +17,21 @@ class GrassError(Exception):
     code = "error"
     exit_code = 1
     status = 500
+    field = ""
+    """The field of a request that it is about; empty: none, or several."""
+    job: int | None = None
+    """Which job of a request, or row of parameters, it is about; from 1."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def reworded(self, message: str) -> "Self":
+        """Return the same error with another message."""
+        other = type(self)(message, self.hint)
+        other.field, other.job = self.field, self.job
+        return other
 
     def __str__(self) -> str:
         """Give message and hint as one text."""
@@ -159,6 +173,21 @@ class ProtocolError(GrassError):
 
     code = "protocol"
     status = 400
+
+
+class About:
+    """A block whose errors are about one field of a request."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> None:
+        """Note the field, unless the error names one already."""
+        if isinstance(error, GrassError) and not error.field:
+            error.field = self._field
 
 
 def error_classes() -> dict[str, type[GrassError]]:

@@ -59,16 +59,15 @@ def test_named_values_are_not_added_to_a_command() -> None:
 
 
 def test_an_error_about_a_row_names_its_place() -> None:
+    wrong, other = UsageError("wrong"), UsageError("wrong")
+    wrong.job = 2
     with (
         pytest.raises(UsageError, match=r"^here, line 2: wrong$"),
         errors_by_row(lambda row: f"here, line {row}: "),
     ):
-        raise UsageError("row 2: wrong")
-    with (
-        pytest.raises(UsageError, match=r"^another arrow 2: x$"),
-        errors_by_row(lambda _: ""),
-    ):
-        raise UsageError("another arrow 2: x")
+        raise wrong
+    with pytest.raises(UsageError, match=r"^wrong$"), errors_by_row(lambda _: "here"):
+        raise other
 
 
 @pytest.mark.parametrize(

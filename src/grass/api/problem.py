@@ -11,7 +11,7 @@ MEDIA_TYPE = "application/problem+json"
 
 def problem_response(error: GrassError) -> Response:
     """Return the response for an error."""
-    body = {
+    body: dict[str, str | int] = {
         "type": f"urn:grass:{error.code}",
         "title": error.code,
         "status": error.status,
@@ -19,4 +19,8 @@ def problem_response(error: GrassError) -> Response:
         "detail": error.message,
         "hint": error.hint,
     }
+    if error.field:
+        body["field"] = error.field
+    if error.job is not None:
+        body["job"] = error.job
     return Response(json.dumps(body), status_code=error.status, media_type=MEDIA_TYPE)

@@ -293,6 +293,8 @@ def _problem(status: int, body: bytes) -> GrassError:
     try:
         document = decoded(body)
         kind = error_classes().get(document["code"], GrassError)
-        return kind(document["detail"], document.get("hint", ""))
+        error = kind(document["detail"], document.get("hint", ""))
+        error.field, error.job = document.get("field", ""), document.get("job")
     except (ValueError, KeyError, TypeError):
         return ProtocolError(f"the daemon answered with status {status}")
+    return error

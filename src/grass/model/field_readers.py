@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import msgspec
 from msgspec import UnsetType
 
-from grass.errors import UsageError
+from grass.errors import About, UsageError
 from grass.model.amounts import size_bytes
 from grass.model.commands import LARGEST_PRIORITY
 from grass.model.durations import LONGEST_S
@@ -52,7 +52,8 @@ def read_fields(given: Mapping[str, Any], readers: Readers) -> dict[str, Any]:
         if reader is None:
             fields[name] = value
         else:
-            fields[reader.field or name] = reader.read(value)
+            with About(name):
+                fields[reader.field or name] = reader.read(value)
     return fields
 
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from grass.errors import About
 from grass.model import dependencies, signals
 from grass.model import field_readers as read
 from grass.model.dependencies import After
@@ -194,7 +195,8 @@ def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
     """
     fields = read.read_fields(asked, JOB_READERS)
     if "after" in fields:
-        fields["after"] = dependencies.read(fields["after"], last_job)
+        with About("after"):
+            fields["after"] = dependencies.read(fields["after"], last_job)
     return fields
 
 

@@ -134,7 +134,8 @@ class _EnqueueReader:
             return self._new_job(self._body.jobs[number], common)
         except UsageError as error:
             where = f"job {number + 1} of {count}: " if count > 1 else ""
-            raise UsageError(where + error.message, error.hint) from None
+            error.job = number + 1
+            raise error.reworded(where + error.message) from None
 
     def _new_job(self, job: JobBody, common: JobPatch) -> NewJob:
         command = self._body.defaults.command if job.command is None else job.command

@@ -220,14 +220,14 @@ def _prefix(client: Client, name: str) -> list[str] | None:
 
 
 def _enqueue_file(client: Client, line: EnqueueLine, source: str) -> Document:
-    from grass.cli.parsing import jobs_file
+    from grass.cli.parsing.jobs_file import JobsFile
 
     defaults = settings(line.values, line.queue)
-    lines = jobs_file.read(source)
+    file = JobsFile(source)
     check_paths(client, defaults)
-    jobs_file.check(client, source, lines, defaults)
-    with jobs_file.errors_by_line(source, lines):
-        return client.enqueue_jobs([job for _, job in lines], defaults)
+    file.check(client, defaults)
+    with file.errors_by_line():
+        return client.enqueue_jobs(file.jobs, defaults)
 
 
 def _printed(reply: Document, style: str) -> str:

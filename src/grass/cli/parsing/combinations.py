@@ -8,7 +8,6 @@ as words at its end.
 from __future__ import annotations
 
 import contextlib
-import re
 from itertools import product
 from math import prod
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 MARK = ":::"
-_ROW = re.compile(r"row (\d+): ")
 
 
 def split(command: Sequence[str]) -> tuple[list[str], Document]:
@@ -75,8 +73,6 @@ def errors_by_row(place: Callable[[int], str]) -> Iterator[None]:
     try:
         yield
     except GrassError as error:
-        found = _ROW.match(error.message)
-        if found is None:
+        if error.job is None:
             raise
-        text = place(int(found[1])) + error.message[found.end() :]
-        raise type(error)(text, error.hint) from None
+        raise error.reworded(place(error.job) + error.message) from None

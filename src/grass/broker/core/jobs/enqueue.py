@@ -17,7 +17,7 @@ from grass.broker.core.jobs import (
 from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shell
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
-from grass.errors import GrassError, Refused, UsageError
+from grass.errors import About, GrassError, Refused, UsageError
 from grass.model import placeholders
 from grass.model.commands import UNCHECKED_LENGTH, check_size, split_assignments
 from grass.model.job import DEFAULT_QUEUE
@@ -62,14 +62,23 @@ def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
         known = prepared[id(job.patch)]
         try:
             if before is None or not _same_command(job, before):
-                check_words(job.words, known)
+                with About("command"):
+                    check_words(job.words, known)
                 if known.spec.shell_program is not None:
                     _check_shell(job, known)
-            if job.params:
-                check_params(job.params, job.words, known, is_for_a_shell(job, known))
         except UsageError as error:
             raise _naming(job, call, error) from None
+        if job.params:
+            _check_row(job, known)
         before = job
+
+
+def _check_row(job: NewJob, known: Prepared) -> None:
+    try:
+        check_params(job.params or {}, job.words, known, is_for_a_shell(job, known))
+    except UsageError as error:
+        error.job = job.index
+        raise
 
 
 def _same_command(job: NewJob, other: NewJob) -> bool:
@@ -102,13 +111,12 @@ def _check_shell(job: NewJob, prepared: Prepared) -> None:
 
 def _naming(job: NewJob, call: Enqueue, error: GrassError) -> GrassError:
     """Return an error that says which of many jobs it is about."""
-    if job.params:
-        return type(error)(f"row {job.index}: {error.message}", error.hint)
-    if len(call.jobs) == 1 or job.index is not None:
+    if job.index is not None:
         return error
-    number = next(at for at, one in enumerate(call.jobs, 1) if one is job)
-    text = f"job {number} of {len(call.jobs)}: {error.message}"
-    return type(error)(text, error.hint)
+    error.job = next(at for at, one in enumerate(call.jobs, 1) if one is job)
+    if len(call.jobs) == 1:
+        return error
+    return error.reworded(f"job {error.job} of {len(call.jobs)}: {error.message}")
 
 
 def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
@@ -167,7 +175,8 @@ def _prepare(
     state: State, patch: JobPatch, directory: str | None, ends: dict[int, JobState]
 ) -> Prepared:
     """Check a patch against queues, units and the jobs that it waits for."""
-    queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
+    with About("queue"):
+        queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
     plain = Spec(
         request=ONE_CPU if queue.default_request is None else queue.default_request,
         prefix=queue.prefix,
@@ -175,7 +184,8 @@ def _prepare(
         cwd=None if queue.prefix else directory,
     )
     spec = changed(plain, with_worker_id(state, patch))
-    unmet = dependency_graph.unmeetable(state, spec.after, ends)
+    with About("after"):
+        unmet = dependency_graph.unmeetable(state, spec.after, ends)
     return checked(state, queue, spec)._replace(unmet=unmet)
 
 
@@ -183,20 +193,34 @@ def with_worker_id(state: State, patch: JobPatch) -> JobPatch:
     """Return a patch that names its worker by id."""
     if patch.worker is UNSET or patch.worker is None:
         return patch
-    return replace(patch, worker=registry.find(state, patch.worker).id)
+    with About("worker"):
+        return replace(patch, worker=registry.find(state, patch.worker).id)
 
 
 def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
     """Check a spec against its queue, and the units that workers have for it."""
-    check_size(queue.prefix, spec.env)
-    check_limit_signal(spec.limit_signal, spec.time_limit_s)
-    registry.check_fit(state, queue, spec)
+    with About("env"):
+        check_size(queue.prefix, spec.env)
+    with About("limit_signal"):
+        check_limit_signal(spec.limit_signal, spec.time_limit_s)
+    with About("require"):
+        registry.check_fit(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:
-        texts = [value for _, value in spec.env]
-        texts += [text for text in (spec.cwd, spec.output, spec.stderr) if text]
-        placeholders.check(texts, spec.request, kinds)
+        _check_placeholders(spec, kinds)
     return Prepared(queue.name, queue.prefix, spec, kinds)
+
+
+def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:
+    texts = {
+        "env": [value for _, value in spec.env],
+        "cwd": [spec.cwd or ""],
+        "output": [spec.output or ""],
+        "stderr": [spec.stderr or ""],
+    }
+    for field, found in texts.items():
+        with About(field):
+            placeholders.check(found, spec.request, kinds)
 
 
 def _known_kinds(state: State) -> frozenset[str]:
