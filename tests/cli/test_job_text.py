@@ -9,6 +9,7 @@ from grass.cli.commands.edit import CHANGES, OPTIONS, changes
 from grass.cli.parsing.job_text import JobText
 from grass.errors import NeverFits, Refused, UsageError
 from tests.cli.documents import job
+from tests.docs.pages import ROOT, blocks
 
 KEYS = [option.key for option in OPTIONS]
 LINES = "for x in 1 2; do\n  echo 'it'\\''s' $x\ndone"
@@ -40,6 +41,13 @@ def edited(known: JobText, key: str, value: str) -> dict[str, Any]:
     )
     assert text != known.text
     return read(known, text)
+
+
+def test_the_text_is_as_the_page_shows_it() -> None:
+    [shown] = blocks((ROOT / "docs/how-to/control.md").read_text(), "toml")
+    own = {"id": 3, "name": "fit-again", "queue": "lab", "priority": 5}
+    known = text_of(**own, command=["sleep", "700"])
+    assert known.text.startswith(shown + "\n")
 
 
 @pytest.mark.parametrize(

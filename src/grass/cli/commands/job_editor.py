@@ -96,6 +96,7 @@ class JobEditor:
         try:
             answer = sys.stdin.readline()
         except KeyboardInterrupt:
+            sys.stderr.write("\n")
             answer = ""
         if not answer or answer.strip().lower() in ("n", "no"):
             self._give_up(text, type(error)("nothing was changed"))

@@ -47,10 +47,8 @@ class JobText:
         shown = _shown(job)
         known = [name for name in (*shown, "env") if name in keys]
         self._keys = ["command", "shell", *known]
-        head = (
-            f"# Job {job['id']}, {job['state']}. Save and close to change it. What is"
-        )
-        lines = [head, "# left as it is, or left out, stays.", ""]
+        lines = [f"# Job {job['id']}, {job['state']}. Save and close to change it."]
+        lines += ["# A line that is left as it is, or left out, changes nothing.", ""]
         for key in self._keys:
             lines += _lines(key, shown.get(key))
         self.text = "\n".join(lines) + "\n"
