@@ -49,6 +49,7 @@ WAYS = {
     "POST /jobs": Way("enqueue_jobs", ([{"command": "true"}], {}), "enqueue -- true"),
     "GET /jobs": Way("jobs", (), "show --all"),
     "POST /jobs/select": Way("select", (ONE,), "hold --dry-run 1"),
+    "POST /jobs/estimate": Way("estimate", (ONE,), "wait 4"),
     "POST /jobs/cancel": Way("cancel", (ONE,), "cancel 6"),
     "POST /jobs/hold": Way("hold", (ONE,), "hold 1"),
     "POST /jobs/release": Way("release", (ONE,), "release 5"),
@@ -94,6 +95,9 @@ COMPOSED = {
 
 ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 """Endpoints whose method has to ask another one first."""
+
+ON_TERMINALS = {"POST /jobs/estimate"}
+"""Endpoints that a command asks only where it draws."""
 
 LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
 """Commands that are about this machine: processes, shells and files."""
@@ -195,7 +199,11 @@ def restored(used: GrassHome) -> Iterator[GrassHome]:
 @pytest.mark.parametrize(
     ("way", "wanted"),
     [
-        *((way, {endpoint}) for endpoint, way in WAYS.items() if way.command != JOIN),
+        *(
+            (way, {endpoint})
+            for endpoint, way in WAYS.items()
+            if way.command != JOIN and endpoint not in ON_TERMINALS
+        ),
         (Way("", (), "run --require {} -- true"), COMPOSED["run"]),
     ],
 )

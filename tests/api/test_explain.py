@@ -10,7 +10,14 @@ from tests.api.farm import enqueue
 from tests.support.calling import Api, play
 
 from grass.link.messages import Exited, OutputData, ReadOutput, Start, Started
-from grass.queries.estimates import QueuedJob, QueueSnapshot, RunningJob, simulate
+from grass.queries.estimates import (
+    QueuedJob,
+    QueueSnapshot,
+    RunningJob,
+    UnfinishedJob,
+    end_of_all,
+    simulate,
+)
 
 SECOND = 1_000_000
 
@@ -112,6 +119,11 @@ def test_an_estimate_rests_on_earlier_runs(tmp_path: Path) -> None:
         await enqueue(api, after=["4"])
         told = await explained(api, 6)
         assert told["estimate_from"] == "median of 3 runs"
+        answer = await api.post("/jobs/estimate", {"select": ["4"]})
+        assert answer.document["ends_at"]
+        assert answer.document["runs"] == 3
+        answer = await api.post("/jobs/estimate", {"select": ["4-6"]})
+        assert answer.document == {"ends_at": None, "runs": 0}
 
     play(tmp_path, story)
 
@@ -211,4 +223,26 @@ def test_everybody_ends_as_such_jobs_used_to(
 ) -> None:
     line = QueueSnapshot({"cpu": 0}, TWO_RUN, waiting)
     estimate = simulate(line, history, 10 * SECOND)
+    assert (None if estimate is None else estimate.at // SECOND) == at
+
+
+WAITS, RUNS = UnfinishedJob("a", None), UnfinishedJob("a", 0)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "history", "at"),
+    [
+        ([RUNS], {"a": [30.0]}, 30),
+        ([RUNS, WAITS], {"a": [30.0]}, 60),
+        ([RUNS, RUNS, WAITS, WAITS], {"a": [30.0]}, 60),
+        ([RUNS, UnfinishedJob("b", 0)], {"a": [30.0], "b": [90.0]}, 90),
+        ([RUNS], {"a": [5.0]}, 10),
+        ([WAITS], {"a": [30.0]}, None),
+        ([RUNS], {}, None),
+    ],
+)
+def test_jobs_end_as_such_jobs_used_to_as_many_at_a_time_as_now(
+    jobs: list[UnfinishedJob], history: dict[str, list[float]], at: int | None
+) -> None:
+    estimate = end_of_all(jobs, history, 10 * SECOND)
     assert (None if estimate is None else estimate.at // SECOND) == at

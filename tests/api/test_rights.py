@@ -20,6 +20,7 @@ ALLOWED = {
     "POST /jobs": "submit operate admin machine",
     "GET /jobs": "read submit operate admin machine",
     "POST /jobs/select": "read submit operate admin machine",
+    "POST /jobs/estimate": "read submit operate admin machine",
     "POST /jobs/cancel": "submit operate admin machine",
     "POST /jobs/hold": "submit operate admin machine",
     "POST /jobs/release": "submit operate admin machine",

@@ -7,8 +7,7 @@ import pytest
 
 from grass.cli.commands.events import line
 from grass.cli.printing.prefixed_output import JsonLines, Prefixed, prefix
-from grass.cli.printing.progress import UNREACHABLE, counted_line
-from grass.cli.printing.progress import line as progress_line
+from grass.cli.printing.progress import UNREACHABLE, tally, tally_of_all
 
 LOCK = threading.Lock()
 
@@ -78,8 +77,7 @@ def test_an_event_is_one_line() -> None:
 def test_the_line_of_wait_counts() -> None:
     states = {1: "succeeded", 2: "failed", 3: "running", 4: "queued", 5: "held"}
     expected = "2 of 5 jobs done (1 failed), 1 running, 2 waiting"
-    assert progress_line(states) == expected
-    assert progress_line({7: "queued"}) == "job 7 is queued"
+    assert str(tally(states)) == expected
 
 
 def test_the_progress_of_all_is_what_the_daemon_counts() -> None:
@@ -89,7 +87,7 @@ def test_the_progress_of_all_is_what_the_daemon_counts() -> None:
     before = {"daemon": {"jobs": counts}, "jobs": []}
     later = counts | {"queued": 0, "succeeded": 3, "failed": 2}
     now = {"daemon": {"jobs": later}, "jobs": [{"unreachable": True}]}
-    assert counted_line(before, now) == (
+    assert str(tally_of_all(before, now)) == (
         "3 of 6 jobs done (1 failed), 1 running (1 unreachable), 2 waiting"
     )
 
@@ -97,5 +95,4 @@ def test_the_progress_of_all_is_what_the_daemon_counts() -> None:
 def test_the_line_of_wait_tells_whose_worker_is_unreachable() -> None:
     states = {1: "running", 2: UNREACHABLE, 3: "succeeded"}
     expected = "1 of 3 jobs done, 2 running (1 unreachable), 0 waiting"
-    assert progress_line(states) == expected
-    assert progress_line({2: UNREACHABLE}) == f"job 2 is {UNREACHABLE}"
+    assert str(tally(states)) == expected

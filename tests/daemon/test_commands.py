@@ -330,7 +330,9 @@ def test_a_job_killed_from_outside_has_failed_at_once(
     id = shared.enqueue(f"echo $$ > {news}; exec sleep 1000")
     waiting = shared.popen("wait", str(id))
     kill(int(news.hear()))
-    assert waiting.communicate(timeout=5) == ("", "")
+    said = waiting.communicate(timeout=5)[1]
+    assert said.startswith(f"grass: job {id} failed")
+    assert said.endswith(": killed by SIGKILL (out of memory?)\n")
     assert waiting.returncode == 128 + signal.SIGKILL
     job = shared.client.job(id)
     assert (job["state"], job["signal"], job["exit_code"]) == ("failed", 9, None)

@@ -24,7 +24,7 @@ def test_who_waits_lives_through_a_restart(
     for process in (running, following):
         assert process.stdout is not None
         assert process.stdout.readline() == "one\n"
-    waiting = [home.popen("wait", str(id)), home.popen("wait", "1-2")]
+    waiting = [home.popen("wait", "-q", one) for one in (str(id), "1-2")]
     for process in waiting:
         await_socket(process.pid)
     home.restart()

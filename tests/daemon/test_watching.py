@@ -50,6 +50,31 @@ def test_wait_shows_how_far_things_are_on_a_terminal_alone(
     screen.until("1 of 2 jobs done, 1 running, 0 waiting")
     gate.tell()
     assert screen.ended() == 0
-    assert screen.seen.endswith("\r\x1b[K")
-    quiet = shared.run("wait", both)
+    assert "██████████░░░░░░░░░░" in screen.seen
+    assert "\r\x1b[Kgrass: 2 succeeded" in screen.seen
+    piped = shared.run("wait", both)
+    assert (piped.stdout, piped.stderr) == ("", "grass: 2 succeeded\n")
+    quiet = shared.run("wait", "-q", both)
     assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_wait_tells_why_nothing_runs_and_when_it_may_be_over(
+    shared: GrassHome, gate: Fifo
+) -> None:
+    for _ in range(2):
+        shared.enqueue("--name", "steady", "--require", "{}", "--", "sleep", "0.1")
+    shared.ok("wait", "name~^steady$")
+    shared.ok("create-queue", "later")
+    shared.ok("pause", "later")
+    first = shared.enqueue("later", "--name", "steady", f"read x < {gate}")
+    screen = on_screen(shared, "wait", str(first))
+    screen.until(f"job {first} is queued: queue `later` is paused")
+    piped = shared.popen("wait", str(first))
+    assert piped.stderr is not None
+    assert piped.stderr.readline() == "grass: still waiting: queue `later` is paused\n"
+    shared.ok("resume", "later")
+    screen.until(f"job {first} is running")
+    gate.tell()
+    assert screen.ended() == 0
+    assert f"grass: job {first} succeeded" in screen.seen
+    assert piped.communicate()[1].startswith(f"grass: job {first} succeeded")

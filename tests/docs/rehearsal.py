@@ -51,6 +51,8 @@ _MASKS = (
     (re.compile(r"\b\d\d:\d\d(:\d\d)?( tomorrow)?(?=, in )"), "MOMENT"),
     (re.compile(r"(?<= )\d\d:\d\d:\d\d(?= )"), "CLOCK"),
     (re.compile(r"\b(\d+(\.\d+)?[smhd])+\b"), "0s"),
+    (re.compile(r"(?m)^(grass: .*(?:ed|lost)\b.*?) in 0s(?=$|:)"), r"\1"),
+    (re.compile(r"(?m)^grass: (\d+ succeeded|no job was unfinished)$"), "grass: ended"),
     (re.compile(r"\bpid \d+"), "pid 0"),
     (re.compile(r'"seq":\d+'), '"seq":0'),
     (re.compile(r"\buid:\d+"), "uid:0"),

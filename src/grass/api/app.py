@@ -67,6 +67,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, calls.Enqueued, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
     Endpoint("POST", "/jobs/select", READ, jobs.selected, request_bodies.SelectedBody, documents.SelectedReply, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/jobs/estimate", READ, jobs.estimate, SELECT, documents.EstimateReply, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/cancel", OPERATE, jobs.cancel, request_bodies.CancelBody, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/hold", OPERATE, jobs.hold, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/release", OPERATE, jobs.release, SELECT, DONE, own=SUBMIT, largest=LISTS),  # noqa: E501

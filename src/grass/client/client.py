@@ -168,6 +168,11 @@ class Client(Session):
             body["dependents"] = True
         return self.idempotent("POST", "/jobs/select", body)
 
+    def estimate(self, select: Sequence[str]) -> Document:
+        """Return when the selected jobs may have ended: `ends_at` and `runs`."""
+        body = {"select": list(select)}
+        return self.idempotent("POST", "/jobs/estimate", body)
+
     def cancel(
         self, select: Sequence[str], *, grace_s: float | None = None, signal: int = 15
     ) -> Document:

@@ -17,6 +17,15 @@ class SelectedReply(msgspec.Struct):
     count: int
 
 
+class EstimateReply(msgspec.Struct):
+    """When selected jobs may have ended, as far as earlier runs tell."""
+
+    ends_at: str | None = None
+    """None: nothing of them runs, or one of their names has no earlier run."""
+    runs: int = 0
+    """How many earlier runs tell so."""
+
+
 class ForgottenReply(Done):
     """The lost jobs and removed views of a forgotten worker."""
 

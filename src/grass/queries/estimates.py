@@ -1,9 +1,9 @@
-"""When a job may start, estimated from earlier runs of jobs with the same names.
+"""When a job may start, and when jobs end, estimated from earlier runs of their names.
 
-A simulation: running jobs end after the median of earlier runs, those ahead in the
-queue start in order, each as soon as what it needs is free. Amounts are summed over the
-units of one worker. Where a job without earlier runs has to end first, there is no
-estimate.
+A start is found by a simulation: running jobs end after the median of earlier runs,
+those ahead in the queue start in order, each as soon as what it needs is free. Amounts
+are summed over the units of one worker. Where a job without earlier runs has to end
+first, there is no estimate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ RUNS = 20
 """How many earlier runs of a name are looked at."""
 MOST_AHEAD = 50
 MOST_NAMES = 50
+MOST_ESTIMATED = 10_000
 _QUEUE, _ARRAY = " queue", " array"
 """Places among running jobs, counted like units; no kind can be called that."""
 _US = 1_000_000
@@ -56,6 +57,13 @@ class QueueSnapshot(NamedTuple):
         """Return the names whose history is needed."""
         ahead = {one.name for one in self.waiting[:-1]}
         return ahead | {one.name for one in self.running}
+
+
+class UnfinishedJob(NamedTuple):
+    """A job that is waited for, and since when it runs."""
+
+    name: str
+    since: int | None
 
 
 class Estimate(NamedTuple):
@@ -119,6 +127,44 @@ def end_of(since: int, runs: Sequence[float], now: int) -> int:
     # Only runs that took longer than this one has run by now.
     longer = [took for took in runs if took > ran_s]
     return max(now, since + int(median(longer) * _US)) if longer else now
+
+
+def unfinished(state: State, jobs: Sequence[int]) -> list[UnfinishedJob]:
+    """Return those of the jobs that have not ended; nothing if there are too many."""
+    if len(jobs) > MOST_ESTIMATED:
+        return []
+    known = [state.jobs[number] for number in jobs if number in state.jobs]
+    return [UnfinishedJob(job.name, _since(state, job.id)) for job in known]
+
+
+def end_of_all(
+    jobs: Sequence[UnfinishedJob], history: History, now: int
+) -> Estimate | None:
+    """Estimate when all of these have ended; None: nothing runs, or has no history.
+
+    As many run at a time as run now.
+    """
+    left_us, places = list[float](), 0
+    for job in jobs:
+        runs = history.get(job.name)
+        if not runs:
+            return None
+        if job.since is None:
+            left_us.append(median(runs) * _US)
+        else:
+            places += 1
+            left_us.append(end_of(job.since, runs, now) - now)
+    if not places:
+        return None
+    takes_us = max(*left_us, sum(left_us) / places)
+    return Estimate(now + int(takes_us), sum(map(len, history.values())))
+
+
+def _since(state: State, job: int) -> int | None:
+    attempt = state.attempts.get(job)
+    if attempt is None or attempt.after is not None:
+        return None
+    return attempt.started_at
 
 
 def _places(reason: Explanation) -> Amounts:

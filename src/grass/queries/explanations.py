@@ -23,15 +23,17 @@ from grass.queries.constraints import (
     queued_constraints,
     waiting_constraints,
 )
-from grass.queries.documents import ExplainReply, HolderReply
+from grass.queries.documents import EstimateReply, ExplainReply, HolderReply
 from grass.queries.estimates import (
     MOST_NAMES,
     RUNS,
     Estimate,
     History,
     end_of,
+    end_of_all,
     simulate,
     snapshot_for,
+    unfinished,
 )
 from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
@@ -150,6 +152,18 @@ def _after_all(
         ends.append(end_of(attempt.started_at, known, times[0]))
         runs += len(known)
     return Estimate(max(ends), runs)
+
+
+async def end_estimate(broker: Broker, ids: list[int]) -> EstimateReply:
+    """Estimate when all of these jobs have ended."""
+    jobs = unfinished(broker.state, ids)
+    names = {job.name for job in jobs}
+    if not 0 < len(names) <= MOST_NAMES:
+        return EstimateReply()
+    found = end_of_all(jobs, await _history(broker, names), _now())
+    if found is None:
+        return EstimateReply()
+    return EstimateReply(rfc3339(found.at), found.runs)
 
 
 def _set_estimate(reply: ExplainReply, found: Estimate | None) -> None:

@@ -49,11 +49,12 @@ from grass.model.job import Job
 from grass.model.signals import check_sendable, signal_number
 from grass.queries.documents import (
     EndsReply,
+    EstimateReply,
     ExplainReply,
     JsonObject,
     SelectedReply,
 )
-from grass.queries.explanations import explanation
+from grass.queries.explanations import end_estimate, explanation
 from grass.queries.job_documents import (
     array_document,
     hide_values,
@@ -225,6 +226,12 @@ async def selected(request: Request, body: SelectedBody) -> SelectedReply:
     if body.dependents:
         ids = await with_dependents(broker, ids)
     return SelectedReply(ids, len(ids))
+
+
+async def estimate(request: Request, body: SelectBody) -> EstimateReply:
+    """Tell when selected jobs may have ended, as far as earlier runs tell."""
+    broker = context_of(request).broker
+    return await end_estimate(broker, await select(broker, body.select))
 
 
 async def cancel(request: Request, body: CancelBody) -> Done:

@@ -26,7 +26,7 @@ from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
 from grass.cli.parsing.options import BROKER, Command
 from grass.cli.printing.streams import warn
-from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ending
+from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ended
 from grass.client.client import Client
 from grass.client.connection import Broken
 from grass.client.threads import CtrlCForMain
@@ -44,7 +44,6 @@ _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
 _PATIENCE_S = 1.0
 _RETRY_S = 0.02
-_ENDS = {"failed": "failed", "cancelled": "was cancelled", "lost": "was lost"}
 
 
 class Detached(Exception):
@@ -245,10 +244,7 @@ def _print_reason(job: Document, talk: Callable[[str], None]) -> None:
     """Print why a job ended that did not end by itself."""
     if job["exit_code"] is not None and job["state"] in ("succeeded", "failed"):
         return
-    signalled = ending(job) if job["signal"] is not None else ""
-    why = signalled if job["reason"] in (None, job["state"]) else job["reason"]
-    text = f"job {job['id']} {_ENDS[job['state']]}"
-    talk(f"{text}: {why}" if why else text)
+    talk(ended(job))
 
 
 def _ignore(_text: str) -> None:

@@ -2,15 +2,19 @@
 
 Waiting for one job returns the job's own exit code, so errors of grass have a code of
 their own, 124. Waiting for several returns 0 if all succeeded, else 1. On a terminal a
-line on stderr shows the progress.
+line on stderr shows the progress; a last line on stderr says how it ended.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, read
+from grass.cli.printing.pause_notice import PauseNotice
+from grass.cli.printing.quantities import brief
 from grass.cli.printing.streams import print_document, warn
+from grass.cli.printing.wording import ENDED_STATES, ended
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError
 from grass.model.durations import seconds
@@ -20,12 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from grass.cli.printing.progress import Progress
     from grass.client.json_codec import Document
 
     T = TypeVar("T")
 
 OPTIONS = (
     Option("--timeout", "TIME", "give up after this long: 90s, 10m, 2h"),
+    Option("-q, --quiet", about="say nothing, neither meanwhile nor at the end"),
     BROKER,
     JSON,
 )
@@ -33,6 +39,7 @@ GRASS_FAILED = 124
 HAS_NO_CODE = 125
 _KILLED = 128
 _STDERR = 2
+_MOST_NAMED = 3
 
 
 def run(words: list[str]) -> int:
@@ -42,12 +49,14 @@ def run(words: list[str]) -> int:
         raise UsageError("no job was named", "grass wait 7, or grass wait all")
     timeout = values.text("timeout")
     timeout_s = None if timeout is None else seconds(timeout)
+    quiet, began = values.has("quiet"), time.monotonic()
+    talks = not quiet and not values.has("json")
     try:
         with Client(broker=values.broker) as client:
             if select == ["all"] and not values.has("json"):
-                ends = _shown(client, select, lambda: client.wait_all(timeout_s))
-                return 0 if not ends.keys() - {"succeeded"} else 1
-            jobs = _shown(client, select, lambda: client.wait(select, timeout_s))
+                ends = _told(client, select, quiet, lambda: client.wait_all(timeout_s))
+                return _all_ended(ends, time.monotonic() - began, talks=talks)
+            jobs = _told(client, select, quiet, lambda: client.wait(select, timeout_s))
     except (UsageError, TimedOut):
         raise
     except GrassError as error:
@@ -57,6 +66,8 @@ def run(words: list[str]) -> int:
         return GRASS_FAILED
     if values.has("json"):
         print_document({"jobs": jobs})
+    elif talks:
+        warn(closing(jobs, time.monotonic() - began))
     if names_one(select):
         return exit_code(jobs[0])
     return 0 if all(job["state"] == "succeeded" for job in jobs) else 1
@@ -74,16 +85,59 @@ def exit_code(job: Document) -> int:
     return int(job["exit_code"]) or int(job["state"] == "failed")
 
 
-def _shown(client: Client, select: list[str], wait: Callable[[], T]) -> T:
-    """Wait, and show the progress on a terminal."""
-    if not os.isatty(_STDERR):
-        client.outage.tell = warn
-        return wait()
-    from grass.cli.printing.progress import Progress
+def closing(jobs: list[Document], took_s: float) -> str:
+    """Write how jobs ended: `3 succeeded, 1 failed (job 7) in 2m05s`."""
+    if len(jobs) == 1:
+        return ended(jobs[0], _after(took_s))
+    return ended_as(jobs) + _after(took_s)
 
-    with Progress(client, select) as progress:
-        client.outage.tell = progress.interject
+
+def ended_as(jobs: list[Document]) -> str:
+    """Count jobs by how they ended; a few that did not succeed are named."""
+    by_state: dict[str, list[int]] = {state: [] for state in ENDED_STATES}
+    for job in jobs:
+        by_state[job["state"]].append(job["id"])
+    return ", ".join(
+        f"{len(ids)} {state}{_named(ids) if state != 'succeeded' else ''}"
+        for state, ids in by_state.items()
+        if ids
+    )
+
+
+def _named(ids: list[int]) -> str:
+    if len(ids) > _MOST_NAMED:
+        return ""
+    return f" (job{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))})"
+
+
+def _all_ended(ends: dict[str, int], took_s: float, *, talks: bool) -> int:
+    if talks:
+        told = [f"{ends[one]} {one}" for one in ENDED_STATES if ends.get(one)]
+        warn((", ".join(told) or "no job was unfinished") + _after(took_s))
+    return 0 if not ends.keys() - {"succeeded"} else 1
+
+
+def _after(took_s: float) -> str:
+    """Write how long was waited, if that was worth a word."""
+    return f" in {brief(took_s)}" if took_s >= 1 else ""
+
+
+def _told(client: Client, select: list[str], quiet: bool, wait: Callable[[], T]) -> T:
+    """Wait, and say meanwhile what there is to say."""
+    client.outage.tell = warn
+    if quiet:
         return wait()
+    with _teller(client, select) as teller:
+        client.outage.tell = teller.interject
+        return wait()
+
+
+def _teller(client: Client, select: list[str]) -> Progress | PauseNotice:
+    if os.isatty(_STDERR) and os.environ.get("TERM", "dumb") != "dumb":
+        from grass.cli.printing.progress import Progress
+
+        return Progress(client, select)
+    return PauseNotice(client, select)
 
 
 COMMAND = Command(

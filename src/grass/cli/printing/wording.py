@@ -31,6 +31,12 @@ TINTS = {
     "succeeded": "dim",
     "declared": "cyan",
 }
+_ENDS = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "lost": "was lost",
+}
 _FLAGS = ("stopping", "suspended")
 """Flags that are shown instead of the state, the first one before the others."""
 
@@ -97,6 +103,13 @@ def reason(job: Document) -> str:
     if job["reason"]:
         return in_local_time(job["reason"])
     return ending(job) if job["state"] == "failed" else ""
+
+
+def ended(job: Document, after: str = "") -> str:
+    """Write how a job ended: `job 7 failed: exit 3`, `job 8 was cancelled`."""
+    why = reason(job)
+    text = f"job {job['id']} {_ENDS[job['state']]}{after}"
+    return f"{text}: {why}" if why not in ("", job["state"]) else text
 
 
 def owner(actor: str) -> str:
