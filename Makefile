@@ -5,15 +5,26 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean simulate torture soak fuzz
+.PHONY: demo test check lint format bench clean simulate torture soak fuzz screens tmux
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
 # for processes or for a time, so there is one more of them at a time than of cores.
-test: $(READY) lint
+test: $(READY) tmux lint
 	$(BIN)/python -m pytest -n 3
+
+# The terminal of the golden screens. Where it cannot be installed, these are skipped.
+tmux:
+	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
+	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
+
+# Write the golden screens anew, and the pictures that are made of them; then look at
+# what has changed.
+screens: $(READY) tmux
+	GRASS_SCREENS=write $(BIN)/python -m pytest tests/screens
+	$(BIN)/python -m tests.screens.pictures
 
 # Many seeds of the deterministic simulation: `make simulate SEEDS=20000`.
 SEEDS ?= 2000

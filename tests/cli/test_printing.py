@@ -84,7 +84,7 @@ def test_colours_do_not_change_the_alignment() -> None:
         ("S", "N"), [["failed", "x"]], Screen(80, colours=True), {"failed": "red"}
     )
     heads, line = text.splitlines()
-    assert heads == "\x1b[1mS\x1b[0m       \x1b[1mN\x1b[0m"
+    assert heads == "\x1b[1;4mS\x1b[0m       \x1b[1;4mN\x1b[0m"
     assert line == "\x1b[31mfailed\x1b[0m  x"
 
 

@@ -18,7 +18,9 @@ VIEW = Listing(ShowOptions(Values(), []))
 
 
 def drawn_lines(drawn: str) -> list[str]:
-    return drawn.removeprefix("\x1b[H").removesuffix("\x1b[K\x1b[J").split("\x1b[K\n")
+    for sequence in ("\x1b[H", "\x1b[K", "\n\x1b[J"):
+        drawn = drawn.replace(sequence, "")
+    return drawn.split("\n")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,15 @@ def test_below_a_frame_it_is_said_that_the_broker_is_away(
     assert "50 shown" in lines[-3]
     assert lines[-2].startswith("the broker at desk:7500 cannot be")
     assert cells(lines[-2]) <= 40
+
+
+def test_the_letter_at_the_edge_is_not_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = os.terminal_size((40, 10))
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
+    jobs = [job(command=["word"] * 60)]
+    drawn = frame(VIEW, {"jobs": jobs})[0]
+    full = [line for line in drawn.split("\n") if "word" in line]
+    assert [line.endswith("...") for line in full] == [True]
 
 
 def page(jobs: int, running: int = 0) -> Page:

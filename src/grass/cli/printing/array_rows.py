@@ -45,6 +45,7 @@ def _row(summary: Document, member: Document) -> Document:
         "cwd": None,
         **member,
         **summary,
+        "filled_command": summary["command"],
         "worker": None,
         "id": f"{summary['id']}-{summary['last']}",
         "state": _state(states),

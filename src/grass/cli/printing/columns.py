@@ -122,10 +122,11 @@ def _coarse(duration_s: float) -> str:
     return text[: letter + 1]
 
 
-def _units(job: Document, _now: datetime) -> str:
-    """Write the units that a job holds, or that its last attempt held."""
-    held = job["allocation"] or (job["attempts"][-1:] or [{}])[0].get("allocation")
-    return units(held or {})
+def held_units(job: Document) -> Document:
+    """Return the units that a job holds, or that its last attempt held."""
+    last = job["attempts"][-1] if job["attempts"] else {}
+    held: Document = job["allocation"] or last.get("allocation") or {}
+    return held
 
 
 def _command(job: Document, _now: datetime) -> str:
@@ -208,7 +209,11 @@ COLUMNS = (
     _plain("project", "its project"),
     Column("owner", "who enqueued it", lambda job, _: owner(job["owner"])),
     _plain("priority", "its priority"),
-    Column("units", "the units it holds, or held last", _units),
+    Column(
+        "units",
+        "the units it holds, or held last",
+        lambda job, _: units(held_units(job)),
+    ),
     Column("request", "what it asked for", lambda job, _: asked(job["request"])),
     Column("time", "how long it waits or runs, or ago it ended", _time, _field("id")),
     Column(

@@ -14,8 +14,8 @@ _SAFE = frozenset(
 
 
 def command_text(job: Document) -> str:
-    """Write a job's command; a shell line is written as it was given."""
-    words: list[str] = job["command"]
+    """Write a job's command, filled in; a shell line is written as it was given."""
+    words: list[str] = job.get("filled_command") or job["command"]
     if job.get("shell") and len(words) == 1:
         return words[0]
     return joined(words)

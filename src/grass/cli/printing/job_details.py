@@ -15,7 +15,7 @@ from grass.cli.printing.quantities import (
     utc_now,
 )
 from grass.cli.printing.streams import safe
-from grass.cli.printing.table import render
+from grass.cli.printing.table import Fit, lines
 from grass.cli.printing.wording import (
     TINTS,
     asked,
@@ -41,19 +41,19 @@ _LABEL = 12
 
 def text(job: Document, screen: Screen) -> str:
     """Write all details of a job."""
-    lines = [screen.paint(f"job {job['id']}: {safe(job['name'])}", "bold")]
+    told = [screen.paint(f"job {job['id']}: {safe(job['name'])}", "bold")]
     composed = {**job, **_composed(job, screen)}
     for field, label, write in _LINES:
         value = safe(write(composed.get(field)))
         if value:
             shown = screen.paint(value, _tint(job)) if field == "state" else value
-            lines.append(screen.paint(f"{label:<{_LABEL}}", "dim") + shown)
-    body = "\n".join(lines) + "\n"
+            told.append(screen.paint(f"{label:<{_LABEL}}", "dim") + shown)
     if not job["attempts"]:
-        return body
+        return "".join(line + "\n" for line in told)
     now = utc_now()
     tried = [_attempt(one, now) for one in job["attempts"]]
-    return body + "\n" + render(ATTEMPTS, tried, screen, TINTS)
+    table = lines(ATTEMPTS, tried, screen, TINTS, Fit(firm=(0, 1, 4)))
+    return "".join(line + "\n" for line in (*told, "", *table))
 
 
 def _tint(job: Document) -> str:

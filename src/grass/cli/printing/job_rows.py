@@ -8,11 +8,12 @@ pipe each job is one line of words.
 from __future__ import annotations
 
 from grass.cli.printing import array_rows
+from grass.cli.printing.columns import held_units
 from grass.cli.printing.command_text import command_text
 from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, Row, Span, lines
-from grass.cli.printing.wording import ENDED_STATES, TINTS, reason, state
+from grass.cli.printing.wording import ENDED_STATES, TINTS, reason, state, units
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class JobTable:
     def _cell(self, column: Column, row: Document) -> Cell:
         if self._screen.width is not None and column.name == "state":
             return self._state(row)
+        if self._drawn and column.name == "units":
+            return _special_units(row)
         return column.cell(row, self._now)
 
     def _state(self, row: Document) -> Styled:
@@ -119,6 +122,12 @@ class JobTable:
         return left
 
 
+def _special_units(row: Document) -> str:
+    """Write a job's units; cores and memory only where it has nothing else."""
+    held = held_units(row)
+    return units({k: v for k, v in held.items() if k not in ("cpu", "ram")} or held)
+
+
 def _join_reasons(rows: list[Row], branch: str) -> None:
     """Leave a reason only below the last of the rows in a run that have it."""
     alike = 0
@@ -135,6 +144,6 @@ def _join_reasons(rows: list[Row], branch: str) -> None:
 
 
 def _below(job: Document) -> str:
-    """Return why a job waits or has ended so; an exit code stands beside its state."""
+    """Return why a job waits or has ended so, unless its state says as much."""
     told = reason(job)
-    return "" if told == f"exit {job['exit_code']}" else told
+    return "" if told in (job["state"], f"exit {job['exit_code']}") else told

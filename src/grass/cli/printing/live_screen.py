@@ -15,7 +15,7 @@ from grass.cli.printing.event_collector import EventCollector
 from grass.cli.printing.keys import Keyboard
 from grass.cli.printing.show_views import AsJson, AsText
 from grass.cli.printing.streams import printable, warn
-from grass.cli.printing.styled import Styled
+from grass.cli.printing.styled import Styled, painted_cells
 from grass.cli.printing.table import Screen, this_screen
 
 TYPE_CHECKING = False
@@ -193,8 +193,15 @@ def frame(
     if with_hint:
         below.append(Styled((_hint(window), "dim")))
     lines = [*window.lines, *map(screen.line, below)]
-    drawn = "\n".join(printable(line) + _TO_LINE_END for line in lines)
-    return _HOME + drawn + _TO_SCREEN_END, window
+    drawn = "\n".join(_closed(printable(line), width) for line in lines)
+    # Below the last line, where there is one: at the edge it would erase a letter.
+    rest = f"\n{_TO_SCREEN_END}" if len(lines) < height else ""
+    return _HOME + drawn + rest, window
+
+
+def _closed(line: str, width: int) -> str:
+    """Erase what is left of an earlier line; at the edge that would erase a letter."""
+    return line + _TO_LINE_END if painted_cells(line) < width else line
 
 
 def _hint(window: Window) -> str:

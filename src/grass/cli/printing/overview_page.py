@@ -5,7 +5,7 @@ from __future__ import annotations
 from grass.cli.printing import summary
 from grass.cli.printing.job_rows import JobTable
 from grass.cli.printing.page import Page, Part
-from grass.cli.printing.styled import Styled
+from grass.cli.printing.styled import Styled, cells
 from grass.cli.printing.table import lines
 from grass.cli.printing.unit_bars import folded_lines, worker_lines
 from grass.cli.printing.wording import IN_ORDER
@@ -37,7 +37,7 @@ def overview_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pa
     foot = [Styled((note, "")) for note in summary.notes(document.get("queues", ()))]
     if "jobs" in document:
         foot[:0] = left_out(totals, table.covered)
-    foot.append(summary.summary(document["daemon"], totals))
+    foot += _flowed(summary.summary(document["daemon"], totals), screen)
     return _page(above, table, foot, screen)
 
 
@@ -61,6 +61,16 @@ def _page(
         [screen.line(line) for line in foot],
         first=table.running,
     )
+
+
+def _flowed(parts: list[Styled], screen: Screen) -> list[Styled]:
+    """Join parts of a sentence, on as many lines as they need."""
+    flowed = parts[:1]
+    for part in parts[1:]:
+        joined = flowed[-1] + Styled(("; ", "dim")) + part
+        fits = screen.width is None or cells(str(joined)) <= screen.width
+        flowed[-1:] = [joined] if fits else [flowed[-1], part]
+    return flowed
 
 
 def left_out(totals: Mapping[str, int], covered: Mapping[str, int]) -> list[Styled]:

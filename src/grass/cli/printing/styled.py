@@ -19,6 +19,7 @@ _CODES = {
     "yellow": "33",
     "cyan": "36",
     "bold": "1",
+    "head": "1;4",
     # Not the bright black of palettes: some of these have it as their background.
     "dim": "2",
 }
@@ -63,6 +64,12 @@ def cut_styled(text: Styled, width: int, ellipsis: str = "…") -> Styled:
     left = max(0, len(cut(str(text), width, ellipsis)) - len(ellipsis))
     kept = list(_pieces(text, left))
     return Styled(*kept, (ellipsis[: max(0, width)], kept[-1][1] if kept else ""))
+
+
+def painted_cells(text: str) -> int:
+    """Return how many cells a text with sequences of colours takes."""
+    first, *rest = text.split("\x1b[")
+    return cells(first) + sum(cells(piece.partition("m")[2]) for piece in rest)
 
 
 def painted(text: str, tint: str) -> str:

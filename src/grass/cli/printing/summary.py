@@ -97,17 +97,19 @@ def elsewhere(daemon: Document) -> str | None:
     )
 
 
-def summary(daemon: Document, totals: Mapping[str, int]) -> Styled:
-    """Write the number of jobs by state, and the size of all output."""
+def summary(daemon: Document, totals: Mapping[str, int]) -> list[Styled]:
+    """Write the number of jobs by state, the size of all output, and what is wrong."""
     pieces: list[tuple[str, str]] = []
     for state in IN_ORDER:
         if count := totals.get(state):
             pieces += [(", " if pieces else "", ""), (f"{count} {state}", tint(state))]
-    paused = "; paused, `grass resume` starts jobs again" if daemon["paused"] else ""
-    full = "; the disk is full, `grass prune` makes room" if daemon.get("full") else ""
-    pieces = pieces or [("no jobs yet", "")]
-    pieces.append((f"; output takes {size_text(daemon['output_bytes'])}", "dim"))
-    return Styled(*pieces, (paused + full, "yellow"))
+    parts = [Styled(*(pieces or [("no jobs yet", "")]))]
+    parts.append(Styled((f"output takes {size_text(daemon['output_bytes'])}", "dim")))
+    if daemon["paused"]:
+        parts.append(Styled(("paused, `grass resume` starts jobs again", "yellow")))
+    if daemon.get("full"):
+        parts.append(Styled(("the disk is full, `grass prune` makes room", "red")))
+    return parts
 
 
 def tint(state: str) -> str:

@@ -122,7 +122,7 @@ def lines(
     fit: Fit | None = None,
 ) -> list[str]:
     """Lay out a table as lines, the header first."""
-    table = [_Line(row, tints or {}) for row in (Row(header, tint="bold"), *rows)]
+    table = [_Line(row, tints or {}) for row in (Row(header, tint="head"), *rows)]
     columns = zip(*(line.texts for line in table), strict=True)
     widths = [max(map(cells, column)) for column in columns]
     shown = list(range(len(widths)))

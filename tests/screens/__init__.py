@@ -1,0 +1,1 @@
+"""Golden screens: what commands show on a real terminal."""
