@@ -85,7 +85,7 @@ class Terminal:
 
     def screen(self) -> str:
         """Return what is on the screen, without empty lines at the end."""
-        captured = self._tmux("capture-pane", "-p", "-e")
+        captured = self._tmux("capture-pane", "-p", "-e", "-J")
         lines = ["".join(map(_tagged, _runs(line))) for line in _styled(captured)]
         return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 

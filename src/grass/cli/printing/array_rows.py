@@ -75,13 +75,13 @@ def counts(states: Mapping[str, int]) -> str:
     return ", ".join(text for _, text in _counted(states))
 
 
-def told(row: Document, since: str, command: str) -> Styled:
+def told(row: Document, since: str, command: str) -> tuple[Styled, Styled, Styled]:
     """Write the counts of an array, how old it is, and its command."""
     pieces: list[tuple[str, str]] = []
     for state, text in _counted(row["members"]):
         tint = _COUNT_TINTS.get(state, "") if row["members"].get(state) else ""
         pieces += [(", " if pieces else "", ""), (text, tint)]
-    return Styled(*pieces, (f"  {since}", ""), (f"  {command}", "dim"))
+    return Styled(*pieces), Styled((f"  {since}", "")), Styled((f"  {command}", "dim"))
 
 
 def _counted(states: Mapping[str, int]) -> Iterator[tuple[str, str]]:

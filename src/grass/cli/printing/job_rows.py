@@ -73,7 +73,7 @@ class JobTable:
     def _span(self, shown: Row, row: Document, names: list[str]) -> None:
         """Draw an array's bar for its state, and its counts over the last columns."""
         since, first = str(shown[names.index("time")]), names.index("worker")
-        span = Span(array_rows.told(row, since, command_text(row)))
+        span = Span(*array_rows.told(row, since, command_text(row)))
         shown[names.index("state")] = array_rows.bar(row, self._screen.signs)
         shown[first:] = [span] * (len(names) - first)
 

@@ -71,12 +71,26 @@ class Row(list["Cell"]):
 
 
 class Span:
-    """A text that takes the rest of its line, and that no column is as wide as."""
+    """A text that takes the rest of its line, and that no column is as wide as.
 
-    __slots__ = ("text",)
+    What comes after the first text is left out where hardly any of it would be seen.
+    """
 
-    def __init__(self, text: Styled) -> None:
-        self.text = text
+    __slots__ = ("texts",)
+
+    def __init__(self, *texts: Styled) -> None:
+        self.texts = texts
+
+    def within(self, room: int | None) -> Styled:
+        """Return what is worth to be shown on so many cells."""
+        shown = self.texts[0]
+        for text in self.texts[1:]:
+            used = cells(str(shown))
+            least = min(cells(str(text)), LEAST_LAST_CELL)
+            if room is not None and used + least > room:
+                break
+            shown += text
+        return shown
 
     def __str__(self) -> str:
         """Return what a column is to be as wide as."""
@@ -197,7 +211,9 @@ def _drawn(
     for at, width in zip(shown, widths, strict=True):
         cell = line.cells[at]
         if isinstance(cell, Span):
-            pieces += [(space, ""), *_pieces(cell.text, line.tint)]
+            used = cells(space) + sum(cells(text) for text, _ in pieces)
+            left = None if screen.width is None else screen.width - used
+            pieces += [(space, ""), *_pieces(cell.within(left), line.tint)]
             break
         if at != shown[-1]:
             cell = _cut(cell, width, screen)
