@@ -47,6 +47,7 @@ class Way(NamedTuple):
 WAYS = {
     "GET /overview": Way("overview", (), "show"),
     "POST /jobs": Way("enqueue_jobs", ([{"command": "true"}], {}), "enqueue -- true"),
+    "POST /jobs/plan": Way("plan_jobs", ([], {}), "enqueue --dry-run -- true"),
     "GET /jobs": Way("jobs", (), "show --all"),
     "POST /jobs/select": Way("select", (ONE,), "hold --dry-run 1"),
     "POST /jobs/estimate": Way("estimate", (ONE,), "wait 4"),
@@ -236,5 +237,5 @@ def test_every_field_of_a_job_has_an_option() -> None:
 
 def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
-    besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format"}
+    besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format", "dry_run"}
     assert {option.key for option in enqueue.OPTIONS} - besides == fields - {"command"}

@@ -18,6 +18,7 @@ ROUTES = [f"{one.method} {one.path}" for one in ENDPOINTS]
 ALLOWED = {
     "GET /overview": "read submit operate admin machine",
     "POST /jobs": "submit operate admin machine",
+    "POST /jobs/plan": "submit operate admin machine",
     "GET /jobs": "read submit operate admin machine",
     "POST /jobs/select": "read submit operate admin machine",
     "POST /jobs/estimate": "read submit operate admin machine",

@@ -137,7 +137,10 @@ def test_the_reference_is_what_the_commands_say() -> None:
     [
         ("\n# nothing\n", "stdin holds no jobs"),
         ('{"command": "a"}\n\n{"comm\n', "stdin, line 3: "),
-        ('{"command": "a", "cwd": "/no/such"}', "stdin, line 1: there is no directory"),
+        (
+            '{"command": "a", "cwd": "/no/such"}',
+            'stdin, line 1: field "cwd": there is no directory',
+        ),
         ('{"command": "a"}\n[1]\n', "stdin, line 2: a job is an object"),
     ],
 )

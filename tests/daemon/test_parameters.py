@@ -1,5 +1,7 @@
 """Parameters: each job runs with values of its own."""
 
+import json
+
 import pytest
 
 from tests.support.homes import GrassHome
@@ -20,7 +22,9 @@ def test_every_combination_runs_with_its_values(shared: GrassHome) -> None:
     assert shared.logs(ids[2]) == "c 1 c m1 fit-c-3\n"
     told = shared.run("show", str(ids[0])).stdout
     assert "parameters  1='a;b' 2=1\n" in told
-    found = shared.run("show", "name~^fit-c-4$", "--columns", "id,params").stdout
+    found = shared.run(
+        "show", "name~^fit-c-4$", "--members", "--columns", "id,params"
+    ).stdout
     assert f"{ids[3]} [4]" in found
     assert "1=c 2=2" in found
 
@@ -64,3 +68,31 @@ def test_a_command_that_says_too_much_or_too_little_adds_no_job(
     refused = shared.run("enqueue", *words)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert said in refused.stderr
+
+
+def test_a_dry_run_says_what_would_be_added_and_adds_nothing(shared: GrassHome) -> None:
+    before = shared.client.overview()["daemon"]["jobs"]
+    words = ("--name", "n-{1}-{id}", "--", "echo", "{1}", ":::", *map(str, range(25)))
+    told = shared.ok("enqueue", "--dry-run", *words).splitlines()
+    assert told[0].split() == ["NAME", "QUEUE", "NEEDS", "COMMAND"]
+    assert told[1].split() == ["n-0-{id}", "default", "cpu", "1", "echo", "0"]
+    assert told[-2:] == ["... and 5 more", "25 jobs would be added; nothing was"]
+    plan = json.loads(shared.ok("enqueue", "--dry-run", "--format", "json", *words))
+    assert plan["count"] == len(plan["jobs"]) == 25
+    assert plan["jobs"][24]["params"] == {"1": "24"}
+    assert plan["jobs"][24]["command"] == ["echo", "24"]
+    refused = shared.run("enqueue", "--dry-run", "-c", "999", "--", "true")
+    assert refused.returncode == 6
+    unknown = shared.run("enqueue", "--dry-run", "--after", "99999", "--", "true")
+    assert unknown.returncode == 4
+    assert shared.client.overview()["daemon"]["jobs"] == before
+    added = shared.enqueue("--", "true")
+    assert shared.client.job(added)["id"] == shared.client.job("last")["id"]
+
+
+def test_json_without_a_request_points_to_the_option_that_prints_it(
+    shared: GrassHome,
+) -> None:
+    refused = shared.run("enqueue", "--json", "--", "true")
+    assert refused.returncode == 2
+    assert "--format json" in refused.stderr

@@ -65,6 +65,7 @@ OPERATE, ADMIN = Right.OPERATE, Right.ADMIN
 ENDPOINTS = [
     Endpoint("GET", "/overview", READ, cluster.overview),
     Endpoint("POST", "/jobs", SUBMIT, jobs.enqueue, request_bodies.EnqueueBody, calls.Enqueued, largest=LARGEST_BODY),  # noqa: E501
+    Endpoint("POST", "/jobs/plan", SUBMIT, jobs.plan, request_bodies.EnqueueBody, calls.Planned, largest=LARGEST_BODY),  # noqa: E501
     Endpoint("GET", "/jobs", READ, jobs.page),
     Endpoint("POST", "/jobs/select", READ, jobs.selected, request_bodies.SelectedBody, documents.SelectedReply, largest=LISTS),  # noqa: E501
     Endpoint("POST", "/jobs/estimate", READ, jobs.estimate, SELECT, documents.EstimateReply, largest=LISTS),  # noqa: E501

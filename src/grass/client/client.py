@@ -54,12 +54,25 @@ class Client(Session):
         With `params` the one job becomes an array: `names` of parameters, and a list
         of values for each member in `rows`.
         """
-        body: Document = {
-            "jobs": jobs,
-            "defaults": defaults,
-            # See `grass.model.ids`, which would cost every enqueue an import.
-            "key": f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}",
-        }
+        body = self._enqueue_body(jobs, defaults, params)
+        # See `grass.model.ids`, which would cost every enqueue an import.
+        body["key"] = f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}"
+        return self.idempotent("POST", "/jobs", body)
+
+    def plan_jobs(
+        self,
+        jobs: list[Document],
+        defaults: Document,
+        params: Document | None = None,
+    ) -> Document:
+        """Return what `enqueue_jobs` would add, or raise as it would; add nothing."""
+        body = self._enqueue_body(jobs, defaults, params)
+        return self.idempotent("POST", "/jobs/plan", body)
+
+    def _enqueue_body(
+        self, jobs: list[Document], defaults: Document, params: Document | None
+    ) -> Document:
+        body: Document = {"jobs": jobs, "defaults": defaults}
         if params is not None:
             body["params"] = params
         if not self.remote:
@@ -67,7 +80,7 @@ class Client(Session):
             body["environment"] = user_environment(os.environ)
             body["directory"] = caller_directory()
             body["umask"] = _umask()
-        return self.idempotent("POST", "/jobs", body)
+        return body
 
     def overview(self, queue: str | None = None, *, members: bool = False) -> Document:
         """Read the daemon, workers, queues, and the active and recent jobs.

@@ -36,6 +36,8 @@ from grass.broker.core.calls import (
     Enqueue,
     Enqueued,
     HoldJobs,
+    PlanEnqueue,
+    Planned,
     ReleaseJobs,
     SignalJobs,
     SuspendJobs,
@@ -71,16 +73,25 @@ PRESENTED_AT_ONCE = 100
 
 async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     """Add jobs; answered once they are durable."""
-    jobs = (body.defaults, *body.jobs)
-    has_max_fails = any(job.max_fails is not None for job in jobs)
-    check_may_pause(request, has_max_fails=has_max_fails)
-    broker = context_of(request).broker
-    settings = context_of(request).settings
-    call = enqueue_call(body, actor(request), broker.state, settings)
+    broker, call = context_of(request).broker, _enqueue_call(request, body)
     done = await _answered_before(broker, call)
     if done is None:
         done = await broker.call(call)
     return done
+
+
+async def plan(request: Request, body: EnqueueBody) -> Planned:
+    """Say what an enqueue would add, or why it would be refused; add nothing."""
+    call = _enqueue_call(request, body)
+    return await context_of(request).broker.call(PlanEnqueue(call, wanted=call.wanted))
+
+
+def _enqueue_call(request: Request, body: EnqueueBody) -> Enqueue:
+    jobs = (body.defaults, *body.jobs)
+    has_max_fails = any(job.max_fails is not None for job in jobs)
+    check_may_pause(request, has_max_fails=has_max_fails)
+    context = context_of(request)
+    return enqueue_call(body, actor(request), context.broker.state, context.settings)
 
 
 async def _answered_before(broker: Broker, call: Enqueue) -> Enqueued | None:

@@ -19,6 +19,7 @@ from grass.broker.core.jobs import (
     edits,
     eligibility,
     enqueue,
+    enqueue_plan,
     queues,
     removals,
     reruns,
@@ -49,6 +50,7 @@ class BrokerCore:
         self._publish()
         self._handlers: dict[type[Any], Callable[[State, Any], object]] = {
             calls.Enqueue: enqueue.enqueue,
+            calls.PlanEnqueue: enqueue_plan.plan,
             calls.CreateQueue: queues.create,
             calls.EditQueue: queues.edit,
             calls.DeleteQueue: queues.delete,

@@ -44,6 +44,29 @@ class Enqueued(msgspec.Struct):
     hint: str = ""
 
 
+class PlannedJob(msgspec.Struct):
+    """A job as it would be added, its command filled as far as it can be."""
+
+    name: str
+    project: str
+    queue: str
+    command: list[str]
+    shell: bool
+    request: dict[str, Any]
+    priority: int
+    cwd: str | None
+    index: int | None
+    params: Params
+
+
+class Planned(msgspec.Struct):
+    """The reply to `PlanEnqueue`: how many jobs, and the first of them."""
+
+    count: int
+    jobs: list[PlannedJob]
+    hint: str = ""
+
+
 class Call(msgspec.Struct, Generic[R_co]):
     """A request to the broker, typed by its reply, which comes once it is durable."""
 
@@ -96,6 +119,12 @@ class Enqueue(Reading[Enqueued]):
     """The caller's environment; None: none travelled."""
     directory: str | None = None
     """The caller's directory; a patch and a queue with a prefix go before it."""
+
+
+class PlanEnqueue(Reading[Planned]):
+    """Say what an enqueue would add; nothing is changed."""
+
+    enqueue: Enqueue
 
 
 class CreateQueue(Call[Done]):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     FindPrefix = Callable[[str], list[str] | None]
     """Returns a queue's prefix, empty when it has none; None when there is no queue."""
+    Add = Callable[..., Document]
+    """Adds jobs, or says what would be added."""
 
 QUIET = Option("-q, --quiet", about="no hints on stderr")
 OPTIONS = (
@@ -43,6 +45,7 @@ OPTIONS = (
     ),
     BROKER,
     QUIET,
+    Option("--dry-run", about="say what would be enqueued; enqueue nothing"),
     Option("--format", "text|json", "what to print (default: text)"),
 )
 _FEW = 1000
@@ -62,6 +65,11 @@ class EnqueueLine:
         self._options = options
         self._words = list(words)
         self._at = scan(options, words, 0, self.values)
+        if self.values.text("require") == "--":
+            raise UsageError(
+                "--json takes a request here, as --require does",
+                "to print JSON write --format json",
+            )
 
     def find_queue(self, find_prefix: FindPrefix) -> None:
         """Set queue and command; ask for a queue only where a word may be one."""
@@ -133,7 +141,10 @@ def run(words: list[str]) -> int:
         style = output_format(line.values)
         reply = _enqueue(client, line)
     give_hint(reply, line.values)
-    sys.stdout.write(_printed(reply, style))
+    if line.values.has("dry_run"):
+        sys.stdout.write(_planned(reply, style))
+    else:
+        sys.stdout.write(_printed(reply, style))
     return 0
 
 
@@ -179,7 +190,11 @@ def _enqueue_template(client: Client, line: EnqueueLine, params: Document) -> Do
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it before :::")
     command = template(line.command, params, defaults)
-    return client.enqueue_jobs([{"command": command}], defaults, params)
+    return _adding(client, line.values)([{"command": command}], defaults, params)
+
+
+def _adding(client: Client, values: Values) -> Add:
+    return client.plan_jobs if values.has("dry_run") else client.enqueue_jobs
 
 
 def find_queue(client: Client, line: EnqueueLine) -> None:
@@ -193,7 +208,7 @@ def enqueue_line(client: Client, line: EnqueueLine) -> Document:
         raise UsageError("no command was given", "write it after --: -- python x.py")
     defaults = settings(line.values, line.queue)
     check_paths(client, defaults)
-    return client.enqueue_jobs([{"command": line.command}], defaults)
+    return _adding(client, line.values)([{"command": line.command}], defaults)
 
 
 def give_hint(reply: Document, values: Values) -> None:
@@ -227,7 +242,7 @@ def _enqueue_file(client: Client, line: EnqueueLine, source: str) -> Document:
     check_paths(client, defaults)
     file.check(client, defaults)
     with file.errors_by_line():
-        return client.enqueue_jobs(file.jobs, defaults)
+        return _adding(client, line.values)(file.jobs, defaults)
 
 
 def _printed(reply: Document, style: str) -> str:
@@ -241,6 +256,16 @@ def _printed(reply: Document, style: str) -> str:
         document["ids"] = list(range(first, last + 1))
     document["hint"] = reply["hint"]
     return encoded(document).decode() + "\n"
+
+
+def _planned(reply: Document, style: str) -> str:
+    if style == "text":
+        from grass.cli.printing import plan
+
+        return plan.text(reply)
+    from grass.client.json_codec import encoded
+
+    return encoded(reply).decode() + "\n"
 
 
 def _not_found(program: str) -> NotFound:
@@ -312,6 +337,7 @@ COMMAND = Command(
         "grass enqueue --array 1-100%8 -- python train.py seed={index}",
         "grass enqueue -- python train.py {1} {2} ::: 0.1 0.01 ::: 1 2 3",
         "grass enqueue --from values.txt --at-most 8 -- python train.py {}",
+        "grass enqueue --dry-run --array 1-100 -- python train.py seed={index}",
         "grass enqueue --broker my.server.com:7500 --label a100 -- nvidia-smi",
         "grass enqueue --after 7 --time-limit 2h --retries 3 -- python test.py",
     ),

@@ -156,15 +156,21 @@ def _alike(one: NewJob, other: NewJob) -> bool:
     )
 
 
+def name_of(new: NewJob, known: Prepared) -> str:
+    """Return the name that a job shares with those that are given the same."""
+    given = new.name or new.patch.name
+    name = given or default_name((*known.prefix, *new.words))
+    return name.encode("utf-8", "replace").decode()
+
+
 def _common(state: State, arrival: Arrival, new: NewJob) -> Common:
     patch, known = new.patch, arrival.prepared[id(new.patch)]
     shell = is_for_a_shell(new, known)
-    name = new.name or patch.name or default_name((*known.prefix, *new.words))
     return Common(
         arrival.specs[id(patch)],
         new.words,
         shell,
-        name.encode("utf-8", "replace").decode(),
+        name_of(new, known),
         patch.project or DEFAULT_PROJECT,
         arrival.call.actor,
         known.queue,

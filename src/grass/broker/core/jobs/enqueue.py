@@ -40,13 +40,8 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
     """
     if call.key is not None and (known := _known_call(state, call)) is not None:
         return known
-    if not call.jobs:
-        raise UsageError("no jobs were given", "give a command, or lines with --from")
-    ends = ends_of(call.found)
-    prepared = _prepared(state, call, ends)
-    _check_commands(call, prepared)
+    prepared, ends = checked_call(state, call)
     if call.base_env is not None:
-        check_size((), tuple(call.base_env.items()))
         prepared = _with_environment(state, call.actor, call.base_env, prepared)
     hint = enqueue_hints.hints(state, prepared.values())
     arrival = bulk_enqueue.begin(state, call, prepared, ends, hint)
@@ -54,6 +49,20 @@ def enqueue(state: State, call: Enqueue) -> Enqueued | Arrival:
         return arrival.enqueued
     state.bulk.enqueues.append(arrival)
     return arrival
+
+
+def checked_call(
+    state: State, call: Enqueue
+) -> tuple[dict[int, Prepared], dict[int, JobState]]:
+    """Check all jobs of a call; return their specs by patch, and ends of others."""
+    if not call.jobs:
+        raise UsageError("no jobs were given", "give a command, or lines with --from")
+    ends = ends_of(call.found)
+    prepared = _prepared(state, call, ends)
+    _check_commands(call, prepared)
+    if call.base_env is not None:
+        check_size((), tuple(call.base_env.items()))
+    return prepared, ends
 
 
 def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
