@@ -92,7 +92,7 @@ def test_following_says_for_whom_it_waits_and_goes_on(
 ) -> None:
     fake_daemon.answers["GET /jobs/7"] = [
         IN_SIGHT,  # The id is looked up first.
-        *(OUT_OF_SIGHT, OUT_OF_SIGHT, IN_SIGHT),
+        *(OUT_OF_SIGHT, OUT_OF_SIGHT, IN_SIGHT, IN_SIGHT),
     ]
     fake_daemon.answers[AGAIN] = [AWAY, CHUNKED + b"4\r\nabcd\r\n0\r\n\r\n"]
 

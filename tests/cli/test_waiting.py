@@ -71,5 +71,5 @@ def test_the_broker_is_said_to_be_away_once_and_followed_on(machine: Machine) ->
     assert logs.stderr.readline().startswith(away)
     broker.ok("start")
     broker.ok("cancel", "1")
-    assert logs.communicate(timeout=30) == ("", "")
+    assert logs.communicate(timeout=30) == ("", "grass: job 1 was cancelled\n")
     assert logs.returncode == 0

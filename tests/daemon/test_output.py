@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.fifo import Fifo
 from tests.support.homes import GRASS, GrassHome
+from tests.support.screen import Screen
 
 pytestmark = pytest.mark.daemon
 
@@ -20,7 +21,8 @@ def test_logs_can_be_followed_until_the_job_ends(shared: GrassHome, gate: Fifo) 
     assert following.stdout.readline() == "one\n"
     gate.tell()
     rest, errors = following.communicate(timeout=30)
-    assert (rest, errors, following.returncode) == ("two\n", "", 0)
+    assert (rest, following.returncode) == ("two\n", 0)
+    assert errors.endswith(f"grass: job {id} failed: exit 3\n")
     assert shared.ok("logs", "last") == "one\ntwo\n"
 
 
@@ -28,8 +30,16 @@ def test_logs_follow_a_job_that_has_not_started(shared: GrassHome) -> None:
     shared.ok("pause")
     id = shared.enqueue("--", "echo", "at last")
     following = shared.popen("logs", "-f", str(id))
+    screen = Screen([*shared.grass, "logs", "-f", str(id)], shared.environment)
+    assert following.stderr is not None
+    waits = f"job {id} is queued: everything is paused"
+    assert following.stderr.readline() == f"grass: {waits}\n"
+    screen.until(f"\r\x1b[K{waits}")
     shared.ok("resume")
-    assert following.communicate(timeout=30)[0] == "at last\n"
+    ended = f"grass: job {id} succeeded\n"
+    assert following.communicate(timeout=30) == ("at last\n", ended)
+    assert screen.ended() == 0
+    assert screen.seen.endswith("at last\r\n" + ended.replace("\n", "\r\n"))
 
 
 def test_logs_are_byte_for_byte(shared: GrassHome) -> None:

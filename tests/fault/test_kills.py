@@ -196,7 +196,10 @@ def test_followers_and_waiters_see_a_restart_through(
 ) -> None:
     id = home.enqueue(f"echo one; echo x > {news}; read x < {gate}; echo two; exit 3")
     news.hear()
-    following, waiting = home.popen("logs", "-f", str(id)), home.popen("wait", str(id))
+    following, waiting = (
+        home.popen("logs", "-f", str(id)),
+        home.popen("wait", "-q", str(id)),
+    )
     assert following.stdout is not None
     assert following.stdout.readline() == "one\n"
     home.kill_daemon()

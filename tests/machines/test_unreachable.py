@@ -39,7 +39,8 @@ def test_logs_say_whom_they_wait_for_and_go_on_by_themselves(
         gate.tell()
         cluster.reconnect("w1")
         assert following.wait(PATIENCE_S) == 0
-        assert (following.stdout.read(), following.stderr.read()) == ("two\n", "")
+        assert following.stdout.read() == "two\n"
+        assert following.stderr.read() == f"grass: job {id} succeeded\n"
     finally:
         following.kill()
         following.communicate()

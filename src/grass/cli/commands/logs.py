@@ -13,6 +13,8 @@ from grass.errors import GrassError, NoDaemon, NotFound, Unreachable, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
 
@@ -53,15 +55,43 @@ def run(words: list[str]) -> int:
 def _one(client: Client, values: Values, selector: str) -> int:
     follow, as_json = values.has("follow"), values.has("json")
     # `last` may be another job after a restart of the daemon; an id never is.
-    job = int(client.job(selector)["id"]) if follow or as_json else selector
+    known = client.job(selector) if follow or as_json else {"id": selector}
+    job = known["id"]
     writer = JsonLines(int(job), allocate_lock()) if as_json else Plain()
     try:
-        _copy(client, values, job, writer)
+        if follow:
+            _follow(client, values, known, writer)
+        else:
+            _copy(client, values, job, writer)
     except Broken:
         _check_worker(client, values, job)
         warn(_cut_off(client))
         return 1
     return 0
+
+
+def _follow(
+    client: Client, values: Values, job: Document, writer: OutputWriter
+) -> None:
+    """Copy what a job writes; say that it has not started, and how it ended."""
+    from grass.cli.printing.start_notice import StartNotice
+
+    with StartNotice(client, job) as notice:
+        _copy(client, values, job["id"], writer, notice.end)
+    if not values.has("json"):
+        _tell_end(client, job["id"])
+
+
+def _tell_end(client: Client, job: int) -> None:
+    from grass.cli.printing.wording import ENDED_STATES, ended
+
+    try:
+        now = client.job(job)
+    except GrassError:
+        # All that it wrote was printed; the job may have been forgotten meanwhile.
+        return
+    if now["state"] in ENDED_STATES:
+        warn(ended(now))
 
 
 def _check_worker(client: Client, values: Values, job: int | str) -> None:
@@ -74,7 +104,13 @@ def _check_worker(client: Client, values: Values, job: int | str) -> None:
         return
 
 
-def _copy(client: Client, values: Values, job: int | str, writer: OutputWriter) -> None:
+def _copy(
+    client: Client,
+    values: Values,
+    job: int | str,
+    writer: OutputWriter,
+    on_start: Callable[[], None] = lambda: None,
+) -> None:
     pieces = client.output(
         job,
         follow=values.has("follow"),
@@ -84,7 +120,9 @@ def _copy(client: Client, values: Values, job: int | str, writer: OutputWriter) 
         on_away=lambda job: warn(away(job)),
     )
     for piece in pieces:
+        on_start()
         writer.write(piece)
+    on_start()
     writer.end()
 
 
@@ -145,6 +183,8 @@ def _follow_all(
         try:
             with client.beside() as own:
                 _copy(own, values, job, writer)
+                if not values.has("json"):
+                    _tell_end(own, job)
             ends.put(None)
         except Broken:
             ends.put(GrassError(_cut_off(client)))
@@ -175,7 +215,8 @@ COMMAND = Command(
     usage="[OPTIONS] SELECTOR...",
     about=(
         "Print what jobs wrote to stdout and stderr: of one job byte for byte, of "
-        "several with the job's id before each line."
+        "several with the job's id before each line. With -f a job that has not "
+        "started is waited for; stderr tells why, and at the end how it ended."
     ),
     options=OPTIONS,
     examples=(
