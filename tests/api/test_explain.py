@@ -18,6 +18,7 @@ from grass.queries.estimates import (
     end_of_all,
     simulate,
 )
+from grass.queries.explanations import last_frames
 
 SECOND = 1_000_000
 
@@ -246,3 +247,19 @@ def test_jobs_end_as_such_jobs_used_to_as_many_at_a_time_as_now(
 ) -> None:
     estimate = end_of_all(jobs, history, 10 * SECOND)
     assert (None if estimate is None else estimate.at // SECOND) == at
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"", ([], 0)),
+        (b"one\ntwo\n", (["one", "two"], 0)),
+        (b"a\nb\nc\nd\n", (["b", "c", "d"], 0)),
+        (b"1%\r2%\r100%\ndone", (["100%", "done"], 2)),
+        (b"\r1%\r\r2%\r\n\nover\r\n", (["2%", "", "over"], 1)),
+    ],
+)
+def test_of_a_progress_bar_the_last_frame_is_kept_and_the_others_counted(
+    data: bytes, shown: tuple[list[str], int]
+) -> None:
+    assert last_frames(data, 3) == shown

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 from typing import Any
 
@@ -280,6 +281,19 @@ def test_a_failure_is_explained(shared: GrassHome, *, kill: bool) -> None:
     text = shared.ok("explain", str(id))
     assert "exit code 3" in text
     assert "the end" in text
+
+
+def test_explain_shows_the_end_of_an_output_with_a_long_progress_bar(
+    shared: GrassHome,
+) -> None:
+    bar = "import sys; [print(f'{n:09}', end='\\r') for n in range(60000)]"
+    id = shared.enqueue(
+        "--", sys.executable, "-c", f"{bar}; print(); sys.exit('oh no')"
+    )
+    shared.wait(id)
+    told = shared.ok("explain", str(id)).splitlines()
+    assert told[-2:] == ["  000059999", "  oh no"]
+    assert "earlier frames left out):" in told[-3]
 
 
 def test_events_are_followed_over_new_daemons(shared: GrassHome, gate: Fifo) -> None:

@@ -182,6 +182,8 @@ class ExplainReply(msgspec.Struct):
     exit_code: int | None = None
     signal: int | None = None
     last_lines: list[str] = []
+    frames_left_out: int = 0
+    """How many frames of progress bars these lines leave out."""
     max_rss: int | None = None
     cpu_s: float | None = None
     took_s: float | None = None

@@ -238,8 +238,23 @@ async def _ended(broker: Broker, details: JobDetails) -> ExplainReply:
     except GrassError:
         # The file or its worker is gone.
         return reply
-    reply.last_lines = data.decode(errors="replace").splitlines()[-LAST_LINES:]
+    reply.last_lines, reply.frames_left_out = last_frames(data, LAST_LINES)
     return reply
+
+
+def last_frames(data: bytes, lines: int) -> tuple[list[str], int]:
+    """Return the last lines, each as a terminal ends up showing it.
+
+    A progress bar writes a line again and again, with a carriage return before each
+    frame: the last frame that is not empty counts. Also returns how many are left out.
+    """
+    shown, left_out = list[str](), 0
+    text = data.decode(errors="replace").removesuffix("\n")
+    for line in text.split("\n")[-lines:] if text else []:
+        frames = [frame for frame in line.split("\r") if frame] or [""]
+        shown.append(frames[-1])
+        left_out += len(frames) - 1
+    return shown, left_out
 
 
 def _how_ended(job: Job) -> str:

@@ -20,8 +20,8 @@ from grass.model.lifecycle import AttemptState
 from grass.queries.constraints import absence
 from grass.store.interface import JobDetails
 
-LONGEST_END = 64 * 1024
-"""Of the last lines of an output no more bytes are read."""
+LONGEST_END = 256 * 1024
+"""Of the last lines of an output no more bytes are read, those at its end."""
 PIECE = 32 * 1024
 LONGEST_LINE = 1024 * 1024
 """How far back the beginning of one line is looked for."""
@@ -96,8 +96,18 @@ async def last_lines(broker: Broker, details: JobDetails, lines: int) -> bytes:
     source = source_of(attempt, "stderr") or source_of(attempt, "output")
     if source is None:
         return b""
-    offset = await beginning(broker, source, lines)
-    return await read(broker, source, offset, LONGEST_END)
+    piece = partial(read, broker, source)
+    end = await find_end(piece, source.begin) if source.end is None else source.end
+    offset = await find_lines(piece, source.begin, end, lines)
+    # A line that a progress bar wrote again and again is long: its end counts.
+    offset = max(offset, end - LONGEST_END)
+    data = b""
+    while offset + len(data) < end:
+        more = await read(broker, source, offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 async def read(

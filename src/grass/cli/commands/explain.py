@@ -73,7 +73,7 @@ def explained(document: Document, screen: Screen) -> str:
         parts.append(render(WORKERS, prospects(document["workers"]), screen))
     parts += [_lines(part) for part in (_turn(document), _measured(document)) if part]
     if document.get("last_lines"):
-        parts.append(_lines(["last lines of its output:", *_indented(document)]))
+        parts.append(_lines([_last_lines(document), *_indented(document)]))
     return "\n".join(parts)
 
 
@@ -165,6 +165,12 @@ def _measured(document: Document) -> list[str]:
         for label, field, text in facts
         if document.get(field) is not None and (document[field] or field != "attempts")
     ]
+
+
+def _last_lines(document: Document) -> str:
+    frames = document.get("frames_left_out") or 0
+    left_out = f" ({frames:,} earlier frames left out)" if frames else ""
+    return f"last lines of its output{left_out}:"
 
 
 def _indented(document: Document) -> list[str]:
