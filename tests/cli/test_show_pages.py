@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.parsing.options import Values
-from grass.cli.printing.array_rows import counts
+from grass.cli.printing.array_rows import counts, with_arrays
 from grass.cli.printing.command_text import command_text, joined
 from grass.cli.printing.overview_page import listing_page, overview_page
 from grass.cli.printing.show_options import ShowOptions
@@ -64,6 +64,12 @@ def table(
 ) -> list[str]:
     page = listing_page(WANTED, {"jobs": jobs, "arrays": arrays or []}, screen)
     return [*page.head, *page.body]
+
+
+def test_an_array_of_one_job_is_shown_as_that_job() -> None:
+    known = running(9, array=9, index=1, command=["python", "only.py"])
+    shown = list(with_arrays([known], [array(9, 9, {"running": 1})]))
+    assert shown == [known]
 
 
 def test_an_array_is_one_row_with_its_counts_and_a_bar() -> None:

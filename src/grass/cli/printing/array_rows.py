@@ -25,7 +25,10 @@ _BAR_WIDTH = 10
 def with_arrays(
     jobs: Iterable[Document], arrays: Sequence[Document]
 ) -> Iterator[Document]:
-    """Return the jobs, with a row in place of the first job of each array."""
+    """Return the jobs, with a row in place of the first job of each array.
+
+    An array of one job is shown as that job.
+    """
     left = {summary["id"]: summary for summary in arrays}
     known = frozenset(left)
     for job in jobs:
@@ -33,7 +36,8 @@ def with_arrays(
         if array not in known:
             yield job
         elif array in left:
-            yield _row(left.pop(array), job)
+            summary = left.pop(array)
+            yield _row(summary, job) if summary["total"] > 1 else job
     for summary in left.values():
         yield _row(summary, {})
 
