@@ -39,6 +39,16 @@ def test_a_watched_view_is_redrawn_on_a_terminal_and_leaves_it_as_it_was(
     assert "Traceback" not in screen.seen
 
 
+def test_a_watched_view_ends_with_q_and_the_terminal_shows_what_is_typed_again(
+    shared: GrassHome,
+) -> None:
+    screen = on_screen(shared, "show", "--watch")
+    screen.until("q quits")
+    screen.press(b"\x1b[Bxq")
+    assert screen.ended() == 0
+    assert screen.seen.endswith("\x1b[?25h\x1b[?1049l")
+
+
 def test_wait_shows_how_far_things_are_on_a_terminal_alone(
     shared: GrassHome, gate: Fifo
 ) -> None:

@@ -53,14 +53,14 @@ class Scenario:
         )
         until(lambda: self.home.run("show").returncode == 0, "no daemon came up")
         self._enqueue()
+        self._later = datetime.now(UTC) + timedelta(hours=1)
 
     @property
     def environment(self) -> dict[str, str]:
         """What the commands on a terminal have in their environment."""
-        later = datetime.now(UTC) + timedelta(hours=1)
         names = ("GRASS_HOME", "PYTHONPATH", "GRASS_AUTOSTART", "TZ", "PATH")
         chosen = {name: self.home.environment[name] for name in names}
-        return {**chosen, "PLAYED_NOW": later.isoformat()}
+        return {**chosen, "PLAYED_NOW": self._later.isoformat()}
 
     def end(self) -> None:
         """End all of it."""

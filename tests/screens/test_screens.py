@@ -43,11 +43,22 @@ class Case(NamedTuple):
         return f"{self.name}-{self.size}-{self.look}"
 
 
+COMMANDS = (
+    ("show", "show", ""),
+    ("watch", "show --watch", "q quits"),
+    ("wait", "wait 7-18", "of 12 jobs done"),
+    ("explain-waiting", "explain 19", ""),
+    ("explain-failed", "explain 2", ""),
+    ("logs", "logs -f 5", "epoch 1"),
+)
+"""Names, commands, and what shows that one that goes on has drawn its screen."""
+
+
 def cases() -> Iterator[Case]:
-    for size in ("80", "120", "200"):
-        for look in ("colour", "plain"):
-            yield Case("show", ("show",), size, look)
-            yield Case("watch", ("show", "--watch"), size, look, "q quits")
+    for name, line, until in COMMANDS:
+        for size in ("80", "120", "200"):
+            for look in ("colour", "plain"):
+                yield Case(name, tuple(line.split()), size, look, until)
     yield Case("show", ("show",), "80", "ascii")
     yield Case("watch", ("show", "--watch"), "80x24", "colour", "q quits")
     yield Case("members", ("show", "10-18"), "80", "colour")

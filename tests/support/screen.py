@@ -40,6 +40,10 @@ class Screen:
         self.until(until)
         self.seen = before + self.seen
 
+    def press(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._end, keys)
+
     def interrupt(self) -> int:
         """Press Ctrl-C, and return the exit code."""
         os.write(self._end, b"\x03")

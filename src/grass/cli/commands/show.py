@@ -31,7 +31,7 @@ OPTIONS = (
     Option(
         "--watch",
         "[SECONDS]",
-        "redraw on every change, at most every SECONDS (0.5), until Ctrl-C",
+        "redraw on every change, at most every SECONDS (0.5), until q",
     ),
     BROKER,
     JSON,
@@ -84,9 +84,10 @@ COMMAND = Command(
     usage="[QUEUE] [SELECTOR...] [OPTIONS]",
     about=(
         "Show workers (what is free of each unit, and whether it was found or "
-        "declared), queues, and jobs: active and recent ones, or all. With a QUEUE, "
-        "only that queue and its jobs. With one job's id, everything about that job. "
-        "With selectors, the jobs that one of them means; options narrow that down. "
+        "declared), queues, and jobs: running ones, the next, and recent ones, or all. "
+        "With a QUEUE, only that queue and its jobs. With one job's id, everything "
+        "about that job. With selectors, the jobs that one of them means; options "
+        "narrow that down. An array is one row, unless its ids or --members are given. "
         + columns.about_all()
     ),
     options=OPTIONS,
@@ -94,6 +95,7 @@ COMMAND = Command(
         "grass show",
         "grass show 7",
         "grass show q1 --all",
+        "grass show @thesis --members",
         "grass show state:failed --columns id,name,exit,ran --sort -ran",
         "grass show --watch @thesis",
         "grass show --all --json",
