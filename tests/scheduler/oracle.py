@@ -28,6 +28,7 @@ class Oracle:
     capacity: dict[str, Capacity] = field(default_factory=dict)
     views: dict[tuple[str, str], Capacity] = field(default_factory=dict)
     drained: set[tuple[str, str, str]] = field(default_factory=set)
+    withheld: dict[tuple[str, str, str], int] = field(default_factory=dict)
     paused: dict[str, bool] = field(default_factory=dict)
     max_running: dict[str, int | None] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -52,14 +53,53 @@ class Oracle:
         request = dict(asked.request)
         if "gpu" in request and "vram" in request:
             return self._fits_tied(asked, worker, request)
+        if "gpu" in request and self._sizes(asked.queue, worker, "vram"):
+            return self._shares_fit(asked, worker, request)
         return all(
             _kind_fits(
                 self._free(asked.queue, worker, kind),
                 self._sizes(asked.queue, worker, kind),
+                self._whole(asked.queue, worker, kind),
                 amount,
             )
             for kind, amount in request.items()
         )
+
+    def _shares_fit(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
+        rest = [(k, n) for k, n in request.items() if k != "gpu"]
+        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        free = self._free(asked.queue, worker, "gpu")
+        whole = self._whole(asked.queue, worker, "gpu")
+        sizes, amount = self._sizes(asked.queue, worker, "gpu"), request["gpu"]
+
+        def gives(unit: str, share: int) -> bool:
+            memory = self.memory_of(asked.queue, worker, unit, share)
+            return free[unit] >= share and memory is not None
+
+        if amount <= max(sizes.values(), default=0):
+            found = any(gives(unit, amount) for unit in free)
+            return found and self.fits(others, worker)
+        ready = [u for u, has in free.items() if has == whole[u] and gives(u, has)]
+        for count in range(len(ready) + 1):
+            for chosen in combinations(ready, count):
+                left = amount - sum(whole[unit] for unit in chosen)
+                if left <= 0 or any(gives(u, left) for u in free if u not in chosen):
+                    return self.fits(others, worker)
+        return False
+
+    def memory_of(self, queue: str, worker: str, unit: str, share: int) -> int | None:
+        """Return the memory that a share of a GPU brings; None: too little is left."""
+        size = self._sizes(queue, worker, "vram").get(unit)
+        if size is None:
+            return 0
+        open_share = self._free(None, worker, "gpu").get(unit, 0)
+        on_offer = self._free(queue, worker, "vram").get(unit, 0)
+        brought = on_offer * share // open_share if open_share else 0
+        if share == self.capacity[worker]["gpu"][unit]:
+            alone = on_offer == self._whole(queue, worker, "vram")[unit]
+            brought = brought if alone else -1
+        nominal = size * share // self.capacity[worker]["gpu"][unit]
+        return brought if brought >= nominal * 9 // 10 else None
 
     def _fits_tied(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k not in ("gpu", "vram")]
@@ -89,22 +129,34 @@ class Oracle:
         )
         return capped < self.limits[asked.limiter]
 
-    def _sizes(self, queue: str, worker: str, kind: str) -> Units:
+    def _sizes(self, queue: str | None, worker: str, kind: str) -> Units:
         units = self.capacity[worker].get(kind, {})
-        view = self.views.get((queue, worker), {})
+        view = self.views.get((queue, worker), {}) if queue is not None else {}
         if kind not in view:
             return units
         return {u: min(n, view[kind][u]) for u, n in units.items() if u in view[kind]}
 
-    def _free(self, queue: str, worker: str, kind: str) -> Units:
+    def _whole(self, queue: str, worker: str, kind: str) -> Units:
+        """Return what units offer while no job holds any of them."""
+        has = self.capacity[worker].get(kind, {})
+        return {
+            unit: max(0, min(size, has[unit] - self._kept(worker, kind, unit)))
+            for unit, size in self._sizes(queue, worker, kind).items()
+        }
+
+    def _kept(self, worker: str, kind: str, unit: str) -> int:
+        return self.withheld.get((worker, kind, unit), 0)
+
+    def _free(self, queue: str | None, worker: str, kind: str) -> Units:
         free = {}
         for unit, size in self._sizes(queue, worker, kind).items():
             if (worker, kind, unit) in self.drained:
                 continue
             used = self._held(None, worker, kind, unit)
             left = self.capacity[worker][kind][unit] - used
+            left -= self._kept(worker, kind, unit)
             own = size - self._held(queue, worker, kind, unit)
-            limited = kind in self.views.get((queue, worker), {})
+            limited = queue is not None and kind in self.views.get((queue, worker), {})
             free[unit] = max(0, min(left, own) if limited else left)
         return free
 
@@ -116,13 +168,13 @@ class Oracle:
         )
 
 
-def _kind_fits(free: Units, sizes: Units, amount: int) -> bool:
+def _kind_fits(free: Units, sizes: Units, whole: Units, amount: int) -> bool:
     if amount <= max(sizes.values(), default=0):
         return any(has >= amount for has in free.values())
-    whole = [unit for unit, has in free.items() if has == sizes[unit]]
-    for count in range(1, len(whole) + 1):
-        for chosen in combinations(whole, count):
-            rest = amount - sum(sizes[unit] for unit in chosen)
+    ready = [unit for unit, has in free.items() if has == whole[unit]]
+    for count in range(len(ready) + 1):
+        for chosen in combinations(ready, count):
+            rest = amount - sum(whole[unit] for unit in chosen)
             others = [has for unit, has in free.items() if unit not in chosen]
             if rest <= 0 or any(has >= rest for has in others):
                 return True

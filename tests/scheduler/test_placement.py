@@ -116,8 +116,78 @@ def test_vram_split_over_several_gpus_starts_when_each_share_is_free(lab: Lab) -
 
 def test_vram_alone_is_an_ordinary_kind(lab: Lab) -> None:
     lab.worker("w", "{gpu:1,vram:{'0':8}}")
+    lab.start("{gpu:1,vram:2}")
+    assert lab.start("{vram:6}") == {"vram": {"0": whole(6)}}
+
+
+def test_a_share_of_a_gpu_brings_that_share_of_its_memory(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    half = {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(40)}}
+    assert lab.start("{gpu:0.5}") == half
+    assert lab.start("{gpu:0.5}") == half
+
+
+def test_a_whole_gpu_is_whole(lab: Lab) -> None:
+    lab.worker("w", "{gpu:2,vram:{'0':80,'1':80}}")
     lab.start("{gpu:1}")
-    assert lab.start("{vram:8}") == {"vram": {"0": whole(8)}}
+    assert lab.start("{vram:8}") == {"vram": {"1": whole(8)}}
+    job = lab.enqueue("{gpu:1}")
+    assert lab.decide() == {}
+    assert str(lab.explain(job)) == "needs gpu 1 and vram 72G on the same unit"
+
+
+def test_gpus_that_are_declared_without_memory_bring_none(lab: Lab) -> None:
+    lab.worker("w", "{gpu:{'0':1,'x':1},vram:{'0':80}}")
+    lab.scheduler.drain("w", "gpu", "0", True)
+    assert lab.start("{gpu:1}") == {"gpu": {"x": whole(1)}}
+
+
+def test_whole_gpus_and_a_share_bring_what_each_has(lab: Lab) -> None:
+    lab.worker("w", "{gpu:3,vram:{'0':40,'1':40,'2':80}}")
+    taken = lab.start("{gpu:2.5}")
+    assert taken["gpu"] == {"0": whole(1), "1": whole(1), "2": whole(0.5)}
+    assert taken["vram"] == {"0": whole(40), "1": whole(40), "2": whole(40)}
+
+
+def test_a_little_withheld_memory_blocks_no_share(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(0.5)}})
+    assert lab.start("{gpu:0.5}")["vram"] == {"0": whole(39.75)}
+    assert lab.start("{gpu:0.5}")["vram"] == {"0": whole(39.75)}
+
+
+def test_a_tenth_of_the_memory_withheld_blocks_a_share_until_it_is_offered(
+    lab: Lab,
+) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(12)}})
+    job = lab.enqueue("{gpu:1}")
+    assert lab.decide() == {}
+    assert str(lab.explain(job)) == "needs vram 72G, free 68G of 80G"
+    lab.scheduler.withhold("w", {"vram": {"0": whole(8)}})
+    assert lab.decide()[job][1]["vram"] == {"0": whole(72)}
+
+
+def test_what_is_withheld_is_not_given_away_and_held_units_stay_held(lab: Lab) -> None:
+    lab.worker("w", "{ram:[32]}")
+    lab.start("{ram:24}")
+    lab.scheduler.withhold("w", {"ram": {"0": whole(16)}})
+    job = lab.enqueue("{ram:4}")
+    assert lab.decide() == {}
+    lab.scheduler.withhold("w", {"ram": {"0": whole(2)}})
+    assert job in lab.decide()
+
+
+def test_what_could_never_be_met_ignores_what_is_withheld(lab: Lab) -> None:
+    lab.worker("w", "{vram:{'0':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}})
+    assert lab.scheduler.never_fits("default", (("vram", whole(80)),)) is None
+
+
+def test_several_units_count_as_whole_without_what_is_withheld(lab: Lab) -> None:
+    lab.worker("w", "{vram:{'0':80,'1':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(1), "1": whole(1)}})
+    assert lab.start("{vram:100}") == {"vram": {"0": whole(79), "1": whole(21)}}
 
 
 def test_only_the_named_worker_runs_the_job(lab: Lab) -> None:

@@ -11,7 +11,13 @@ from collections import defaultdict
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
 from grass.model.resources import Capacity, Request
 from grass.scheduler import Placement, Scheduler
@@ -21,7 +27,9 @@ from .oracle import Oracle, Waiting
 QUEUES = ("default", "a", "b", "c")
 WORKERS = ("u", "v", "w")
 LIMITERS = ("x", "y")
+KINDS = ("cpu", "gpu", "vram")
 HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
+SMALL = st.sampled_from([2_500, 5_000, 5_000, 10_000, 15_000, 20_000, 30_000])
 CHECKS = settings(
     max_examples=60,
     stateful_step_count=40,
@@ -39,20 +47,20 @@ def capacities(draw: st.DrawFn) -> Capacity:
         "vram": {str(unit): draw(HALVES) for unit in range(units)},
         "cpu": {str(unit): draw(HALVES) for unit in range(draw(st.integers(1, 4)))},
     }
-    kinds = draw(st.sets(st.sampled_from(sorted(capacity)), min_size=1))
-    return {kind: capacity[kind] for kind in sorted(kinds)}
+    kinds = draw(
+        st.sampled_from([KINDS, KINDS, ("gpu", "vram"), ("cpu", "gpu"), *KINDS])
+    )
+    return {kind: capacity[kind] for kind in KINDS if kind in kinds}
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> Request:
     """Small requests; one gpu at most where vram is asked too."""
-    amounts = {kind: draw(HALVES) for kind in draw(st.sets(st.sampled_from(KINDS)))}
+    kinds = draw(st.sets(st.sampled_from(KINDS), min_size=1, max_size=2))
+    amounts = {kind: draw(SMALL) for kind in kinds}
     if {"gpu", "vram"} <= amounts.keys():
         amounts["gpu"] = min(amounts["gpu"], 5_000)
     return tuple(sorted(amounts.items()))
-
-
-KINDS = ("cpu", "gpu", "vram")
 
 
 class Histories(RuleBasedStateMachine):
@@ -69,6 +77,12 @@ class Histories(RuleBasedStateMachine):
         for queue in QUEUES:
             self.set_queue(queue, paused=False, max_running=None)
 
+    @initialize(capacity=capacities(), request=requests())
+    def begin(self, capacity: Capacity, request: Request) -> None:
+        """One worker is there from the beginning, and a few jobs wait for it."""
+        self.add_worker("u", capacity)
+        self.enqueue("default", request, 0, None, None, copies=3, decides=True)
+
     @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
     def add_worker(self, worker: str, capacity: Capacity) -> None:
         """A worker joins, if it is not there; changes have tests of their own."""
@@ -79,9 +93,14 @@ class Histories(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS))
     def remove_worker(self, worker: str) -> None:
         """A worker goes away, with or without holders."""
+        for drained in sorted(d for d in self.oracle.drained if d[0] == worker):
+            # A worker with views is remembered, and what is drained of it.
+            self.scheduler.drain(*drained, False)
+            self.oracle.drained.discard(drained)
         self.scheduler.remove_worker(worker)
         self.oracle.capacity.pop(worker, None)
-        self.oracle.drained = {d for d in self.oracle.drained if d[0] != worker}
+        for unit in [one for one in self.oracle.withheld if one[0] == worker]:
+            del self.oracle.withheld[unit]
 
     @precondition(lambda self: self.oracle.capacity)
     @rule(data=st.data(), on=st.booleans())
@@ -94,6 +113,20 @@ class Histories(RuleBasedStateMachine):
         (self.oracle.drained.add if on else self.oracle.drained.discard)(
             (worker, kind, unit)
         )
+
+    @precondition(lambda self: self.oracle.capacity)
+    @rule(data=st.data(), amount=st.sampled_from([0, 300, 900, 3_000, 12_000, 90_000]))
+    def withhold(self, data: st.DataObject, amount: int) -> None:
+        """Processes that are no jobs use more or less of one unit."""
+        worker = data.draw(st.sampled_from(sorted(self.oracle.capacity)))
+        kind = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker])))
+        unit = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker][kind])))
+        self.oracle.withheld[worker, kind, unit] = amount
+        withheld: Capacity = {}
+        for (where, what, which), kept in self.oracle.withheld.items():
+            if where == worker and kept:
+                withheld.setdefault(what, {})[which] = kept
+        self.scheduler.withhold(worker, withheld)
 
     @rule(
         queue=st.sampled_from(QUEUES[1:]),
@@ -137,12 +170,13 @@ class Histories(RuleBasedStateMachine):
         self.oracle.limits[limiter] = at_most
 
     @rule(
-        queue=st.sampled_from(QUEUES),
+        queue=st.sampled_from(["default", *QUEUES]),
         request=requests(),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         worker=st.sampled_from([None, None, *WORKERS]),
         limiter=st.sampled_from([None, None, *LIMITERS]),
         copies=st.integers(1, 3),
+        decides=st.booleans(),
     )
     def enqueue(
         self,
@@ -152,6 +186,7 @@ class Histories(RuleBasedStateMachine):
         worker: str | None,
         limiter: str | None,
         copies: int,
+        decides: bool,
     ) -> None:
         """A few jobs of one shape arrive."""
         for _ in range(copies):
@@ -161,6 +196,8 @@ class Histories(RuleBasedStateMachine):
             )
             asked = Waiting(queue, request, priority, worker, limiter)
             self.oracle.waiting[self.jobs] = asked
+        if decides:
+            self.decide()
 
     @precondition(lambda self: self.oracle.waiting)
     @rule(data=st.data())
@@ -171,13 +208,15 @@ class Histories(RuleBasedStateMachine):
         del self.oracle.waiting[job]
 
     @precondition(lambda self: self.oracle.running)
-    @rule(data=st.data(), count=st.integers(1, 3))
-    def release(self, data: st.DataObject, count: int) -> None:
+    @rule(data=st.data(), count=st.integers(1, 3), decides=st.booleans())
+    def release(self, data: st.DataObject, count: int, decides: bool) -> None:
         """A few jobs end."""
         for _ in range(min(count, len(self.oracle.running))):
             job = data.draw(st.sampled_from(sorted(self.oracle.running)))
             self.scheduler.release(job)
             del self.oracle.running[job]
+        if decides:
+            self.decide()
 
     @rule()
     def decide(self) -> None:
@@ -203,6 +242,9 @@ class Histories(RuleBasedStateMachine):
         job, worker, allocation = placement
         asked = self.oracle.waiting.pop(job)
         given = {kind: sum(units.values()) for kind, units in allocation.items()}
+        if "gpu" in given and "vram" not in dict(asked.request):
+            self._check_memory(asked, placement)
+            given.pop("vram", None)
         assert given == dict(asked.request)
         assert self.oracle.fits(asked, worker)
         for other, each in self.oracle.waiting.items():
@@ -215,6 +257,15 @@ class Histories(RuleBasedStateMachine):
             )
             assert not (ahead and same), f"{job} went before {other}"
         self.oracle.running[job] = (asked, worker, allocation)
+
+    def _check_memory(self, asked: Waiting, placement: Placement) -> None:
+        """A share brings what is left of its unit's memory, in its proportion."""
+        brought = {
+            unit: self.oracle.memory_of(asked.queue, placement.worker, unit, share)
+            for unit, share in placement.allocation["gpu"].items()
+        }
+        given = placement.allocation.get("vram", {})
+        assert given == {unit: memory for unit, memory in brought.items() if memory}
 
     def _held_on(self, worker: str) -> bool:
         return any(where == worker for _, where, _ in self.oracle.running.values())

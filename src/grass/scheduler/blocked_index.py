@@ -88,8 +88,7 @@ class Pool(BlockedSet):
         if self.kind is TIED:
             gpu = worker.units_for("gpu", queue, order)
             return tied_fit(gpu, worker.units_for("vram", queue, order))
-        kind_units = worker.kinds_for(queue).get(self.kind)
-        return self._fit_on(kind_units, worker.units_for(self.kind, queue, order))
+        return self._fit_on(queue, worker.units_for(self.kind, queue, order))
 
     def best_startable(self) -> tuple[StartOrder, Entry] | None:
         """Return the best entry that fits."""
@@ -158,9 +157,7 @@ class PoolGroup(BlockedSet):
         """Return what fits for any of the queues, before its own usage."""
         if self.kind is TIED:
             return tied_fit(self._seen("gpu", order), self._seen("vram", order))
-        queue = next(iter(self.pools))
-        kind_units = self.worker.kinds_for(queue).get(self.kind)
-        return self._fit_on(kind_units, self._seen(self.kind, order))
+        return self._fit_on(next(iter(self.pools)), self._seen(self.kind, order))
 
     def best_startable(self) -> tuple[StartOrder, Entry] | None:
         """Return the best entry of any pool that also fits its own queue's usage."""

@@ -14,6 +14,7 @@ from grass.model.amount_text import amount_text, amount_texts
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.placement import (
     allocate,
+    amounts_needed,
     fits_when_empty,
     never_fits,
     shortage,
@@ -256,10 +257,9 @@ def position(dispatch: Dispatch, shape: Shape, job: int) -> int:
 def _nearest(
     workers: list[WorkerUnits], shape: Shape, order: StartOrder
 ) -> WorkerUnits | None:
-    asked = dict(shape.request)
-
     def missing(worker: WorkerUnits) -> tuple[float, str]:
         short = shortage(worker, shape.key.queue, shape.request, order)
+        asked = amounts_needed(worker, shape.key.queue, shape.request)
         # The name makes the choice stable.
         return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
 
@@ -286,7 +286,8 @@ def _need(worker: WorkerUnits, shape: Shape, order: StartOrder, kind: str) -> Ne
     total = worker.kinds_for(queue)[kind].total
     drained = worker.drained.get(kind, ())
     idle = sum(worker.capacity.get(kind, {}).get(unit, 0) for unit in drained)
-    return Need(kind, dict(shape.request)[kind], free, total, idle)
+    asked = amounts_needed(worker, queue, shape.request)[kind]
+    return Need(kind, asked, free, total, idle)
 
 
 def _holders(worker: WorkerUnits, needs: tuple[Need, ...]) -> tuple[Holder, ...]:

@@ -63,6 +63,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
+        worker.withheld = {}
         self._changed(worker)
         self._forget_if_unused(worker)
 
@@ -75,6 +76,21 @@ class Fleet:
         else:
             units.discard(unit)
         self._changed(worker)
+
+    def withhold(self, name: str, withheld: Capacity) -> Allocation:
+        """Set what is not on offer of a worker; return what is offered again."""
+        worker = self._get_or_add(name)
+        before, worker.withheld = worker.withheld, withheld
+        worker.free_version += 1
+        less = {
+            kind: {
+                unit: amount - withheld.get(kind, {}).get(unit, 0)
+                for unit, amount in units.items()
+                if amount > withheld.get(kind, {}).get(unit, 0)
+            }
+            for kind, units in before.items()
+        }
+        return {kind: units for kind, units in less.items() if units}
 
     def set_view(self, queue: str, name: str, limits: Capacity | None) -> None:
         """Set or remove a queue's view on a worker, which may not be known yet."""

@@ -135,7 +135,7 @@ def _check_available(worker: WorkerUnits, view: ViewUsage) -> None:
         assert available.keys() == open_units & limits.keys(), f"room of {kind}"
         for unit, left in available.items():
             allowed = limits[unit] - view.used[kind].get(unit, 0)
-            free = worker.free[kind][unit]
+            free = worker.free[kind][unit] - worker.withheld.get(kind, {}).get(unit, 0)
             assert left == max(0, min(free, allowed)), f"room on {kind} {unit}"
 
 

@@ -1,14 +1,23 @@
 """Which units of one worker meet a request, and why none could.
 
 An amount that fits on one unit goes on one unit, the tightest fit. A larger one takes
-wholly free units, largest first, and the rest from one more. `vram` asked together with
-`gpu` comes from the same units. Functions of sizes and free amounts; ties go to the
-first unit, so a caller chooses by the order of the units it passes.
+wholly free units, largest first, and the rest from one more: see `unit_choice`. A GPU
+comes with memory of the same device: see `device_memory`.
 """
 
 from grass.model.amount_text import amount_texts
 from grass.model.resources import Allocation, Request, Units, request_text
+from grass.scheduler.device_memory import (
+    Offer,
+    brings_memory,
+    largest_tied,
+    least_memory,
+    most_memory,
+    take_shares,
+    take_tied,
+)
 from grass.scheduler.shapes import StartOrder
+from grass.scheduler.unit_choice import largest_on_one, largest_on_several, take_kind
 from grass.scheduler.worker_units import NO_UNITS, KindUnits, WorkerUnits
 
 TIED = "gpu/vram"
@@ -19,88 +28,91 @@ def allocate(
     worker: WorkerUnits, queue: str, request: Request, order: StartOrder | None
 ) -> Allocation | None:
     """Choose units for a job from what is free for its order, or None."""
+    return fill(request, offer_now(worker, queue, request, order))
+
+
+def offer_now(
+    worker: WorkerUnits, queue: str, request: Request, order: StartOrder | None
+) -> Offer:
+    """Return what a worker offers to a job of this order."""
     kinds = worker.kinds_for(queue)
-    units = {kind: worker.units_for(kind, queue, order) for kind, _ in request}
-    return fill(request, kinds, units)
+    names = _names(request, kinds)
+    units = {kind: worker.units_for(kind, queue, order) for kind in names}
+    whole = {
+        kind: worker.whole_sizes(kind, queue) if worker.withheld else kinds[kind].sizes
+        for kind in names
+    }
+    if "gpu" not in units:
+        return Offer(kinds, units, whole)
+    shares = worker.units_for("gpu", "", order)
+    return Offer(kinds, units, whole, _gpus(worker), shares)
 
 
 def fits_when_empty(worker: WorkerUnits, queue: str, request: Request) -> bool:
     """Return whether the worker could meet the request if no unit was held."""
     kinds = worker.kinds_for(queue)
-    units = {kind: kinds[kind].sizes for kind, _ in request if kind in kinds}
-    return fill(request, kinds, units) is not None
+    units = {kind: kinds[kind].sizes for kind in _names(request, kinds)}
+    gpus = _gpus(worker)
+    return fill(request, Offer(kinds, units, units, gpus, gpus)) is not None
 
 
 def drainable(worker: WorkerUnits, queue: str, request: Request) -> Allocation | None:
     """Choose units as if all were free, those first of which the least is held."""
     kinds = worker.kinds_for(queue)
     units = {}
-    for kind, _ in request:
-        sizes = kinds[kind].sizes if kind in kinds else NO_UNITS
+    for kind in _names(request, kinds):
+        whole = worker.whole_sizes(kind, queue)
         free = worker.units_for(kind, queue, None)
-        nearest = sorted(free, key=lambda unit: sizes.get(unit, 0) - free[unit])
-        units[kind] = {unit: sizes[unit] for unit in nearest if unit in sizes}
-    return fill(request, kinds, units)
+        nearest = sorted(free, key=lambda unit: whole.get(unit, 0) - free[unit])
+        units[kind] = {unit: whole[unit] for unit in nearest if unit in whole}
+    shares = worker.whole_sizes("gpu", "")
+    return fill(request, Offer(kinds, units, units, _gpus(worker), shares))
 
 
-def fill(
-    request: Request, kinds: dict[str, KindUnits], units: dict[str, Units]
-) -> Allocation | None:
-    """Meet every kind of a request from these units, or none of it."""
+def fill(request: Request, offer: Offer) -> Allocation | None:
+    """Meet every kind of a request from what is offered, or none of it."""
     allocation = {}
     for kind, amount in request:
-        kind_units = kinds.get(kind)
-        if kind_units is None:
+        if kind not in offer.kinds:
             return None
-        if kind == "vram" and "gpu" in units:
+        if kind == "vram" and "gpu" in offer.units:
             continue
-        if kind == "gpu" and "vram" in units:
-            pair = _fill_tied(request, kinds, units)
-            if pair is None:
-                return None
-            allocation.update(pair)
-            continue
-        taken = take_kind(units[kind], kind_units, amount)
+        taken = _fill_kind(request, offer, kind, amount)
         if taken is None:
             return None
-        allocation[kind] = taken
+        allocation.update(taken)
     return allocation
 
 
-def take_kind(units: Units, kind_units: KindUnits, amount: int) -> Units | None:
-    """Choose units of one kind, or None."""
-    if amount <= kind_units.largest:
-        unit = _tightest(units, amount)
-        return None if unit is None else {unit: amount}
-    return _take_several(units, kind_units.sizes, amount)
+def _fill_kind(
+    request: Request, offer: Offer, kind: str, amount: int
+) -> Allocation | None:
+    """Meet one kind of a request; a GPU with the memory that goes with it."""
+    if kind == "gpu" and "vram" in offer.units:
+        if brings_memory(request, offer.kinds):
+            return take_shares(offer, amount)
+        return take_tied(request, offer)
+    units, whole = offer.units[kind], offer.whole[kind]
+    taken = take_kind(units, offer.kinds[kind], whole, amount)
+    return None if taken is None else {kind: taken}
 
 
-def largest_on_one(units: Units) -> int:
-    """Return the largest amount that one unit can give."""
-    return max(units.values(), default=0)
+def _gpus(worker: WorkerUnits) -> Units:
+    kind_units = worker.kinds.get("gpu")
+    return NO_UNITS if kind_units is None else kind_units.sizes
 
 
-def largest_on_several(units: Units, sizes: Units) -> int:
-    """Return the largest amount that whole units and a part of one more can give."""
-    whole = partial = 0
-    for unit, free in units.items():
-        if free == sizes.get(unit):
-            whole += free
-        elif free > partial:
-            partial = free
-    return whole + partial
-
-
-def largest_tied(gpu: Units, vram: Units) -> int:
-    """Return the vram of all gpus with a free share: an upper bound for both kinds."""
-    return sum(vram.get(unit, 0) for unit, free in gpu.items() if free > 0)
+def _names(request: Request, kinds: dict[str, KindUnits]) -> list[str]:
+    """Return the kinds that are looked at for a request, as far as there are any."""
+    names = [kind for kind, _ in request if kind in kinds]
+    return [*names, "vram"] if brings_memory(request, kinds) else names
 
 
 def lacking(
     worker: WorkerUnits, queue: str, request: Request, order: StartOrder
 ) -> tuple[str, int]:
     """Return the scarcest kind that a request lacks, and the amount it asks of it."""
-    asked = dict(request)
+    asked = amounts_needed(worker, queue, request)
     missing = shortage(worker, queue, request, order)
     if not missing:
         return TIED, asked["vram"]
@@ -110,12 +122,20 @@ def lacking(
     return kind, asked[kind]
 
 
+def amounts_needed(worker: WorkerUnits, queue: str, request: Request) -> dict[str, int]:
+    """Return what a request needs of each kind, the memory of its shares included."""
+    kinds, asked = worker.kinds_for(queue), dict(request)
+    if brings_memory(request, kinds):
+        asked["vram"] = least_memory(Offer(kinds, {}, {}, _gpus(worker)), asked["gpu"])
+    return asked
+
+
 def shortage(
     worker: WorkerUnits, queue: str, request: Request, order: StartOrder
 ) -> dict[str, int]:
     """Return how much is missing of each kind that is short on its own."""
-    kinds = worker.kinds_for(queue)
-    units = {kind: worker.units_for(kind, queue, order) for kind, _ in request}
+    offer = offer_now(worker, queue, request, order)
+    kinds, units = offer.kinds, offer.units
     missing = {}
     for kind, amount in request:
         if kind == "vram" and "gpu" in units:
@@ -123,10 +143,21 @@ def shortage(
         elif amount <= kinds[kind].largest:
             largest_fit = largest_on_one(units[kind])
         else:
-            largest_fit = largest_on_several(units[kind], kinds[kind].sizes)
+            largest_fit = largest_on_several(units[kind], offer.whole[kind])
         if amount > largest_fit:
             missing[kind] = amount - largest_fit
+    if "gpu" not in missing and brings_memory(request, kinds):
+        missing.update(_memory_shortage(request, offer))
     return missing
+
+
+def _memory_shortage(request: Request, offer: Offer) -> dict[str, int]:
+    """Return how much memory is missing for shares that are free by themselves."""
+    amount = dict(request)["gpu"]
+    if take_shares(offer, amount) is not None:
+        return {}
+    needed, has = least_memory(offer, amount), most_memory(offer, amount)
+    return {"vram": max(1, needed - has)}
 
 
 def slack(worker: WorkerUnits, queue: str, request: Request) -> float:
@@ -198,62 +229,3 @@ def _kinds(workers: list[WorkerUnits], queue: str) -> str:
 def _total(worker: WorkerUnits, queue: str, kind: str) -> int:
     kind_units = worker.kinds_for(queue).get(kind)
     return 0 if kind_units is None else kind_units.total
-
-
-def _tightest(units: Units, amount: int) -> str | None:
-    chosen, least = None, 0
-    for unit, free in units.items():
-        if free == amount:
-            return unit
-        if free > amount and (chosen is None or free < least):
-            chosen, least = unit, free
-    return chosen
-
-
-def _take_several(units: Units, sizes: Units, amount: int) -> Units | None:
-    left = dict(units)
-    taken: Units = {}
-    while True:
-        unit = _tightest(left, amount)
-        if unit is not None:
-            taken[unit] = amount
-            return taken
-        unit = _largest_whole(left, sizes)
-        if unit is None:
-            return None
-        taken[unit] = left.pop(unit)
-        amount -= taken[unit]
-
-
-def _largest_whole(units: Units, sizes: Units) -> str | None:
-    chosen, most = None, 0
-    for unit, free in units.items():
-        if free > most and free == sizes.get(unit):
-            chosen, most = unit, free
-    return chosen
-
-
-def _fill_tied(
-    request: Request, kinds: dict[str, KindUnits], units: dict[str, Units]
-) -> Allocation | None:
-    asked = dict(request)
-    gpu, vram = units["gpu"], units["vram"]
-    if "vram" not in kinds:
-        return None
-    most = 1 if asked["gpu"] <= kinds["gpu"].largest else len(gpu)
-    for count in range(1, most + 1):
-        share, rest = divmod(asked["vram"], count)
-        near = {unit: free for unit, free in gpu.items() if vram.get(unit, 0) >= share}
-        taken = take_kind(near, kinds["gpu"], asked["gpu"])
-        if taken is not None and len(taken) == count:
-            split = _split_evenly(taken, vram, share, rest)
-            if split is not None:
-                return {"gpu": taken, "vram": split}
-    return None
-
-
-def _split_evenly(taken: Units, vram: Units, share: int, rest: int) -> Units | None:
-    for first in taken:
-        if vram.get(first, 0) >= share + rest:
-            return {unit: share + (rest if unit == first else 0) for unit in taken}
-    return None

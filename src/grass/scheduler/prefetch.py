@@ -7,7 +7,7 @@ Units are never counted twice: a prefetched job holds nothing before its predece
 released. It is only done while a single shape waits, so no job is overtaken.
 """
 
-from grass.model.resources import Allocation
+from grass.model.resources import Allocation, Request
 from grass.scheduler.shapes import Shape
 from grass.scheduler.worker_units import HeldUnits, Holder
 
@@ -68,9 +68,14 @@ def may_follow(shape: Shape, held: HeldUnits) -> bool:
         return False
     if shape.key.worker not in (None, worker.name):
         return False
-    fits = _totals(held.allocation) == dict(shape.request)
+    fits = _is_met_by(shape.request, held.allocation)
     return fits and shape.key.labels <= worker.labels
 
 
-def _totals(allocation: Allocation) -> dict[str, int]:
-    return {kind: sum(units.values()) for kind, units in allocation.items()}
+def _is_met_by(request: Request, allocation: Allocation) -> bool:
+    """Return whether an allocation is what a request asks for, and the memory of it."""
+    asked = dict(request)
+    given = {kind: sum(units.values()) for kind, units in allocation.items()}
+    if "gpu" in asked and "vram" not in asked:
+        given.pop("vram", None)
+    return given == asked

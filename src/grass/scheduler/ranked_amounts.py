@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.scheduler.placement import largest_on_one, largest_on_several, largest_tied
+from grass.scheduler.device_memory import largest_tied
+from grass.scheduler.unit_choice import largest_on_one, largest_on_several
 
 if TYPE_CHECKING:
     from grass.model.resources import Units
     from grass.scheduler.shapes import StartOrder
-    from grass.scheduler.worker_units import KindUnits, WorkerUnits
+    from grass.scheduler.worker_units import WorkerUnits
 
 BLOCK = 48
 
@@ -161,12 +162,14 @@ class BlockedSet:
                 return best
             self._renew(best[1].amount)
 
-    def _fit_on(self, kind_units: KindUnits | None, units: Units) -> LargestFit:
+    def _fit_on(self, queue: str, units: Units) -> LargestFit:
+        kind_units = self.worker.kinds_for(queue).get(self.kind)
         if kind_units is None:
             return LargestFit(0, 0, 0)
         several, largest = 0, kind_units.largest
         if self._by_amount.greatest() > largest:
-            several = largest_on_several(units, kind_units.sizes)
+            whole = self.worker.whole_sizes(self.kind, queue)
+            several = largest_on_several(units, whole)
         return LargestFit(min(largest_on_one(units), largest), largest, several)
 
     def _renew(self, amount: int) -> None:

@@ -73,6 +73,12 @@ class Scheduler:
         """Stop (or resume) placing on one unit."""
         self._fleet.drain(worker, kind, unit, on=on)
 
+    def withhold(self, worker: str, withheld: Capacity) -> None:
+        """Set what is not on offer of a worker's units; what is held stays held."""
+        offered = self._fleet.withhold(worker, withheld)
+        if offered:
+            self._dispatch.add_freed(self._fleet.worker(worker), offered)
+
     def set_view(self, queue: str, worker: str, capacity: Capacity | None) -> None:
         """Limit a queue to these units and amounts of the kinds named; None removes."""
         self._queue(queue)
@@ -302,6 +308,10 @@ class Scheduler:
     def free(self, worker: str) -> Capacity:
         """Return what is free of a worker, per unit."""
         return _copy(self._fleet.worker(worker).free)
+
+    def withheld(self, worker: str) -> Capacity:
+        """Return what is not on offer of a worker, per unit."""
+        return _copy(self._fleet.worker(worker).withheld)
 
     def holders(self, worker: str) -> dict[Holder, Allocation]:
         """Return who holds what of a worker."""

@@ -1,8 +1,9 @@
 """One worker: its units, and what is free of them.
 
-Always true: for each unit, free plus the amounts of all holders is the capacity. A view
-limits one queue's share of the kinds it names; the amounts that follow from it are
-computed on demand, so a change of units costs the same however many queues there are.
+Always true: for each unit, free plus the amounts of all holders is the capacity. What
+is withheld of a unit has no holder: it is free, and not on offer. A view limits one
+queue's share of the kinds it names; the amounts that follow from it are computed on
+demand, so a change of units costs the same however many queues there are.
 A drained unit takes nothing new; a unit that was withdrawn while held is drained too,
 and removed when it is unused. Units are chosen in `placement`; `fleet` has all workers.
 """
@@ -119,6 +120,7 @@ class WorkerUnits:
         "reservation",
         "views",
         "withdrawn",
+        "withheld",
     )
 
     def __init__(self, name: str) -> None:
@@ -136,9 +138,11 @@ class WorkerUnits:
         """Kind and unit, and the amount it gets once that much is held at most."""
         self.closed: dict[str, set[str]] = {}
         """Units that take nothing new: drained or withdrawn."""
+        self.withheld: Capacity = {}
+        """What of a unit is not on offer: it is used by processes without a holder."""
         self.kinds: dict[str, KindUnits] = {}
         self.free_version = 0
-        """Grows whenever `free` or `closed` changes."""
+        """Grows whenever `free`, `closed` or `withheld` changes."""
         self.kinds_version = 0
         """Grows whenever `kinds` changes."""
 
@@ -159,26 +163,45 @@ class WorkerUnits:
             view.available_version = self.free_version
         available = view.available.get(kind)
         if available is None:
-            free, closed = self.free.get(kind, NO_UNITS), self.closed.get(kind, ())
+            offered = self.offered(kind)
             available = view.available[kind] = {
-                unit: min(free[unit], left)
+                unit: min(offered[unit], left)
                 for unit, left in view.headroom(kind).items()
-                if unit in free and unit not in closed
+                if unit in offered
             }
         return available
 
+    def offered(self, kind: str) -> Units:
+        """Return what is free and not withheld, of units that take jobs."""
+        free = self.free.get(kind, NO_UNITS)
+        closed, withheld = self.closed.get(kind, ()), self.withheld.get(kind)
+        if withheld:
+            free = _less(free, withheld)
+        if not closed:
+            return free
+        return {unit: amount for unit, amount in free.items() if unit not in closed}
+
+    def whole_sizes(self, kind: str, queue: str) -> Units:
+        """Return what each unit offers to a queue while no job holds any of it."""
+        kind_units = self.kinds_for(queue).get(kind)
+        sizes = NO_UNITS if kind_units is None else kind_units.sizes
+        withheld = self.withheld.get(kind)
+        if not withheld:
+            return sizes
+        most = _less(self.capacity.get(kind, NO_UNITS), withheld)
+        return {unit: min(size, most.get(unit, 0)) for unit, size in sizes.items()}
+
     def units_for(self, kind: str, queue: str, order: StartOrder | None) -> Units:
         """Return what is free for a job of this order; None ignores reservations."""
-        free = self.free.get(kind, NO_UNITS)
         view = self.views.get(queue)
         limited = view is not None and kind in view.limits
         reservation = self.reservation
         if reservation is None or order is None or order <= reservation.order:
             if view is not None and limited:
                 return self.available(view, kind)
-            return free if kind not in self.closed else self._open(kind, free)
+            return self.offered(kind)
         reserved = reservation.allocation.get(kind, NO_UNITS)
-        units = _less(self._open(kind, free), reserved)
+        units = _less(self.offered(kind), reserved)
         if view is None or not limited:
             return units
         available = self.available(view, kind)
@@ -217,10 +240,6 @@ class WorkerUnits:
                 }
             )
         return kinds
-
-    def _open(self, kind: str, free: Units) -> Units:
-        closed = self.closed.get(kind, ())
-        return {unit: amount for unit, amount in free.items() if unit not in closed}
 
 
 def ordered(capacity: Capacity) -> Capacity:
