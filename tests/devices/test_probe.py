@@ -11,8 +11,8 @@ import pytest
 
 from grass.devices.probe import boot_id, found_units
 from grass.model.amounts import WHOLE
+from tests.support.gpus import FakeGpus
 
-SOURCE = Path(__file__).parents[1] / "support" / "nvml" / "nvml.c"
 PROBE = """
 import msgspec, sys
 from grass.devices import probe
@@ -21,27 +21,24 @@ sys.stdout.write(msgspec.json.encode(probe.found_units()).decode())
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the stand-in and return its folder."""
-    folder = tmp_path_factory.mktemp("nvml")
-    target = str(folder / "libnvidia-ml.so.1")
-    command = ["cc", "-shared", "-fPIC", "-O1", "-o", target, str(SOURCE)]
-    subprocess.run(command, check=True)
-    return folder
+@pytest.fixture
+def gpus(tmp_path: Path) -> FakeGpus:
+    """Two devices of different size."""
+    made = FakeGpus(tmp_path / "gpus")
+    made.device(0, memory="40G")
+    made.device(1, memory="80G", name="Stand-in 1", uuid="GPU-0000-1")
+    return made
 
 
-def found(folder: Path, behaviour: str) -> dict[str, Any]:
+def found(environment: dict[str, str], *behaviour: str) -> dict[str, Any]:
     """Probe in a new process, because a library is loaded only once."""
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": str(folder),
-        "FAKE_NVML": behaviour,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
     done = subprocess.run(
-        [sys.executable, "-c", PROBE, behaviour],
-        env=environment,
+        [sys.executable, "-c", PROBE, *behaviour],
+        env={
+            **os.environ,
+            **environment,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
         capture_output=True,
         check=True,
         timeout=30,
@@ -50,8 +47,8 @@ def found(folder: Path, behaviour: str) -> dict[str, Any]:
     return document
 
 
-def test_gpus_are_found_with_name_uuid_and_memory(library: Path) -> None:
-    units = found(library, "two")
+def test_gpus_are_found_with_name_uuid_and_memory(gpus: FakeGpus) -> None:
+    units = found(gpus.environment)
     assert list(units["gpu"]) == ["0", "1"]
     assert units["gpu"]["1"]["amount"] == WHOLE
     details = units["gpu"]["1"]["details"]
@@ -63,21 +60,24 @@ def test_gpus_are_found_with_name_uuid_and_memory(library: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("behaviour", ["error", "hang"])
+@pytest.mark.parametrize("behaviour", ["fail", "hang"])
 def test_a_library_that_fails_or_hangs_means_no_gpus(
-    library: Path, behaviour: str
+    gpus: FakeGpus, behaviour: str
 ) -> None:
-    assert set(found(library, behaviour)) == {"cpu", "ram"}
+    getattr(gpus, behaviour)()
+    assert set(found(gpus.environment, behaviour)) == {"cpu", "ram"}
 
 
-def test_a_faulty_gpu_is_left_out_and_does_not_hide_the_others(library: Path) -> None:
-    units = found(library, "broken")
+def test_a_faulty_gpu_is_left_out_and_does_not_hide_the_others(gpus: FakeGpus) -> None:
+    gpus.fault(1, "lost")
+    units = found(gpus.environment)
     assert list(units["gpu"]) == list(units["vram"]) == ["0"]
 
 
 def test_a_file_that_is_no_library_means_no_gpus(tmp_path: Path) -> None:
     (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
-    assert set(found(tmp_path, "two")) == {"cpu", "ram"}
+    environment = {"LD_LIBRARY_PATH": str(tmp_path)}
+    assert set(found(environment)) == {"cpu", "ram"}
 
 
 def test_without_a_driver_there_are_only_cores_and_memory(

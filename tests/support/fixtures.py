@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.fifo import Fifo
+from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.machines import Machine, machines
 
@@ -70,3 +71,9 @@ def gate(fifo: Callable[[str], Fifo]) -> Fifo:
 def news(fifo: Callable[[str], Fifo]) -> Fifo:
     """Jobs tell with `echo ... > news` how far they are."""
     return fifo("news")
+
+
+@pytest.fixture
+def gpus(tmp_path: Path) -> FakeGpus:
+    """GPUs that a test makes up; there are none at first."""
+    return FakeGpus(tmp_path / "gpus")
