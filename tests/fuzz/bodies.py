@@ -21,6 +21,8 @@ JOB: dict[str, Any] = {
     "hold": True,
     "time_limit_s": 60,
     "limit_signal": "USR1@5",
+    "stdin": "null",
+    "window": [24, 80],
     "grace_s": 1.5,
     "retries": 2,
     "backoff_s": 1,
@@ -65,6 +67,9 @@ BODIES: dict[str, list[Any]] = {
     "POST /jobs/continue": [{"select": ["queue:default"]}],
     "POST /jobs/signal": [{"select": ["1"], "signal": 10}],
     "POST /jobs/remove": [{"select": ["state:cancelled"]}],
+    "POST /jobs/1/input": [
+        {"sender": "me", "offset": 0, "data": "aGk=", "end": True, "window": [24, 80]}
+    ],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
     "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],

@@ -14,7 +14,7 @@ AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"
 ATTEMPT = "a" * 16 + ".7.2"
 
 
-def verb(*words: str, **fields: Any) -> StartVerb:
+def verb(*words: str, around: Surroundings = AROUND, **fields: Any) -> StartVerb:
     start: dict[str, Any] = {
         "attempt": ATTEMPT,
         "job": 7,
@@ -25,7 +25,7 @@ def verb(*words: str, **fields: Any) -> StartVerb:
         "shell": False,
         "allocation": {"gpu": {"1": WHOLE, "0": WHOLE}, "cpu": {"3": WHOLE}},
     }
-    return start_verb(Start(**{**start, **fields}), AROUND)
+    return start_verb(Start(**{**start, **fields}), around)
 
 
 def env_of(*words: str, **fields: Any) -> dict[str, str]:
@@ -174,3 +174,18 @@ def test_a_daemon_started_inside_a_job_forgets_that_job() -> None:
     inside = {MARKER: "x", "GRASS_GPU": "0", "GRASS_HOME": "/h", "A": "1"}
     assert user_environment(inside) == {"GRASS_HOME": "/h", "A": "1"}
     assert user_environment({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}
+
+
+def test_a_job_that_is_given_input_runs_under_a_host() -> None:
+    around = AROUND._replace(input_host=("/py", "host.py"), input_folder="/keeper")
+    path = f"/keeper/input-{ATTEMPT}"
+    for stdin, window, size in (
+        ("pipe", None, ["24", "80"]),
+        ("pty", (30, 99), ["30", "99"]),
+    ):
+        given = verb("cat", around=around, stdin=stdin, window=window)
+        assert given.under == ["/py", "host.py", path, stdin, *size]
+        assert given.argv == ["cat"]
+        assert isinstance(given.meta, Notes)
+        assert given.meta.input
+    assert verb("cat").under == []

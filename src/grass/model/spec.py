@@ -23,6 +23,7 @@ from grass.model.resources import Request
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
+NO_INPUT = read.NO_INPUT
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -47,6 +48,10 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The program that runs a shell line; None: the worker's own."""
     limit_signal: str | None = None
     """A signal before the time limit, and how long before: `USR1@60`."""
+    stdin: str = NO_INPUT
+    """What the job's stdin is: `null`, or a `pipe` or `pty` for which input is sent."""
+    window: tuple[int, int] | None = None
+    """Rows and columns of a `pty` when the job starts."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -127,6 +132,8 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     nice: int | UnsetType = UNSET
     shell_program: str | UnsetType | None = UNSET
     limit_signal: str | UnsetType | None = UNSET
+    stdin: str | UnsetType = UNSET
+    window: tuple[int, int] | UnsetType | None = UNSET
     at_most: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
     worker: str | UnsetType | None = UNSET
@@ -174,6 +181,8 @@ JOB_READERS = {
     "begin_at": Reader(read.begin_at, str | None),
     "time_limit_s": Reader(read.time_limit),
     "limit_signal": Reader(signals.written_limit_signal),
+    "stdin": Reader(read.stdin),
+    "window": Reader(read.window, list[int] | None),
     "grace_s": Reader(read.seconds("--grace")),
     "retries": Reader(read.count("--retries")),
     "backoff_s": Reader(read.seconds("--backoff")),

@@ -36,7 +36,7 @@ SHOWN_AS_STORED = (
         "retries",
         "backoff_s",
     ),
-    *("retry_on", "retry_lost", "labels", "max_fails"),
+    *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
 )
 """Fields of a spec that are shown as they are.
 

@@ -202,11 +202,13 @@ def find_queue(client: Client, line: EnqueueLine) -> None:
     line.find_queue(lambda name: _prefix(client, name))
 
 
-def enqueue_line(client: Client, line: EnqueueLine) -> Document:
-    """Add the jobs of one command."""
+def enqueue_line(
+    client: Client, line: EnqueueLine, more: Document | None = None
+) -> Document:
+    """Add the jobs of one command; `more` goes before what its options say."""
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
-    defaults = settings(line.values, line.queue)
+    defaults = {**settings(line.values, line.queue), **(more or {})}
     check_paths(client, defaults)
     return _adding(client, line.values)([{"command": line.command}], defaults)
 
