@@ -53,6 +53,17 @@ BODIES: dict[str, list[Any]] = {
         },
         {"jobs": [ARRAY], "defaults": {"hold": True, "priority": 1}},
         {"jobs": [{"command": "x", "hold": True}] * 3, "key": "k"},
+        {
+            "jobs": [{"command": "x {1}", "hold": True}],
+            "params": {"names": ["1"], "rows": [["a b"], [""]]},
+        },
+    ],
+    "POST /jobs/plan": [
+        {"jobs": [JOB]},
+        {
+            "jobs": [{"command": ["x", "{a}"], "at_most": 2}],
+            "params": {"names": ["a", "b"], "rows": [["1", "2"], ["3", "4"]]},
+        },
     ],
     "POST /jobs/select": [{"select": ["1-3", "all", "name~f"]}],
     "POST /jobs/cancel": [{"select": ["@p"], "grace_s": 1, "signal": 15}],
