@@ -17,7 +17,7 @@ PAGE = (ROOT / "docs/how-to/coming-from.md").read_text()
 NAMES_ONLY = "grass enqueue"
 ONLY_READ = (
     *("grass stop", "grass stop --jobs", "grass show --watch", "grass edit 7"),
-    *("grass shell", "grass run -g 1 --pty -- python"),
+    *("grass shell -g 1", "grass run --pty -- python"),
 )
 """What would stop the daemon, or needs a terminal: only its words are read."""
 LAST = ("delete-queue", "prune")
@@ -64,8 +64,8 @@ def tried(home: GrassHome, command: str) -> str:
         home.client.cancel(["all"])
     line = command
     if command in ONLY_READ:
-        options, _, words = command.partition(" -- ")
-        line = f"{options} --help -- {words}"
+        options, dashes, words = command.partition(" -- ")
+        line = f"{options} --help{dashes}{words}"
     if verb in STATES and "7" in command:
         line = re.sub(r"(?<![-\w])7\b", str(job_in(home, STATES[verb])), line)
     if "--from -" in line:
