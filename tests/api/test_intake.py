@@ -89,6 +89,32 @@ def test_what_is_not_named_stays_of_the_default_request(
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("fields", "threads"),
+    [
+        ({}, None),
+        ({"require_also": {"tape": 1}}, None),
+        ({"require_also": {"cpu": 2}}, 2),
+        ({"require_also": {"cpu": 0.5}}, 1),
+        ({"require_also": {"cpu": 0}}, None),
+        ({"require": {"cpu": 1.5}}, 1),
+        ({"require": {"tape": 1}}, None),
+        ({"require": {"cpu": 1}, "require_also": {"cpu": 2}}, 2),
+    ],
+)
+def test_a_job_that_asks_for_cores_is_told_how_many_threads_to_use(
+    tmp_path: Path, fields: dict[str, Any], threads: int | None
+) -> None:
+    async def story(api: Api) -> None:
+        assert (await api.put("/queues/q", {"capacity": {"tape": [8]}})).status == 200
+        await enqueue(api, **fields)
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        assert start.threads == threads
+
+    play(tmp_path, story)
+
+
 def test_a_name_is_that_of_one_job_alone(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         named = {"command": ["x"], "nice": 5, "name": "mine"}

@@ -82,6 +82,15 @@ def test_python_prints_at_once_unless_told_otherwise() -> None:
     assert env_of(base_env={"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""
 
 
+def test_threads_are_as_many_as_the_cores_asked_for_unless_set() -> None:
+    name = "OMP_NUM_THREADS"
+    assert name not in env_of()
+    assert env_of(threads=4)[name] == "4"
+    assert env_of(threads=4, base_env={name: "2"})[name] == "2"
+    assert env_of(threads=4, queue_env=((name, "3"),))[name] == "3"
+    assert env_of(threads=4, env=((name, "5"),))[name] == "5"
+
+
 def test_the_marker_cannot_be_removed() -> None:
     assert env_of(env=((MARKER, "mine"),))[MARKER] == ATTEMPT
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import dependencies, signals
 from grass.model import field_readers as read
+from grass.model.amount_text import WHOLE
 from grass.model.dependencies import After
 from grass.model.field_readers import Reader
 from grass.model.resources import Request
@@ -46,6 +47,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     nice: int = 0
     shell_program: str | None = None
     """The program that runs a shell line; None: the worker's own."""
+    threads: int | None = None
+    """How many threads it is told to use; None: it asked for no cores itself."""
     limit_signal: str | None = None
     """A signal before the time limit, and how long before: `USR1@60`."""
     stdin: str = NO_INPUT
@@ -134,6 +137,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     limit_signal: str | UnsetType | None = UNSET
     stdin: str | UnsetType = UNSET
     window: tuple[int, int] | UnsetType | None = UNSET
+    threads: int | UnsetType | None = UNSET
     at_most: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
     worker: str | UnsetType | None = UNSET
@@ -141,8 +145,8 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] | UnsetType = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask")
-"""Fields that a call makes of its command and its caller."""
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads")
+"""Fields that a call makes of its command, its caller and its request."""
 
 EDITABLE = (
     "require",
@@ -206,7 +210,16 @@ def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
     if "after" in fields:
         with About("after"):
             fields["after"] = dependencies.read(fields["after"], last_job)
-    return fields
+    return fields | _threads(fields)
+
+
+def _threads(fields: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return as many threads as whole cores are asked for, at least one."""
+    also = fields.get("request_also", {})
+    if "request" not in fields and "cpu" not in also:
+        return {}
+    cores = also.get("cpu", dict(fields.get("request", ())).get("cpu", 0))
+    return {"threads": max(1, cores // WHOLE) if cores else None}
 
 
 def given(patch: msgspec.Struct) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def _environment(
     assignments: tuple[tuple[str, str], ...],
 ) -> dict[str, str]:
     base = around.environment if start.base_env is None else start.base_env
-    environment = {"PYTHONUNBUFFERED": "1", **base}
+    environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
     environment.update(_own_variables(start))
@@ -148,6 +148,11 @@ def _environment(
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
     return environment
+
+
+def _threads(start: Start) -> dict[str, str]:
+    """Return what numerical libraries read, where a job asked for cores itself."""
+    return {} if start.threads is None else {"OMP_NUM_THREADS": str(start.threads)}
 
 
 def _own_variables(start: Start) -> dict[str, str]:
