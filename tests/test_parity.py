@@ -258,5 +258,6 @@ def test_every_field_of_a_job_has_an_option() -> None:
 def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
     besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format", "dry_run"}
+    besides.add("no_directives")
     others = {"command", FIELDS["stdin"]}
     assert {option.key for option in enqueue.OPTIONS} - besides == fields - others

@@ -40,6 +40,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     stderr: str | None = None
     raw: bool = False
     """Whether placeholders are left alone."""
+    verbatim: bool = False
+    """Whether those of the command alone are left alone: it is a script's text."""
     pin: bool = False
     max_output: int = DEFAULT_MAX_OUTPUT
     grace_s: float = DEFAULT_GRACE_S
@@ -122,6 +124,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str | UnsetType | None = UNSET
     max_output: int | UnsetType = UNSET
     raw: bool | UnsetType = UNSET
+    verbatim: bool | UnsetType = UNSET
     pin: bool | UnsetType = UNSET
     after: tuple[After, ...] | UnsetType = UNSET
     begin_at: int | UnsetType | None = UNSET

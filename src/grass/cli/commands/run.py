@@ -14,8 +14,8 @@ import threading
 import time
 
 from grass.cli.commands.enqueue import (
+    NO_DIRECTIVES,
     QUIET,
-    EnqueueLine,
     enqueue_line,
     find_queue,
     give_hint,
@@ -24,6 +24,7 @@ from grass.cli.commands.interrupts import Detached, HungUp, Interrupts
 from grass.cli.commands.logs import away
 from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
+from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.options import BROKER, Command, Option
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ended
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 PTY = Option("--pty", about="give the job this terminal: keys, size, Ctrl-C")
 NO_STDIN = Option("--no-stdin", about="do not pass on what is piped into it")
-OPTIONS = (*job_options.OPTIONS, PTY, NO_STDIN, BROKER, QUIET)
+OPTIONS = (*job_options.OPTIONS, PTY, NO_STDIN, BROKER, QUIET, NO_DIRECTIVES)
 _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
 _PATIENCE_S = 1.0

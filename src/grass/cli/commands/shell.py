@@ -1,7 +1,7 @@
 """`grass shell`: a shell on the units that a job asks for."""
 
 from grass.cli.commands import run as run_command
-from grass.cli.commands.enqueue import EnqueueLine
+from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.job_options import NAME
 from grass.cli.parsing.options import Command
 from grass.errors import UsageError

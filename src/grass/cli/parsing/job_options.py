@@ -74,6 +74,7 @@ OPTIONS = (
     Option("--stderr", "PATH", "append what goes to stderr to this file"),
     Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
     Option("--raw", about="leave {gpu} and other placeholders alone"),
+    Option("--verbatim", about="leave those of the command alone", hidden=True),
     Option("--pin", about="run on the allocated CPU cores only"),
 )
 """The options of `enqueue` and `run` for a job."""
@@ -252,6 +253,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "stderr": ("stderr", _path),
     "max_output": ("max_output", Values.text),
     "raw": ("raw", Values.has),
+    "verbatim": ("verbatim", Values.has),
     "pin": ("pin", Values.has),
     "at_most": ("at_most", Values.whole_number),
     "max_fails": ("max_fails", Values.whole_number),

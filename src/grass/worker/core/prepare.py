@@ -103,7 +103,7 @@ def _values(start: Start) -> dict[str, str]:
 def _filled(
     start: Start, words: tuple[str, ...], values: Mapping[str, str]
 ) -> list[str]:
-    if start.raw:
+    if start.raw or start.verbatim:
         return list(words)
     return fill_command(words, values, start.params, shell=start.shell)
 

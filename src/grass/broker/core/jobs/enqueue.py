@@ -102,7 +102,7 @@ def check_params(
     """Refuse parameters that a command cannot be filled with."""
     asked = {kind for kind, _ in prepared.spec.request}
     check_kinds(params, prepared.known_kinds | asked)
-    if prepared.spec.raw:
+    if prepared.spec.raw or prepared.spec.verbatim:
         return
     if shell:
         placeholders.check_quoted(words[-1], params)
@@ -265,5 +265,5 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
         raise UsageError("a command cannot hold a NUL byte")
     if len(text) > UNCHECKED_LENGTH:
         check_size((*prepared.prefix, *words), prepared.spec.env)
-    if not prepared.spec.raw:
+    if not (prepared.spec.raw or prepared.spec.verbatim):
         placeholders.check(words, prepared.spec.request, prepared.known_kinds)
