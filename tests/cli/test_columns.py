@@ -125,7 +125,7 @@ def test_a_card_shows_every_option_that_the_api_shows() -> None:
     plain = job_details.text(job(), PIPE)
     in_line_of_retries = {"backoff_s", "retry_on"}
     for name in set(SHOWN_AS_STORED) - in_line_of_retries:
-        other = {"labels": ["big"], "limit_signal": "USR1@60"}
+        other = {"labels": ["big"], "limit_signal": "USR1@60", "stdin": "pty"}
         text = job_details.text(job(**{name: other.get(name, 3)}), PIPE)
         assert len(text.splitlines()) == len(plain.splitlines()) + 1, name
     text = job_details.text(job(shell_program="/bin/zsh", max_fails=3), PIPE)
