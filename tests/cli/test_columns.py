@@ -294,7 +294,7 @@ def test_an_explanation_of_a_failed_job_has_its_last_lines() -> None:
         "attempts": 2,
     }
     text = explained(document, PIPE)
-    assert text.startswith("job 7 is failed: exit code 3\n")
+    assert text.startswith("job 7 failed: exit code 3\n")
     assert "most memory: 1.0 GiB\n" in text
     assert "attempts: 2\n" in text
     assert text.endswith("last lines of its output:\n  Traceback\n  oh \\x1b[31mno\n")
