@@ -39,7 +39,9 @@ CWD = Option(
 QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
 NAME = Option("--name", "NAME", "the job's name (default: the script's or program's)")
 PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")
-AFTER = Option("--after", "JOBS", "start after these: 7,9 or 7:failed or 3-8:any")
+AFTER = Option(
+    "--after", "JOBS", "start after these: 7,9 or 7:failed, 3-8:any, @project"
+)
 BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")
 HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
