@@ -6,6 +6,7 @@ what they ask for is compared with the table; nothing may be missing from it.
 """
 
 import contextlib
+import os
 import re
 import signal
 import socket
@@ -16,7 +17,7 @@ import pytest
 
 from grass.api.app import ENDPOINTS
 from grass.api.routes.request_bodies import JobBody
-from grass.cli.commands import enqueue
+from grass.cli.commands import enqueue, run
 from grass.cli.main import COMMANDS, dispatch
 from grass.client.client import Client
 from grass.client.connection import HttpConnection
@@ -30,6 +31,8 @@ __all__ = ["lasting"]
 ONE = ["1"]
 HOST = socket.gethostname()
 JOIN = "join"
+PIPED = "run --require {} -- cat"
+"""With something on stdin, which is passed on to the job."""
 """Speaks to a broker of another machine only; `tests/cli/test_join.py` plays one."""
 
 
@@ -66,6 +69,7 @@ WAYS = {
     "GET /jobs/{id}": Way("job", (1,), "show 1"),
     "GET /jobs/{id}/explain": Way("explain", (1,), "explain 1"),
     "GET /jobs/{id}/output": Way("output", (1,), "logs 2"),
+    "POST /jobs/{id}/input": Way("write_input", (1, "me", 0), PIPED),
     "GET /queues/{name}": Way("queue", ("q",), "enqueue q true"),
     "PUT /queues/{name}": Way("create_queue", ("q", {}), "create-queue fresh"),
     "PATCH /queues/{name}": Way("edit_queue", ("q", {}), "edit-queue q --max-fails 9"),
@@ -91,6 +95,7 @@ WAYS = {
 
 COMPOSED = {
     "run": {"POST /jobs", "GET /jobs/{id}/output", "GET /jobs/{id}"},
+    "shell": {"POST /jobs", "GET /jobs/{id}/output", "POST /jobs/{id}/input"},
 }
 """Commands that do what several others do."""
 
@@ -115,6 +120,8 @@ FIELDS = {
     "shell_program": "shell",
     "require_also": "gpu",
     "limit_signal": "signal",
+    "stdin": "pty",
+    "window": "pty",
 }
 """Fields of a job whose options have another name."""
 
@@ -196,6 +203,19 @@ def restored(used: GrassHome) -> Iterator[GrassHome]:
     used.ok("resume", HOST)
 
 
+@contextlib.contextmanager
+def piped_in(something: bool) -> Iterator[None]:
+    """Have something to read on stdin."""
+    before, (reader, writer) = os.dup(0), os.pipe()
+    os.write(writer, b"x" * something)
+    os.dup2(reader, 0)
+    for descriptor in (reader, writer):
+        os.close(descriptor)
+    yield
+    os.dup2(before, 0)
+    os.close(before)
+
+
 @pytest.mark.daemon
 @pytest.mark.parametrize(
     ("way", "wanted"),
@@ -224,13 +244,13 @@ def test_the_command_reaches_its_endpoint(
 
     monkeypatch.setattr(HttpConnection, "stream", note)
     monkeypatch.setenv("GRASS_HOME", str(restored.folder))
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), piped_in(way.command == PIPED):
         assert dispatch(way.command.split()) == way.code
     assert asked >= wanted
 
 
 def test_every_field_of_a_job_has_an_option() -> None:
-    options = {option.key for option in enqueue.OPTIONS}
+    options = {option.key for option in (*enqueue.OPTIONS, *run.OPTIONS)}
     for field in JobBody.__struct_fields__:
         assert field == "command" or FIELDS.get(field, field) in options, field
 
@@ -238,4 +258,6 @@ def test_every_field_of_a_job_has_an_option() -> None:
 def test_every_option_of_a_job_is_a_field() -> None:
     fields = {FIELDS.get(field, field) for field in JobBody.__struct_fields__}
     besides = {"cpu", "ram", "vram", "from", "broker", "quiet", "format", "dry_run"}
-    assert {option.key for option in enqueue.OPTIONS} - besides == fields - {"command"}
+    besides.add("no_directives")
+    others = {"command", FIELDS["stdin"]}
+    assert {option.key for option in enqueue.OPTIONS} - besides == fields - others

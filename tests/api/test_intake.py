@@ -89,6 +89,32 @@ def test_what_is_not_named_stays_of_the_default_request(
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("fields", "threads"),
+    [
+        ({}, None),
+        ({"require_also": {"tape": 1}}, None),
+        ({"require_also": {"cpu": 2}}, 2),
+        ({"require_also": {"cpu": 0.5}}, 1),
+        ({"require_also": {"cpu": 0}}, None),
+        ({"require": {"cpu": 1.5}}, 1),
+        ({"require": {"tape": 1}}, None),
+        ({"require": {"cpu": 1}, "require_also": {"cpu": 2}}, 2),
+    ],
+)
+def test_a_job_that_asks_for_cores_is_told_how_many_threads_to_use(
+    tmp_path: Path, fields: dict[str, Any], threads: int | None
+) -> None:
+    async def story(api: Api) -> None:
+        assert (await api.put("/queues/q", {"capacity": {"tape": [8]}})).status == 200
+        await enqueue(api, **fields)
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        assert start.threads == threads
+
+    play(tmp_path, story)
+
+
 def test_a_name_is_that_of_one_job_alone(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         named = {"command": ["x"], "nice": 5, "name": "mine"}
@@ -162,6 +188,43 @@ def test_a_job_may_wait_for_one_that_ended_already(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("after", "waits_for"),
+    [
+        (["@p"], ["1:succeeded", "2:succeeded"]),
+        (["@p:any"], ["1:any", "2:any"]),
+        (["@p:any,3:failed"], ["1:any", "2:any", "3:failed"]),
+        (["queue:default:failed"], ["1:failed", "2:failed", "3:failed"]),
+        (["state:queued"], ["1:succeeded", "2:succeeded", "3:succeeded"]),
+        (["name~^b"], ["2:succeeded"]),
+        (["all"], ["1:succeeded", "2:succeeded", "3:succeeded"]),
+        (["state:failed"], []),
+    ],
+)
+def test_a_job_waits_for_what_selectors_mean_now(
+    tmp_path: Path, after: list[str], waits_for: list[str]
+) -> None:
+    async def story(api: Api) -> None:
+        await api.post("/pause", {})
+        jobs = [{"command": [name], "project": "p"} for name in ("a", "b")]
+        await api.post("/jobs", {"jobs": [*jobs, {"command": ["c"]}]})
+        body = {"jobs": [{"command": ["x"], "after": after, "project": "p"}]}
+        answer = await api.post("/jobs", body)
+        none = "no unfinished job matches" in answer.document["hint"]
+        assert none == (not waits_for)
+        assert (await api.get("/jobs/last")).document["after"] == waits_for
+        edited = await api.post("/jobs/edit", {"select": ["4"], "after": after})
+        assert edited.status == 200, edited.document
+        assert bool(edited.document["warnings"]) == (not waits_for)
+        mine = [one for one in waits_for if not one.startswith("4:")]
+        assert (await api.get("/jobs/4")).document["after"] == mine
+        missing = await api.post("/jobs", {"jobs": [{"command": "x", "after": ["@q"]}]})
+        assert (missing.status, missing.document["code"]) == (404, "not-found")
+        assert "--after" in missing.document["detail"]
+
+    play(tmp_path, story)
+
+
 def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         job = await enqueue(api, begin_at=FAR)
@@ -183,7 +246,7 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"array": "1-3%0"}, "after % comes a number"),
         ({"after": [""]}, "--after `` names no job"),
         ({"after": ["7:done"]}, "a job ends as succeeded, failed, any"),
-        ({"after": ["all"]}, "--after `all` names no job"),
+        ({"after": ["nonsense"]}, "--after `nonsense` selects no job"),
         ({"after": ["last"]}, "there is no job yet"),
         ({"after": ["7"]}, "there is no job 7"),
         ({"begin_at": "22:00"}, "--begin `22:00` is not a time with an offset"),

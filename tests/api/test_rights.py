@@ -37,6 +37,7 @@ ALLOWED = {
     "GET /jobs/{id}": "read submit operate admin machine",
     "GET /jobs/{id}/explain": "read submit operate admin machine",
     "GET /jobs/{id}/output": "read submit operate admin machine",
+    "POST /jobs/{id}/input": "submit operate admin machine",
     "GET /queues/{name}": "read submit operate admin machine worker",
     "PUT /queues/{name}": "operate admin machine worker",
     "PATCH /queues/{name}": "operate admin machine worker",
@@ -242,6 +243,31 @@ def test_a_submitter_acts_on_its_own_jobs_alone(tmp_path: Path, verb: str) -> No
         left = (await api.get("/jobs?order=oldest")).document["jobs"]
         untouched = {"cancelled"} if verb in ("rerun", "remove") else {"held"}
         assert {one["state"] for one in left if one["id"] != 1} == untouched
+
+    play(tmp_path, story)
+
+
+def test_a_submitter_gives_input_to_its_own_jobs_alone(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        mine, other = await api.new_token("submit"), await api.new_token("machine")
+        jobs = {"jobs": [{"command": "x", "hold": True, "stdin": "pipe"}]}
+        assert (await api.remote("POST", "/jobs", jobs, mine)).status == 200
+        piece = {"sender": "me", "offset": 0, "data": "aGk="}
+        refused = await api.remote("POST", "/jobs/1/input", piece, other)
+        assert (refused.status, refused.document["code"]) == (403, "forbidden")
+        await api.post("/jobs/cancel", {"select": ["1"]})
+        late = await api.remote("POST", "/jobs/1/input", piece, mine)
+        assert late.document == {"offset": 0, "closed": True}
+        for wrong in (
+            {"offset": -1},
+            {"data": "A" * 100_000},
+            {"data": "?"},
+            {"sender": ""},
+            {"window": [0, 1]},
+            {"window": [1]},
+        ):
+            asked = await api.remote("POST", "/jobs/1/input", piece | wrong, mine)
+            assert (asked.status, wrong) == (400, wrong)
 
     play(tmp_path, story)
 

@@ -125,7 +125,7 @@ def test_a_card_shows_every_option_that_the_api_shows() -> None:
     plain = job_details.text(job(), PIPE)
     in_line_of_retries = {"backoff_s", "retry_on"}
     for name in set(SHOWN_AS_STORED) - in_line_of_retries:
-        other = {"labels": ["big"], "limit_signal": "USR1@60"}
+        other = {"labels": ["big"], "limit_signal": "USR1@60", "stdin": "pty"}
         text = job_details.text(job(**{name: other.get(name, 3)}), PIPE)
         assert len(text.splitlines()) == len(plain.splitlines()) + 1, name
     text = job_details.text(job(shell_program="/bin/zsh", max_fails=3), PIPE)
@@ -294,7 +294,7 @@ def test_an_explanation_of_a_failed_job_has_its_last_lines() -> None:
         "attempts": 2,
     }
     text = explained(document, PIPE)
-    assert text.startswith("job 7 is failed: exit code 3\n")
+    assert text.startswith("job 7 failed: exit code 3\n")
     assert "most memory: 1.0 GiB\n" in text
     assert "attempts: 2\n" in text
     assert text.endswith("last lines of its output:\n  Traceback\n  oh \\x1b[31mno\n")

@@ -10,19 +10,23 @@ import pytest
 
 from grass.cli.commands.completion import SHELLS, script
 
-from .conftest import Grass
+from .conftest import Call, Grass
+from .documents import job
+from .fake_daemon import FakeDaemon
 
 TELL = """#!/bin/sh
-[ "$GRASS_AUTOSTART" = 0 ] || exit 1
-case "$*" in
-    "show -q") printf '7\\n12\\n' ;;
-    "show --queues -q") printf 'default\\nq1\\n' ;;
-    "show --workers -q") printf 'desk\\nlab\\n' ;;
-esac
+[ "$GRASS_AUTOSTART" = 0 ] && [ "$1 $2 $4" = "completion --offer --" ] || exit 1
+case "$3" in
+    jobs=held) printf '7\\ttrain, held\\nlast\\n@\\nstate:\\n' ;;
+    jobs*) printf '7\\ttrain, running\\n12\\tx, queued\\nlast\\nall\\n' ;;
+    queues) printf 'default\\nq1\\n' ;;
+    workers) printf 'desk\\nlab\\n' ;;
+    units) printf 'gpu:0\\ngpu:1\\n' ;;
+esac | grep "^$5"
 """
 ASK = """
 source "$1"; shift
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
 compopt() { :; }
 _grass grass
 printf '%s\\n' "${COMPREPLY[@]}"
@@ -53,10 +57,16 @@ def test_the_script_is_valid(tmp_path: Path, shell: str) -> None:
     [
         (["sho"], ["show"]),
         (["cancel", ""], ["7", "12", "last", "all"]),
+        (["release", ""], ["7", "last", "@", "state:"]),
+        (["enqueue", "--", "cat", f"{__file__}"[:-4]], [__file__]),
+        (["enqueue", "-g", "1", "q1", "cat", "--fo"], [""]),
+        (["run", "cat", "ta"], [""]),
         (["show", "q"], ["q1"]),
         (["delete-queue", ""], ["default", "q1"]),
-        (["drain", ""], ["desk", "lab"]),
-        (["resume", ""], ["default", "q1", "desk", "lab"]),
+        (["drain", ""], ["gpu:0", "gpu:1", "desk", "lab"]),
+        (["drain", "gpu:"], ["0", "1"]),
+        (["capacity", "remove", "gpu:1"], ["1"]),
+        (["resume", ""], ["default", "q1", "gpu:0", "gpu:1", "desk", "lab"]),
         (["workers", ""], ["forget", "desk", "lab"]),
         (["enqueue", "--worker", "l"], ["lab"]),
         (["jo"], ["join"]),
@@ -103,3 +113,31 @@ def test_an_unknown_shell_is_refused(grass: Grass) -> None:
 
 def test_the_script_is_printed(grass: Grass) -> None:
     assert grass("completion", "fish").stdout == script("fish")
+
+
+def test_only_jobs_are_offered_that_a_verb_can_act_on(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    states = ["running", "held", "failed"]
+    jobs = [job(state=state, id=id) for id, state in enumerate(states, 3)]
+    queues, workers = [{"name": "q1"}], [{"name": "w", "capacity": {"gpu": {"0": 1}}}]
+    told = {"jobs": jobs, "queues": queues, "workers": workers}
+    fake_daemon.answers["GET /overview"] = told
+    asked = call("completion", "--offer", "jobs=held").out.splitlines()
+    selectors = ["last", "all", "@", "name~", "queue:", "state:"]
+    assert asked == ["4\ttrain, held", *selectors]
+    assert call("completion", "--offer", "jobs", "5").out == "5\ttrain, failed\n"
+    offered = {
+        "@": "@default\n",
+        "queue:": "queue:q1\n",
+        "state:f": "state:failed\n",
+    }
+    for word, said in offered.items():
+        assert call("completion", "--offer", "jobs", word).out == said
+    assert call("completion", "--offer", "units", "gpu").out == "gpu:0\n"
+    assert call("completion", "--offer", "jobs=held", "state:f").out == ""
+
+
+def test_nothing_is_offered_where_no_daemon_runs(grass: Grass) -> None:
+    ran = grass("completion", "--offer", "jobs", GRASS_AUTOSTART="0")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from grass.cli.commands import create_queue
-from grass.cli.commands.enqueue import OPTIONS, EnqueueLine
+from grass.cli.commands.enqueue import OPTIONS
+from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.options import HelpWanted
 from grass.errors import NotFound, UsageError

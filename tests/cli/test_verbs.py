@@ -371,7 +371,7 @@ def test_rerun_can_hold_and_change_the_command(
         (["edit", "7", "--begin", "soon"], "`soon` is not a time"),
         (["edit", "7", "--after", "7,,9"], "--after `7,,9` names nothing between"),
         (["rerun", "7", "--", "ls"], "`ls` would be a new command (grass rerun 7 --ed"),
-        (["rerun", "7", "--edit"], "--edit came without a change"),
+        (["rerun", "7", "--edit"], "nothing to change was given"),
         (["rerun", "7", "--time-limit", "soon"], "`soon` is not a duration"),
         (["rerun", "7", "--cwd", "/no/such"], "there is no directory /no/such"),
         (["hold", "--now", "7"], "there is no option `--now`"),

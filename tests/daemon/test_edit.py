@@ -33,6 +33,7 @@ def test_fields_can_be_changed_and_the_others_stay(shared: GrassHome) -> None:
         "begin_at": "2099-01-01T00:00:00.000Z",
         "after": [],
         "command": ["echo", "new"],
+        "filled_command": ["echo", "new"],
     }
     shared.ok("create-queue", "q")
     shared.ok("pause")

@@ -106,6 +106,7 @@ def test_ctrl_c_cancels_and_shows_the_rest(shared: GrassHome) -> None:
 def test_ctrl_c_cancels_a_job_that_waits(shared: GrassHome) -> None:
     shared.ok("pause")
     running = shared.popen("run", "--", "true")
+    assert "is paused" in said_by(running)
     assert "waits" in said_by(running)
     running.send_signal(signal.SIGINT)
     code, printed, _ = end(running)
@@ -170,6 +171,7 @@ def test_it_lives_through_a_new_daemon_while_the_job_waits(
 ) -> None:
     shared.ok("pause")
     running = shared.popen("run", "echo one; exit 3")
+    assert "is paused" in said_by(running)
     assert "waits" in said_by(running)
     WAYS[way](shared)
     shared.ok("resume")

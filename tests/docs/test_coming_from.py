@@ -15,8 +15,11 @@ pytestmark = pytest.mark.daemon
 
 PAGE = (ROOT / "docs/how-to/coming-from.md").read_text()
 NAMES_ONLY = "grass enqueue"
-ONLY_READ = ("grass stop", "grass stop --jobs", "grass show --watch", "grass edit 7")
-"""What would stop the daemon, never end, or open an editor: only its words are read."""
+ONLY_READ = (
+    *("grass stop", "grass stop --jobs", "grass show --watch", "grass edit 7"),
+    *("grass shell -g 1", "grass run --pty -- python"),
+)
+"""What would stop the daemon, or needs a terminal: only its words are read."""
 LAST = ("delete-queue", "prune")
 """Verbs that take away what others need."""
 STATES = {
@@ -59,7 +62,10 @@ def tried(home: GrassHome, command: str) -> str:
     verb = command.split()[1]
     if verb in ("wait", "run"):
         home.client.cancel(["all"])
-    line = f"{command} --help" if command in ONLY_READ else command
+    line = command
+    if command in ONLY_READ:
+        options, dashes, words = command.partition(" -- ")
+        line = f"{options} --help{dashes}{words}"
     if verb in STATES and "7" in command:
         line = re.sub(r"(?<![-\w])7\b", str(job_in(home, STATES[verb])), line)
     if "--from -" in line:

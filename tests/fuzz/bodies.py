@@ -21,6 +21,8 @@ JOB: dict[str, Any] = {
     "hold": True,
     "time_limit_s": 60,
     "limit_signal": "USR1@5",
+    "stdin": "null",
+    "window": [24, 80],
     "grace_s": 1.5,
     "retries": 2,
     "backoff_s": 1,
@@ -51,6 +53,17 @@ BODIES: dict[str, list[Any]] = {
         },
         {"jobs": [ARRAY], "defaults": {"hold": True, "priority": 1}},
         {"jobs": [{"command": "x", "hold": True}] * 3, "key": "k"},
+        {
+            "jobs": [{"command": "x {1}", "hold": True}],
+            "params": {"names": ["1"], "rows": [["a b"], [""]]},
+        },
+    ],
+    "POST /jobs/plan": [
+        {"jobs": [JOB]},
+        {
+            "jobs": [{"command": ["x", "{a}"], "at_most": 2}],
+            "params": {"names": ["a", "b"], "rows": [["1", "2"], ["3", "4"]]},
+        },
     ],
     "POST /jobs/select": [{"select": ["1-3", "all", "name~f"]}],
     "POST /jobs/cancel": [{"select": ["@p"], "grace_s": 1, "signal": 15}],
@@ -65,6 +78,9 @@ BODIES: dict[str, list[Any]] = {
     "POST /jobs/continue": [{"select": ["queue:default"]}],
     "POST /jobs/signal": [{"select": ["1"], "signal": 10}],
     "POST /jobs/remove": [{"select": ["state:cancelled"]}],
+    "POST /jobs/1/input": [
+        {"sender": "me", "offset": 0, "data": "aGk=", "end": True, "window": [24, 80]}
+    ],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
     "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],

@@ -42,6 +42,7 @@ def said_by_worker(cluster: str) -> list[Any]:
         m.Returned(first, "cpu 0 is given out already"),
         report,
         m.OutputData(1, b"x", True),
+        m.InputTaken(1, 3, True, "none"),
         m.Removed(1),
         m.Removed(1, 2, "it is busy"),
     ]
@@ -88,6 +89,7 @@ def said_by_broker() -> list[Any]:
         m.Resync(),
         m.ReadOutput(1, "/tmp/1", 0, 10, True),
         m.CloseOutput(1),
+        m.WriteInput(1, first, "me", 0, b"x", True, (24, 80)),
         m.RemoveOutput(["/tmp/1"], 1),
     ]
     return [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in said]

@@ -45,6 +45,7 @@ def verbs(folder: Path) -> list[dict[str, Any]]:
         "grace": 0.1,
         "time_limit": 5.0,
         "limit_signal": 10,
+        "under": [],
         "limit_signal_before": 2.0,
         "max_output": 1000,
         "nice": 1,

@@ -61,6 +61,23 @@ def test_followers_are_followers_once_and_in_order() -> None:
     assert followers(waiting, "b") == ["d"]
 
 
+def test_one_after_an_exited_attempt_without_an_id_starts() -> None:
+    core = core_with_job()
+    core.step(asked(spec("")), 1.0)
+    core.starts.begin("")
+    core.step(spawned("", 101), 1.0)
+    finish(core, "", 101)
+    wanted = core.step(asked(spec("b", after="")), 3.0)
+    assert started(wanted) == ["b"]
+
+
+def test_one_after_an_exit_that_names_itself_starts() -> None:
+    core = core_with_job()
+    finish(core)
+    core.attempts["a"].after = "a"
+    assert started(core.step(asked(spec("b", after="a")), 3.0)) == ["b"]
+
+
 def test_followers_of_a_dropped_attempt_take_its_place() -> None:
     waiting = waiting_of(("b", "a"), ("c", "a"), ("d", "b"), ("e", "b"))
     assert waiting.drop("b")

@@ -76,6 +76,7 @@ def test_texts_are_read_as_the_spec_has_them() -> None:
         "labels": ("a", "b"),
         "env": (("A", "1"),),
         "retry_on": ("1", "signal"),
+        "threads": None,
     }
 
 

@@ -50,6 +50,8 @@ COMMANDS = (
     ("explain-waiting", "explain 19", ""),
     ("explain-failed", "explain 2", ""),
     ("logs", "logs -f 5", "epoch 1"),
+    ("logs-waiting", "logs -f 19", "free 1 of 2"),
+    ("logs-ended", "logs -f 2", ""),
 )
 """Names, commands, and what shows that one that goes on has drawn its screen."""
 
@@ -119,6 +121,7 @@ def normalised(screen: str, scenario: Scenario) -> str:
         (re.escape(str(scenario.home.desk)), "/home/you/work"),
         (r"(\[dim\]pid +\[/\])\d+", r"\g<1>4711"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-08-03 21:40:12"),
+        (r"\b\d{1,2}s\b", "0s"),
         (r"\bcpu:\d+,\d+", "cpu:2,3"),
         (r"\bcpu:\d+(?!,)\b", "cpu:0"),
         (r"(\[dim\]owner +\[/\])\w+", r"\g<1>you"),

@@ -7,6 +7,8 @@ once for each run, so that some runs prefetch jobs all the time and others never
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from grass.broker.core.calls import (
     AnyCall,
     Cancel,
@@ -41,6 +43,9 @@ _FITTING: dict[type, tuple[str, ...]] = {
     Rerun: ("succeeded", "failed", "cancelled", "lost"),
     Prune: ("succeeded", "failed", "cancelled", "lost"),
 }
+
+WARNED_LIMIT_S = 1.0
+"""Jobs with this time limit get a signal before it."""
 
 
 class Clients:
@@ -108,7 +113,7 @@ class Clients:
         odd = 0.0 if plain else 1.0
         machine = rng.choice(self._cluster.machines)
         pinned = self._pins and rng.random() < 0.3 * odd
-        return JobPatch(
+        patch = JobPatch(
             request=(("cpu", 10_000),) if plain else self._request(machine),
             worker=self._name(machine) if pinned and not machine.labels else None,
             labels=machine.labels if pinned else (),
@@ -118,12 +123,16 @@ class Clients:
             begin_at=self._begin_at() if rng.random() < 0.1 * odd else None,
             hold=rng.random() < 0.1 * odd,
             grace_s=rng.choice(self._graces),
-            time_limit_s=rng.choice((0.05, 1.0)) if rng.random() < 0.1 * odd else None,
+            time_limit_s=rng.choice((0.05, WARNED_LIMIT_S))
+            if rng.random() < 0.1 * odd
+            else None,
             retries=rng.choice((0, 0, 1, 2)),
             backoff_s=rng.choice((0.0, 0.0, 0.3)),
             retry_lost=rng.choice((0, 1, 2)) if self._retry_lost else 0,
             at_most=1 if array and rng.random() < 0.3 * odd else None,
         )
+        warned = patch.time_limit_s == WARNED_LIMIT_S
+        return replace(patch, limit_signal="USR1@0.5") if warned else patch
 
     def _name(self, machine: Machine) -> str:
         """Return the name or the id of a machine's worker."""

@@ -12,7 +12,7 @@ from grass.keeper.protocol import StartVerb
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
 from tests.simulation.world import MILLISECOND, Host
 
-SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
+SIGKILL, SIGUSR1, SIGTERM, SIGCONT, SIGSTOP = 9, 10, 15, 18, 19
 TICK_US = 10_000
 FIRST_PID, LAST_PID = 300, 700
 """So few that pids are reused."""
@@ -149,6 +149,8 @@ class Processes:
             self._ask_to_end(process, number)
 
     def _ask_to_end(self, process: Process, number: int) -> None:
+        if number == SIGUSR1 and process.on_term != DIES:
+            return  # It handles that, and goes on.
         if process.on_term == DIES or not process.runs:
             self.die(process, number)
         elif process.on_term == LEAVES:

@@ -41,7 +41,7 @@ STORED = {
     " made",
     Spec: "env umask output stderr raw pin begin_at time_limit_s retries backoff_s"
     " retry_on retry_lost nice at_most max_fails request prefix cwd queue_cwd base_env"
-    " max_output grace_s after worker labels limit_signal",
+    " max_output grace_s after worker labels limit_signal stdin window",
 }
 
 

@@ -122,9 +122,11 @@ def test_jobs_that_arrive_in_slices_are_counted_all_at_once(store: Store) -> Non
     assert store.counts(JobFilter()) == {}
     assert store.arrays(JobFilter((QUEUED,), order=Order.NEXT), 10) == []
     rest = {number: members[number] for number in (3, 4)}
-    store.commit(Changes(removed_arrivals=[1], jobs=rest))
-    assert store.counts(JobFilter()) == {QUEUED: 4}
-    assert store.array_totals([1]) == {1: ArrayTotals(1, 4, {QUEUED: 4})}
+    started = a_job(1, array=1, index=1, state=RUNNING, started_at=9)
+    store.commit(Changes(removed_arrivals=[1], jobs={**rest, 1: started}))
+    counts = {QUEUED: 3, RUNNING: 1}
+    assert store.counts(JobFilter()) == counts
+    assert store.array_totals([1]) == {1: ArrayTotals(1, 4, counts, started_at=9)}
 
 
 def test_the_last_job_is_the_last_that_arrived(store: Store) -> None:

@@ -14,8 +14,8 @@ class Screen:
 
     def __init__(self, command: Sequence[str], surroundings: Mapping[str, str]) -> None:
         self._end, far_end = pty.openpty()
-        size = struct.pack("HHHH", 24, 80, 0, 0)
-        fcntl.ioctl(far_end, termios.TIOCSWINSZ, size)
+        self.resize(24, 80)
+        self._modes = termios.tcgetattr(far_end)
         self.process = subprocess.Popen(
             command,
             env={**surroundings, "TERM": "xterm"},
@@ -27,6 +27,25 @@ class Screen:
         )
         os.close(far_end)
         self.seen = ""
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Give the window another size."""
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self._end, termios.TIOCSWINSZ, size)
+
+    def type(self, keys: str) -> None:
+        """Type keys; only what shows after them is seen from now on."""
+        self.seen = ""
+        os.write(self._end, keys.encode())
+
+    @property
+    def is_restored(self) -> bool:
+        """Tell whether the terminal has the modes that it had before the command."""
+        return termios.tcgetattr(self._end) == self._modes
+
+    def close(self) -> None:
+        """Close the window."""
+        os.close(self._end)
 
     def until(self, text: str) -> None:
         """Read on until a text has shown."""

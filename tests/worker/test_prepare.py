@@ -14,7 +14,7 @@ AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"
 ATTEMPT = "a" * 16 + ".7.2"
 
 
-def verb(*words: str, **fields: Any) -> StartVerb:
+def verb(*words: str, around: Surroundings = AROUND, **fields: Any) -> StartVerb:
     start: dict[str, Any] = {
         "attempt": ATTEMPT,
         "job": 7,
@@ -25,7 +25,7 @@ def verb(*words: str, **fields: Any) -> StartVerb:
         "shell": False,
         "allocation": {"gpu": {"1": WHOLE, "0": WHOLE}, "cpu": {"3": WHOLE}},
     }
-    return start_verb(Start(**{**start, **fields}), AROUND)
+    return start_verb(Start(**{**start, **fields}), around)
 
 
 def env_of(*words: str, **fields: Any) -> dict[str, str]:
@@ -80,6 +80,15 @@ def test_gpus_are_visible_only_as_far_as_they_were_given() -> None:
 def test_python_prints_at_once_unless_told_otherwise() -> None:
     assert env_of()["PYTHONUNBUFFERED"] == "1"
     assert env_of(base_env={"PYTHONUNBUFFERED": ""})["PYTHONUNBUFFERED"] == ""
+
+
+def test_threads_are_as_many_as_the_cores_asked_for_unless_set() -> None:
+    name = "OMP_NUM_THREADS"
+    assert name not in env_of()
+    assert env_of(threads=4)[name] == "4"
+    assert env_of(threads=4, base_env={name: "2"})[name] == "2"
+    assert env_of(threads=4, queue_env=((name, "3"),))[name] == "3"
+    assert env_of(threads=4, env=((name, "5"),))[name] == "5"
 
 
 def test_the_marker_cannot_be_removed() -> None:
@@ -174,3 +183,18 @@ def test_a_daemon_started_inside_a_job_forgets_that_job() -> None:
     inside = {MARKER: "x", "GRASS_GPU": "0", "GRASS_HOME": "/h", "A": "1"}
     assert user_environment(inside) == {"GRASS_HOME": "/h", "A": "1"}
     assert user_environment({"GRASS_GPU": "0"}) == {"GRASS_GPU": "0"}
+
+
+def test_a_job_that_is_given_input_runs_under_a_host() -> None:
+    around = AROUND._replace(input_host=("/py", "host.py"), input_folder="/keeper")
+    path = f"/keeper/input-{ATTEMPT}"
+    for stdin, window, size in (
+        ("pipe", None, ["24", "80"]),
+        ("pty", (30, 99), ["30", "99"]),
+    ):
+        given = verb("cat", around=around, stdin=stdin, window=window)
+        assert given.under == ["/py", "host.py", path, stdin, *size]
+        assert given.argv == ["cat"]
+        assert isinstance(given.meta, Notes)
+        assert given.meta.input
+    assert verb("cat").under == []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "enqueue": "add a job to a queue",
     "run": "run a job in the foreground",
+    "shell": "open a shell as a job",
     "show": "show workers, queues and jobs",
     "explain": "say why a job waits, or how it ended",
     "logs": "print what jobs wrote",

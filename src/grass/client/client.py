@@ -153,6 +153,28 @@ class Client(Session):
 
         return follow_output(self, path, {"follow": "1", **wanted}, on_away)
 
+    def write_input(
+        self,
+        job: int,
+        sender: str,
+        offset: int,
+        data: bytes = b"",
+        *,
+        end: bool = False,
+        window: tuple[int, int] | None = None,
+    ) -> Document:
+        """Give a job input, once it runs; return up to which `offset` it was taken.
+
+        A piece that is sent again, by the same sender, is not taken twice.
+        """
+        from binascii import b2a_base64
+
+        text = b2a_base64(data, newline=False).decode()
+        body: Document = {"sender": sender, "offset": offset, "data": text}
+        body |= {"end": end, "window": window}
+        path = f"/jobs/{job}/input"
+        return self.repeat(lambda: self.once("POST", path, body, may_last=True))
+
     def events(
         self, after: int | None = None, job: int | None = None, kind: str | None = None
     ) -> Iterator[Document]:

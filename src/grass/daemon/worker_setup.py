@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import sys
 from pathlib import Path
 from secrets import token_hex
 
@@ -10,6 +11,7 @@ from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.devices.probe import boot_id, found_units
+from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.worker.core.hello import WorkerIdentity
@@ -28,6 +30,8 @@ def worker(
         home=os.path.expanduser("~"),
         shell=shell(),
         environment=user_environment(os.environ),
+        input_host=(sys.executable, "-I", "-S", input_host.__file__),
+        input_folder=home.keeper,
     )
     who = WorkerIdentity(
         identity,

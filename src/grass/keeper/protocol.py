@@ -63,6 +63,8 @@ class Notes(NamedTuple):
     stderr: str | None = None
     after: str | None = None
     placed_at: int = 0
+    input: bool = False
+    """Whether it has a socket for input."""
 
 
 class StartVerb(NamedTuple):
@@ -91,6 +93,8 @@ class StartVerb(NamedTuple):
     limit_signal: SignalNumber | None = None
     """Sent once, as by a `SignalVerb`, so long before the time limit."""
     limit_signal_before: Seconds = 0.0
+    under: list[str] = []  # noqa: RUF012 -- never changed
+    """Words of a program that runs this one: its path and `argv` are added to them."""
 
 
 class StopVerb(NamedTuple):

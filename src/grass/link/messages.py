@@ -157,6 +157,17 @@ class OutputData(Message, tag="output-data"):
     missing: bool = False
 
 
+class InputTaken(Message, tag="input-taken"):
+    """The answer to `WriteInput`: up to which offset everything was taken."""
+
+    stream: int
+    offset: int
+    closed: bool = False
+    """Whether the attempt takes no more input, or has ended."""
+    problem: str = ""
+    """Why nothing could be given to it."""
+
+
 class Removed(Message, tag="removed"):
     """The answer to `RemoveOutput`: the files are removed, except for `left` files."""
 
@@ -279,6 +290,21 @@ class CloseOutput(Message, tag="close-output"):
     stream: int
 
 
+class WriteInput(Message, tag="write-input"):
+    """Give an attempt a piece of input; answered by `InputTaken`."""
+
+    stream: int
+    attempt: str
+    sender: str
+    """Who counts the offsets."""
+    offset: int
+    data: bytes = b""
+    end: bool = False
+    """Whether the attempt's stdin ends after it."""
+    window: tuple[int, int] | None = None
+    """Rows and columns that its terminal has from now on."""
+
+
 class RemoveOutput(Message, tag="remove-output"):
     """Delete the output of pruned attempts, within the worker's own folder."""
 
@@ -296,6 +322,7 @@ ToBroker = (
     | Readiness
     | Heartbeat
     | OutputData
+    | InputTaken
     | Removed
 )
 ToWorker = (
@@ -312,6 +339,7 @@ ToWorker = (
     | Resync
     | ReadOutput
     | CloseOutput
+    | WriteInput
     | RemoveOutput
 )
 

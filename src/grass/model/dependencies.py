@@ -68,7 +68,9 @@ def _range(which: str, text: str, last_job: int) -> tuple[int, int]:
             )
         return last_job, last_job
     if not which[:1].isdecimal():
-        raise UsageError(f"--after `{text}` names no job", "write 7, 7:any or 3-9")
+        raise UsageError(
+            f"--after `{text}` names no job", "write 7, 7:any, 3-9 or @project"
+        )
     ids = selectors.read(which).ids
     assert ids is not None
     return ids

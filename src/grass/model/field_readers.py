@@ -21,6 +21,8 @@ from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
 LOWEST_CPU_PRIORITY = 19
+NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
+LARGEST_WINDOW = 65535
 FAILURES = ("signal", "time-limit", "not-started")
 """What `--retry-on` takes besides exit codes."""
 WrittenAmounts = str | dict[str, Any]
@@ -159,6 +161,25 @@ def priority(value: int) -> int:
 def project(name: str) -> str:
     """Check the name of a project."""
     return check_name(name, "project")
+
+
+def stdin(kind: str) -> str:
+    """Check what a job's stdin is."""
+    if kind not in STDIN_KINDS:
+        raise UsageError(f"stdin `{kind}` is none of {', '.join(STDIN_KINDS)}")
+    return kind
+
+
+def window(size: list[int] | None) -> tuple[int, int] | None:
+    """Check the size of a terminal: rows and columns."""
+    if size is None:
+        return None
+    if len(size) != len(("rows", "columns")):
+        raise UsageError("a window has rows and columns")
+    rows, columns = size
+    if not (0 < rows <= LARGEST_WINDOW and 0 < columns <= LARGEST_WINDOW):
+        raise UsageError(f"a window of {rows} rows and {columns} columns")
+    return rows, columns
 
 
 def failures(words: Iterable[str | int]) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import dependencies, signals
 from grass.model import field_readers as read
+from grass.model.amount_text import WHOLE
 from grass.model.dependencies import After
 from grass.model.field_readers import Reader
 from grass.model.resources import Request
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
+NO_INPUT = read.NO_INPUT
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -38,6 +40,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     stderr: str | None = None
     raw: bool = False
     """Whether placeholders are left alone."""
+    verbatim: bool = False
+    """Whether those of the command alone are left alone: it is a script's text."""
     pin: bool = False
     max_output: int = DEFAULT_MAX_OUTPUT
     grace_s: float = DEFAULT_GRACE_S
@@ -45,8 +49,14 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     nice: int = 0
     shell_program: str | None = None
     """The program that runs a shell line; None: the worker's own."""
+    threads: int | None = None
+    """How many threads it is told to use; None: it asked for no cores itself."""
     limit_signal: str | None = None
     """A signal before the time limit, and how long before: `USR1@60`."""
+    stdin: str = NO_INPUT
+    """What the job's stdin is: `null`, or a `pipe` or `pty` for which input is sent."""
+    window: tuple[int, int] | None = None
+    """Rows and columns of a `pty` when the job starts."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -114,6 +124,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     stderr: str | UnsetType | None = UNSET
     max_output: int | UnsetType = UNSET
     raw: bool | UnsetType = UNSET
+    verbatim: bool | UnsetType = UNSET
     pin: bool | UnsetType = UNSET
     after: tuple[After, ...] | UnsetType = UNSET
     begin_at: int | UnsetType | None = UNSET
@@ -127,6 +138,9 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     nice: int | UnsetType = UNSET
     shell_program: str | UnsetType | None = UNSET
     limit_signal: str | UnsetType | None = UNSET
+    stdin: str | UnsetType = UNSET
+    window: tuple[int, int] | UnsetType | None = UNSET
+    threads: int | UnsetType | None = UNSET
     at_most: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
     worker: str | UnsetType | None = UNSET
@@ -134,8 +148,8 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] | UnsetType = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask")
-"""Fields that a call makes of its command and its caller."""
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads")
+"""Fields that a call makes of its command, its caller and its request."""
 
 EDITABLE = (
     "require",
@@ -174,6 +188,8 @@ JOB_READERS = {
     "begin_at": Reader(read.begin_at, str | None),
     "time_limit_s": Reader(read.time_limit),
     "limit_signal": Reader(signals.written_limit_signal),
+    "stdin": Reader(read.stdin),
+    "window": Reader(read.window, list[int] | None),
     "grace_s": Reader(read.seconds("--grace")),
     "retries": Reader(read.count("--retries")),
     "backoff_s": Reader(read.seconds("--backoff")),
@@ -197,7 +213,16 @@ def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
     if "after" in fields:
         with About("after"):
             fields["after"] = dependencies.read(fields["after"], last_job)
-    return fields
+    return fields | _threads(fields)
+
+
+def _threads(fields: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return as many threads as whole cores are asked for, at least one."""
+    also = fields.get("request_also", {})
+    if "request" not in fields and "cpu" not in also:
+        return {}
+    cores = also.get("cpu", dict(fields.get("request", ())).get("cpu", 0))
+    return {"threads": max(1, cores // WHOLE) if cores else None}
 
 
 def given(patch: msgspec.Struct) -> dict[str, Any]:

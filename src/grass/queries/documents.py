@@ -26,6 +26,14 @@ class EstimateReply(msgspec.Struct):
     """How many earlier runs tell so."""
 
 
+class InputReply(msgspec.Struct):
+    """Up to which offset a job's input was taken."""
+
+    offset: int
+    closed: bool
+    """Whether the job takes no more, or has ended."""
+
+
 class ForgottenReply(Done):
     """The lost jobs and removed views of a forgotten worker."""
 

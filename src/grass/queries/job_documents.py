@@ -36,7 +36,7 @@ SHOWN_AS_STORED = (
         "retries",
         "backoff_s",
     ),
-    *("retry_on", "retry_lost", "labels", "max_fails"),
+    *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
 )
 """Fields of a spec that are shown as they are.
 
@@ -193,7 +193,7 @@ def _filled(
     job: Job, spec: Spec, command: list[str], last: Attempt | None
 ) -> list[str]:
     """Return a command with what is known of its placeholders: units once it ran."""
-    if spec.raw or not any("{" in word for word in command):
+    if spec.raw or spec.verbatim or not any("{" in word for word in command):
         return command
     tried = None if job.state in _WAITING else last
     values = values_of(

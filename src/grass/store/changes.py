@@ -11,6 +11,7 @@ import msgspec
 
 from grass.model.access import Token
 from grass.model.job import Attempt, Job
+from grass.model.lifecycle import JobState
 from grass.model.queue import Queue, View
 from grass.model.spec import Spec
 from grass.model.worker import Worker
@@ -80,6 +81,8 @@ class Changes(msgspec.Struct):
     removed_workers: list[str] = []
     """Forgotten; their views are removed with them."""
     jobs: dict[int, Job] = {}
+    states_before: dict[int, JobState] = {}
+    """In which state the store has some of these jobs, so that it need not look."""
     attempts: dict[tuple[int, int], Attempt] = {}
     removed_attempts: list[tuple[int, int]] = []
     """Attempts that were decided and taken back before anything was run."""

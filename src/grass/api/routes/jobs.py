@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from itertools import takewhile
 
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_may_pause, own_jobs
 from grass.api.context import api_state, context_of
 from grass.api.payloads import DISPLAY, job_filter, number, switch
+from grass.api.routes.after_selectors import AfterSelectors
 from grass.api.routes.broker_calls import do, named_job
 from grass.api.routes.job_calls import edit_call, enqueue_call, rerun_call
 from grass.api.routes.request_bodies import (
@@ -73,15 +75,21 @@ PRESENTED_AT_ONCE = 100
 
 async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
     """Add jobs; answered once they are durable."""
-    broker, call = context_of(request).broker, _enqueue_call(request, body)
+    broker = context_of(request).broker
+    after = AfterSelectors(broker)
+    await after.resolve_all(body)
+    call = _enqueue_call(request, body)
     done = await _answered_before(broker, call)
     if done is None:
         done = await broker.call(call)
-    return done
+    if not after.notes:
+        return done
+    return replace(done, hint="\n".join(filter(None, (*after.notes, done.hint))))
 
 
 async def plan(request: Request, body: EnqueueBody) -> Planned:
     """Say what an enqueue would add, or why it would be refused; add nothing."""
+    await AfterSelectors(context_of(request).broker).resolve_all(body)
     call = _enqueue_call(request, body)
     return await context_of(request).broker.call(PlanEnqueue(call, wanted=call.wanted))
 
@@ -295,10 +303,18 @@ async def rerun(request: Request, body: RerunBody) -> Done:
 
 async def edit(request: Request, body: EditBody) -> Done:
     """Change jobs that have not started."""
-    who, state = actor(request), context_of(request).broker.state
-    return await _do_to(
-        request, body.select, lambda ids: edit_call(body, who, ids, state.last_job)
+    who, broker = actor(request), context_of(request).broker
+    after = None
+    if body.after:
+        after = AfterSelectors(broker, set(await select(broker, body.select)))
+        body.after = await after.resolved(body.after)
+    done = await _do_to(
+        request,
+        body.select,
+        lambda ids: edit_call(body, who, ids, broker.state.last_job),
     )
+    notes = [] if after is None else after.notes
+    return replace(done, warnings=[*notes, *done.warnings]) if notes else done
 
 
 async def _do_to(

@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from grass.keeper.input_pieces import LARGEST_PIECE
 from grass.model.access import DEFAULT_ROLE
-from grass.model.field_readers import WrittenAmounts, request_forms
+from grass.model.field_readers import LARGEST_WINDOW, WrittenAmounts, request_forms
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.spec import (
     EDITABLE,
@@ -29,6 +30,7 @@ Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
 Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The id of a job, or the number of an event."""
+WindowSize = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_WINDOW)]
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 CommandBody = list[str] | str
 """Words, or one shell line."""
@@ -122,6 +124,20 @@ class EditBody(_Edit):  # type: ignore[misc, valid-type]
 
     `first` gives them a priority above all others that wait in their queues.
     """
+
+
+class InputBody(msgspec.Struct, forbid_unknown_fields=True):
+    """A piece of input for a job."""
+
+    sender: Short
+    """Who counts the offsets; each begins at 0."""
+    offset: Number
+    data: Annotated[bytes, msgspec.Meta(max_length=LARGEST_PIECE)] = b""
+    """As base64."""
+    end: bool = False
+    """Whether its stdin ends after this."""
+    window: tuple[WindowSize, WindowSize] | None = None
+    """Rows and columns that its terminal has from now on."""
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -159,6 +159,12 @@ class State:
     def move_job(self, job: Job, state: JobState) -> None:
         """Change a job's state, along an arrow of the lifecycle."""
         self.totals.states[job.state] -= 1
+        if (
+            JobState.RUNNING in (job.state, state)
+            and job.id not in self.batch.changes.jobs
+        ):
+            # Nothing else of it has changed since the last commit.
+            self.batch.changes.states_before[job.id] = job.state
         job.state = moved_job(job.state, state)
         self.totals.states[state] += 1
         self.batch.moved.add(job.id)

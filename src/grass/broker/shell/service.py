@@ -16,6 +16,7 @@ from grass.broker.core.calls import AnyCall, Call, FromWorker, TimerFired, Worke
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
+from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
 from grass.broker.shell.waiters import Waiters
@@ -28,6 +29,7 @@ from grass.link.channel import Link
 from grass.link.messages import (
     Exited,
     Heartbeat,
+    InputTaken,
     OutputData,
     Started,
     ToBroker,
@@ -77,6 +79,7 @@ class Broker:
         self.pruning = asyncio.Lock()
         """One prune at a time: two would count the same jobs as theirs."""
         self.output = OutputStreams(self._link_of)
+        self.input = InputStreams(self._link_of)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
@@ -185,6 +188,8 @@ class Broker:
                 connection.answer(message, self.state)
             elif isinstance(message, OutputData):
                 self.output.received(worker, message)
+            elif isinstance(message, InputTaken):
+                self.input.received(worker, message)
             elif isinstance(message, Started):
                 # No caller waits for this: it is applied with the next round, which for
                 # a short job is that of its exit.
@@ -208,12 +213,14 @@ class Broker:
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
         self.output.gone(connection.worker)
+        self.input.gone(connection.worker)
         if connection.address is None:
             self._rounds.set_home_worker(connection.worker)
 
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
         self.output.gone(worker)
+        self.input.gone(worker)
         self._post(WorkerGone(worker), None)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:

@@ -1,15 +1,17 @@
 """`grass completion`: print a script that completes commands, options, ids and names.
 
 The script is made from the commands' own descriptions: the word for a value in the help
-(`QUEUE`, `PATH`, `text|json`) decides what is completed there. Ids, and names of queues
-and workers, are read when Tab is pressed, which never starts a daemon.
+(`QUEUE`, `PATH`, `text|json`) decides what is completed there. Ids, names and units are
+read when Tab is pressed (`completion_offers`), which never starts a daemon; ids are
+those of jobs that the command can act on. After a program come files.
 """
 
 from __future__ import annotations
 
 import sys
 
-from grass.cli.parsing.options import Command, one_word, read
+from grass.cli.commands.completion_offers import JOBS, QUEUES, UNITS, WORKERS
+from grass.cli.parsing.options import Command, Option, one_word, read
 from grass.cli.printing.columns import COLUMNS
 from grass.cli.printing.wording import ENDED_STATES, UNFINISHED_STATES
 from grass.errors import UsageError
@@ -18,22 +20,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grass.cli.parsing.options import Option
-
 SHELLS = ("bash", "zsh", "fish")
-JOBS, QUEUES, WORKERS, FILES, FOLDERS, PROGRAMS = (
-    "jobs",
-    "queues",
-    "workers",
-    "files",
-    "folders",
-    "programs",
-)
+FILES, FOLDERS, PROGRAMS = "files", "folders", "programs"
+OPTIONS = (Option("--offer", "KIND", "print what may stand here", hidden=True),)
 _KINDS = {
     "SELECTOR": JOBS,
     "JOB": JOBS,
     "QUEUE": QUEUES,
     "WORKER": WORKERS,
+    "KIND:UNIT": UNITS,
     "PATH": FILES,
     "FILE": FILES,
     "DIR": FOLDERS,
@@ -57,16 +52,28 @@ class Described:
         self.about = about
         self.options = [option for option in command.options if not option.hidden]
         self.plain = _plain(name, command)
+        self.runs_program = PROGRAMS in self.plain.kinds
 
 
 def run(words: list[str]) -> int:
-    """Print the script of one shell."""
-    _, rest = read((), words)
+    """Print the script of one shell, or what it offers at one place."""
+    values, rest = read(OPTIONS, words)
+    kind = values.text("offer")
+    if kind is not None:
+        sys.stdout.write("".join(f"{one}\n" for one in _offers(kind, rest)))
+        return 0
     shell = one_word(rest, "the shell")
     if shell not in SHELLS:
         raise UsageError(f"there is no completion for `{shell}`", "bash, zsh or fish")
     sys.stdout.write(script(shell))
     return 0
+
+
+def _offers(kind: str, words: list[str]) -> list[str]:
+    from grass.cli.commands.completion_offers import offers
+
+    word = words[0] if words else ""
+    return [one for one in offers(kind, word) if one.startswith(word)]
 
 
 def script(shell: str) -> str:
@@ -112,7 +119,20 @@ def _plain(name: str, command: Command) -> Choices:
         elif word == word.lower():
             words.append(word)
     # Where jobs are named first, a command comes only after `--`.
-    return Choices([k for k in kinds if k != PROGRAMS or JOBS not in kinds], words)
+    kinds = [kind for kind in kinds if kind != PROGRAMS or JOBS not in kinds]
+    return Choices([_of_states(kind, name) for kind in kinds], words)
+
+
+def _of_states(kind: str, name: str) -> str:
+    """Add to ids the states of jobs that a verb is for: `jobs=held`."""
+    if kind != JOBS:
+        return kind
+    from grass.cli.main import MODULES
+
+    module = sys.modules.get("grass.cli.commands." + MODULES.get(name, name))
+    verb = getattr(module, "VERB", None)
+    states = UNFINISHED_STATES if name == "wait" else getattr(verb, "states", ())
+    return f"{kind}={','.join(states)}" if states else kind
 
 
 def _names_queue(name: str) -> bool:
@@ -125,7 +145,7 @@ COMMAND = Command(
         "Print a script that lets a shell complete commands, options, ids of jobs, and "
         "names of queues and workers. Load it from the shell's start file as below."
     ),
-    options=(),
+    options=OPTIONS,
     examples=(
         'eval "$(grass completion bash)"   # in ~/.bashrc',
         'eval "$(grass completion zsh)"    # in ~/.zshrc, after compinit',

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from grass.cli.commands import completion
-from grass.cli.commands.completion import (
-    FILES,
-    FOLDERS,
-    JOBS,
-    PROGRAMS,
-    QUEUES,
-    WORKERS,
-)
+from grass.cli.commands.completion import FILES, FOLDERS, PROGRAMS
+from grass.cli.commands.completion_offers import JOBS, QUEUES, UNITS, WORKERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,24 +15,53 @@ if TYPE_CHECKING:
 
     Descriptions = list[Described]
 
-_ASK = "GRASS_AUTOSTART=0 command grass show"
+_OFFERED = (JOBS, QUEUES, WORKERS, UNITS)
+"""What is read when Tab is pressed."""
+_ASK = "GRASS_AUTOSTART=0 command grass completion --offer"
 
 _BASH = f"""\
 # bash completion for grass
 
-_grass_jobs() {{ {_ASK} -q 2>/dev/null; echo last all; }}
-_grass_queues() {{ {_ASK} --queues -q 2>/dev/null; }}
-_grass_workers() {{ {_ASK} --workers -q 2>/dev/null; }}
-_grass_from() {{ mapfile -t COMPREPLY < <(compgen "$@" -- "$current"); }}
+_grass_from() {{
+    local found
+    mapfile -t found < <(compgen "$@" -- "$current")
+    COMPREPLY+=("${{found[@]}}")
+}}
+_grass_ask() {{ {_ASK} "$1" -- "$2" 2>/dev/null; }}
+_grass_offer() {{
+    local kind word
+    for kind in "$@"; do
+        while IFS=$'\t' read -r word _; do
+            COMPREPLY+=("$word")
+            [[ $word == *[:@~] ]] && compopt -o nospace
+        done < <(_grass_ask "$kind" "$current")
+    done
+}}
+_grass_after_program() {{
+    local at word queues
+    for ((at = 2; at < ${{#words[@]}} - 1; at++)); do
+        word=${{words[at]}}
+        if [[ $word == -- ]]; then
+            ((at + 2 < ${{#words[@]}}))
+            return
+        elif [[ $word == -* ]]; then
+            [[ " $1 " == *" $word "* ]] && ((at++))
+        else
+            mapfile -t queues < <(_grass_ask queues "$word")
+            [[ " ${{queues[*]}} " == *" $word "* ]] || return 0
+        fi
+    done
+    return 1
+}}
 
-_grass() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
-    local command=${{COMP_WORDS[1]}}
-    COMPREPLY=()
-    if ((COMP_CWORD == 1)); then
+_grass_find() {{
+    if ((${{#words[@]}} == 2)); then
         _grass_from -W '@names@ --help --version'
         return
     fi
+    case "$command" in
+@programs@
+    esac
     case "$command $before" in
 @values@
     esac
@@ -50,13 +73,23 @@ _grass() {{
     esac
 }}
 
+_grass() {{
+    local line=${{COMP_LINE:0:COMP_POINT}} words current before command head
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=("")
+    current=${{words[-1]}} before=${{words[-2]}} command=${{words[1]}}
+    COMPREPLY=()
+    _grass_find
+    # Readline replaces only what comes after a colon or an at sign.
+    head=${{current%"${{current##*[:@]}}"}}
+    COMPREPLY=("${{COMPREPLY[@]#"$head"}}")
+}}
+
 complete -F _grass grass
 """
-_BASH_NAMES = {
-    JOBS: "$(_grass_jobs)",
-    QUEUES: "$(_grass_queues)",
-    WORKERS: "$(_grass_workers)",
-}
+_BASH_FILES = (
+    "_grass_after_program '{}' && {{ compopt -o filenames; _grass_from -f; return; }} "
+)
 _BASH_KINDS = {
     FILES: "-f",
     FOLDERS: "-d",
@@ -68,17 +101,16 @@ _ZSH = f"""\
 #compdef grass
 # zsh completion for grass
 
-_grass_jobs() {{
-    local -a jobs=(${{(f)"$({_ASK} -q 2>/dev/null)"}} last all)
-    compadd -a jobs
-}}
-_grass_queues() {{
-    local -a queues=(${{(f)"$({_ASK} --queues -q 2>/dev/null)"}})
-    compadd -a queues
-}}
-_grass_workers() {{
-    local -a workers=(${{(f)"$({_ASK} --workers -q 2>/dev/null)"}})
-    compadd -a workers
+_grass_offer() {{
+    local line
+    local -a whole begun
+    # zsh puts options of its own before the kind.
+    for line in ${{(f)"$({_ASK} $argv[-1] -- "$PREFIX" 2>/dev/null)"}}; do
+        line=${{line%%$'\t'*}}
+        if [[ $line == *[:@~] ]]; then begun+=($line); else whole+=($line); fi
+    done
+    compadd -a whole
+    compadd -S '' -a begun
 }}
 
 _grass() {{
@@ -101,9 +133,6 @@ _grass() {{
 compdef _grass grass
 """
 _ZSH_KINDS = {
-    JOBS: "_grass_jobs",
-    QUEUES: "_grass_queues",
-    WORKERS: "_grass_workers",
     FILES: "_files",
     FOLDERS: "_files -/",
     PROGRAMS: "_command_names -e",
@@ -112,15 +141,8 @@ _ZSH_KINDS = {
 _FISH = f"""\
 # fish completion for grass
 
-function __grass_jobs
-    env {_ASK.replace("command ", "")} -q 2>/dev/null
-    printf '%s\\n' last all
-end
-function __grass_queues
-    env {_ASK.replace("command ", "")} --queues -q 2>/dev/null
-end
-function __grass_workers
-    env {_ASK.replace("command ", "")} --workers -q 2>/dev/null
+function __grass_offer
+    env {_ASK.replace("command ", "")} $argv[1] -- (commandline -ct) 2>/dev/null
 end
 
 function __grass_first
@@ -134,19 +156,20 @@ end
 complete -c grass -f
 """
 _FISH_KINDS = {
-    JOBS: "(__grass_jobs)",
-    QUEUES: "(__grass_queues)",
-    WORKERS: "(__grass_workers)",
     FILES: "(__fish_complete_path)",
     FOLDERS: "(__fish_complete_directories)",
-    PROGRAMS: "(__fish_complete_command)",
+    PROGRAMS: "(__fish_complete_command) (__fish_complete_path)",
 }
 
 
 def bash(commands: Descriptions) -> str:
     """Write the script for bash."""
-    values, options, words = [], [], []
+    values, options, words, programs = [], [], [], []
     for command in commands:
+        if command.runs_program:
+            taking = [o for o in command.options if o.needs_value]
+            names = " ".join(name for option in taking for name in option.names)
+            programs.append(f"        {command.name}) {_BASH_FILES.format(names)};;")
         for option in command.options:
             choice = _bash_choice(completion.value(option))
             values += [
@@ -164,6 +187,7 @@ def bash(commands: Descriptions) -> str:
         .replace("@values@", "\n".join(values))
         .replace("@options@", "\n".join(options))
         .replace("@words@", "\n".join(words))
+        .replace("@programs@", "\n".join(programs))
     )
 
 
@@ -196,19 +220,19 @@ def fish(commands: Descriptions) -> str:
 
 
 def _bash_choice(choices: Choices) -> str:
-    names = [_BASH_NAMES[kind] for kind in choices.kinds if kind in _BASH_NAMES]
+    asked = [f"-W '{' '.join(choices.words)}'"] if choices.words else []
     others = [kind for kind in choices.kinds if kind in _BASH_KINDS]
-    asked = []
-    if names:
-        asked.append(f'-W "{" ".join([*choices.words, *names])}"')
-    elif choices.words:
-        asked.append(f"-W '{' '.join(choices.words)}'")
     asked += [_BASH_KINDS[kind] for kind in others]
-    if not asked:
-        return ""
-    with_files = " -f" if PROGRAMS in others else ""
-    marked = "compopt -o filenames; " if others else ""
-    return f"{marked}_grass_from {' '.join(asked)}{with_files}; "
+    asked += ["-f"] if PROGRAMS in others else []
+    written = ["compopt -o filenames"] if others else []
+    written += [f"_grass_from {' '.join(asked)}"] if asked else []
+    offered = [kind for kind in choices.kinds if _is_offered(kind)]
+    written += [f"_grass_offer {' '.join(offered)}"] if offered else []
+    return "".join(f"{one}; " for one in written)
+
+
+def _is_offered(kind: str) -> bool:
+    return kind.partition("=")[0] in _OFFERED
 
 
 def _zsh_option(option: Option) -> str:
@@ -229,11 +253,11 @@ def _zsh_words(choices: Choices) -> list[str]:
         return []
     if PROGRAMS in choices.kinds:
         first = QUEUES if QUEUES in choices.kinds else FILES
-        alternatives = f"_alternative 'x:x:{_ZSH_KINDS[first]}' 'c:c:_command_names -e'"
+        alternatives = f"_alternative 'x:x:{_zsh_kind(first)}' 'c:c:_command_names -e'"
         action = alternatives.replace("'", '"')
         return [_quoted(f"1:command:{{{action}}}"), _quoted("*:file:_files")]
     if len(choices.kinds) + bool(choices.words) > 1:
-        ways = [f'"{kind}:{kind}:{_ZSH_KINDS[kind]}"' for kind in choices.kinds]
+        ways = [f'"{kind}:{kind}:{_zsh_kind(kind)}"' for kind in choices.kinds]
         if choices.words:
             ways.append(f'"word:word:({" ".join(choices.words)})"')
         pairs = " ".join(ways)
@@ -244,7 +268,11 @@ def _zsh_words(choices: Choices) -> list[str]:
 def _zsh_action(choices: Choices) -> str:
     if choices.words:
         return f"({' '.join(choices.words)})"
-    return _ZSH_KINDS[choices.kinds[0]] if choices.kinds else " "
+    return _zsh_kind(choices.kinds[0]) if choices.kinds else " "
+
+
+def _zsh_kind(kind: str) -> str:
+    return f"_grass_offer {kind}" if _is_offered(kind) else _ZSH_KINDS[kind]
 
 
 def _zsh_name(value: str) -> str:
@@ -265,7 +293,11 @@ def _fish_option(option: Option) -> str:
 
 
 def _fish_choice(choices: Choices) -> str:
-    return " ".join([*choices.words, *(_FISH_KINDS[kind] for kind in choices.kinds)])
+    return " ".join([*choices.words, *map(_fish_kind, choices.kinds)])
+
+
+def _fish_kind(kind: str) -> str:
+    return f"(__grass_offer {kind})" if _is_offered(kind) else _FISH_KINDS[kind]
 
 
 def _quoted(text: str) -> str:

@@ -1,12 +1,6 @@
 """`grass enqueue`: add a job, an array, or many from a file, and print the ids.
 
-`grass run` reads its words in the same way:
-
-    enqueue [OPTIONS] [QUEUE] [OPTIONS] [--] COMMAND...
-
-Words before `--` name the queue. Without `--`, a first word that is a queue's name is
-the queue, otherwise it must be a program that the caller can find: a misspelled queue
-must not become a job that fails. After a queue with a prefix no word is an option.
+How its words are read, and those of `grass run`, is in `parsing/enqueue_line.py`.
 """
 
 from __future__ import annotations
@@ -15,23 +9,26 @@ import os
 import sys
 
 from grass.cli.parsing import job_options
+from grass.cli.parsing.enqueue_line import STDIN, EnqueueLine, is_mark
 from grass.cli.parsing.job_options import check_paths, settings
-from grass.cli.parsing.options import BROKER, Command, HelpWanted, Option, Values, scan
+from grass.cli.parsing.options import BROKER, Command, Option, Values
 from grass.client.client import Client
 from grass.errors import NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from grass.cli.parsing.directives import Directives
     from grass.client.json_codec import Document
 
-    FindPrefix = Callable[[str], list[str] | None]
-    """Returns a queue's prefix, empty when it has none; None when there is no queue."""
     Add = Callable[..., Document]
     """Adds jobs, or says what would be added."""
 
 QUIET = Option("-q, --quiet", about="no hints on stderr")
+NO_DIRECTIVES = Option(
+    "--no-directives", about="leave #GRASS and #SBATCH lines of a script alone"
+)
 OPTIONS = (
     *job_options.OPTIONS,
     Option("--array", "LIST", "one job for each index: 1-100, 0-90:10, 1-1000%8"),
@@ -45,92 +42,13 @@ OPTIONS = (
     ),
     BROKER,
     QUIET,
+    NO_DIRECTIVES,
     Option("--dry-run", about="say what would be enqueued; enqueue nothing"),
     Option("--format", "text|json", "what to print (default: text)"),
 )
 _FEW = 1000
-
-
-class EnqueueLine:
-    """The words of `enqueue` or `run`: options, queue and command.
-
-    The options before the first plain word are read at once, as they name the broker.
-    Its queues decide how the rest is read: `find_queue` does that.
-    """
-
-    def __init__(self, options: Sequence[Option], words: Sequence[str]) -> None:
-        self.values = Values()
-        self.queue: str | None = None
-        self.command: list[str] = []
-        self._options = options
-        self._words = list(words)
-        self._at = scan(options, words, 0, self.values)
-        if self.values.text("require") == "--":
-            raise UsageError(
-                "--json takes a request here, as --require does",
-                "to print JSON write --format json",
-            )
-
-    def find_queue(self, find_prefix: FindPrefix) -> None:
-        """Set queue and command; ask for a queue only where a word may be one."""
-        broker = self.values.broker
-        rest = self._words[self._at :]
-        if self.values.has("queue"):
-            self._read_after_queue_option(rest, find_prefix)
-        elif not rest or rest[0] == "--":
-            self.command = [*rest[1:]]
-        else:
-            self._read_from_first_word(rest[0], find_prefix)
-        if self.values.broker != broker:
-            raise UsageError(
-                "--broker comes too late", "write it before the queue's name"
-            )
-
-    def _read_after_queue_option(
-        self, rest: Sequence[str], find_prefix: FindPrefix
-    ) -> None:
-        queue = self.queue = self.values.text("queue") or ""
-        if rest and rest[0] != "--":
-            if rest[1:2] == ["--"]:
-                raise UsageError(f"two queues: `{queue}` and `{rest[0]}`")
-            if not find_prefix(queue):
-                self._check_command(rest)
-        self.command = _after_dashes(rest)
-
-    def _read_from_first_word(self, word: str, find_prefix: FindPrefix) -> None:
-        prefix = find_prefix(word) if _may_be_queue(word) else None
-        if prefix is None:
-            self._read_command(word)
-            return
-        self.queue = word
-        self._at += 1
-        if not prefix:
-            self._at = scan(self._options, self._words, self._at, self.values)
-            if self.values.has("queue") and self.values.text("queue") != word:
-                other = self.values.text("queue")
-                raise UsageError(f"two queues: `{word}` and `{other}`")
-        self.command = _after_dashes(self._words[self._at :])
-
-    def _read_command(self, word: str) -> None:
-        if self._dashes_follow():
-            raise NotFound(
-                f"there is no queue `{word}`",
-                f"for a program of that name write `--` before it: -- {word} ...",
-            )
-        self.command = [*self._words[self._at :]]
-        self._check_command(self.command)
-
-    def _dashes_follow(self) -> bool:
-        try:
-            end = scan(self._options, self._words, self._at + 1, Values())
-        except (UsageError, HelpWanted):
-            return False
-        return self._words[end : end + 1] == ["--"]
-
-    def _check_command(self, words: Sequence[str]) -> None:
-        words = _before_values(words)
-        if not _is_command(words, self.values.text("cwd")):
-            raise _not_found(_program(words))
+_MOST_WORDS = 16
+"""How many words are looked at for the script that a command runs."""
 
 
 def run(words: list[str]) -> int:
@@ -150,7 +68,16 @@ def run(words: list[str]) -> int:
 
 def _enqueue(client: Client, line: EnqueueLine) -> Document:
     source = line.values.text("from")
-    if not line.values.has("raw") and any(map(_is_mark, line.command)):
+    if source is None and _comes_from_stdin(client, line):
+        from grass.cli.parsing import stdin_script
+
+        add = _adding(client, line.values)
+        jobs, fields, script = stdin_script.read_job(
+            line.queue, line.values, line.options
+        )
+        check_paths(client, fields)
+        return _send(add, line, script, jobs, fields)
+    if not line.values.has("raw") and any(map(is_mark, line.command)):
         return _enqueue_combinations(client, line)
     if source is None:
         return enqueue_line(client, line)
@@ -159,6 +86,17 @@ def _enqueue(client: Client, line: EnqueueLine) -> Document:
     if line.command:
         return _enqueue_values(client, line, source)
     return _enqueue_file(client, line, source)
+
+
+def _comes_from_stdin(client: Client, line: EnqueueLine) -> bool:
+    """Tell whether the command is a script on stdin."""
+    if line.command not in ([], STDIN):
+        return False
+    if line.queue is not None and _prefix(client, line.queue):
+        return False
+    from grass.cli.parsing import stdin_script
+
+    return line.command == STDIN or stdin_script.is_given()
 
 
 def _enqueue_combinations(client: Client, line: EnqueueLine) -> Document:
@@ -185,16 +123,25 @@ def _enqueue_template(client: Client, line: EnqueueLine, params: Document) -> Do
     """Add a job for each row of parameters."""
     from grass.cli.parsing.combinations import template
 
-    defaults = settings(line.values, line.queue)
-    check_paths(client, defaults)
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it before :::")
-    command = template(line.command, params, defaults)
-    return _adding(client, line.values)([{"command": command}], defaults, params)
+    defaults, script = _asked(client, line, {})
+    job = {"command": template(line.command, params, defaults)}
+    return _send(_adding(client, line.values), line, script, [job], defaults, params)
 
 
 def _adding(client: Client, values: Values) -> Add:
     return client.plan_jobs if values.has("dry_run") else client.enqueue_jobs
+
+
+def _send(
+    add: Add, line: EnqueueLine, script: Directives | None, *call: object
+) -> Document:
+    """Add jobs; an error about an option of the script names its line."""
+    if script is None:
+        return add(*call)
+    with script.errors(line.values):
+        return add(*call)
 
 
 def find_queue(client: Client, line: EnqueueLine) -> None:
@@ -202,13 +149,33 @@ def find_queue(client: Client, line: EnqueueLine) -> None:
     line.find_queue(lambda name: _prefix(client, name))
 
 
-def enqueue_line(client: Client, line: EnqueueLine) -> Document:
-    """Add the jobs of one command."""
+def enqueue_line(
+    client: Client, line: EnqueueLine, more: Document | None = None
+) -> Document:
+    """Add the jobs of one command; `more` goes before what its options say."""
     if not line.command and line.queue is None:
         raise UsageError("no command was given", "write it after --: -- python x.py")
-    defaults = settings(line.values, line.queue)
-    check_paths(client, defaults)
-    return _adding(client, line.values)([{"command": line.command}], defaults)
+    defaults, script = _asked(client, line, more or {})
+    jobs = [{"command": line.command}]
+    return _send(_adding(client, line.values), line, script, jobs, defaults)
+
+
+def _asked(
+    client: Client, line: EnqueueLine, more: Document
+) -> tuple[Document, Directives | None]:
+    """Return the options of a command over those of its script, and the latter."""
+    fields, script = {**settings(line.values, line.queue), **more}, None
+    cwd = line.values.text("cwd") or ""
+    files = [os.path.join(cwd, word) for word in line.command[:_MOST_WORDS]]
+    if any(map(os.path.isfile, files)):
+        from grass.cli.parsing.path_checks import PathChecks
+        from grass.cli.parsing.scripts import directives_of
+
+        script = directives_of(line.command, line.values, line.options)
+        fields = fields if script is None else script.below(fields)
+        PathChecks(client).check_script(line.command, fields)
+    check_paths(client, fields)
+    return fields, script
 
 
 def give_hint(reply: Document, values: Values) -> None:
@@ -266,54 +233,6 @@ def _planned(reply: Document, style: str) -> str:
     from grass.client.json_codec import encoded
 
     return encoded(reply).decode() + "\n"
-
-
-def _not_found(program: str) -> NotFound:
-    hint = "`grass show` lists the queues; `--` before a command skips this check"
-    if " " in program:
-        hint = "a shell line is one word alone: put all of it into the quotes"
-    return NotFound(f"no queue or program `{program}`", hint)
-
-
-def _after_dashes(words: Sequence[str]) -> list[str]:
-    return [*words[1:]] if words[:1] == ["--"] else [*words]
-
-
-def _may_be_queue(word: str) -> bool:
-    letters = word.replace("-", "").replace("_", "").replace(".", "")
-    return word.isascii() and (letters.isalnum() or not letters) and word != ""
-
-
-def _is_mark(word: str) -> bool:
-    return word.startswith(":::")
-
-
-def _before_values(words: Sequence[str]) -> Sequence[str]:
-    at = next((at for at, word in enumerate(words) if _is_mark(word)), len(words))
-    return words[:at] or words
-
-
-def _is_assignment(word: str) -> bool:
-    name, equals, _ = word.partition("=")
-    return bool(equals) and name.isascii() and name.isidentifier()
-
-
-def _program(words: Sequence[str]) -> str:
-    return next((word for word in words if not _is_assignment(word)), words[0])
-
-
-def _is_command(words: Sequence[str], cwd: str | None) -> bool:
-    program = _program(words)
-    if _is_assignment(program):
-        return False
-    if any(letter.isspace() for letter in program) and len(words) == 1:
-        return program.strip() != ""
-    if os.path.exists(os.path.join(cwd or "", program)) or os.path.exists(program):
-        return program != ""
-    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return "/" not in program and any(
-        os.access(os.path.join(folder, program), os.X_OK) for folder in folders
-    )
 
 
 COMMAND = Command(

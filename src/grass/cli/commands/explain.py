@@ -15,7 +15,7 @@ from grass.cli.printing.quantities import (
 )
 from grass.cli.printing.streams import counted, print_document, printable, safe
 from grass.cli.printing.table import Screen, render, this_screen
-from grass.cli.printing.wording import TINTS, number, units
+from grass.cli.printing.wording import ENDS, TINTS, number, units
 from grass.client.client import Client
 from grass.model.endings import signal_name
 
@@ -79,9 +79,9 @@ def explained(document: Document, screen: Screen) -> str:
 
 def _headline(document: Document) -> str:
     why = in_local_time(document.get("why") or "")
-    return (
-        safe(f"job {document['id']} is {document['state']}: {why}".rstrip(": ")) + "\n"
-    )
+    state = document["state"]
+    stands = ENDS.get(state, f"is {state}")
+    return safe(f"job {document['id']} {stands}: {why}".rstrip(": ")) + "\n"
 
 
 def _constraint(one: Document) -> list[str]:

@@ -1,30 +1,31 @@
 """`grass run`: enqueue a job, show what it writes, and exit as it did.
 
-While the job waits, a thread prints the reason on stderr. The handler of Ctrl-C cancels
-the job in a thread and over a connection of its own, so that following goes on until
-the job has ended; the next Ctrl-C detaches from the job. A restart of the daemon loses
-nothing: the client reads on where it was cut off.
+While the job waits, a thread prints the reason on stderr. A restart of the daemon loses
+nothing: the client reads on where it was cut off. `interrupts` has what Ctrl-C does,
+and `job_input` what is passed on to the job's stdin.
 """
 
 from __future__ import annotations
 
-import signal
+import os
+import stat
 import sys
 import threading
 import time
-from _thread import start_new_thread
 
 from grass.cli.commands.enqueue import (
+    NO_DIRECTIVES,
     QUIET,
-    EnqueueLine,
     enqueue_line,
     find_queue,
     give_hint,
 )
+from grass.cli.commands.interrupts import Detached, HungUp, Interrupts
 from grass.cli.commands.logs import away
 from grass.cli.commands.wait import GRASS_FAILED, exit_code
 from grass.cli.parsing import job_options
-from grass.cli.parsing.options import BROKER, Command
+from grass.cli.parsing.enqueue_line import EnqueueLine
+from grass.cli.parsing.options import BROKER, Command, Option
 from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import ENDED_STATES, UNSTARTED, ended
 from grass.client.client import Client
@@ -36,41 +37,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from grass.cli.parsing.options import Values
     from grass.client.json_codec import Document
 
-OPTIONS = (*job_options.OPTIONS, BROKER, QUIET)
-DETACHED = 130
+PTY = Option("--pty", about="give the job this terminal: keys, size, Ctrl-C")
+NO_STDIN = Option("--no-stdin", about="do not pass on what is piped into it")
+OPTIONS = (*job_options.OPTIONS, PTY, NO_STDIN, BROKER, QUIET, NO_DIRECTIVES)
 _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
 _PATIENCE_S = 1.0
 _RETRY_S = 0.02
 
 
-class Detached(Exception):
-    """The user detaches from the job."""
-
-
 def run(words: list[str]) -> int:
     """Run a job in the foreground."""
-    line = EnqueueLine(OPTIONS, words)
+    return run_line(EnqueueLine(OPTIONS, words))
+
+
+def run_line(line: EnqueueLine) -> int:
+    """Run the job of a command line that was read."""
     interrupts = Interrupts()
     try:
         with Client(broker=line.values.broker) as client:
             find_queue(client, line)
-            interrupts.listen()
-            reply = enqueue_line(client, line)
-            give_hint(reply, line.values)
-            talk = _ignore if line.values.has("quiet") else warn
-            client.outage.tell = talk
-            interrupts.take(client, reply["first"])
-            job = _follow(client, reply["first"], talk)
+            job = _run_job(client, line, interrupts)
             interrupts.wait_for_cancel()
             return exit_code(job)
     except Detached:
         return interrupts.detach()
+    except HungUp:
+        return interrupts.hang_up()
     except BrokenPipeError:
         interrupts.detach()
         raise
+    except OSError:
+        if not interrupts.has_terminal:
+            raise
+        # The terminal is closed, and the signal that says so is on its way.
+        return interrupts.hang_up()
     except UsageError:
         raise
     except (GrassError, Broken) as error:
@@ -79,78 +83,57 @@ def run(words: list[str]) -> int:
         return GRASS_FAILED
 
 
-class Interrupts:
-    """The handler of Ctrl-C: it cancels the job, and the next one detaches from it."""
+def _run_job(client: Client, line: EnqueueLine, interrupts: Interrupts) -> Document:
+    given = _given_input(line.values)
+    interrupts.listen()
+    reply = enqueue_line(client, line, given.fields(line.values))
+    give_hint(reply, line.values)
+    talk = _ignore if line.values.has("quiet") else given.talk
+    client.outage.tell = talk
+    interrupts.take(client, reply["first"])
+    given.begin(client, reply["first"], interrupts)
+    try:
+        return _follow(client, reply["first"], talk)
+    except Detached:
+        given.abandon()
+        raise
+    finally:
+        given.end()
 
-    def __init__(self) -> None:
-        self._job: int | None = None
-        self._client: Client | None = None
-        self._count = 0
-        self._asked = False
-        self._answered = threading.Event()
 
-    def listen(self) -> None:
-        """Install the handler, unless Ctrl-C is ignored or handled already."""
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._interrupted)
+class NoInput:
+    """What a job without stdin is given; `job_input` has the other kinds."""
 
-    def take(self, client: Client, job: int) -> None:
-        """Set the job; a Ctrl-C that came before cancels it now."""
-        self._job, self._client = job, client
-        if self._count:
-            self._asked = True
-            self._cancel(client, job)
+    def fields(self, values: Values) -> Document:
+        """Return the fields of a job that is given this."""
+        return {}
 
-    def wait_for_cancel(self) -> None:
-        """Wait for a cancel that was sent while the job ended."""
-        if self._asked:
-            self._answered.wait(_PATIENCE_S)
+    def talk(self, text: str) -> None:
+        """Print a line on stderr."""
+        warn(text)
 
-    def warn_if_unanswered(self) -> bool:
-        """Warn if a cancel was sent and not answered; tell whether that is so."""
-        if not self._asked or self._client is None:
-            return False
-        # Another Ctrl-C has no handler any more.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.wait_for_cancel()
-        if self._answered.is_set():
-            return False
-        warn(
-            f"job {self._job} was perhaps not cancelled: {self._client.peer} has "
-            f"not answered (`grass cancel {self._job}`)"
-        )
-        return True
+    def begin(self, client: Client, job: int, interrupts: Interrupts) -> None:
+        """Begin to pass on what comes."""
 
-    def detach(self) -> int:
-        """Print how to follow the job again, or that it was not cancelled."""
-        if not self.warn_if_unanswered() and self._job is not None:
-            warn(f"job {self._job} is left to itself (`grass logs -f {self._job}`)")
-        return DETACHED
+    def abandon(self) -> None:
+        """Leave the job to itself."""
 
-    def _interrupted(self, _signal: int, _frame: object) -> None:
-        self._count += 1
-        if self._count > 1:
-            raise Detached
-        if self._job is not None and self._client is not None:
-            # Not in the handler: the code that it interrupts may hold the lock under
-            # which a daemon is started, and would never release it.
-            self._asked = True
-            # Anything longer would miss a Ctrl-C that follows at once.
-            start_new_thread(self._cancel_aside, (self._client, self._job))
+    def end(self) -> None:
+        """Stop, and leave the terminal as it was."""
 
-    def _cancel_aside(self, client: Client, job: int) -> None:
-        with CtrlCForMain():
-            self._cancel(client, job)
 
-    def _cancel(self, client: Client, job: int) -> None:
-        warn(f"cancelling job {job} (Ctrl-C again leaves it to itself)")
+def _given_input(values: Values) -> NoInput:
+    """Return what is passed on to the job; most calls import nothing for that."""
+    if not values.has("pty"):
         try:
-            with client.beside() as aside:
-                # A second cancel has no effect, so it may be repeated after a restart.
-                aside.repeat(lambda: aside.cancel([str(job)]))
-        except (GrassError, Broken) as error:
-            warn(f"job {job} could not be cancelled: {error}")
-        self._answered.set()
+            kind = os.fstat(0).st_mode
+        except OSError:
+            return NoInput()
+        if stat.S_ISCHR(kind) or values.has("no_stdin"):
+            return NoInput()
+    from grass.cli.commands.job_input import chosen
+
+    return chosen(values)
 
 
 class Notices:
@@ -257,13 +240,17 @@ COMMAND = Command(
         "Enqueue a job, say what it waits for, show what it writes, and exit with its "
         "code: 128+N when signal N killed it, 125 when it was cancelled, lost or could "
         "not start, 124 when grass itself failed. Ctrl-C cancels the job and waits for "
-        "its end; a second one leaves it to itself. The words are those of `grass "
-        "enqueue`."
+        "its end; a second one leaves it to itself. What is piped into it is passed on "
+        "to the job's stdin; in a loop that reads lines, give --no-stdin. With --pty "
+        "the job has this terminal, and Enter ~ . leaves it to itself. The words are "
+        "those of `grass enqueue`."
     ),
     options=OPTIONS,
     examples=(
         "grass run -g 1 -- python train.py",
         "grass run --time-limit 10m q1 python test.py",
+        "tar c data | grass run --worker desk2 -- tar x",
+        "grass run -g 1 --pty -- python",
     ),
     run=run,
 )

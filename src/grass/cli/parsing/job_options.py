@@ -39,7 +39,9 @@ CWD = Option(
 QUEUE = Option("--queue", "QUEUE", "the queue, named as an option")
 NAME = Option("--name", "NAME", "the job's name (default: the script's or program's)")
 PRIORITY = Option("--priority", "N", "higher starts earlier (default: 0)")
-AFTER = Option("--after", "JOBS", "start after these: 7,9 or 7:failed or 3-8:any")
+AFTER = Option(
+    "--after", "JOBS", "start after these: 7,9 or 7:failed, 3-8:any, @project"
+)
 BEGIN = Option("--begin", "TIME", "start not before 22:00, 2030-11-20T08:00 or +2h")
 HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
@@ -74,6 +76,7 @@ OPTIONS = (
     Option("--stderr", "PATH", "append what goes to stderr to this file"),
     Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
     Option("--raw", about="leave {gpu} and other placeholders alone"),
+    Option("--verbatim", about="leave those of the command alone", hidden=True),
     Option("--pin", about="run on the allocated CPU cores only"),
 )
 """The options of `enqueue` and `run` for a job."""
@@ -252,6 +255,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "stderr": ("stderr", _path),
     "max_output": ("max_output", Values.text),
     "raw": ("raw", Values.has),
+    "verbatim": ("verbatim", Values.has),
     "pin": ("pin", Values.has),
     "at_most": ("at_most", Values.whole_number),
     "max_fails": ("max_fails", Values.whole_number),

@@ -37,6 +37,23 @@ class PathChecks:
             if self._runs_here_alone(fields):
                 raise
 
+    def check_script(self, words: list[str], fields: Document) -> None:
+        """Refuse a script without its execute bit that can only run here."""
+        if self._client.remote:
+            return
+        from grass.cli.parsing.scripts import check_executable
+
+        try:
+            check_executable(words, _text(fields, "cwd") or "")
+        except UsageError:
+            if self._runs_here_alone(fields) and not self._has_prefix(fields):
+                raise
+
+    def _has_prefix(self, fields: Document) -> bool:
+        """Tell whether words are arguments of the queue's own command."""
+        queue = _text(fields, "queue")
+        return queue is not None and bool(self._client.queue(queue)["prefix"])
+
     def _runs_here_alone(self, fields: Document) -> bool:
         queue = _text(fields, "queue")
         try:

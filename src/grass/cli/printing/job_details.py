@@ -160,6 +160,11 @@ def _pairs(values: Document | None) -> str:
     return " ".join(f"{name}={quote(text)}" for name, text in (values or {}).items())
 
 
+def _input(kind: str | None) -> str:
+    """Write what a job reads from; nothing for most."""
+    return {"pipe": "a pipe", "pty": "a terminal"}.get(kind or "", "")
+
+
 def _needs(request: Document) -> str:
     return asked(request) or "nothing"
 
@@ -170,6 +175,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("command", "command", _given),
     ("params", "parameters", _pairs),
     ("shell_program", "shell", _given),
+    ("stdin", "stdin", _input),
     ("cwd", "directory", _given),
     ("queue", "queue", _given),
     ("project", "project", _given),

@@ -31,7 +31,7 @@ TINTS = {
     "succeeded": "dim",
     "declared": "cyan",
 }
-_ENDS = {
+ENDS = {
     "succeeded": "succeeded",
     "failed": "failed",
     "cancelled": "was cancelled",
@@ -108,7 +108,7 @@ def reason(job: Document) -> str:
 def ended(job: Document, after: str = "") -> str:
     """Write how a job ended: `job 7 failed: exit 3`, `job 8 was cancelled`."""
     why = reason(job)
-    text = f"job {job['id']} {_ENDS[job['state']]}{after}"
+    text = f"job {job['id']} {ENDS[job['state']]}{after}"
     return f"{text}: {why}" if why not in ("", job["state"]) else text
 
 

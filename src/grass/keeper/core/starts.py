@@ -40,19 +40,27 @@ class Starts:
         self.give_up(self._new_attempt(start), reason)
 
     def _new_attempt(self, start: StartVerb) -> KeeperAttempt:
-        """Make an attempt, and find the one that must exit before it.
-
-        An attempt that was given up while it waited exits before those it waited for.
-        A start that was sent behind it before its daemon knew that waits for them.
-        """
-        attempts = self._state.attempts
-        predecessor = attempts.get(start.after or "")
-        while predecessor is not None and predecessor.state == "exited":
-            predecessor = attempts.get(predecessor.after or "")
-        attempt = attempts[start.id] = attempt_of(start)
-        attempt.after = None if predecessor is None else predecessor.id
+        after = self._live_predecessor(start.after)
+        attempt = self._state.attempts[start.id] = attempt_of(start)
+        attempt.after = after
         self._state.live += 1
         return attempt
+
+    def _live_predecessor(self, after: str | None) -> str | None:
+        """Return the attempt that must exit before one that is to run after this one.
+
+        An attempt that was given up while it waited exits before those it waited for.
+        A start that was sent behind it before its daemon knew that waits for them. Any
+        text can be an id, and a daemon may reuse it: a chain of exits may be a circle.
+        """
+        seen: set[str] = set()
+        while after is not None and after not in seen:
+            seen.add(after)
+            predecessor = self._state.attempts.get(after)
+            if predecessor is None or predecessor.state != "exited":
+                return None if predecessor is None else after
+            after = predecessor.after
+        return None
 
     def queue(self, attempt: KeeperAttempt, start: StartVerb) -> None:
         """Have an attempt spawned after those that are queued already."""

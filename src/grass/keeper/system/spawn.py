@@ -102,8 +102,7 @@ class Spawner:
         self._oom_score.set_for_job()
         try:
             return os.posix_spawn(
-                program,
-                start.argv,
+                *executed(start, program),
                 start.env,
                 file_actions=(
                     (os.POSIX_SPAWN_DUP2, self._null, 0),
@@ -159,7 +158,7 @@ def _become(start: StartVerb, writer: int, files: OpenFiles) -> None:
             os.dup2(source, target)
         _report(writer, StartReport(outputs.offset, outputs.stderr_offset))
         try:
-            os.execve(program, start.argv, start.env)
+            os.execve(*executed(start, program), start.env)
         except (OSError, ValueError) as error:
             raise _exec_failure(error, program) from None
     except CannotStart as error:
@@ -288,6 +287,13 @@ def find_program(start: StartVerb) -> str:
             raise CannotStart(f"could not start: `{_shown(program)}` is not executable")
     where = f"PATH or {_shown(start.cwd)}"
     raise CannotStart(f"could not start: program `{_shown(name)}` not found in {where}")
+
+
+def executed(start: StartVerb, program: str) -> tuple[str, list[str]]:
+    """Return what is executed for a program, and with which words."""
+    if not start.under:
+        return program, start.argv
+    return start.under[0], [*start.under, program, *start.argv]
 
 
 def search_path(start: StartVerb) -> list[str]:

@@ -203,9 +203,7 @@ SELECT first_job, last_job FROM arrivals;
 
 -- name: read_counted
 SELECT id, state, COALESCE(array, 0), queue, project, owner
-FROM jobs AS j WHERE id IN (SELECT value FROM json_each(?)) AND NOT EXISTS (
-    SELECT 1 FROM arrivals AS a WHERE j.id BETWEEN a.first_job AND a.last_job
-);
+FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: add_to_count
 INSERT INTO job_counts (state, array, queue, project, owner, jobs)
@@ -216,13 +214,6 @@ ON CONFLICT (state, array, queue, project, owner) DO UPDATE SET
 -- name: remove_count
 DELETE FROM job_counts
 WHERE state = ? AND array = ? AND queue = ? AND project = ? AND owner = ? AND jobs <= 0;
-
--- name: count_arrival
-INSERT INTO job_counts (state, array, queue, project, owner, jobs)
-SELECT state, COALESCE(array, 0), queue, project, owner, COUNT(*)
-FROM jobs WHERE id BETWEEN ? AND ? GROUP BY 1, 2, 3, 4, 5
-ON CONFLICT (state, array, queue, project, owner) DO UPDATE SET
-    jobs = jobs + excluded.jobs;
 
 -- name: extend_span
 INSERT INTO array_spans (first_job, last_job, started_at, finished_at)
@@ -235,11 +226,6 @@ ON CONFLICT (first_job) DO UPDATE SET
     finished_at = COALESCE(
         MAX(finished_at, excluded.finished_at), finished_at, excluded.finished_at
     );
-
--- name: span_arrival
-INSERT INTO array_spans (first_job, last_job)
-SELECT array, MAX(id) FROM jobs
-WHERE id BETWEEN ? AND ? AND array IS NOT NULL GROUP BY array;
 
 -- name: remove_span
 DELETE FROM array_spans WHERE first_job = ? AND NOT EXISTS (

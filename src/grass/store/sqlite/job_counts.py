@@ -9,8 +9,10 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 
-from grass.model.job import Job
+from grass.model.job import Common, Job
+from grass.model.lifecycle import JobState
 from grass.store.changes import Changes
 from grass.store.sqlite.statements import Statements
 
@@ -20,38 +22,77 @@ Span = tuple[int, int, int | None, int | None]
 """First job, last job, first start, last end."""
 
 
+class Arriving:
+    """Counts of jobs that still arrive, by the first of their range.
+
+    No range outlives its daemon, so they are kept in memory.
+    """
+
+    def __init__(self) -> None:
+        self.counts: dict[int, Counter[Key]] = {}
+        self._next: dict[int, int] = {}
+        """The first job of each range that was not written yet."""
+
+    def add(self, jobs: dict[int, Job], first: int, last: int) -> dict[int, Job]:
+        """Count jobs of a range that are written for the first time; return others.
+
+        With the last of a range the first ones may be written again: they start.
+        """
+        counts = self.counts.setdefault(first, Counter())
+        new, others = _parted(jobs, self._next.get(first, first), last)
+        for (common, state), some in groupby(new, _common_and_state):
+            counts[_key_of(state, common)] += sum(1 for _ in some)
+        if new:
+            self._next[first] = max(job.id for job in new) + 1
+        return others
+
+    def take(self, first: int) -> Counter[Key]:
+        """Return the counts of a range all of whose jobs have arrived."""
+        self._next.pop(first, None)
+        return self.counts.pop(first)
+
+
 class Counting:
     """The counting of one transaction."""
 
     def __init__(
-        self, db: sqlite3.Connection, sql: Statements, changes: Changes
+        self,
+        db: sqlite3.Connection,
+        sql: Statements,
+        changes: Changes,
+        arriving: Arriving,
     ) -> None:
         """Look at what is to change, before it does."""
         self._db = db
         self._sql = sql
         self._removed = set(changes.removed_jobs)
-        arriving = dict(db.execute(sql["load_arrivals"])) | dict(changes.arrivals)
-        self._arrived = [(first, arriving[first]) for first in changes.removed_arrivals]
-        self._saved = _without(changes.jobs, arriving)
-        self._old = self._counted([*self._saved, *self._removed])
+        self._saved = changes.jobs
+        self._before = changes.states_before
+        self._arrived: list[tuple[int, Counter[Key]]] = []
+        ranges = dict(db.execute(sql["load_arrivals"])) | dict(changes.arrivals)
+        for first, last in ranges.items():
+            self._saved = arriving.add(self._saved, first, last)
+            if first in changes.removed_arrivals:
+                self._arrived.append((last, arriving.take(first)))
+        unknown = [number for number in self._saved if number not in self._before]
+        self._old = self._counted([*unknown, *self._removed])
 
     def write(self) -> None:
         """Write the counts, once the jobs are written."""
-        deltas = self._deltas()
-        self._db.executemany(
-            self._sql["add_to_count"], ((*key, count) for key, count in deltas.items())
-        )
-        less = [key for key, count in deltas.items() if count < 0]
-        self._db.executemany(self._sql["remove_count"], less)
-        self._db.executemany(self._sql["extend_span"], _spans(self._saved.values()))
-        for arrived in self._arrived:
-            self._db.execute(self._sql["count_arrival"], arrived)
-            self._db.execute(self._sql["span_arrival"], arrived)
+        deltas = {key: count for key, count in self._deltas().items() if count}
+        if deltas:
+            rows = [(*key, count) for key, count in deltas.items()]
+            self._db.executemany(self._sql["add_to_count"], rows)
+            less = [key for key, count in deltas.items() if count < 0]
+            self._db.executemany(self._sql["remove_count"], less)
+        spans = _spans(self._saved.values())
+        for last, counts in self._arrived:
+            spans += [(array, last, None, None) for array in _arrays(counts)]
+        if spans:
+            self._db.executemany(self._sql["extend_span"], spans)
         if self._removed:
-            arrays = {key[1] for key in self._old.values() if key[1]}
-            self._db.executemany(
-                self._sql["remove_span"], [(array,) for array in sorted(arrays)]
-            )
+            arrays = [(array,) for array in _arrays(self._old.values())]
+            self._db.executemany(self._sql["remove_span"], arrays)
 
     def _counted(self, ids: list[int]) -> dict[int, Key]:
         """Read how these jobs are counted until now."""
@@ -60,32 +101,48 @@ class Counting:
         found = self._db.execute(self._sql["read_counted"], (json.dumps(ids),))
         return {row[0]: row[1:] for row in found}
 
-    def _deltas(self) -> dict[Key, int]:
+    def _deltas(self) -> Counter[Key]:
         deltas: Counter[Key] = Counter()
         for key in self._old.values():
             deltas[key] -= 1
+        before = self._before
         for number, job in self._saved.items():
-            if number not in self._removed:
-                deltas[_key(job, self._old.get(number))] += 1
-        return {key: count for key, count in deltas.items() if count}
+            if number in self._removed:
+                continue
+            deltas[_key(job, self._old.get(number))] += 1
+            if number in before:
+                deltas[_key_of(before[number], job.common)] -= 1
+        for _, counts in self._arrived:
+            deltas.update(counts)
+        return deltas
 
 
-def _without(jobs: dict[int, Job], ranges: dict[int, int]) -> dict[int, Job]:
-    """Return the jobs that are in none of the ranges of ids."""
-    if not ranges:
-        return jobs
-    bounds = list(ranges.items())
-    return {
-        number: job
-        for number, job in jobs.items()
-        if not any(first <= number <= last for first, last in bounds)
-    }
+def _parted(
+    jobs: dict[int, Job], first: int, last: int
+) -> tuple[list[Job], dict[int, Job]]:
+    """Return the jobs of a range of ids, and the others."""
+    others = {id: job for id, job in jobs.items() if not first <= id <= last}
+    if len(others) == len(jobs):
+        return [], jobs
+    return [job for id, job in jobs.items() if first <= id <= last], others
+
+
+def _common_and_state(job: Job) -> tuple[Common, JobState]:
+    return job.common, job.state
+
+
+def _arrays(keys: Iterable[Key]) -> list[int]:
+    return sorted({key[1] for key in keys if key[1]})
+
+
+def _key_of(state: JobState, common: Common) -> Key:
+    array = common.array or 0
+    return (state.value, array, common.queue, common.project, common.owner)
 
 
 def _key(job: Job, old: Key | None) -> Key:
     if old is None:
-        array = job.array or 0
-        return (job.state.value, array, job.queue, job.project, job.owner)
+        return _key_of(job.state, job.common)
     # What a job is saved with again is its state and its queue.
     return (job.state.value, old[1], job.queue, old[3], old[4])
 
@@ -94,10 +151,11 @@ def _spans(jobs: Iterable[Job]) -> list[Span]:
     """Return the ids and times of the arrays of these jobs, as far as they tell."""
     spans: dict[int, Span] = {}
     for job in jobs:
-        if job.array is not None:
-            _, last, start, end = spans.get(job.array, (0, 0, None, None))
-            spans[job.array] = (
-                job.array,
+        array = job.common.array
+        if array is not None:
+            _, last, start, end = spans.get(array, (0, 0, None, None))
+            spans[array] = (
+                array,
                 max(last, job.id),
                 min(_known(start, job.started_at), default=None),
                 max(_known(end, job.finished_at), default=None),

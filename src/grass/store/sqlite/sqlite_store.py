@@ -34,6 +34,7 @@ from grass.store.sqlite.database_file import (
     storage_error,
 )
 from grass.store.sqlite.disk_reserve import Reserve
+from grass.store.sqlite.job_counts import Arriving
 from grass.store.sqlite.statements import statements
 from grass.store.sqlite.write_ahead_log import (
     LOG_BYTES,
@@ -72,6 +73,7 @@ class SqliteStore:
         self._shrinks = False
         self._pending_error: StorageError | None = None
         """An error of `shrink` that the next commit raises."""
+        self._arriving = Arriving()
         self._local = threading.local()
         self._readers = list[sqlite3.Connection]()
         _ = self._reader
@@ -86,7 +88,7 @@ class SqliteStore:
             try:
                 self._checkpoint_if_due()
                 self._writer.execute("BEGIN IMMEDIATE")
-                write(self._writer, self._sql, changes)
+                write(self._writer, self._sql, changes, self._arriving)
                 self._writer.execute("COMMIT")
             except _FAILURES as error:
                 failure = self._failed(error)
@@ -132,6 +134,7 @@ class SqliteStore:
     def load(self, calls_since: int) -> Snapshot:
         """Read back what `commit` has written."""
         with self._writing:
+            self._arriving = Arriving()
             try:
                 loading.discard_incomplete(self._writer, self._sql, calls_since)
             except sqlite3.Error as error:

@@ -6,13 +6,15 @@ from typing import Any
 
 from grass.store.changes import Changes
 from grass.store.sqlite import rows
-from grass.store.sqlite.job_counts import Counting
+from grass.store.sqlite.job_counts import Arriving, Counting
 from grass.store.sqlite.statements import Statements
 
 
-def write(db: sqlite3.Connection, sql: Statements, changes: Changes) -> None:
+def write(
+    db: sqlite3.Connection, sql: Statements, changes: Changes, arriving: Arriving
+) -> None:
     """Execute what writes these changes, inside a transaction of the caller."""
-    counting = Counting(db, sql, changes)
+    counting = Counting(db, sql, changes, arriving)
     for statement, values_of, row in _WRITES:
         values = values_of(changes)
         if values:

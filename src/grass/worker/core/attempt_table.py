@@ -131,6 +131,11 @@ class AttemptTable:
         """The cluster of the present broker; None: none has answered yet."""
         self._returned: dict[str, int] = {}
 
+    def is_running(self, attempt: str) -> bool:
+        """Tell whether an attempt is known and has not ended."""
+        known = self.attempts.get(attempt)
+        return known is not None and known.exited is None
+
     def note_returned(self, attempt: str, placed_at: int) -> None:
         """Note that a placement is never begun here: the broker is told so."""
         if placed_at:

@@ -17,9 +17,11 @@ from grass.model.commands import safe_file_name, split_assignments
 from grass.model.params import variable
 from grass.model.placeholders import fill, fill_command, unit_names, values_of
 from grass.model.signals import limit_signal
+from grass.model.spec import NO_INPUT
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
+DEFAULT_WINDOW = (24, 80)
 
 
 class Surroundings(NamedTuple):
@@ -29,6 +31,15 @@ class Surroundings(NamedTuple):
     home: str
     shell: str
     environment: Mapping[str, str]
+    input_host: tuple[str, ...] = ()
+    """The words that run the host of a job which is given input."""
+    input_folder: str = ""
+    """Where such jobs have their sockets."""
+
+
+def input_socket(folder: str, attempt: str) -> str:
+    """Return where input for an attempt is taken."""
+    return f"{folder}/input-{safe_file_name(attempt)}"
 
 
 def start_verb(start: Start, around: Surroundings) -> StartVerb:
@@ -54,10 +65,27 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         nice=start.nice,
         cpus=_pinned(start),
         after=start.after,
+        under=_host(start, around),
         limit_signal=None if warning is None else warning.number,
         limit_signal_before=0.0 if warning is None else warning.before_s,
-        meta=Notes(start.allocation, output, stderr, start.after, start.placed_at),
+        meta=Notes(
+            start.allocation,
+            output,
+            stderr,
+            start.after,
+            start.placed_at,
+            start.stdin != NO_INPUT,
+        ),
     )
+
+
+def _host(start: Start, around: Surroundings) -> list[str]:
+    """Return the words of the host, for a job that is given input."""
+    if start.stdin == NO_INPUT:
+        return []
+    rows, columns = start.window or DEFAULT_WINDOW
+    path = input_socket(around.input_folder, start.attempt)
+    return [*around.input_host, path, start.stdin, str(rows), str(columns)]
 
 
 def _values(start: Start) -> dict[str, str]:
@@ -75,7 +103,7 @@ def _values(start: Start) -> dict[str, str]:
 def _filled(
     start: Start, words: tuple[str, ...], values: Mapping[str, str]
 ) -> list[str]:
-    if start.raw:
+    if start.raw or start.verbatim:
         return list(words)
     return fill_command(words, values, start.params, shell=start.shell)
 
@@ -112,7 +140,7 @@ def _environment(
     assignments: tuple[tuple[str, str], ...],
 ) -> dict[str, str]:
     base = around.environment if start.base_env is None else start.base_env
-    environment = {"PYTHONUNBUFFERED": "1", **base}
+    environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
     environment.update(_own_variables(start))
@@ -120,6 +148,11 @@ def _environment(
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
     return environment
+
+
+def _threads(start: Start) -> dict[str, str]:
+    """Return what numerical libraries read, where a job asked for cores itself."""
+    return {} if start.threads is None else {"OMP_NUM_THREADS": str(start.threads)}
 
 
 def _own_variables(start: Start) -> dict[str, str]:

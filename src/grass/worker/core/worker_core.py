@@ -71,6 +71,8 @@ class WorkerEffects(msgspec.Struct):
     watch: dict[str, tuple[int, int]] = {}
     """Processes that the worker watches, too: attempt to pid and start ticks."""
     unwatch: list[str] = []
+    ended_inputs: list[str] = []
+    """Attempts with a socket for input that have ended."""
     log_events: list[LogEvent] = []
 
 
@@ -96,6 +98,7 @@ class WorkerCore:
         self._around = around
         self._table = table = AttemptTable()
         self._attempts, self._units = table.attempts, table.units
+        self.is_running = table.is_running
         self._keeper_ready = False
         self._readiness = StartReadiness(table)
         self._effects = WorkerEffects()
@@ -210,20 +213,16 @@ class WorkerCore:
             self._effects.to_broker.append(ended)
 
     def _stop(self, message: Stop) -> None:
-        attempt = self._attempts.get(message.attempt)
-        if attempt is None or attempt.exited is not None:
+        if not self.is_running(message.attempt):
             return
-        attempt.stopping = True
+        self._attempts[message.attempt].stopping = True
         if self._keeper_ready:
             self._effects.to_keeper.append(stop_verb(message))
 
     def _pass_on(self, message: Suspend | Continue | Signal) -> None:
-        attempt = self._attempts.get(message.attempt)
-        if attempt is None or attempt.exited is not None:
-            return
-        verb = attempt.verb_of(message)
-        if self._keeper_ready:
-            self._effects.to_keeper.append(verb)
+        if self.is_running(message.attempt):
+            verb = self._attempts[message.attempt].verb_of(message)
+            self._effects.to_keeper.extend([verb] if self._keeper_ready else [])
 
     def _forget(self, attempts: list[str]) -> None:
         # A broker may only forget its own attempts: it has not stored the others.
@@ -375,6 +374,8 @@ class WorkerCore:
         attempt.exited, attempt.start = exited_of(attempt, entry), None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)
+        if attempt.notes.input:
+            self._effects.ended_inputs.append(entry.id)
         return attempt.exited
 
     def _recalled(self, name: str) -> None:

@@ -30,10 +30,12 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
     Welcome,
+    WriteInput,
 )
 from grass.worker.core.keeper_entries import with_kernel_status
-from grass.worker.core.worker_core import WorkerCore
+from grass.worker.core.worker_core import WorkerCore, WorkerEffects
 from grass.worker.shell.exit_watch import ExitWatch
+from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.output_files import OutputFiles
 
 log = EventLog(__name__)
@@ -65,6 +67,7 @@ class WorkerAgent:
         self._log_format = log_format
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
+        self._inputs: JobInputs | None = None
         self._lost = asyncio.Event()
         self.welcomed = asyncio.Event()
         """Set once a broker has accepted this worker."""
@@ -79,6 +82,12 @@ class WorkerAgent:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keep_keeper())
             files = OutputFiles(self._output_folder, self._link.send, group.create_task)
+            self._inputs = JobInputs(
+                self._keeper_folder,
+                self._core.is_running,
+                self._link.send,
+                group.create_task,
+            )
             ended = asyncio.Event()
             self._link.listen(lambda batch: self._from_broker(batch, files), ended.set)
             try:
@@ -129,6 +138,8 @@ class WorkerAgent:
                     files.read(message)
                 case CloseOutput():
                     files.close_stream(message)
+                case WriteInput() if self._inputs is not None:
+                    self._inputs.write(message)
                 case RemoveOutput():
                     files.remove(message)
                 case Welcome():
@@ -160,12 +171,17 @@ class WorkerAgent:
             crash_point("worker.before-report")
         for message in effects.to_broker:
             self._link.send(message)
+        self._watch_processes(effects)
+
+    def _watch_processes(self, effects: WorkerEffects) -> None:
         gone = set(effects.unwatch)
         for attempt, (pid, ticks) in effects.watch.items():
             if attempt not in gone:
                 self._watch.add(attempt, pid, ticks)
         for attempt in gone:
             self._watch.drop(attempt)
+        for attempt in effects.ended_inputs:
+            remove_socket(self._keeper_folder, attempt)
 
 
 class KeeperLink(asyncio.Protocol):

@@ -20,13 +20,14 @@ from grass.broker.core.workers import registry
 from grass.errors import About, GrassError, Refused, UsageError
 from grass.model import placeholders
 from grass.model.commands import UNCHECKED_LENGTH, check_size, split_assignments
+from grass.model.field_readers import PTY
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.params import Params, check_kinds
 from grass.model.queue import Queue
 from grass.model.resources import ONE_CPU
 from grass.model.signals import check_limit_signal
-from grass.model.spec import JobPatch, Spec, changed
+from grass.model.spec import NO_INPUT, JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
 
 LONG_VALUES = 1000
@@ -101,7 +102,7 @@ def check_params(
     """Refuse parameters that a command cannot be filled with."""
     asked = {kind for kind, _ in prepared.spec.request}
     check_kinds(params, prepared.known_kinds | asked)
-    if prepared.spec.raw:
+    if prepared.spec.raw or prepared.spec.verbatim:
         return
     if shell:
         placeholders.check_quoted(words[-1], params)
@@ -212,6 +213,8 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         check_size(queue.prefix, spec.env)
     with About("limit_signal"):
         check_limit_signal(spec.limit_signal, spec.time_limit_s)
+    with About("stdin"):
+        _check_input(spec)
     with About("require"):
         registry.check_fit(state, queue, spec)
     kinds = _known_kinds(state)
@@ -232,6 +235,19 @@ def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:
             placeholders.check(found, spec.request, kinds)
 
 
+def _check_input(spec: Spec) -> None:
+    """Refuse what cannot be done with input, which is there once."""
+    if spec.stdin == NO_INPUT:
+        return
+    if spec.retries or spec.retry_lost:
+        raise UsageError(
+            "a job that is given input runs once: what it has read is gone",
+            "leave out --retries and --retry-lost, or give --no-stdin",
+        )
+    if spec.stdin == PTY and spec.stderr is not None:
+        raise UsageError("a terminal has one output", "leave out --stderr")
+
+
 def _known_kinds(state: State) -> frozenset[str]:
     """Return every kind that a placeholder could mean."""
     found = [kind for worker in state.workers.values() for kind in worker.found]
@@ -249,5 +265,5 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
         raise UsageError("a command cannot hold a NUL byte")
     if len(text) > UNCHECKED_LENGTH:
         check_size((*prepared.prefix, *words), prepared.spec.env)
-    if not prepared.spec.raw:
+    if not (prepared.spec.raw or prepared.spec.verbatim):
         placeholders.check(words, prepared.spec.request, prepared.known_kinds)

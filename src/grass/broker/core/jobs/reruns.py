@@ -7,6 +7,8 @@ never started; the count of its attempts goes on.
 from collections.abc import Sequence
 from copy import copy
 
+from msgspec.structs import replace
+
 from grass.broker.core.calls import Done, Found, Rerun
 from grass.broker.core.jobs import (
     array_limits,
@@ -24,7 +26,7 @@ from grass.errors import Busy, NotFound, Refused
 from grass.model.dependencies import After
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
-from grass.model.spec import Spec, given
+from grass.model.spec import NO_INPUT, Spec, given
 
 
 def rerun(state: State, call: Rerun) -> Done | BulkCall:
@@ -67,7 +69,8 @@ class _Again:
     def __init__(self, state: State, call: Rerun) -> None:
         self._state = state
         self._call = call
-        self._change = Change(state, call.patch)
+        # The input of the last attempt is gone.
+        self._change = Change(state, replace(call.patch, stdin=NO_INPUT))
         self._specs: dict[int, Spec] = {}
         """One object for each, whichever slice it was read for."""
         self._together: dict[int, tuple[After, ...]] = {}
@@ -85,6 +88,8 @@ class _Again:
                 self._leave_alone(number)
             else:
                 self._together[number] = one.open_after
+                if one.old.stdin != NO_INPUT:
+                    self._warn(f"job {number} runs again without its input")
                 self.kept.remember(one.open_after, ends)
 
     def check_together(self) -> None:
@@ -118,8 +123,11 @@ class _Again:
         return self._change.to(job, self._specs.setdefault(job.spec, spec))
 
     def _leave_alone(self, number: int) -> None:
+        self._warn(f"job {number} has not ended")
+
+    def _warn(self, text: str) -> None:
         if len(self.done.warnings) < MOST_WARNINGS:
-            self.done.warnings.append(f"job {number} has not ended")
+            self.done.warnings.append(text)
 
 
 def _revive(
