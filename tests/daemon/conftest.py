@@ -6,6 +6,7 @@ from tests.support.fixtures import (
     cold,
     fifo,
     gate,
+    gpus,
     home,
     lasting,
     machine,
@@ -15,7 +16,17 @@ from tests.support.fixtures import (
 from tests.support.homes import GrassHome
 from tests.support.machines import LOOPBACK, Machine
 
-__all__ = ["cold", "fifo", "gate", "home", "lasting", "machine", "news", "shared"]
+__all__ = [
+    "cold",
+    "fifo",
+    "gate",
+    "gpus",
+    "home",
+    "lasting",
+    "machine",
+    "news",
+    "shared",
+]
 
 
 @pytest.fixture

@@ -1,93 +1,28 @@
-"""Units of a machine, with a fake NVML that is really loaded."""
+"""Units of a machine."""
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from grass.devices.probe import boot_id, found_units
-from grass.model.amounts import WHOLE
-from tests.support.gpus import FakeGpus
-
-PROBE = """
-import msgspec, sys
-from grass.devices import probe
-probe.NVML_TIMEOUT_S = 0.2 if "hang" in sys.argv else 20.0
-sys.stdout.write(msgspec.json.encode(probe.found_units()).decode())
-"""
+from grass.devices.readings import GpuUnit
+from grass.model.amounts import GIB, WHOLE
 
 
-@pytest.fixture
-def gpus(tmp_path: Path) -> FakeGpus:
-    """Two devices of different size."""
-    made = FakeGpus(tmp_path / "gpus")
-    made.device(0, memory="40G")
-    made.device(1, memory="80G", name="Stand-in 1", uuid="GPU-0000-1")
-    return made
-
-
-def found(environment: dict[str, str], *behaviour: str) -> dict[str, Any]:
-    """Probe in a new process, because a library is loaded only once."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROBE, *behaviour],
-        env={
-            **os.environ,
-            **environment,
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        },
-        capture_output=True,
-        check=True,
-        timeout=30,
-    )
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def test_gpus_are_found_with_name_uuid_and_memory(gpus: FakeGpus) -> None:
-    units = found(gpus.environment)
-    assert list(units["gpu"]) == ["0", "1"]
-    assert units["gpu"]["1"]["amount"] == WHOLE
-    details = units["gpu"]["1"]["details"]
-    assert details["name"] == "Stand-in 1"
-    assert details["uuid"] == "GPU-0000-1"
-    assert {name: unit["amount"] for name, unit in units["vram"].items()} == {
-        "0": 40 * WHOLE,
-        "1": 80 * WHOLE,
-    }
-
-
-@pytest.mark.parametrize("behaviour", ["fail", "hang"])
-def test_a_library_that_fails_or_hangs_means_no_gpus(
-    gpus: FakeGpus, behaviour: str
-) -> None:
-    getattr(gpus, behaviour)()
-    assert set(found(gpus.environment, behaviour)) == {"cpu", "ram"}
-
-
-def test_a_faulty_gpu_is_left_out_and_does_not_hide_the_others(gpus: FakeGpus) -> None:
-    gpus.fault(1, "lost")
-    units = found(gpus.environment)
-    assert list(units["gpu"]) == list(units["vram"]) == ["0"]
-
-
-def test_a_file_that_is_no_library_means_no_gpus(tmp_path: Path) -> None:
-    (tmp_path / "libnvidia-ml.so.1").write_text("not a library")
-    environment = {"LD_LIBRARY_PATH": str(tmp_path)}
-    assert set(found(environment)) == {"cpu", "ram"}
-
-
-def test_without_a_driver_there_are_only_cores_and_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("grass.devices.probe._library_present", lambda: False)
-    units = found_units()
+def test_without_a_gpu_there_are_only_cores_and_memory() -> None:
+    units = found_units([])
     assert set(units) == {"cpu", "ram"}
     assert set(units["cpu"]) == {str(core) for core in os.sched_getaffinity(0)}
     assert units["ram"]["0"].amount > 0
+
+
+def test_a_gpu_is_a_unit_and_so_is_its_memory() -> None:
+    units = found_units([GpuUnit("1", "H200", "GPU-1", 80 * GIB, "GPU-1")])
+    assert units["gpu"]["1"].amount == WHOLE
+    assert units["gpu"]["1"].details == {
+        "name": "H200",
+        "uuid": "GPU-1",
+        "memory_gib": 80,
+    }
+    assert units["vram"]["1"].amount == 80 * WHOLE
 
 
 def test_a_boot_has_one_id() -> None:

@@ -5,9 +5,10 @@ from typing import Any
 from grass.keeper.protocol import LeaseVerb
 from grass.link.messages import Heard, Hello, KnownUnits, Resync, Start, Welcome
 from grass.model.amounts import WHOLE
+from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
-from grass.worker.core.worker_core import WorkerCore, WorkerEffects
+from grass.worker.core.worker_core import WorkerCore
 from tests.support.building import units
 from tests.worker.lab import entry_of, verbs_of
 

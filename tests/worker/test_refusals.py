@@ -4,7 +4,7 @@ import pytest
 
 from grass.keeper.codec import BadMessage, decode_verb, encode
 from grass.link.messages import Exited, Hello, Recall, Returned, Start, Stop
-from grass.worker.core.worker_core import WorkerEffects
+from grass.worker.core.effects import WorkerEffects
 from tests.worker.lab import FIRST, ONE_CORE, SECOND, THIRD, Lab, ready
 
 

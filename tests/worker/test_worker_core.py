@@ -13,8 +13,8 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amounts import WHOLE
-from grass.worker.core.worker_core import WorkerEffects
-from tests.support.building import typed
+from grass.worker.core.effects import WorkerEffects
+from tests.support.building import typed, units
 from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready, verbs_of
 
 
@@ -306,3 +306,23 @@ def test_a_hello_says_how_long_attempts_have_run_and_what_the_clock_shows() -> N
     assert [one.ran_s for one in hello.started] == [1.5]
     assert [one.ran_s for one in hello.exited] == [1.5]
     assert hello.wall_at == 7_000_000
+
+
+def test_units_that_have_changed_are_reported_with_all_attempts() -> None:
+    lab = ready()
+    lab.start()
+    lab.core.units_found(units("{cpu:1}"))
+    assert lab.core.take().to_broker == []
+    lab.core.units_found(units("{cpu:1, gpu:2}"))
+    [hello] = lab.core.take().to_broker
+    assert isinstance(hello, Hello)
+    assert list(hello.found["gpu"]) == ["0", "1"]
+    assert [report.attempt for report in hello.running] == [FIRST]
+
+
+def test_units_that_changed_before_the_keeper_came_are_in_the_first_hello() -> None:
+    lab = Lab()
+    lab.core.units_found(units("{cpu:1, gpu:2}"))
+    assert lab.core.take().to_broker == []
+    [hello] = lab.keeper("hello", attempts=[]).to_broker
+    assert list(hello.found["gpu"]) == ["0", "1"]

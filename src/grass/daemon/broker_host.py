@@ -116,7 +116,8 @@ async def _run_worker(home: Home, hosting: Hosting, own: str, broker: Broker) ->
     ends = pair(Resync())
     near, far = ends
     broker.serve(near, worker=own)
-    await worker(home, hosting, own, far).run()
+    agent = await worker(home, hosting, own, far)
+    await agent.run()
 
 
 def _tcp_access(home: Home, hosting: Hosting) -> "TcpAccess | None":

@@ -48,7 +48,7 @@ async def host_worker(
         identity,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
-    agent = worker(home, with_worker_name(hosting, works_for), identity, dialer)
+    agent = await worker(home, with_worker_name(hosting, works_for), identity, dialer)
     front = WorkerDaemon(
         home,
         identity,

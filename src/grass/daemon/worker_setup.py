@@ -10,6 +10,7 @@ from secrets import token_hex
 from grass.client.private_files import create_private
 from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
+from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import boot_id, found_units
 from grass.keeper import input_host
 from grass.link.channel import Link
@@ -21,29 +22,34 @@ from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of
 
 
-def worker(
+async def worker(
     home: Home, hosting: Hosting, identity: str, link: Link[ToBroker, ToWorker]
 ) -> WorkerAgent:
-    """Make the agent of this machine."""
-    around = Surroundings(
+    """Make the agent of this machine, once its GPUs have answered."""
+    monitor = GpuMonitor()
+    await monitor.read()
+    who = WorkerIdentity(
+        identity,
+        hosting.machine,
+        boot_id(),
+        found_units(monitor.units()),
+        hosting.labels,
+        home_instance(home),
+    )
+    core = WorkerCore(who, _surroundings(home), hosting.lease_s)
+    return WorkerAgent(
+        core, link, home.keeper, home.output, hosting.log_format or "text", monitor
+    )
+
+
+def _surroundings(home: Home) -> Surroundings:
+    return Surroundings(
         output_folder=home.output,
         home=os.path.expanduser("~"),
         shell=shell(),
         environment=user_environment(os.environ),
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
-    )
-    who = WorkerIdentity(
-        identity,
-        hosting.machine,
-        boot_id(),
-        found_units(),
-        hosting.labels,
-        home_instance(home),
-    )
-    core = WorkerCore(who, around, hosting.lease_s)
-    return WorkerAgent(
-        core, link, home.keeper, home.output, hosting.log_format or "text"
     )
 
 

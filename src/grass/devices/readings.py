@@ -84,3 +84,14 @@ class GpuTopology(msgspec.Struct, frozen=True, omit_defaults=True):
     def nearness(self, one: str, other: str) -> Nearness:
         """Return how near two units are; unknown ones are far."""
         return self.pairs.get(one, {}).get(other, "far")
+
+
+class GpuUnit(msgspec.Struct, frozen=True):
+    """A GPU or MIG instance that jobs can be given."""
+
+    unit: str
+    name: str
+    uuid: str
+    memory: int
+    device: str
+    """The uuid of the GPU that it is, or is a part of."""

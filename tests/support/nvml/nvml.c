@@ -24,6 +24,7 @@ typedef struct { unsigned version; u64 total, reserved, free, used; } memory_v2;
 typedef struct { unsigned pid; u64 memory; unsigned instance, compute; } process_info;
 typedef struct { unsigned pid; u64 at; unsigned sm, mem, enc, dec; } process_sample;
 typedef struct { unsigned gpu, memory; } utilization;
+typedef struct { int device, heard; } event_set;
 typedef struct { void *device; u64 type, data; unsigned instance, compute; } event_data;
 typedef struct {
     uint32_t field, scope;
@@ -70,7 +71,6 @@ static state *present;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timespec seen_file, seen_folder;
 static ino_t seen_inode;
-static int heard_serial;
 
 /* Reading the file. */
 
@@ -262,8 +262,6 @@ static u64 used(void *handle) {
 int nvmlInitWithFlags(unsigned flags) {
     (void)flags;
     int failed = enter(__func__);
-    for (int i = 0; i < present->event_count; i++)
-        if (present->events[i].serial > heard_serial) heard_serial = present->events[i].serial;
     return failed ? failed : present->error;
 }
 int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
@@ -431,22 +429,29 @@ int nvmlDeviceGetFieldValues(void *device, int count, field_value *values) {
     }
     return SUCCESS;
 }
-int nvmlEventSetCreate(void **set) { *set = (void *)&lock; return enter(__func__); }
-int nvmlEventSetFree(void *set) { (void)set; return SUCCESS; }
-int nvmlDeviceRegisterEvents(void *device, u64 types, void *set) {
-    (void)types; (void)set;
+int nvmlEventSetCreate(event_set **set) {
+    *set = calloc(1, sizeof **set);
+    return enter(__func__);
+}
+int nvmlEventSetFree(event_set *set) { free(set); return SUCCESS; }
+int nvmlDeviceRegisterEvents(void *device, u64 types, event_set *set) {
+    (void)types;
     ENTER(device);
+    set->device = (int)number(device);
+    for (int i = 0; i < present->event_count; i++)
+        if (present->events[i].serial > set->heard) set->heard = present->events[i].serial;
     return SUCCESS;
 }
-int nvmlEventSetWait_v2(void *set, event_data *data, unsigned timeout_ms) {
-    (void)set; (void)timeout_ms;
+int nvmlEventSetWait_v2(event_set *set, event_data *data, unsigned timeout_ms) {
+    (void)timeout_ms;
     int failed = enter(__func__);
     if (failed) return failed;
     for (int i = 0; i < present->event_count; i++)
-        if (present->events[i].serial > heard_serial) {
-            heard_serial = present->events[i].serial;
+        if (present->events[i].serial > set->heard) {
+            set->heard = present->events[i].serial;
+            if (present->events[i].device != set->device) continue;
             memset(data, 0, sizeof *data);
-            data->device = handle_of(present->events[i].device, 0);
+            data->device = handle_of(set->device, 0);
             data->type = 8;
             data->data = present->events[i].code;
             return SUCCESS;

@@ -122,6 +122,12 @@ class HelloState:
         self.waits = False
         """Whether a hello follows as soon as the keeper has confirmed its lease."""
 
+    def units_found(self, found: FoundUnits) -> bool:
+        """Note the units of this machine; returns whether they have changed."""
+        changed = found != self._identity.found
+        self._identity = replace(self._identity, found=found)
+        return changed
+
     @property
     def outdated(self) -> bool:
         """Whether the promise has changed since the last hello."""

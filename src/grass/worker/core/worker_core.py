@@ -10,8 +10,6 @@ yet forgotten.
 from itertools import chain, repeat
 from typing import cast
 
-import msgspec
-
 from grass.keeper import protocol as keeper
 from grass.keeper.protocol import (
     ExitEntry,
@@ -19,7 +17,6 @@ from grass.keeper.protocol import (
     RecallVerb,
     StartedEntry,
     StateEntry,
-    Verb,
 )
 from grass.link.messages import (
     RECALLED,
@@ -36,17 +33,18 @@ from grass.link.messages import (
     Started,
     Stop,
     Suspend,
-    ToBroker,
     ToWorker,
     Welcome,
 )
-from grass.log_lines import LogEvent, log_event
+from grass.log_lines import log_event
+from grass.model.worker import FoundUnits
 from grass.worker.core.attempt_table import (
     MOST_KEPT,
     AttemptTable,
     WorkerAttempt,
     stop_verb,
 )
+from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
 from grass.worker.core.keeper_entries import (
     attempt_of,
@@ -61,19 +59,6 @@ from grass.worker.core.readiness import StartReadiness
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
-
-
-class WorkerEffects(msgspec.Struct):
-    """What is to be sent, in order."""
-
-    to_broker: list[ToBroker] = []
-    to_keeper: list[Verb] = []
-    watch: dict[str, tuple[int, int]] = {}
-    """Processes that the worker watches, too: attempt to pid and start ticks."""
-    unwatch: list[str] = []
-    ended_inputs: list[str] = []
-    """Attempts with a socket for input that have ended."""
-    log_events: list[LogEvent] = []
 
 
 class WorkerCore:
@@ -146,6 +131,11 @@ class WorkerCore:
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
         if self._hello.outdated:
             # The cluster of the lease is known only now.
+            self._say_hello()
+
+    def units_found(self, found: FoundUnits) -> None:
+        """Report the units of this machine anew, if they have changed."""
+        if self._hello.units_found(found):
             self._say_hello()
 
     def keeper_lost(self) -> None:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from grass.devices.gpu_monitor import GpuMonitor
+from grass.devices.probe import found_units
 from grass.event_log import EventLog
 from grass.keeper.codec import (
     BadMessage,
@@ -32,8 +34,9 @@ from grass.link.messages import (
     Welcome,
     WriteInput,
 )
+from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
-from grass.worker.core.worker_core import WorkerCore, WorkerEffects
+from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.output_files import OutputFiles
@@ -58,6 +61,7 @@ class WorkerAgent:
         keeper_folder: str,
         output_folder: str,
         log_format: str = "text",
+        monitor: GpuMonitor | None = None,
     ) -> None:
         """`run` makes it live; `log_format` is for a keeper that it starts."""
         self._core = core
@@ -65,6 +69,7 @@ class WorkerAgent:
         self._keeper_folder = keeper_folder
         self._output_folder = output_folder
         self._log_format = log_format
+        self._gpus = monitor
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._inputs: JobInputs | None = None
@@ -90,6 +95,8 @@ class WorkerAgent:
             )
             ended = asyncio.Event()
             self._link.listen(lambda batch: self._from_broker(batch, files), ended.set)
+            if self._gpus is not None:
+                self._gpus.on_units = self._units_found
             try:
                 await ended.wait()
             finally:
@@ -98,6 +105,8 @@ class WorkerAgent:
                 self._watch.close()
                 if self._keeper is not None:
                     self._keeper.close()
+                if self._gpus is not None:
+                    await self._gpus.close()
 
     async def _keep_keeper(self) -> None:
         pause_s = FIRST_PAUSE_S
@@ -153,6 +162,13 @@ class WorkerAgent:
         self._set_time()
         for entry in entries:
             self._core.from_keeper(with_kernel_status(entry, self._watch.status))
+        self._flush()
+
+    def _units_found(self) -> None:
+        """Tell the broker that GPUs have come, gone or been divided."""
+        assert self._gpus is not None
+        self._set_time()
+        self._core.units_found(found_units(self._gpus.units()))
         self._flush()
 
     def _set_time(self) -> None:

@@ -1,0 +1,185 @@
+"""The units that GPUs are, whatever happens to the GPUs: pure.
+
+A GPU is known by its uuid and keeps the name it was given first, its index at that
+time: when one is lost, the indices of those behind it change. One that is lost stays a
+unit, with a fault, and is back by itself; after a while it is forgotten. MIG instances
+are units of their own as long as they exist.
+"""
+
+from collections.abc import Iterator
+
+from grass.devices.gpu_health import GpuHealth
+from grass.devices.gpu_reports import DevicePlaces, DeviceReport, PartReport, Snapshot
+from grass.devices.readings import GpuReading, GpuSide, GpuTopology, GpuUnit, Nearness
+
+LOST = "it is lost from the bus"
+FORGET_S = 600.0
+"""After so long a GPU that is gone is no unit any more."""
+HIDDEN_S = 5.0
+"""For so long memory without a process is that of one that has just ended."""
+HIDDEN_BYTES = 256 << 20
+"""Less memory than this may be used without a process."""
+
+
+class _Device:
+    """One GPU, as it was last known."""
+
+    def __init__(self, number: str, health: GpuHealth) -> None:
+        self.number = number
+        self.health = health
+        self.parts: tuple[PartReport, ...] = ()
+        self.fault: str | None = None
+        self.missing = False
+        self.seen_s = 0.0
+        self.unlisted_s: dict[str, float] = {}
+        """Since when a part has used memory without a process."""
+
+    def note(self, report: DeviceReport, now_s: float) -> None:
+        self.health.note(report, now_s)
+        self.seen_s, self.fault, self.missing = now_s, report.fault, False
+        if report.fault is None:
+            self.parts = report.parts
+            self.unlisted_s = {
+                part.uuid: self.unlisted_s.get(part.uuid, now_s)
+                for part in report.parts
+                if part.used > HIDDEN_BYTES and not part.processes
+            }
+
+    def unit(self, part: PartReport) -> str:
+        instance = part.instance
+        return self.number if instance is None else f"{self.number}.{instance}"
+
+    def hides_pids(self, part: PartReport, now_s: float) -> bool:
+        since_s = self.unlisted_s.get(part.uuid, now_s)
+        return part.pids_unknown or now_s - since_s >= HIDDEN_S
+
+
+class GpuUnits:
+    """Every GPU that was seen, by uuid."""
+
+    def __init__(self, quiet_s: float, forget_s: float = FORGET_S) -> None:
+        self._quiet_s = quiet_s
+        self._forget_s = forget_s
+        self._devices: dict[str, _Device] = {}
+        self._places = DevicePlaces()
+        self._failure: str | None = None
+        self._unnamed: dict[str, str | None] = {}
+        """Faults of devices that do not tell who they are, by index."""
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a GPU is missing or does not tell who it is: worth another look."""
+        missing = any(device.missing for device in self._devices.values())
+        return missing or bool(self._unnamed)
+
+    def note(self, snapshot: Snapshot, now_s: float) -> None:
+        """Take in what the library told."""
+        if snapshot.error is not None:
+            self.failed(snapshot.error)
+            return
+        self._failure = None
+        self._unnamed = {
+            str(report.index): report.fault
+            for report in snapshot.devices
+            if not report.uuid
+        }
+        for report in snapshot.devices:
+            if report.uuid:
+                self._device(report).note(report, now_s)
+        self._places = snapshot.places or self._places
+        self._miss({report.uuid for report in snapshot.devices}, now_s)
+
+    def failed(self, why: str) -> None:
+        """Note that the library tells nothing; all that is known has this fault."""
+        self._failure = why
+
+    def units(self) -> tuple[GpuUnit, ...]:
+        """Return every unit, those with a fault too."""
+        return tuple(
+            GpuUnit(device.unit(part), part.name, part.uuid, part.memory, uuid)
+            for uuid, device, part in self._parts()
+        )
+
+    def readings(self, now_s: float) -> tuple[GpuReading, ...]:
+        """Return every unit as it is now."""
+        return tuple(
+            self._reading(device, part, now_s) for _, device, part in self._parts()
+        )
+
+    def topology(self) -> GpuTopology:
+        """Return how near the units are to each other and to the cores."""
+        told = self._places.pairs
+        near = {frozenset((pair.one, pair.other)): pair.nearness for pair in told}
+        known = [
+            (device.unit(part), uuid, part) for uuid, device, part in self._parts()
+        ]
+        pairs: dict[str, dict[str, Nearness]] = {
+            unit: {
+                other: _nearness(near, (uuid, part), (other_uuid, rest))
+                for other, other_uuid, rest in known
+                if other != unit
+            }
+            for unit, uuid, part in known
+        }
+        sides = self._places.sides
+        return GpuTopology(
+            pairs, {unit: sides.get(uuid, GpuSide()) for unit, uuid, _ in known}
+        )
+
+    def _parts(self) -> Iterator[tuple[str, _Device, PartReport]]:
+        """Yield all parts, in the order of their names."""
+        by_number = sorted(self._devices.items(), key=lambda one: int(one[1].number))
+        for uuid, device in by_number:
+            for part in device.parts:
+                yield uuid, device, part
+
+    def _device(self, report: DeviceReport) -> _Device:
+        known = self._devices.get(report.uuid)
+        if known is None:
+            taken = {device.number for device in self._devices.values()}
+            number = report.index
+            while str(number) in taken:
+                number += 1
+            known = _Device(str(number), GpuHealth(self._quiet_s))
+            self._devices[report.uuid] = known
+        return known
+
+    def _miss(self, seen: set[str], now_s: float) -> None:
+        """Give those that are gone their fault, and forget them in the end."""
+        for uuid, device in list(self._devices.items()):
+            if uuid not in seen:
+                device.missing = True
+                device.fault = self._unnamed.get(device.number) or LOST
+                if now_s - device.seen_s >= self._forget_s:
+                    del self._devices[uuid]
+
+    def _reading(self, device: _Device, part: PartReport, now_s: float) -> GpuReading:
+        return GpuReading(
+            unit=device.unit(part),
+            name=part.name,
+            uuid=part.uuid,
+            memory=part.memory,
+            used=part.used,
+            utilization=part.utilization,
+            temperature=part.temperature,
+            power_w=part.power_w,
+            power_limit_w=part.power_limit_w,
+            processes=part.processes,
+            fault=self._failure or device.fault or device.health.fault(now_s),
+            reserved=part.reserved,
+            pids_hidden=device.hides_pids(part, now_s),
+        )
+
+
+def _nearness(
+    near: dict[frozenset[str], Nearness],
+    one: tuple[str, PartReport],
+    other: tuple[str, PartReport],
+) -> Nearness:
+    """Return how near two parts are, each with the uuid of its device."""
+    if one[0] == other[0]:
+        return "same board"
+    told = near.get(frozenset((one[0], other[0])), "far")
+    divided = one[1].instance is not None or other[1].instance is not None
+    # Instances have no NVLink.
+    return "same cpu" if divided and told == "nvlink" else told
