@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from grass.keeper.system.process_table import start_ticks
+from grass.keeper.process_table import start_ticks
 
 from .conversation import Daemon
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from grass.keeper.system.process_table import start_ticks
+from grass.keeper.process_table import start_ticks
 from grass.worker.shell.exit_watch import ExitWatch
 
 

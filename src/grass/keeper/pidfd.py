@@ -11,7 +11,7 @@ import os
 import signal
 import struct
 
-from grass.keeper.system.process_table import start_ticks
+from grass.keeper.process_table import start_ticks
 
 _INFO = struct.Struct("=QQ11Ii")
 _GET_INFO = (3 << 30) | (_INFO.size << 16) | (0xFF << 8) | 11

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
+from grass.keeper.process_table import all_stats, marker_of
 from grass.keeper.system.poller import utc_us
-from grass.keeper.system.process_table import all_stats, marker_of
 
 if TYPE_CHECKING:
+    from grass.keeper.process_table import ProcessTable, Stat
     from grass.keeper.system.poller import Feed, Poller
-    from grass.keeper.system.process_table import ProcessTable, Stat
 
 
 class AdoptedProcesses:

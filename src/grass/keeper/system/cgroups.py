@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from grass.keeper.system.process_table import CANNOT_LOOK, cgroup_of, read_stat
+from grass.keeper.process_table import CANNOT_LOOK, cgroup_of, read_stat
 
 _PREFIX = "grass-"
 

@@ -18,12 +18,12 @@ from contextlib import suppress
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.keeper_events import Restored
 from grass.keeper.mounts import Mounts, read_mountinfo
+from grass.keeper.process_table import start_ticks
 from grass.keeper.protocol import VERSION, KeeperEntry
 from grass.keeper.system import log
 from grass.keeper.system.cgroups import Cgroups
 from grass.keeper.system.connections import SOCKET_NAME, listen
 from grass.keeper.system.loop import Loop
-from grass.keeper.system.process_table import start_ticks
 from grass.keeper.system.processes import JobProcesses
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import OpenFiles, set_login_limits

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from grass.keeper import pidfd
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
+from grass.keeper.process_table import ProcessTable, handles, start_ticks
 from grass.keeper.protocol import Usage
 from grass.keeper.system import cgroups
 from grass.keeper.system.adoption import AdoptedProcesses
 from grass.keeper.system.poller import utc_us
-from grass.keeper.system.process_table import ProcessTable, handles, start_ticks
 from grass.keeper.system.starter import Starter
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from grass.keeper.core import keeper_events as events
+from grass.keeper.process_table import boot_ticks, start_ticks
 from grass.keeper.start_errors import (
     CannotStart,
     CannotStartNow,
@@ -18,7 +19,6 @@ from grass.keeper.start_errors import (
     is_of_machine,
 )
 from grass.keeper.system.poller import utc_us
-from grass.keeper.system.process_table import boot_ticks, start_ticks
 from grass.keeper.system.spawn import (
     Outputs,
     Spawner,
@@ -31,9 +31,9 @@ from grass.keeper.system.spawn import (
 if TYPE_CHECKING:
     from grass.keeper.core import effects
     from grass.keeper.mounts import Mounts
+    from grass.keeper.process_table import ProcessTable
     from grass.keeper.protocol import StartVerb
     from grass.keeper.system.poller import Feed, Poller
-    from grass.keeper.system.process_table import ProcessTable
     from grass.keeper.system.rlimits import OpenFiles
 
 

@@ -5,17 +5,24 @@ All sizes are bytes. A process on a GPU that is in no attempt is a *stranger*.
 
 from typing import NamedTuple
 
-from grass.devices.readings import GpuReading
+import msgspec
+
+from grass.devices.readings import GpuProcess, GpuReading
 
 
-class AttemptUse(NamedTuple):
+class AttemptUse(msgspec.Struct, frozen=True):
     """What one attempt uses."""
 
     pids: frozenset[int]
     memory: int
     cpu_s: float
+    """Processor time since its start."""
     gpu_memory: dict[str, int]
     """By unit, as far as it is known."""
+    gpu_utilization: dict[str, float] = {}
+    """In percent, by unit, as far as it is known."""
+    note: str = ""
+    """How it was measured, where that is worth a word."""
 
 
 class Sample(NamedTuple):
@@ -26,5 +33,14 @@ class Sample(NamedTuple):
     gpus: tuple[GpuReading, ...]
     """Read before the pids of attempts, so that a new one is never a stranger."""
     attempts: dict[str, AttemptUse]
-    names: dict[int, str] = {}
+    names: dict[int, str] = {}  # noqa: RUF012 -- never changed
     """Of strangers, by pid: `python (pid 4711, alice)`."""
+
+
+def strangers(sample: Sample) -> dict[str, list[GpuProcess]]:
+    """Return for each unit the processes on it that belong to no attempt."""
+    own = frozenset[int]().union(*(one.pids for one in sample.attempts.values()))
+    return {
+        reading.unit: [one for one in reading.processes if one.pid not in own]
+        for reading in sample.gpus
+    }
