@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from grass.devices import gpu_monitor
+from grass.devices import child_process, gpu_monitor
+from grass.devices.child_process import ChildProcess
 from grass.devices.gpu_monitor import GpuMonitor, Patience
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.model.amounts import GIB
@@ -231,6 +232,7 @@ def test_a_driver_that_is_unloaded_is_told_and_looked_for(gpus: FakeGpus) -> Non
             assert await monitor.read() == ()
             gpus.work()
             await until(monitor, len)
+            assert (monitor.problem, monitor.driver) == (None, "580.00.stand-in")
             os.kill(monitor.child_pid, signal.SIGKILL)
             gpus.fail()
             seen = await until(
@@ -254,6 +256,34 @@ def test_a_child_that_dies_or_stops_is_replaced(gpus: FakeGpus) -> None:
                 await until(monitor, lambda seen: not seen["0"].fault)
 
     run(test())
+
+
+def test_children_that_cannot_even_be_killed_do_not_grow_in_number(
+    gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus.hang()
+    started = []
+    start = ChildProcess.start
+
+    async def counted(*words: Any) -> ChildProcess:
+        started.append(words)
+        return await start(*words)
+
+    quick = Patience(open_s=0.1, first_pause_s=0.001, longest_pause_s=0.001)
+
+    async def test() -> None:
+        async with watching(patience=quick) as monitor:
+            for _ in range(10):
+                assert await monitor.read() == ()
+            assert len(started) == gpu_monitor.MOST_STUCK
+            assert monitor.problem == "its library does not answer in time"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ChildProcess, "start", counted)
+        still_there = property(lambda child: bool(child._process.wait()))
+        patched.setattr(ChildProcess, "alive", still_there)
+        patched.setattr(child_process, "_LEAVE_S", 0.01)
+        run(test())
 
 
 def test_a_lost_gpu_has_a_fault_and_comes_back_by_itself(gpus: FakeGpus) -> None:

@@ -43,6 +43,11 @@ class ChildProcess:
         """Return its process id."""
         return self._process.pid
 
+    @property
+    def alive(self) -> bool:
+        """Return whether it has not ended yet; one that was killed may hang."""
+        return self._process.poll() is None
+
     @classmethod
     async def start(
         cls, program: str, words: Sequence[str], environment: Mapping[str, str]
@@ -82,7 +87,7 @@ class ChildProcess:
             await self._writer.wait_closed()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
-                while self._process.poll() is None:  # noqa: ASYNC110
+                while self.alive:  # noqa: ASYNC110
                     await asyncio.sleep(_PAUSE_S)
 
 

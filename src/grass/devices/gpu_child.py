@@ -90,6 +90,7 @@ class LibraryThread(Thread):
         self.readers: list[DeviceReader] = []
         self.opened = Event()
         self.error: str | None = None
+        self.driver = ""
         self.outdated = False
         """Whether devices have come or gone since the library was opened."""
         self.places: DevicePlaces | None = None
@@ -117,6 +118,7 @@ class LibraryThread(Thread):
 
     def _open(self, library: GpuLibrary) -> None:
         library.open()
+        self.driver = library.driver
         self.readers = [
             DeviceReader(library, index, self.answers)
             for index in range(library.count())
@@ -151,7 +153,7 @@ class Reading:
         reports = self._reports(until_s, limit_s)
         library.look()
         outdated = library.outdated or any(one.lost for one in library.readers)
-        return Snapshot(reports, None, outdated, self._places())
+        return Snapshot(reports, None, outdated, self._places(), library.driver)
 
     def _reports(self, until_s: float, limit_s: float) -> tuple[DeviceReport, ...]:
         """Ask every device that is not busy, and wait for these."""

@@ -37,6 +37,10 @@ class GpuLibrary(Protocol):
     def open(self) -> None:
         """Open the library; raises LibraryError."""
 
+    @property
+    def driver(self) -> str:
+        """The version of the driver, once the library is open; empty: not told."""
+
     def count(self) -> int:
         """Count the devices; raises LibraryError."""
 

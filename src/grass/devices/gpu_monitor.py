@@ -29,6 +29,8 @@ log = EventLog(__name__)
 
 LIBRARY, FILE = "nvml", "libnvidia-ml.so.1"
 SILENT = "its library does not answer in time"
+MOST_STUCK = 3
+"""So many children that were killed may hang in the driver before none is started."""
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -62,6 +64,7 @@ class GpuMonitor:
         self._reading: asyncio.Task[None] | None = None
         self._pause_s = 0.0
         self._again_s = 0.0
+        self._stuck: list[ChildProcess] = []
         self._faults: dict[str, str] = {}
         self.on_units: Callable[[], None] = lambda: None
         """Called when units have come, gone or changed."""
@@ -70,6 +73,16 @@ class GpuMonitor:
     def child_pid(self) -> int | None:
         """Return the pid of the child that answers now."""
         return None if self._child is None else self._child.pid
+
+    @property
+    def problem(self) -> str | None:
+        """Return why nothing can be told of GPUs, in words; None: it can."""
+        return self._units.failure
+
+    @property
+    def driver(self) -> str:
+        """Return the version of the driver; empty where it was not told."""
+        return self._units.driver
 
     async def read(self) -> tuple[GpuReading, ...]:
         """Return every unit as it is now, in bounded time; several callers share it."""
@@ -155,6 +168,9 @@ class GpuMonitor:
             max(first, 2 * self._pause_s), self._patience.longest_pause_s
         )
         self._again_s = time.monotonic() + self._pause_s
+        self._stuck = [child for child in self._stuck if child.alive]
+        if len(self._stuck) >= MOST_STUCK:
+            return
         if library_present():
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(self._open_done)
@@ -187,7 +203,7 @@ class GpuMonitor:
             log.warning("gpus.unreadable", error=why)
             if self._child is None:
                 self._units.failed(why or SILENT)
-            await child.end()
+            await self._end(child)
             return
         await self._end_child()
         self._child = child
@@ -199,7 +215,12 @@ class GpuMonitor:
     async def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            await child.end()
+            await self._end(child)
+
+    async def _end(self, child: ChildProcess) -> None:
+        await child.end()
+        if child.alive:
+            self._stuck.append(child)
 
     def _log_faults(self) -> None:
         faults = {one.unit: one.fault for one in self.last() if one.fault}

@@ -71,3 +71,5 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the library has to be opened anew to see what there is now."""
     places: DevicePlaces | None = None
     """Told once, when all devices were open."""
+    driver: str = ""
+    """The version of the driver."""

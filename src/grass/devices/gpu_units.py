@@ -62,7 +62,9 @@ class GpuUnits:
         self._forget_s = forget_s
         self._devices: dict[str, _Device] = {}
         self._places = DevicePlaces()
-        self._failure: str | None = None
+        self.failure: str | None = None
+        """Why the library tells nothing, in words."""
+        self.driver = ""
         self._unnamed: dict[str, str | None] = {}
         """Faults of devices that do not tell who they are, by index."""
 
@@ -77,7 +79,7 @@ class GpuUnits:
         if snapshot.error is not None:
             self.failed(snapshot.error)
             return
-        self._failure = None
+        self.failure, self.driver = None, snapshot.driver
         self._unnamed = {
             str(report.index): report.fault
             for report in snapshot.devices
@@ -91,7 +93,7 @@ class GpuUnits:
 
     def failed(self, why: str) -> None:
         """Note that the library tells nothing; all that is known has this fault."""
-        self._failure = why
+        self.failure = why
 
     def units(self) -> tuple[GpuUnit, ...]:
         """Return every unit, those with a fault too."""
@@ -165,7 +167,7 @@ class GpuUnits:
             power_w=part.power_w,
             power_limit_w=part.power_limit_w,
             processes=part.processes,
-            fault=self._failure or device.fault or device.health.fault(now_s),
+            fault=self.failure or device.fault or device.health.fault(now_s),
             reserved=part.reserved,
             pids_hidden=device.hides_pids(part, now_s),
         )

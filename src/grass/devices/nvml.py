@@ -39,12 +39,19 @@ class NvmlLibrary:
     def __init__(self) -> None:
         self._count = 0
         self._listed: list[str] = []
+        self._driver = ""
+
+    @property
+    def driver(self) -> str:
+        """The version of the driver."""
+        return self._driver
 
     def open(self) -> None:
         """Open the library."""
         try:
             pynvml.nvmlInit()
             self._count = pynvml.nvmlDeviceGetCount()
+            self._driver = pynvml.nvmlSystemGetDriverVersion()
         except pynvml.NVMLError as error:
             raise LibraryError(error_text(error)) from None
         self._listed = _listed()

@@ -18,7 +18,7 @@ XIDS = {
 }
 """Xids that are the device's own; most others are the fault of one program."""
 
-_RESET = "needs a reset: `nvidia-smi --gpu-reset` while nothing uses it"
+_RESET = "needs a reset: `grass stop`, then `nvidia-smi --gpu-reset`"
 
 RECOVERY = {
     1: _RESET,

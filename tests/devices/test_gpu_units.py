@@ -1,0 +1,108 @@
+"""Names and faults of units, whatever is told of GPUs."""
+
+from typing import Any
+
+from grass.devices.gpu_reports import (
+    DevicePair,
+    DevicePlaces,
+    DeviceReport,
+    PartReport,
+    Snapshot,
+)
+from grass.devices.gpu_units import HIDDEN_S, GpuUnits
+from grass.devices.readings import GpuProcess, GpuSide
+from grass.model.amounts import GIB
+
+
+def device(index: int, uuid: str, **part: Any) -> DeviceReport:
+    """Make the report of a device that works."""
+    facts = {"memory": 80 * GIB, "used": 0, **part}
+    return DeviceReport(index, uuid, (PartReport(uuid, "A100", **facts),))
+
+
+def seen(*devices: DeviceReport, **more: Any) -> Snapshot:
+    return Snapshot(devices, **more)
+
+
+def faults(units: GpuUnits, now_s: float) -> dict[str, str | None]:
+    return {one.unit: one.fault for one in units.readings(now_s)}
+
+
+def test_a_new_gpu_never_takes_the_name_of_one_that_is_lost() -> None:
+    units = GpuUnits(quiet_s=1)
+    units.note(seen(device(0, "a"), device(1, "b")), 0)
+    units.note(seen(device(0, "b"), device(1, "c")), 1)
+    assert {one.unit: one.uuid for one in units.units()} == {
+        "0": "a",
+        "1": "b",
+        "2": "c",
+    }
+    assert faults(units, 1) == {"0": "it is lost from the bus", "1": None, "2": None}
+    assert units.incomplete
+
+
+def test_a_gpu_that_is_gone_is_forgotten_in_the_end_and_may_come_again() -> None:
+    units = GpuUnits(quiet_s=1, forget_s=100)
+    units.note(seen(device(0, "a"), device(1, "b")), 0)
+    units.note(seen(device(0, "a")), 99)
+    assert len(units.units()) == 2
+    units.note(seen(device(0, "a")), 100)
+    assert [one.unit for one in units.units()] == ["0"]
+    assert not units.incomplete
+    units.note(seen(device(0, "a"), device(1, "b")), 200)
+    assert faults(units, 200) == {"0": None, "1": None}
+
+
+def test_a_fault_of_a_device_that_does_not_tell_who_it_is_is_that_of_the_missing() -> (
+    None
+):
+    units = GpuUnits(quiet_s=1)
+    units.note(seen(device(0, "a"), device(1, "b")), 0)
+    silent = DeviceReport(1, fault="it does not answer in time")
+    units.note(seen(device(0, "a"), silent), 1)
+    assert faults(units, 1) == {"0": None, "1": "it does not answer in time"}
+
+
+def test_a_device_that_was_never_read_is_no_unit() -> None:
+    units = GpuUnits(quiet_s=1)
+    units.note(seen(device(0, "a"), DeviceReport(1, fault="it is lost")), 0)
+    assert [one.unit for one in units.units()] == ["0"]
+    assert units.incomplete
+
+
+def test_a_library_that_fails_is_the_fault_of_all_until_it_works() -> None:
+    units = GpuUnits(quiet_s=1)
+    units.note(seen(device(0, "a", used=GIB)), 0)
+    units.note(Snapshot(error="no driver"), 1)
+    [reading] = units.readings(1)
+    assert (reading.fault, reading.used) == ("no driver", GIB)
+    units.note(seen(device(0, "a")), 2)
+    assert faults(units, 2) == {"0": None}
+
+
+def test_memory_without_a_process_means_hidden_pids_only_if_it_stays() -> None:
+    units = GpuUnits(quiet_s=1)
+    for now_s in (0.0, HIDDEN_S - 0.1):
+        units.note(seen(device(0, "a", used=GIB)), now_s)
+        assert not units.readings(now_s)[0].pids_hidden
+    units.note(seen(device(0, "a", used=GIB)), HIDDEN_S)
+    assert units.readings(HIDDEN_S)[0].pids_hidden
+    listed = device(0, "a", used=GIB, processes=(GpuProcess(1, GIB),))
+    units.note(seen(listed), HIDDEN_S + 1)
+    assert not units.readings(HIDDEN_S + 1)[0].pids_hidden
+
+
+def test_instances_are_as_near_as_their_devices_but_have_no_nvlink() -> None:
+    parts = tuple(PartReport(f"m{n}", "1g", GIB, 0, instance=n) for n in range(2))
+    places = DevicePlaces(
+        (DevicePair("a", "b", "nvlink"), DevicePair("b", "c", "nvlink")),
+        {"a": GpuSide(1, (4, 5))},
+    )
+    units = GpuUnits(quiet_s=1)
+    divided = DeviceReport(0, "a", parts)
+    units.note(seen(divided, device(1, "b"), device(2, "c"), places=places), 0)
+    topology = units.topology()
+    assert topology.pairs["0.0"] == {"0.1": "same board", "1": "same cpu", "2": "far"}
+    assert topology.nearness("1", "2") == topology.nearness("2", "1") == "nvlink"
+    assert topology.sides["0.1"].cores == (4, 5)
+    assert topology.nearness("1", "9") == "far"
