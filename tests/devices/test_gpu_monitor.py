@@ -18,7 +18,7 @@ from grass.devices.child_process import ChildProcess
 from grass.devices.gpu_monitor import GpuMonitor, Patience
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.model.amounts import GIB
-from tests.support.gpus import FakeGpus
+from tests.support.gpus import USE_GPU, FakeGpus
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import await_end
 
@@ -111,6 +111,28 @@ def test_a_reading_has_all_that_the_library_tells(gpus: FakeGpus, sleeper: int) 
             assert (big.used, big.processes) == (0, ())
 
     run(test())
+
+
+def test_a_process_that_announces_itself_is_there_until_it_ends(gpus: FakeGpus) -> None:
+    user = subprocess.Popen(
+        [sys.executable, "-S", str(USE_GPU), "8G", "30"],
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "0,GPU-big"},
+        stdout=subprocess.PIPE,
+    )
+
+    async def test() -> None:
+        async with watching() as monitor:
+            for one in await monitor.read():
+                assert one.used == 8 * GIB
+                assert one.processes == (GpuProcess(user.pid, 8 * GIB, 30),)
+            user.kill()
+            user.wait()
+            assert [one.used for one in await monitor.read()] == [0, 0]
+
+    assert user.stdout is not None
+    with user.stdout:
+        assert user.stdout.readline() == b"holding\n"
+        run(test())
 
 
 def test_each_process_is_there_once_and_impossible_ones_are_not(

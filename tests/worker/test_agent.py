@@ -12,8 +12,12 @@ from typing import Any, cast
 
 import pytest
 
+from grass.devices.gpu_monitor import GpuMonitor
+from grass.devices.readings import GpuUnit
 from grass.keeper.protocol import AbleEntry, Entry
 from grass.link.channel import Link
+from grass.link.messages import Hello
+from grass.model.amounts import WHOLE
 from grass.worker.shell import agent
 from grass.worker.shell.agent import KeeperLink, WorkerAgent
 from tests.support.building import typed
@@ -79,3 +83,42 @@ def test_a_keeper_that_is_lost_at_once_is_connected_after_growing_pauses(
     assert all(
         pause >= least for pause, least in zip(pauses, (0.1, 0.2, 0.4), strict=True)
     )
+
+
+def test_gpus_that_have_come_are_told_to_the_broker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Monitor(GpuMonitor):
+        """A monitor that has found what it is told."""
+
+        def units(self) -> tuple[GpuUnit, ...]:
+            return (GpuUnit("0", "H200", "GPU-0", 80 << 30, "GPU-0"),)
+
+    told: list[Any] = []
+
+    async def story() -> None:
+        never = asyncio.Event()
+
+        async def no_keeper(*_where: Any) -> None:
+            await never.wait()
+
+        monkeypatch.setattr(agent, "open_keeper", no_keeper)
+        link, monitor = SilentLink(), Monitor()
+        monkeypatch.setattr(link, "send", told.append)
+        worker = WorkerAgent(
+            ready().core,
+            cast("Link[Any, Any]", link),
+            str(tmp_path),
+            str(tmp_path),
+            monitor=monitor,
+        )
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0)
+        monitor.on_units()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(story())
+    [*_, hello] = [one for one in told if isinstance(one, Hello)]
+    assert hello.found["gpu"]["0"].details["name"] == "H200"
+    assert hello.found["vram"]["0"].amount == 80 * WHOLE
