@@ -95,6 +95,20 @@ class Started(Message, tag="started"):
     """How long it has run at the time of sending."""
 
 
+class Withheld(Message, tag="withheld"):
+    """What no job can have of a worker's GPUs now; replaces what was told before.
+
+    Sent only to a broker whose `Welcome` has `heeds_withheld`; every `Hello` has it.
+    """
+
+    units: Capacity = {}
+    """Of each unit what is not on offer: it is used by no job, or beyond its share."""
+    strangers: dict[str, list[str]] = {}
+    """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
+    faults: dict[str, str] = {}
+    """By unit why nothing can run there, in words."""
+
+
 class Hello(Message, tag="hello", omit_defaults=False):
     """A worker introduces itself and reports everything it knows."""
 
@@ -120,6 +134,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """Whether it answers `RemoveOutput`; a worker of version 0.1 does not."""
     unable: str = ""
     """Why it cannot start jobs now, as in `Readiness`."""
+    withheld: Withheld | None = None
+    """None: it has not looked, or it does not look."""
 
 
 class Returned(Message, tag="returned"):
@@ -186,6 +202,8 @@ class Welcome(Message, tag="welcome", omit_defaults=False):
     """The time of the hello, or of a later heartbeat: the lease counts from it."""
     heeds_readiness: bool = False
     """Whether the broker places nothing on a worker that cannot start jobs."""
+    heeds_withheld: bool = False
+    """Whether the broker offers nothing of what is `Withheld`."""
 
 
 class Heard(Message, tag="heard"):
@@ -320,6 +338,7 @@ ToBroker = (
     | Started
     | Returned
     | Readiness
+    | Withheld
     | Heartbeat
     | OutputData
     | InputTaken

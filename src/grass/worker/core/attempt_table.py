@@ -15,6 +15,7 @@ from grass.keeper.protocol import (
     Notes,
     SignalVerb,
     StartVerb,
+    StateEntry,
     StopVerb,
     SuspendVerb,
     Verb,
@@ -31,6 +32,7 @@ from grass.link.messages import (
     Stop,
     Suspend,
 )
+from grass.log_lines import LogEvent, log_event
 from grass.model.resources import Allocation, Capacity
 
 MOST_KEPT = 500
@@ -56,6 +58,8 @@ class WorkerAttempt(msgspec.Struct):
     recalled: bool = False
     sent: bool = False
     """Whether any keeper may have received its start."""
+    unchecked: bool = False
+    """Whether its start waits for a look at the devices."""
     begun: bool = True
     """For one that a daemon before this one started: whether the keeper recorded it."""
     exited: Exited | None = None
@@ -119,6 +123,14 @@ def stop_verb(message: Stop) -> StopVerb:
     return StopVerb(message.attempt, *stop)
 
 
+def dropped_event(dropped: list[str]) -> list[LogEvent]:
+    """Return what is logged when exits of other brokers' attempts were dropped."""
+    if not dropped:
+        return []
+    facts = {"attempt": dropped[0], "limit": MOST_KEPT}
+    return [log_event("exits.dropped", exits=len(dropped), **facts)]
+
+
 class AttemptTable:
     """The attempts, the units they hold, and who waits for whom."""
 
@@ -165,9 +177,30 @@ class AttemptTable:
         excess = self.units.excess(message.allocation)
         return None if excess is None else f"{excess} is given out already"
 
+    def reserved(self) -> dict[str, Allocation]:
+        """Return what each attempt that has not ended has reserved for itself."""
+        return {
+            name: one.notes.allocation
+            for name, one in self.attempts.items()
+            if one.exited is None and one.after is None
+        }
+
     def is_foreign(self, attempt: str) -> bool:
         """Tell whether an attempt is of another broker than the present one."""
         return self.cluster is not None and cluster_of(attempt) != self.cluster
+
+    def forgotten(self, listed: list[StateEntry]) -> list[str]:
+        """Name the exits that were forgotten while there was no keeper.
+
+        Only then another attempt can have such a name now.
+        """
+        exits = [one for one in listed if one.state == "exited"]
+        known = [(one, self.attempts.get(one.id)) for one in exits]
+        return [
+            one.id
+            for one, attempt in known
+            if attempt is not None and not attempt.was_placed(one.meta.placed_at)
+        ]
 
     def drop_oldest(self) -> list[str]:
         """Remove the exits of other brokers' attempts that exceed the limit."""
@@ -223,6 +256,11 @@ class AllocatedUnits:
                 if self._allocated.get((kind, unit), 0) + amount > known.get(unit, 0):
                     return f"{kind} {unit}"
         return None
+
+    def missing(self, unit: str, withheld: int) -> int:
+        """Return how much memory of a GPU is allocated that is not there."""
+        known = self._capacity.get("vram", {}).get(unit, 0)
+        return max(0, self._allocated.get(("vram", unit), 0) + withheld - known)
 
     def allocate(self, allocation: Allocation) -> None:
         """Add these amounts."""

@@ -18,3 +18,5 @@ class WorkerEffects(msgspec.Struct):
     ended_inputs: list[str] = []
     """Attempts with a socket for input that have ended."""
     log_events: list[LogEvent] = []
+    look: bool = False
+    """Whether starts wait for a look at the devices, which the shell begins now."""

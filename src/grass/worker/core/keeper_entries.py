@@ -72,6 +72,25 @@ def attempt_of(state: StateEntry) -> WorkerAttempt:
     return WorkerAttempt(state.meta, after, begun=state.begun)
 
 
+def lost_entry(name: str, attempt: WorkerAttempt) -> ExitEntry:
+    """Make the end of an attempt that no keeper knows any more."""
+    reason = "its keeper was killed and left no trace of it"
+    at = attempt.started.at if attempt.started else 0
+    return ExitEntry("exited", name, reason=reason, lost=True, at=at)
+
+
+def change_in(
+    entry: StartedEntry | ExitEntry | StateEntry,
+) -> StartedEntry | ExitEntry | None:
+    """Return how an attempt started or ended, if it did.
+
+    A state is the answer to the start of an attempt that the keeper knows already.
+    """
+    if not isinstance(entry, StateEntry):
+        return entry
+    return exit_in(entry) if entry.state == "exited" else start_in(entry)
+
+
 def start_in(state: StateEntry) -> StartedEntry | None:
     """Return how an attempt started, if its program ran."""
     if state.started_at is None or state.pid is None:

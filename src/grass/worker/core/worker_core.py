@@ -36,26 +36,30 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.log_lines import log_event
 from grass.model.worker import FoundUnits
+from grass.worker.core.admission import Admission
 from grass.worker.core.attempt_table import (
-    MOST_KEPT,
     AttemptTable,
     WorkerAttempt,
+    dropped_event,
     stop_verb,
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
 from grass.worker.core.keeper_entries import (
     attempt_of,
+    change_in,
     exit_in,
     exited_of,
+    lost_entry,
     refusal_of,
     start_in,
     started_of,
 )
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
+from grass.worker.core.start_checks import StartChecks
+from grass.worker.core.usage import Sample
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
@@ -69,10 +73,12 @@ class WorkerCore:
         identity: WorkerIdentity,
         around: Surroundings,
         lease_s: float | None = None,
+        admission: Admission | None = None,
     ) -> None:
         """Begin without a keeper.
 
         With a lease the keeper ends every attempt after this long without the broker.
+        With an `admission` starts on GPUs are checked; the shell looks when asked to.
         """
         self.now_s = 0.0
         """Seconds since boot, set by the shell."""
@@ -86,6 +92,7 @@ class WorkerCore:
         self.is_running = table.is_running
         self._keeper_ready = False
         self._readiness = StartReadiness(table)
+        self._checks = StartChecks(table, admission)
         self._effects = WorkerEffects()
 
     @property
@@ -124,8 +131,9 @@ class WorkerCore:
         if isinstance(message, Welcome):
             self._table.cluster = message.cluster
             self._drop_oldest()
-            news = self._readiness.welcomed(message.heeds_readiness)
-            self._effects.to_broker.extend(news)
+            to_broker = self._effects.to_broker
+            to_broker.extend(self._readiness.welcomed(message.heeds_readiness))
+            to_broker.extend(self._checks.welcomed(message.heeds_withheld))
             self._return_unbegun()
         verbs = self._lease.answered(message)
         self._effects.to_keeper.extend(verbs if self._keeper_ready else [])
@@ -137,6 +145,12 @@ class WorkerCore:
         """Report the units of this machine anew, if they have changed."""
         if self._hello.units_found(found):
             self._say_hello()
+
+    def sampled(self, sample: Sample) -> None:
+        """Tell what is free of the devices, and begin or return what waited for it."""
+        self._effects.to_broker.extend(self._checks.sampled(sample, self.now_s))
+        for name, attempt in self._checks.waiting():
+            self._begin(name, attempt)
 
     def keeper_lost(self) -> None:
         """Note that the keeper is gone; its successor will report the attempts."""
@@ -192,9 +206,19 @@ class WorkerCore:
         if not start.argv:
             # The keeper would refuse it, and then start its follower too early.
             self._cannot_start(message.attempt, attempt, "its command names no program")
+        elif self._checks.holds(attempt, self.now_s):
+            attempt.unchecked = self._effects.look = True
+        else:
+            self._begin(message.attempt, attempt)
+
+    def _begin(self, name: str, attempt: WorkerAttempt) -> None:
+        """Have an attempt started, or return it where its units are not there."""
+        reason = self._checks.refusal(attempt)
+        if reason is not None:
+            self._recalled(name, reason)
         elif self._keeper_ready:
             attempt.sent = True
-            self._effects.to_keeper.append(start)
+            self._effects.to_keeper.extend(attempt.start_again())
 
     def _cannot_start(self, name: str, attempt: WorkerAttempt, why: str) -> None:
         reason = f"could not start: {why}"
@@ -205,14 +229,19 @@ class WorkerCore:
     def _stop(self, message: Stop) -> None:
         if not self.is_running(message.attempt):
             return
-        self._attempts[message.attempt].stopping = True
-        if self._keeper_ready:
+        attempt = self._attempts[message.attempt]
+        attempt.stopping = True
+        if attempt.unchecked:
+            self._recalled(message.attempt)
+        elif self._keeper_ready:
             self._effects.to_keeper.append(stop_verb(message))
 
     def _pass_on(self, message: Suspend | Continue | Signal) -> None:
         if self.is_running(message.attempt):
-            verb = self._attempts[message.attempt].verb_of(message)
-            self._effects.to_keeper.extend([verb] if self._keeper_ready else [])
+            attempt = self._attempts[message.attempt]
+            verb = attempt.verb_of(message)
+            known = self._keeper_ready and not attempt.unchecked
+            self._effects.to_keeper.extend([verb] if known else [])
 
     def _forget(self, attempts: list[str]) -> None:
         # A broker may only forget its own attempts: it has not stored the others.
@@ -228,11 +257,7 @@ class WorkerCore:
     def _drop_oldest(self) -> None:
         dropped = self._table.drop_oldest()
         self._let_keeper_forget(dropped)
-        if dropped:
-            event = log_event(
-                "exits.dropped", exits=len(dropped), attempt=dropped[0], limit=MOST_KEPT
-            )
-            self._effects.log_events.append(event)
+        self._effects.log_events.extend(dropped_event(dropped))
 
     def _recall(self, message: Recall) -> None:
         times, asked = chain(message.placed_at, repeat(0)), []
@@ -241,6 +266,8 @@ class WorkerCore:
             if attempt is not None and attempt.was_placed(at):
                 attempt.recalled = True
                 asked.append(name)
+                if attempt.unchecked:
+                    self._recalled(asked.pop())
             else:
                 # Messages arrive in order: the start never came, or it was refused as
                 # another attempt has its name.
@@ -271,27 +298,17 @@ class WorkerCore:
         # Leases before any start: what was given up meanwhile must not begin.
         self._effects.to_keeper.extend(self._lease.keeper_connected(hello))
         self._keeper_ready = True
-        states = {one.id: one for one in hello.attempts if not self._is_forgotten(one)}
+        forgotten = self._table.forgotten(hello.attempts)
+        self._let_keeper_forget(forgotten)
+        states = {one.id: one for one in hello.attempts if one.id not in forgotten}
         for state in states.values():
             self._listed(state)
         for name, attempt in list(self._attempts.items()):
-            if name not in states and attempt.exited is None:
+            is_due = attempt.exited is None and not attempt.unchecked
+            if name not in states and is_due:
                 self._missing(name, attempt)
         self._say_hello()
         self._can_start(hello.unable or "")
-
-    def _is_forgotten(self, state: StateEntry) -> bool:
-        """Tell whether an exit was forgotten while there was no keeper.
-
-        Only then another attempt can have its name now.
-        """
-        attempt = self._attempts.get(state.id)
-        if state.state != "exited" or attempt is None:
-            return False
-        if attempt.was_placed(state.meta.placed_at):
-            return False
-        self._let_keeper_forget([state.id])
-        return True
 
     def _listed(self, state: StateEntry) -> None:
         if state.id not in self._attempts:
@@ -309,10 +326,7 @@ class WorkerCore:
 
     def _missing(self, name: str, attempt: WorkerAttempt) -> None:
         if attempt.start is None and attempt.begun:
-            reason = "its keeper was killed and left no trace of it"
-            at = attempt.started.at if attempt.started else 0
-            lost = ExitEntry("exited", name, reason=reason, lost=True, at=at)
-            self._note_exit(attempt, lost)
+            self._note_exit(attempt, lost_entry(name, attempt))
         elif attempt.start is None or attempt.recalled:
             # Nothing was run, as below: the broker places it again, here or elsewhere.
             self._recalled(name)
@@ -323,13 +337,7 @@ class WorkerCore:
             self._effects.to_keeper.extend(attempt.start_again())
 
     def _attempt_changed(self, entry: StartedEntry | ExitEntry | StateEntry) -> None:
-        if isinstance(entry, StateEntry):
-            # The answer to a start of an attempt that the keeper knows already.
-            over = entry.state == "exited"
-            change = exit_in(entry) if over else start_in(entry)
-        else:
-            change = entry
-        attempt = self._attempts.get(entry.id)
+        attempt, change = self._attempts.get(entry.id), change_in(entry)
         if isinstance(change, ExitEntry):
             self._exited(attempt, change)
         elif attempt is not None and change is not None:
@@ -368,12 +376,12 @@ class WorkerCore:
             self._effects.ended_inputs.append(entry.id)
         return attempt.exited
 
-    def _recalled(self, name: str) -> None:
+    def _recalled(self, name: str, reason: str = RECALLED) -> None:
         attempt = self._attempts.get(name)
         if attempt is not None and attempt.exited is None:
             del self._attempts[name]
             self._table.free_units(name, attempt)
-            self._return(name, RECALLED, attempt.notes.placed_at)
+            self._return(name, reason, attempt.notes.placed_at)
 
     def _say_hello(self) -> None:
         if not self._keeper_ready:
@@ -384,6 +392,7 @@ class WorkerCore:
                 self._attempts, self.now_s, self._readiness.unable, self.wall_us
             )
             self._readiness.told = hello.unable
+            hello.withheld = self._checks.for_hello()
             self._effects.to_broker.append(hello)
         else:
             self._effects.to_keeper.extend(verbs)

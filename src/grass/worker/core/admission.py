@@ -1,0 +1,186 @@
+"""What is really free of the GPUs: the memory that no job may have.
+
+The scheduler counts what jobs have reserved, in full, whether they use it yet or not.
+From looks at the machine this adds what nobody reserved: the memory of strangers, what
+jobs use beyond their reservation, the driver's own part, and a guard. More is told at
+once; less only when it has lasted a little, so that a process that takes and returns
+memory all the time moves nothing. A change too small to matter is not told at all.
+
+Where the processes of a device cannot be named, as in a container, or do not tell what
+they use, the rest counts as the jobs' own as far as they have reserved it; but never as
+less than what was used there before they came.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from grass.devices.readings import GpuProcess, GpuReading
+from grass.link.messages import Withheld
+from grass.model.amount_text import amount_text
+from grass.model.amounts import GIB, WHOLE
+from grass.model.resources import Allocation, Units
+from grass.worker.core.usage import Sample, strangers
+
+MIB = 2**20
+GUARD = 512 * MIB
+"""What is kept free of every GPU, unless a setting says otherwise."""
+GUARD_PART = 50
+"""The guard is at most this part of a small GPU: a fiftieth."""
+STEP = WHOLE // 16
+"""A change of less than this, 64 MiB, is not told."""
+LASTED_S = 3.0
+"""So long less must be used before it is told."""
+MOST_STRANGERS = 8
+"""How many are named of one unit, the largest first."""
+LONGEST_FAULT = 200
+
+Allocations = Mapping[str, Allocation]
+"""What every attempt has reserved that has not ended, by name."""
+
+
+class Stranger(NamedTuple):
+    """A process on a GPU that is in no attempt."""
+
+    pid: int
+    name: str
+    memory: int
+    at_s: float
+    """When it was last seen."""
+
+
+class UnitLooks:
+    """What was seen of one unit lately."""
+
+    def __init__(self) -> None:
+        self.before = 0
+        """What was used, in bytes, when no job had reserved any of it."""
+        self.strangers: dict[int, Stranger] = {}
+        self._amounts: list[tuple[float, int]] = []
+
+    def lasting(self, withheld: int, now_s: float) -> int:
+        """Return the most that was withheld within the last seconds."""
+        since_s = now_s - LASTED_S
+        self._amounts = [one for one in self._amounts if one[0] > since_s]
+        self._amounts.append((now_s, withheld))
+        return max(amount for _, amount in self._amounts)
+
+    def seen(self, found: Iterator[Stranger], now_s: float) -> None:
+        """Note the strangers of a look, and drop those that have left."""
+        since_s = now_s - LASTED_S
+        kept = {pid: one for pid, one in self.strangers.items() if one.at_s > since_s}
+        self.strangers = kept | {one.pid: one for one in found}
+
+    def largest(self) -> list[Stranger]:
+        """Return those that are worth naming, the largest first."""
+        least = STEP * GIB // WHOLE
+        known = [one for one in self.strangers.values() if one.memory >= least]
+        return sorted(known, key=lambda one: (-one.memory, one.pid))[:MOST_STRANGERS]
+
+
+class Admission:
+    """What is withheld of each unit, as the broker is told it."""
+
+    def __init__(self, guard: int = GUARD) -> None:
+        """The guard is in bytes."""
+        self.told: Withheld | None = None
+        """What holds for starts; None: nobody has looked yet."""
+        self.looked_at_s: float | None = None
+        self._guard = guard
+        self._units: dict[str, UnitLooks] = {}
+        self._named: dict[str, list[int]] = {}
+        """The pids of the strangers that were told, by unit."""
+
+    def sampled(
+        self, sample: Sample, allocations: Allocations, now_s: float
+    ) -> Withheld | None:
+        """Note a look at the machine; return what is new, if it matters."""
+        self.looked_at_s = now_s
+        readings = {reading.unit: reading for reading in sample.gpus}
+        self._units = {unit: self._units.get(unit, UnitLooks()) for unit in readings}
+        amounts: Units = {}
+        outside = strangers(sample)
+        for unit, reading in readings.items():
+            looks = self._units[unit]
+            # Where pids cannot be named, a listed one may be a job's.
+            found = [] if reading.pids_hidden else outside[unit]
+            looks.seen(_named(found, sample), now_s)
+            others = sum(one.memory or 0 for one in found)
+            unreserved = self._unreserved(reading, sample, allocations, others)
+            amounts[unit] = looks.lasting(unreserved, now_s)
+        faults = {
+            unit: one.fault[:LONGEST_FAULT]
+            for unit, one in readings.items()
+            if one.fault is not None
+        }
+        return self._told(amounts, faults)
+
+    def _told(self, amounts: Units, faults: dict[str, str]) -> Withheld | None:
+        named = {unit: looks.largest() for unit, looks in self._units.items()}
+        pids = {unit: sorted(one.pid for one in found) for unit, found in named.items()}
+        told = self.told
+        if told is not None and told.faults == faults and pids == self._named:
+            known = told.units.get("vram", {})
+            if not _differ(known, amounts):
+                return None
+        self.told = Withheld(
+            {"vram": amounts} if amounts else {},
+            {unit: [*map(_text, found)] for unit, found in named.items() if found},
+            faults,
+        )
+        self._named = pids
+        return self.told
+
+    def _unreserved(
+        self,
+        reading: GpuReading,
+        sample: Sample,
+        allocations: Allocations,
+        others: int,
+    ) -> int:
+        """Return what no job may have of a unit, in amounts, rounded up."""
+        unit = reading.unit
+        own, used = _reserved(unit, allocations), _used(unit, sample)
+        jobs = sum(used.values())
+        beyond = sum(max(0, size - own.get(name, 0)) for name, size in used.items())
+        rest = max(0, reading.used - jobs - others)
+        if reading.pids_hidden or any(one.memory is None for one in reading.processes):
+            unused = sum(max(0, size - used.get(name, 0)) for name, size in own.items())
+            looks = self._units[unit]
+            looks.before = looks.before if own else rest
+            rest = max(rest - unused, min(rest, looks.before))
+        guard = min(self._guard, reading.memory // GUARD_PART)
+        taken = others + rest + beyond + reading.reserved + guard
+        return -(-min(taken, reading.memory) * WHOLE // GIB)
+
+
+def _named(found: list[GpuProcess], sample: Sample) -> Iterator[Stranger]:
+    for one in found:
+        name = sample.names.get(one.pid) or f"a process (pid {one.pid})"
+        yield Stranger(one.pid, name, one.memory or 0, sample.at_s)
+
+
+def _reserved(unit: str, allocations: Allocations) -> dict[str, int]:
+    """Return what each attempt has reserved of a unit's memory, in bytes."""
+    return {
+        name: units["vram"][unit] * GIB // WHOLE
+        for name, units in allocations.items()
+        if unit in units.get("vram", ())
+    }
+
+
+def _used(unit: str, sample: Sample) -> dict[str, int]:
+    return {
+        name: use.gpu_memory[unit]
+        for name, use in sample.attempts.items()
+        if unit in use.gpu_memory
+    }
+
+
+def _differ(told: Units, amounts: Units) -> bool:
+    return told.keys() != amounts.keys() or any(
+        abs(amount - told[unit]) >= STEP for unit, amount in amounts.items()
+    )
+
+
+def _text(one: Stranger) -> str:
+    return f"{one.name}: {amount_text(one.memory * WHOLE // GIB, 'vram')}"
