@@ -80,6 +80,7 @@ WAYS = {
     "POST /pause": Way("pause", (), "pause"),
     "POST /resume": Way("resume", (), "resume"),
     "GET /workers": Way("workers", (), "workers"),
+    "GET /devices": Way("devices", (), "gpu"),
     "POST /workers/{name}/drain": Way("drain_worker", ("w",), f"drain {HOST}"),
     "DELETE /workers/{name}": Way("forget_worker", ("w",), f"workers forget {HOST}", 5),
     "GET /events": Way("events", (), "events"),

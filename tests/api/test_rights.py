@@ -48,6 +48,7 @@ ALLOWED = {
     "POST /pause": "operate admin",
     "POST /resume": "operate admin machine worker",
     "GET /workers": "read submit operate admin machine worker",
+    "GET /devices": "read submit operate admin machine worker",
     "POST /workers/{name}/drain": "operate admin",
     "DELETE /workers/{name}": "admin",
     "GET /events": "read submit operate admin machine",

@@ -6,6 +6,7 @@ import msgspec
 
 from grass.link import messages as m
 from grass.model.amounts import WHOLE
+from grass.model.gpu_use import GpuUse, GpuUser
 from tests.support.building import BOOT, WORKER, units
 
 ONE_CORE = {"cpu": {"0": WHOLE}}
@@ -43,6 +44,13 @@ def said_by_worker(cluster: str) -> list[Any]:
         report,
         m.OutputData(1, b"x", True),
         m.InputTaken(1, 3, True, "none"),
+        m.Devices(
+            1,
+            [
+                GpuUse("0", "card", users=[GpuUser(9, 7, 1, "you", "x", second)]),
+                GpuUse("0.1", memory=8, used=7, attempts={second: 7}),
+            ],
+        ),
         m.Removed(1),
         m.Removed(1, 2, "it is busy"),
     ]
@@ -90,6 +98,7 @@ def said_by_broker() -> list[Any]:
         m.ReadOutput(1, "/tmp/1", 0, 10, True),
         m.CloseOutput(1),
         m.WriteInput(1, first, "me", 0, b"x", True, (24, 80)),
+        m.ReadDevices(1),
         m.RemoveOutput(["/tmp/1"], 1),
     ]
     return [msgspec.to_builtins(one, builtin_types=(bytes,)) for one in said]

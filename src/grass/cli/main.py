@@ -45,6 +45,7 @@ COMMANDS = {
     "drain": "start nothing new on a unit or worker",
     "capacity": "show, add and remove units",
     "workers": "show the workers, or forget one",
+    "gpu": "show the GPUs and who is on them",
     "token": "let machines join, list and revoke tokens",
     "join": "join the broker of another machine",
     "leave": "forget the broker that was joined",

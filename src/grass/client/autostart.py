@@ -81,16 +81,14 @@ def start(
             return found, False
         words = [*(remembered(home) if options is None else options)]
         words += () if starts_jobs else ("--no-starts",)
-        return _started(home, words, asked_for=asked_for)
+        return _started(home, words)
     finally:
         os.close(lock)
 
 
-def _started(
-    home: Home, options: Sequence[str], *, asked_for: bool
-) -> tuple[HttpConnection, bool]:
+def _started(home: Home, options: Sequence[str]) -> tuple[HttpConnection, bool]:
     try:
-        launch(home, options, asked_for=asked_for)
+        launch(home, options)
     except GrassError:
         # A `grass daemon` of the same moment may have been first.
         found = _wait_for_change(home)

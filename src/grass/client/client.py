@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from grass.client.json_codec import Document
 
-_PAGE = 1000
-
 
 def _ignore(_job: Document) -> None:
     pass
@@ -119,7 +117,7 @@ class Client(Session):
         wanted["select"] = list(select)
         wanted["order"] = "newest" if newest_first else "oldest"
         cursor = "before" if newest_first else "after"
-        return self._pages("/jobs", "jobs", cursor, wanted)
+        return self.pages("/jobs", "jobs", cursor, wanted)
 
     def job(self, selector: int | str) -> Document:
         """Read the one job that a selector names."""
@@ -180,7 +178,7 @@ class Client(Session):
     ) -> Iterator[Document]:
         """Read the journal from a number on, a page at a time, the oldest first."""
         wanted: dict[str, object] = {"after": after, "job": job, "kind": kind}
-        return self._pages("/events", "events", "after", wanted)
+        return self.pages("/events", "events", "after", wanted)
 
     def follow_events(
         self, after: int | None = None, job: int | None = None, kind: str | None = None
@@ -323,6 +321,10 @@ class Client(Session):
         """Read the workers: address, capacity, when they were last connected."""
         return self.read("/workers")
 
+    def devices(self) -> Document:
+        """Read the GPUs of all workers: memory, and who is on them."""
+        return self.read("/devices")
+
     def forget_worker(self, name: str) -> Document:
         """Forget a worker that is gone for good; what ran there is lost."""
         return self.write("DELETE", f"/workers/{quoted(name)}")
@@ -368,16 +370,6 @@ class Client(Session):
 
     def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:
         return self.write("POST", f"/jobs/{verb}", {"select": list(select), **more})
-
-    def _pages(
-        self, path: str, field: str, cursor: str, wanted: dict[str, object]
-    ) -> Iterator[Document]:
-        while True:
-            page = self.read(path + query(limit=_PAGE, **wanted))
-            yield from page[field]
-            if page["next"] is None:
-                return
-            wanted = {**wanted, cursor: page["next"]}
 
 
 def caller_directory() -> str:

@@ -11,7 +11,7 @@ import sys
 
 from grass.client.connection import tell
 from grass.client.patience import Patience
-from grass.config import MARKER, SECRETS, without_job_variables
+from grass.config import SECRETS, without_job_variables
 from grass.errors import GrassError, NoAnswer, NoDaemon
 
 TYPE_CHECKING = False
@@ -26,14 +26,14 @@ _LAST_SIGNAL = 31
 _UNCATCHABLE = (9, 19)
 
 
-def launch(home: Home, options: Sequence[str], *, asked_for: bool) -> None:
+def launch(home: Home, options: Sequence[str]) -> None:
     """Start a daemon and wait until it reports that it is ready."""
     logged = _size(home.log)
     reader, writer = os.pipe()
     try:
         os.set_inheritable(writer, True)
         ready = f"--ready-fd={writer}"
-        child = _spawn(home, ("--detached", ready, *options), asked_for=asked_for)
+        child = _spawn(home, ("--detached", ready, *options))
     finally:
         os.close(writer)
     try:  # noqa: SIM105
@@ -73,14 +73,14 @@ def _report(reader: int, home: Home) -> str:
         os.close(reader)
 
 
-def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:
+def _spawn(home: Home, options: Sequence[str]) -> int:
     main = os.path.join(os.path.dirname(os.path.dirname(__file__)), "__main__.py")
     words = [sys.executable, "-I", main, "daemon", *options]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawn(
         sys.executable,
         words,
-        daemon_environment(os.environ, home.folder, asked_for=asked_for),
+        daemon_environment(os.environ, home.folder),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, home.log, append, 0o600),
@@ -98,17 +98,13 @@ def _spawn(home: Home, options: Sequence[str], *, asked_for: bool) -> int:
     )
 
 
-def daemon_environment(
-    environment: Mapping[str, str], folder: str, *, asked_for: bool
-) -> dict[str, str]:
+def daemon_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return the environment of a daemon that is started here.
 
-    With `grass start` it keeps the caller's choice of GPUs; started by another command,
-    or from inside a job, it does not.
+    The choice of GPUs that a caller of `grass start` has made is an option by now.
     """
     kept = without_job_variables(environment)
-    if not asked_for or MARKER in environment:
-        kept.pop("CUDA_VISIBLE_DEVICES", None)
+    kept.pop("CUDA_VISIBLE_DEVICES", None)
     kept |= {name: environment[name] for name in SECRETS if name in environment}
     kept["GRASS_HOME"] = folder
     return kept

@@ -15,6 +15,7 @@ import os
 import time
 
 from grass.client.connection import Broken, HttpConnection, open_connection
+from grass.client.json_codec import query
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
 from grass.errors import NoAnswer, NoDaemon, Stopping
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 RECONNECT_S = 30.0
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.5
+_PAGE = 1000
 
 
 class Session:
@@ -95,6 +97,17 @@ class Session:
         client = cls(place, broker=LOCAL)
         client._route = invited(place, invitation)
         return client
+
+    def pages(
+        self, path: str, field: str, cursor: str, wanted: dict[str, object]
+    ) -> Iterator[Document]:
+        """Read a list of the API, a page at a time."""
+        while True:
+            page = self.read(path + query(limit=_PAGE, **wanted))
+            yield from page[field]
+            if page["next"] is None:
+                return
+            wanted = {**wanted, cursor: page["next"]}
 
     def beside(self, *, may_start: bool | None = None) -> Self:
         """Return another client of the same broker, for use in another thread.

@@ -64,6 +64,7 @@ def application(daemon: WorkerDaemon) -> Application:
     own = {
         ("GET", "/overview"): _overview,
         ("GET", "/workers"): _workers,
+        ("GET", "/devices"): _workers,
         ("GET", "/config"): _config,
         ("POST", "/daemon/stop"): _stop,
     }
@@ -137,7 +138,7 @@ def _call_broker(
 
 
 async def _workers(request: Request) -> object:
-    """List this machine's worker, as the broker knows it."""
+    """List this machine's worker or its devices, as the broker knows them."""
     daemon: WorkerDaemon = request.app.state.context
     reply = await _forward(request)
     assert isinstance(reply, dict)

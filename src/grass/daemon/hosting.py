@@ -40,6 +40,8 @@ class Hosting(NamedTuple):
     lease_s: float | None = None
     """Attempts here end after so long without the broker; None: never."""
     name: str = ""
+    gpus: str | None = None
+    """The GPUs to manage, as CUDA_VISIBLE_DEVICES is written; None: all."""
     starts_jobs: bool = True
     log_format: str | None = None
     """`text` or `json`; None: as the settings say."""

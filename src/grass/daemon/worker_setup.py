@@ -12,6 +12,7 @@ from grass.config import Home, user_environment
 from grass.daemon.hosting import Hosting
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import boot_id, found_units
+from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
@@ -21,13 +22,18 @@ from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of
 
+log = EventLog("grass.daemon")
+
 
 async def worker(
     home: Home, hosting: Hosting, identity: str, link: Link[ToBroker, ToWorker]
 ) -> WorkerAgent:
     """Make the agent of this machine, once its GPUs have answered."""
-    monitor = GpuMonitor()
+    monitor = GpuMonitor(hosting.gpus)
     await monitor.read()
+    if hosting.gpus is not None:
+        named = ",".join(one.unit for one in monitor.units())
+        log.info("gpus.managed", gpus=named or "none")
     who = WorkerIdentity(
         identity,
         hosting.machine,

@@ -19,6 +19,7 @@ is another attempt, and 0, which older workers send, matches any.
 
 import msgspec
 
+from grass.model.gpu_use import GpuUse
 from grass.model.resources import Allocation, Capacity
 from grass.model.spec import RunOptions
 from grass.model.worker import FoundUnits
@@ -184,6 +185,13 @@ class InputTaken(Message, tag="input-taken"):
     """Why nothing could be given to it."""
 
 
+class Devices(Message, tag="devices"):
+    """The answer to `ReadDevices`; it is sent as output is, after all else."""
+
+    number: int
+    gpus: list[GpuUse] = []
+
+
 class Removed(Message, tag="removed"):
     """The answer to `RemoveOutput`: the files are removed, except for `left` files."""
 
@@ -323,6 +331,13 @@ class WriteInput(Message, tag="write-input"):
     """Rows and columns that its terminal has from now on."""
 
 
+class ReadDevices(Message, tag="read-devices"):
+    """Tell how the devices are used now; older workers ignore it."""
+
+    number: int
+    """Repeated by `Devices`."""
+
+
 class RemoveOutput(Message, tag="remove-output"):
     """Delete the output of pruned attempts, within the worker's own folder."""
 
@@ -342,6 +357,7 @@ ToBroker = (
     | Heartbeat
     | OutputData
     | InputTaken
+    | Devices
     | Removed
 )
 ToWorker = (
@@ -359,6 +375,7 @@ ToWorker = (
     | ReadOutput
     | CloseOutput
     | WriteInput
+    | ReadDevices
     | RemoveOutput
 )
 

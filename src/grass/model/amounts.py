@@ -44,6 +44,11 @@ def amount_of_bytes(size: int) -> int:
     return size * WHOLE // GIB
 
 
+def bytes_of_amount(amount: int) -> int:
+    """Return an amount of GiB as a number of bytes, rounded down."""
+    return amount * GIB // WHOLE
+
+
 def decimal_number(amount: int) -> int | float:
     """Return an amount as a JSON number; exact, since four decimals fit a float."""
     return amount // WHOLE if amount % WHOLE == 0 else amount / WHOLE

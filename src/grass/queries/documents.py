@@ -105,6 +105,12 @@ class WorkersReply(msgspec.Struct):
     workers: list[dict[str, Any]]
 
 
+class DevicesReply(msgspec.Struct):
+    """The GPUs of all known workers, as they are now."""
+
+    workers: list[dict[str, Any]]
+
+
 class TokenReply(msgspec.Struct):
     """A token or code, without its secret."""
 

@@ -13,6 +13,7 @@ from grass.api.routes.request_bodies import (
     UnitBody,
 )
 from grass.api.routes.tokens import drop_revoked
+from grass.api.server.cancellation import while_connected
 from grass.broker.core.calls import (
     AddUnits,
     Done,
@@ -28,19 +29,33 @@ from grass.model.access import Right
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
 from grass.model.resources import capacity_from
+from grass.model.worker import Worker
 from grass.queries.cluster_documents import worker_document
-from grass.queries.documents import ForgottenReply, WorkersReply
+from grass.queries.device_documents import device_documents
+from grass.queries.documents import DevicesReply, ForgottenReply, WorkersReply
 
 
 async def page(request: Request) -> WorkersReply:
     """List workers: addresses, free units, last contact."""
+    state = context_of(request).broker.state
+    return WorkersReply([worker_document(one, state) for one in _seen(request)])
+
+
+async def devices(request: Request) -> DevicesReply:
+    """Ask workers for their GPUs: memory, utilisation, and who is on them."""
+    broker = context_of(request).broker
+    asking = device_documents(broker, _seen(request))
+    return DevicesReply(await while_connected(request, asking))
+
+
+def _seen(request: Request) -> list[Worker]:
+    """Return the workers that the caller may see; a worker sees itself."""
     state, caller = context_of(request).broker.state, identify(request)
-    seen = [
+    return [
         one
         for one in state.workers.values()
         if Right.READ in caller.rights or one.id == caller.worker
     ]
-    return WorkersReply([worker_document(one, state) for one in seen])
 
 
 async def drain(request: Request, body: DrainWorkerBody) -> Done:

@@ -16,6 +16,7 @@ from grass.broker.core.calls import AnyCall, Call, FromWorker, TimerFired, Worke
 from grass.broker.core.rounds import Rounds, loaded
 from grass.broker.core.shell_interface import Commit, Pause, Read, Step
 from grass.broker.core.state import State
+from grass.broker.shell.device_requests import DeviceRequests
 from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
@@ -27,6 +28,7 @@ from grass.event_log import EventLog
 from grass.keeper.crash_points import crash_point
 from grass.link.channel import Link
 from grass.link.messages import (
+    Devices,
     Exited,
     Heartbeat,
     InputTaken,
@@ -80,6 +82,7 @@ class Broker:
         """One prune at a time: two would count the same jobs as theirs."""
         self.output = OutputStreams(self._link_of)
         self.input = InputStreams(self._link_of)
+        self.devices = DeviceRequests(self._link_of)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
@@ -190,6 +193,8 @@ class Broker:
                 self.output.received(worker, message)
             elif isinstance(message, InputTaken):
                 self.input.received(worker, message)
+            elif isinstance(message, Devices):
+                self.devices.received(worker, message)
             elif isinstance(message, Started):
                 # No caller waits for this: it is applied with the next round, which for
                 # a short job is that of its exit.
@@ -214,6 +219,7 @@ class Broker:
         """Note that a worker uses another link than before."""
         self.output.gone(connection.worker)
         self.input.gone(connection.worker)
+        self.devices.gone(connection.worker)
         if connection.address is None:
             self._rounds.set_home_worker(connection.worker)
 
@@ -221,6 +227,7 @@ class Broker:
         """Note that a worker's link ended."""
         self.output.gone(worker)
         self.input.gone(worker)
+        self.devices.gone(worker)
         self._post(WorkerGone(worker), None)
 
     def _link_of(self, worker: str) -> Link[ToWorker, ToBroker] | None:

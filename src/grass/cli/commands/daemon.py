@@ -6,7 +6,12 @@ directory, umask and parent.
 
 import os
 
-from grass.cli.parsing.hosting_options import HOSTING, given, hosting_of
+from grass.cli.parsing.hosting_options import (
+    HOSTING,
+    choose_gpus,
+    given,
+    hosting_of,
+)
 from grass.cli.parsing.options import Command, Option, Values, at_most, read
 from grass.client.autostart import forget_stop, remembered
 from grass.config import home
@@ -25,9 +30,11 @@ def run(words: list[str]) -> int:
     """Serve until the daemon is stopped."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
+    detached = values.has("detached")
+    if not detached:
+        choose_gpus(values)
     hosting = hosting_of(values, _words(values))
     ready = values.whole_number("ready_fd")
-    detached = values.has("detached")
     if detached:
         if ready is None:
             raise UsageError("--detached needs --ready-fd")

@@ -10,6 +10,7 @@ from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
     check,
+    check_gpus,
     check_successor,
     next_options,
 )
@@ -30,6 +31,7 @@ def run(words: list[str]) -> int:
     # A mistake in settings or options must not stop the daemon that runs.
     settings_of(home())
     options = next_options(values)
+    check_gpus(values)
     _check(options.words)
     for line in options.notices:
         warn(line)

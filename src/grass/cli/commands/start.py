@@ -9,10 +9,14 @@ from grass.cli.commands.unreported_jobs import warn_of_unreported
 from grass.cli.parsing.hosting_options import (
     FRESH,
     HOSTING,
+    VISIBLE,
     check,
+    choose_gpus,
     given,
     last_hosting,
+    managed_gpus,
     next_options,
+    visible_gpus,
 )
 from grass.cli.parsing.options import JSON, Command, Option, at_most, read
 from grass.cli.printing.streams import print_document, say, warn
@@ -44,9 +48,12 @@ def run(words: list[str]) -> int:
     """Start a daemon unless one runs."""
     values, rest = read(OPTIONS, words)
     at_most(rest, 0)
+    is_up = is_running()
+    if not is_up:
+        choose_gpus(values)
     options = next_options(values)
     check(options.words)
-    if not is_running():
+    if not is_up:
         warn_of_unreported(options.words)
         if values.has("new_database"):
             _begin_new_database()
@@ -61,8 +68,17 @@ def run(words: list[str]) -> int:
     if started:
         for line in options.notices:
             warn(line)
+    elif _is_otherwise_visible():
+        warn(
+            f"{VISIBLE} counts when grass starts; `grass restart --gpus LIST` does now"
+        )
     report(pid, started=started, as_json=values.has("json"))
     return 0
+
+
+def _is_otherwise_visible() -> bool:
+    """Tell whether a running daemon manages other GPUs than the caller names."""
+    return visible_gpus() not in (None, last_hosting().gpus)
 
 
 def _begin_new_database() -> None:
@@ -98,14 +114,18 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
         line = _invitation(client, daemon) if started else None
     check_refusal(daemon)
     broker = daemon.get("broker")
+    gpus = last_hosting().gpus
     if line is not None:
         _warn_of_loopback(daemon["door"]["address"])
     if as_json:
         document: Document = {"pid": pid, "started": started}
         document |= {"join": line} if line else {}
+        document |= {} if gpus is None else {"gpus": gpus}
         print_document(document | ({"broker": broker} if broker else {}))
         return
     say(f"grass is running{'' if started else ' already'} (pid {pid})")
+    if gpus is not None:
+        say(f"Managing {managed_gpus(gpus)}")
     if broker:
         say(f"it works for the broker at {broker['address']}: {broker['link']}")
     if line is not None:
@@ -173,7 +193,8 @@ COMMAND = Command(
         "that other machines join with. The options are those of "
         "`grass daemon`. It also gets those that the last daemon here had, unless one "
         "of the same name is given; --bind and --connect replace each other, with all "
-        "that belongs to them."
+        "that belongs to them. CUDA_VISIBLE_DEVICES counts as --gpus "
+        "where that is not given."
     ),
     options=OPTIONS,
     examples=("grass start", "grass start --bind 0.0.0.0:7500"),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from grass.cli.parsing.options import Option, read
 from grass.client.autostart import remembered
-from grass.config import home
+from grass.config import MARKER, home
 from grass.errors import GrassError, UsageError
 
 TYPE_CHECKING = False
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
     from grass.daemon.hosting import Hosting, RemoteBroker
 
+GPUS = Option("--gpus", "LIST", "manage only these GPUs: 0,1, uuids, none, or all")
 HOSTING = (
     Option("--bind", "HOST:PORT", "let other machines in, over TLS: 0.0.0.0:7500"),
     Option("--advertise", "HOST", "the name by which others reach this machine"),
@@ -29,9 +30,11 @@ HOSTING = (
     Option("--label", "LABEL", "what jobs may ask for with --label; repeatable"),
     Option("--on-disconnect", "keep|stop", "jobs here when the broker is out of reach"),
     Option("--lease", "TIME", "with stop: how long it may be out of reach (60s)"),
+    GPUS,
     Option("--log-format", "text|json", "how the daemon writes its log"),
 )
 FRESH = Option("--fresh", about="forget the options that the last daemon here had")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ENDURES = ("keep", "stop")
 _REPLACES = {
     "bind": ("no_broker", "connect", "on_disconnect", "lease"),
@@ -62,11 +65,55 @@ def hosting_of(values: Values, words: Sequence[str] = ()) -> Hosting:
             labels=tuple(_label(text) for text in values.all("label")),
             lease_s=_lease_s(values),
             name=name_of(values),
+            gpus=_gpus(values),
             starts_jobs=not values.has("no_starts"),
             log_format=_log_format(values),
             words=tuple(words),
         )
     )
+
+
+def visible_gpus() -> str | None:
+    """Return the caller's own choice of GPUs; None inside a job, or without one."""
+    text = os.environ.get(VISIBLE)
+    return None if text is None or MARKER in os.environ else text.strip() or "none"
+
+
+def choose_gpus(values: Values) -> None:
+    """Take CUDA_VISIBLE_DEVICES for --gpus; raise if one of them is not there.
+
+    On a machine without GPUs that variable says nothing: many have it set everywhere.
+    """
+    visible = None if values.has("gpus") else visible_gpus()
+    if visible is not None:
+        from grass.devices.gpu_check import look
+
+        if look().units:
+            values.add(GPUS, visible)
+    check_gpus(values)
+
+
+def managed_gpus(text: str) -> str:
+    """Say which GPUs are managed, of what was written for --gpus."""
+    named = [word.strip() for word in text.split(",")]
+    return "no GPUs" if text == "none" else f"GPUs {', '.join(named)}"
+
+
+def _gpus(values: Values) -> str | None:
+    """Read which GPUs are managed; None: all of them."""
+    text = (values.text("gpus") or "all").strip()
+    return None if text.lower() == "all" else text
+
+
+def check_gpus(values: Values) -> None:
+    """Raise if one of the GPUs that were given is not there."""
+    text = _gpus(values)
+    if text is None:
+        return
+    from grass.devices.gpu_check import look
+    from grass.devices.visible import chosen_units
+
+    chosen_units(text, look().units)
 
 
 def name_of(values: Values) -> str:

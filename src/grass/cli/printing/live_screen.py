@@ -1,8 +1,9 @@
 """`show --watch`: a view that is drawn again after each event of the daemon.
 
-No request is sent while nothing happens. `q` ends it, arrows and pages scroll. A frame
-is written over the one before, without clearing the screen, and only if it differs. The
-terminal is as it was at the end, and while the command is suspended.
+No request is sent while nothing happens, except for a view of what is measured. `q`
+ends it, arrows and pages scroll. A frame is written over the one before, without
+clearing the screen, and only if it differs. The terminal is as it was at the end, and
+while the command is suspended.
 """
 
 from __future__ import annotations
@@ -42,10 +43,19 @@ _HEIGHT_WITH_HINT = 10
 _HINT = "q quits"
 
 
-def watch(client: Client, view: ShowView, form: Form, pause_s: float) -> None:
-    """Draw a view again whenever something happens, until `q` or an interrupt."""
+def watch(
+    client: Client,
+    view: ShowView,
+    form: Form,
+    pause_s: float,
+    refresh_s: float | None = None,
+) -> None:
+    """Draw a view again whenever something happens, until `q` or an interrupt.
+
+    With `refresh_s` it is read again after so long, whether or not something happened.
+    """
     screen = this_screen()
-    shown = _Watch(client, view, pause_s)
+    shown = _Watch(client, view, pause_s, refresh_s)
     if isinstance(form, AsText) and screen.width is not None and _can_move():
         with Keyboard(shown.wake) as keyboard, _Terminal(keyboard, shown.draw_anew):
             shown.draw_until_quit(keyboard)
@@ -58,10 +68,13 @@ def watch(client: Client, view: ShowView, form: Form, pause_s: float) -> None:
 class _Watch:
     """A view that is drawn again and again."""
 
-    def __init__(self, client: Client, view: ShowView, pause_s: float) -> None:
+    def __init__(
+        self, client: Client, view: ShowView, pause_s: float, refresh_s: float | None
+    ) -> None:
         self._client = client
         self._view = view
         self._pause_s = pause_s
+        self._refresh_s = refresh_s
         self._read_at = 0.0
         self._document: Document = {}
         self._drawn = ""
@@ -116,11 +129,18 @@ class _Watch:
 
     def _happened(self, wait_s: float | None) -> bool:
         """Wait for an event, and for the least time between two drawings."""
-        if not self._collector.take(wait_s):
+        if self._refresh_s is not None:
+            due_s = max(0.0, self._read_at + self._refresh_s - time.monotonic())
+            wait_s = due_s if wait_s is None else min(wait_s, due_s)
+        if not self._collector.take(wait_s) and not self._is_due():
             return False
         time.sleep(max(0.0, self._read_at + self._pause_s - time.monotonic()))
         self._collector.take(0)
         return True
+
+    def _is_due(self) -> bool:
+        waited_s = time.monotonic() - self._read_at
+        return self._refresh_s is not None and waited_s >= self._refresh_s
 
     def _read(self) -> Document:
         self._read_at = time.monotonic()

@@ -27,6 +27,7 @@ from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
+    ReadDevices,
     ReadOutput,
     RemoveOutput,
     ToBroker,
@@ -37,6 +38,7 @@ from grass.link.messages import (
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.worker_core import WorkerCore
+from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.output_files import OutputFiles
@@ -93,8 +95,11 @@ class WorkerAgent:
                 self._link.send,
                 group.create_task,
             )
+            devices = DeviceReader(self._gpus, self._link.send, group.create_task)
             ended = asyncio.Event()
-            self._link.listen(lambda batch: self._from_broker(batch, files), ended.set)
+            self._link.listen(
+                lambda batch: self._from_broker(batch, files, devices), ended.set
+            )
             if self._gpus is not None:
                 self._gpus.on_units = self._units_found
             try:
@@ -139,7 +144,9 @@ class WorkerAgent:
         self._core.keeper_lost()
         self._lost.set()
 
-    def _from_broker(self, messages: list[ToWorker], files: OutputFiles) -> None:
+    def _from_broker(
+        self, messages: list[ToWorker], files: OutputFiles, devices: DeviceReader
+    ) -> None:
         self._set_time()
         for message in messages:
             match message:
@@ -151,6 +158,8 @@ class WorkerAgent:
                     self._inputs.write(message)
                 case RemoveOutput():
                     files.remove(message)
+                case ReadDevices():
+                    devices.read(message)
                 case Welcome():
                     self._core.from_broker(message)
                     self.welcomed.set()

@@ -8,14 +8,22 @@ LONGEST = 40
 
 def process_name(pid: int) -> str:
     """Return a process in words: `python (pid 4711, alice)`."""
+    known = program_and_owner(pid)
+    if known is None:
+        return f"a process (pid {pid})"
+    program, owner = known
+    return f"{program} (pid {pid}, {owner})"
+
+
+def program_and_owner(pid: int) -> tuple[str, str] | None:
+    """Return what a process runs and whose it is; None where that is unknown."""
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             program = _readable(file.read(LONGEST))
-        owner = _user(os.stat(f"/proc/{pid}").st_uid)
+        return program, _user(os.stat(f"/proc/{pid}").st_uid)
     except OSError:
         # It has ended, or it is outside this container.
-        return f"a process (pid {pid})"
-    return f"{program} (pid {pid}, {owner})"
+        return None
 
 
 def _readable(name: bytes) -> str:

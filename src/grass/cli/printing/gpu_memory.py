@@ -1,0 +1,63 @@
+"""A GPU's memory in four parts: as a bar, and in numbers."""
+
+from __future__ import annotations
+
+from grass.cli.printing.signs import ASCII, NONE
+from grass.cli.printing.styled import Styled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.printing.signs import Signs
+    from grass.client.json_codec import Document
+
+PARTS = {"jobs": "cyan", "reserved": "cyan", "strangers": "yellow", "free": "dim"}
+"""The parts in their order, and their colours."""
+_LETTERS = {"jobs": "█", "reserved": "▒", "strangers": "▓", "free": "░"}
+_PLAIN_LETTERS = {"jobs": "#", "reserved": "+", "strangers": "x", "free": "."}
+_GIB, _MIB = 2**30, 2**20
+
+
+def part_letter(part: str, signs: Signs) -> str:
+    """Return the letter of which a part's cells are."""
+    return (_PLAIN_LETTERS if signs in (ASCII, NONE) else _LETTERS)[part]
+
+
+def memory_bar(memory: Document, width: int, signs: Signs) -> Styled:
+    """Draw a bar of the parts; a little of one is never nothing."""
+    cells = _cells({part: memory[part] or 0 for part in PARTS}, width)
+    return Styled(
+        *(
+            (part_letter(part, signs) * cells[part], tint)
+            for part, tint in PARTS.items()
+            if cells[part]
+        )
+    )
+
+
+def _cells(sizes: dict[str, int], width: int) -> dict[str, int]:
+    """Divide the cells of a bar among its parts; what is left over is free."""
+    total = sum(sizes.values()) or 1
+    cells = {
+        part: max(1, round(width * size / total)) if size else 0
+        for part, size in sizes.items()
+        if part != "free"
+    }
+    while sum(cells.values()) > width - bool(sizes["free"]):
+        largest = max(cells, key=lambda part: cells[part])
+        cells[largest] -= 1
+    return cells | {"free": width - sum(cells.values())}
+
+
+def amounts(memory: Document) -> str:
+    """Write the parts in numbers."""
+    return "  ".join(
+        f"{part} {'?' if memory[part] is None else size(memory[part])}"
+        for part in PARTS
+    )
+
+
+def size(number: int) -> str:
+    """Write a number of bytes: `512M`, `8G`, `79.4G`."""
+    if number < _GIB:
+        return f"{round(number / _MIB)}M"
+    return f"{number / _GIB:.1f}".removesuffix(".0") + "G"

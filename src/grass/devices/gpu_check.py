@@ -1,0 +1,31 @@
+"""One look at the GPUs of this machine, for a command that has no daemon to ask."""
+
+import asyncio
+from typing import NamedTuple
+
+from grass.devices.gpu_monitor import GpuMonitor
+from grass.devices.readings import GpuReading, GpuUnit
+
+
+class GpuLook(NamedTuple):
+    """What the look has told."""
+
+    units: tuple[GpuUnit, ...]
+    readings: tuple[GpuReading, ...]
+    problem: str | None
+    """Why nothing can be told of GPUs, in words; None: it can."""
+    driver: str
+
+
+def look() -> GpuLook:
+    """Look at all GPUs, in bounded time."""
+    return asyncio.run(_look())
+
+
+async def _look() -> GpuLook:
+    monitor = GpuMonitor()
+    try:
+        readings = await monitor.read()
+        return GpuLook(monitor.units(), readings, monitor.problem, monitor.driver)
+    finally:
+        await monitor.close()

@@ -1,0 +1,162 @@
+"""The GPUs of all workers: their memory in four parts, and who is on them.
+
+The worker tells what is used now and by whom, the broker what jobs have reserved. The
+parts of a GPU's memory are what jobs use, what they have reserved and do not use yet,
+what others use, and what is left of it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from grass.broker.core.state import State
+from grass.broker.shell.service import Broker
+from grass.errors import GrassError, ProtocolError
+from grass.model.amounts import bytes_of_amount, decimal_number
+from grass.model.gpu_use import GpuUse, GpuUser
+from grass.model.ids import attempt_id
+from grass.model.job import Attempt
+from grass.model.worker import Worker
+from grass.queries.constraints import absence
+from grass.queries.documents import JsonObject
+
+Reserved = Mapping[int, int]
+"""What each job has reserved of a GPU's memory, in bytes."""
+
+
+async def device_documents(
+    broker: Broker, workers: Sequence[Worker]
+) -> list[JsonObject]:
+    """Ask these workers for their GPUs; one that does not answer says why."""
+    asked = [_worker_document(broker, worker) for worker in workers]
+    return list(await asyncio.gather(*asked))
+
+
+async def _worker_document(broker: Broker, worker: Worker) -> JsonObject:
+    found = worker.found.get("gpu", {})
+    problem, uses = None, list[GpuUse]()
+    if found and not worker.connected:
+        problem = absence(worker)
+    elif found:
+        try:
+            uses = await broker.devices.read(worker.id)
+        except GrassError as error:
+            problem = error.message
+    if not uses:
+        uses = [_unread(worker, unit) for unit in found]
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        "connected": worker.connected,
+        "problem": problem,
+        "gpus": [_gpu_document(use, worker, broker.state, problem) for use in uses],
+    }
+
+
+def _unread(worker: Worker, unit: str) -> GpuUse:
+    """Return what is known of a GPU without asking."""
+    details = worker.found["gpu"][unit].details
+    vram = worker.found.get("vram", {}).get(unit)
+    memory = 0 if vram is None else bytes_of_amount(vram.amount)
+    name, uuid = details.get("name", ""), details.get("uuid", "")
+    return GpuUse(unit, str(name), str(uuid), memory)
+
+
+def _gpu_document(
+    use: GpuUse, worker: Worker, state: State, problem: str | None
+) -> JsonObject:
+    holders = _holders(use.unit, worker, state)
+    reserved = {one.job: _vram(one, use.unit) for one in holders}
+    used = _used(use, reserved)
+    return {
+        "unit": use.unit,
+        "name": use.name,
+        "uuid": use.uuid,
+        "memory": _parts(use, reserved, used, known=problem is None),
+        "utilization": use.utilization,
+        "temperature": use.temperature,
+        "power_w": use.power_w,
+        "power_limit_w": use.power_limit_w,
+        "fault": use.fault,
+        "drained": use.unit in worker.drained.get("gpu", ()),
+        "pids_hidden": use.pids_hidden,
+        "jobs": [_job_document(one, state, use.unit, used) for one in holders],
+        "processes": [_process_document(one, reserved) for one in use.users],
+    }
+
+
+def _holders(unit: str, worker: Worker, state: State) -> list[Attempt]:
+    """Return the attempts that hold something of a GPU, by job."""
+    held = [
+        one
+        for one in state.attempts_on(worker.id)
+        if one.after is None
+        and (unit in one.allocation.get("gpu", ()) or _vram(one, unit))
+    ]
+    return sorted(held, key=lambda one: one.job)
+
+
+def _vram(attempt: Attempt, unit: str) -> int:
+    return bytes_of_amount(attempt.allocation.get("vram", {}).get(unit, 0))
+
+
+def _used(use: GpuUse, reserved: Reserved) -> dict[int, int]:
+    """Return what each job uses of a GPU; a job that is not there uses nothing."""
+    used = dict[int, int]()
+    for attempt, amount in use.attempts.items():
+        job = _job_of(attempt)
+        if job in reserved:
+            used[job] = used.get(job, 0) + amount
+    return used
+
+
+def _job_of(attempt: str) -> int:
+    """Return the job of an attempt; 0, which no job has, for what is none."""
+    try:
+        return attempt_id(attempt).job
+    except ProtocolError:
+        return 0
+
+
+def _parts(
+    use: GpuUse, reserved: Reserved, used: dict[int, int], *, known: bool
+) -> JsonObject:
+    """Divide the memory; without an answer only what is reserved is known."""
+    unused = sum(max(0, size - used.get(job, 0)) for job, size in reserved.items())
+    jobs = sum(used.values())
+    strangers = max(0, use.used - jobs)
+    left = max(0, use.memory - jobs - strangers)
+    # A whole GPU is reserved with the driver's part, and whatever strangers use.
+    unused = min(unused, left)
+    return {
+        "total": use.memory,
+        "jobs": jobs if known else None,
+        "reserved": unused,
+        "strangers": strangers if known else None,
+        "free": left - unused if known else None,
+    }
+
+
+def _job_document(
+    attempt: Attempt, state: State, unit: str, used: dict[int, int]
+) -> JsonObject:
+    job = state.jobs.get(attempt.job)
+    return {
+        "job": attempt.job,
+        "name": "" if job is None else job.name,
+        "owner": "" if job is None else job.owner,
+        "gpu": decimal_number(attempt.allocation.get("gpu", {}).get(unit, 0)),
+        "reserved": _vram(attempt, unit),
+        "used": used.get(attempt.job, 0),
+    }
+
+
+def _process_document(user: GpuUser, reserved: Reserved) -> JsonObject:
+    job = _job_of(user.attempt)
+    return {
+        "pid": user.pid,
+        "job": job if job in reserved else None,
+        "memory": user.memory,
+        "utilization": user.utilization,
+        "user": user.user,
+        "command": user.command,
+    }
