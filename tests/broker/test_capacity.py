@@ -164,10 +164,10 @@ def test_a_device_and_its_memory_drain_together(
 ) -> None:
     gpus.drain(kind, "0")
     meanwhile(gpus)
+    share = gpus.enqueue(require="{gpu:0.2}")
     jobs = [gpus.enqueue(require="{vram:'8G'}") for _ in range(2)]
-    jobs.append(gpus.enqueue(require="{gpu:0.2}"))
-    assert [unit_of(gpus, job, "vram") for job in jobs[:2]] == [["1"], ["1"]]
-    assert unit_of(gpus, jobs[2]) == ["1"]
+    assert [unit_of(gpus, job, "vram") for job in jobs] == [["1"], ["1"]]
+    assert unit_of(gpus, share) == ["1"]
     gpus.drain("vram" if kind == "gpu" else "gpu", "0", False)
     meanwhile(gpus)
     both = gpus.enqueue(require="{gpu:1, vram:'20G'}")

@@ -309,6 +309,15 @@ class Scheduler:
         """Return what is free of a worker, per unit."""
         return _copy(self._fleet.worker(worker).free)
 
+    def withholds(self, worker: str, allocation: Allocation) -> bool:
+        """Return whether units that no job holds are not on offer all the same."""
+        units = self._fleet.worker(worker)
+        return units.lacks(allocation) is None and any(
+            units.offered(kind).get(unit, 0) < amount
+            for kind, amounts in allocation.items()
+            for unit, amount in amounts.items()
+        )
+
     def withheld(self, worker: str) -> Capacity:
         """Return what is not on offer of a worker, per unit."""
         return _copy(self._fleet.worker(worker).withheld)

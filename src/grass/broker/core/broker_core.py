@@ -32,9 +32,18 @@ from grass.broker.core.workers import (
     message_checks,
     queue_views,
     units,
+    withholding,
 )
 from grass.errors import ProtocolError
-from grass.link.messages import Exited, Hello, Readiness, Removed, Returned, Started
+from grass.link.messages import (
+    Exited,
+    Hello,
+    Readiness,
+    Removed,
+    Returned,
+    Started,
+    Withheld,
+)
 from grass.model.job import alike
 from grass.model.lifecycle import JobState
 from grass.store.interface import JobDetails, Snapshot
@@ -216,6 +225,8 @@ def _from_worker(state: State, call: FromWorker) -> None:
             tracking.returned(state, call.worker, call.message)
         case Readiness():
             reconcile.readiness(state, call.worker, call.message)
+        case Withheld():
+            withholding.heard(state, call.worker, call.message)
         case Removed():
             removals.removed(state, call.worker, call.message)
         case _:

@@ -25,7 +25,12 @@ from grass.broker.core.jobs.job_memory import (
     Removals,
     StartTimes,
 )
-from grass.broker.core.workers.worker_memory import Absence, Declared, ReadinessNotes
+from grass.broker.core.workers.worker_memory import (
+    Absence,
+    Declared,
+    ReadinessNotes,
+    UnitNotes,
+)
 from grass.errors import StorageError
 from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
@@ -111,6 +116,8 @@ class State:
         self.absences: dict[str, Absence] = {}
         """Workers that end their attempts by themselves while they are cut off."""
         self.readiness = ReadinessNotes()
+        self.unit_notes: dict[str, UnitNotes] = {}
+        """What workers say of their GPUs."""
 
     def _restore(self, snapshot: Snapshot) -> None:
         if DEFAULT_QUEUE not in self.queues:

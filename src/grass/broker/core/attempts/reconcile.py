@@ -20,7 +20,7 @@ from grass.broker.core.access import worker_identity
 from grass.broker.core.attempts import placing, prefetch, tracking
 from grass.broker.core.jobs import removals, verbs
 from grass.broker.core.state import State
-from grass.broker.core.workers import leases, registry, units
+from grass.broker.core.workers import leases, registry, units, withholding
 from grass.errors import Forbidden
 from grass.link.messages import LINK_VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.access import may_work
@@ -50,6 +50,7 @@ def hello(state: State, message: Hello, address: str | None = None) -> None:
     leases.back(state, worker.id)
     removals.connected(state, message)
     state.batch.send(worker.id, _welcome(state, message))
+    withholding.set_to(state, worker, message.withheld)
     units.publish(state, worker)
     if not was_here:
         state.note("worker-connected", worker=worker.id, name=worker.name)
@@ -87,7 +88,9 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
 
 
 def _welcome(state: State, message: Hello) -> Welcome:
-    return Welcome(state.cluster, LINK_VERSION, message.at, heeds_readiness=True)
+    welcome = Welcome(state.cluster, LINK_VERSION, message.at)
+    welcome.heeds_readiness = welcome.heeds_withheld = True
+    return welcome
 
 
 def readiness(state: State, worker: str, message: Readiness) -> None:
@@ -131,6 +134,7 @@ def gone(state: State, worker: str) -> None:
     known.connected, known.unable = False, ""
     state.readiness.due.pop(worker, None)
     state.scheduler.remove_worker(worker)
+    withholding.gone(state, known)
     leases.gone(state, known)
     state.batch.changes.workers[worker] = known
     state.note("worker-disconnected", worker=worker, name=known.name)

@@ -126,9 +126,13 @@ def returned(state: State, worker: str, message: Returned) -> None:
     if job.stopping_since is not None:
         _never_started(state, job, attempt, "cancelled before it started")
         return
-    if job.id not in state.returns.asked:
-        _count_return(state, state.workers[worker], attempt, message.reason)
+    asked = job.id in state.returns.asked
     take_back(state, job, attempt, message.reason)
+    if state.scheduler.withholds(worker, attempt.allocation):
+        # The worker has said what it lacks: nothing is placed on that again.
+        return
+    if not asked:
+        _count_return(state, state.workers[worker], attempt, message.reason)
     if message.reason != RECALLED:
         # The worker's free units differ from ours: nothing more is placed there
         # before it has reported all its attempts.

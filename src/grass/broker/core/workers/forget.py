@@ -11,7 +11,7 @@ from grass.broker.core.attempts.outcomes import FORGOTTEN
 from grass.broker.core.calls import Done, ForgetWorker
 from grass.broker.core.jobs import queues, removals
 from grass.broker.core.state import State
-from grass.broker.core.workers import leases, registry
+from grass.broker.core.workers import leases, registry, withholding
 from grass.errors import Refused
 from grass.model.worker import Worker
 
@@ -26,6 +26,7 @@ def forget(state: State, call: ForgetWorker) -> Done:
     tokens.forget_worker(state, worker.id)
     leases.back(state, worker.id)
     removals.drop(state, worker.id)
+    withholding.forget(state, worker.id)
     _drop(state, worker)
     known = {"worker": worker.id, "name": worker.name}
     state.note_by(call.actor, "worker-forgotten", None, lost=len(lost), **known)

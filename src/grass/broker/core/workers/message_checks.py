@@ -18,7 +18,9 @@ from grass.link.messages import (
     Returned,
     Started,
     ToBroker,
+    Withheld,
 )
+from grass.model.amounts import LARGEST
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
@@ -29,6 +31,9 @@ MOST_REPORTS = 64 * 1024
 """More attempts than a machine has processes for; of a hello, all lists together."""
 MOST_KINDS = 64
 MOST_DETAILS = 16
+MOST_GPUS = 1024
+MOST_NAMED = 64
+"""How many processes a worker names of one GPU."""
 LONGEST_DETAIL = 256
 LONGEST_TEXT = 4096
 LONGEST_PATH = 64 * 1024
@@ -65,6 +70,8 @@ def check(message: ToBroker) -> None:
             _check_hello(message)
         case Readiness():
             _check_unable(message.unable)
+        case Withheld():
+            _check_withheld(message)
         case Report() | Exited() | Started() | Returned():
             _check_each([message])
         case Removed():
@@ -77,6 +84,8 @@ def check(message: ToBroker) -> None:
 def _check_hello(message: Hello) -> None:
     _check_text(message.worker, message.name, message.boot, message.instance)
     _check_unable(message.unable)
+    if message.withheld is not None:
+        _check_withheld(message.withheld)
     if not message.worker:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
@@ -121,6 +130,27 @@ def _check_detail(said: str | int) -> None:
 def _check_unable(reason: str) -> None:
     _check_length(reason, LONGEST_REASON)
     _check_readable(reason)
+
+
+def _check_withheld(message: Withheld) -> None:
+    """Refuse amounts that cannot be, and more text than is worth keeping."""
+    if message.units.keys() - {"vram"}:
+        raise ProtocolError(f"{', '.join(message.units)} cannot be withheld")
+    withheld = message.units.get("vram", {})
+    for told in (withheld, message.strangers, message.faults):
+        if len(told) > MOST_GPUS:
+            raise ProtocolError(f"{len(told)} units are too many")
+        _check_text(*told)
+    for unit, amount in withheld.items():
+        if not 0 <= amount <= LARGEST:
+            raise ProtocolError(f"{amount} of vram {unit[:60]} is withheld")
+    for named in message.strangers.values():
+        if len(named) > MOST_NAMED:
+            raise ProtocolError(f"{len(named)} processes of a unit are too many")
+        for name in named:
+            _check_detail(name)
+    for fault in message.faults.values():
+        _check_unable(fault)
 
 
 def _check_each(reports: Iterable[_AboutAttempt]) -> None:

@@ -20,7 +20,8 @@ from grass.broker.core.calls import (
     SetWorkerDrained,
 )
 from grass.broker.core.state import State
-from grass.broker.core.workers import registry
+from grass.broker.core.workers import registry, withholding
+from grass.broker.core.workers.worker_memory import GPU_KINDS
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import amount_texts
@@ -28,7 +29,7 @@ from grass.model.journal import Kind
 from grass.model.resources import Capacity
 from grass.model.worker import FoundUnits, Worker
 
-_TOGETHER = {"gpu": ("gpu", "vram"), "vram": ("gpu", "vram")}
+_TOGETHER = dict.fromkeys(GPU_KINDS, GPU_KINDS)
 FOUND, ADDED, DECLARED = "found", "added", "declared"
 
 
@@ -107,6 +108,7 @@ def publish(state: State, worker: Worker) -> None:
     for kind, names in worker.drained.items():
         for name in names:
             state.scheduler.drain(worker.id, kind, name, True)
+    withholding.publish(state, worker)
     if worker.connected:
         state.batch.send(worker.id, KnownUnits(capacity))
 

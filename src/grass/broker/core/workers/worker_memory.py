@@ -10,6 +10,8 @@ import msgspec
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, Units
 
+GPU_KINDS = ("gpu", "vram")
+"""Kinds whose units of one name are one device."""
 _Amounts = dict[int, int]
 """How many views name each amount of one unit."""
 
@@ -33,6 +35,19 @@ class ReadinessNotes(msgspec.Struct):
     """When it was last told that a worker cannot."""
     due: dict[str, int] = {}
     """When the line of a worker is written that had one lately."""
+
+
+class UnitNotes(msgspec.Struct):
+    """What a worker says of its GPUs beside what they are."""
+
+    withheld: Capacity = {}
+    """What no job can have of a unit."""
+    strangers: dict[str, list[str]] = {}
+    """By unit, the processes of no job."""
+    faults: dict[str, str] = {}
+    """By unit, why nothing can run there."""
+    noted: dict[str, int] = {}
+    """By unit, when the journal was last told of a fault."""
 
 
 class Declared:

@@ -1,0 +1,187 @@
+"""What a worker withholds of its GPUs is not given out, and comes back by itself."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.support.brokerage import Brokerage
+from tests.support.building import BOOT, WORKER, units
+
+from grass.broker.core.attempts.tracking import MOST_RETURNS
+from grass.broker.core.calls import FromWorker
+from grass.errors import ProtocolError
+from grass.link.messages import Hello, Resync, Returned, Start, Welcome, Withheld
+from grass.model.amounts import WHOLE
+from grass.model.lifecycle import JobState
+
+GPUS = "{cpu:2, gpu:2, vram:{'0':80,'1':80}}"
+ALICE = "python (pid 4711, alice): 12G"
+
+
+@pytest.fixture
+def broker(broker_of: Callable[[str], Brokerage]) -> Brokerage:
+    return broker_of(GPUS)
+
+
+def withheld(**units: float) -> Withheld:
+    amounts = {name[1:]: int(gib * WHOLE) for name, gib in units.items()}
+    return Withheld({"vram": amounts})
+
+
+def kinds(broker: Brokerage, *wanted: str) -> list[str]:
+    return [event.kind for event in broker.store.events(0, 100, None, wanted)]
+
+
+def memory_of(broker: Brokerage, job: int) -> dict[str, int]:
+    return broker.state.attempts[job].allocation["vram"]
+
+
+def test_a_welcome_says_that_it_is_heeded(broker: Brokerage) -> None:
+    broker.hello()
+    (welcome,) = broker.said(Welcome)
+    assert welcome.heeds_withheld
+
+
+def test_jobs_get_what_is_left(broker: Brokerage) -> None:
+    broker.hear(withheld(_0=4, _1=50))
+    whole = broker.enqueue(require="{gpu:1}")
+    assert memory_of(broker, whole) == {"0": 76 * WHOLE}
+    large = broker.enqueue(require="{vram:40}")
+    assert broker.job_state(large) is JobState.QUEUED
+    broker.hear(withheld(_0=4, _1=40))
+    assert memory_of(broker, large) == {"1": 40 * WHOLE}
+
+
+def test_a_stranger_that_comes_delays_what_waits_and_touches_nothing_that_runs(
+    broker: Brokerage,
+) -> None:
+    first = broker.enqueue(require="{gpu:1}")
+    second = broker.enqueue(require="{gpu:1}")
+    waiting = broker.enqueue(require="{gpu:1}")
+    broker.hear(withheld(_0=60, _1=60))
+    assert broker.running() == [first, second]
+    broker.exit(first)
+    assert broker.job_state(waiting) is JobState.QUEUED
+    broker.hear(withheld(_0=7, _1=60))
+    assert broker.running() == [second, waiting]
+
+
+def test_a_start_that_is_returned_for_it_is_placed_where_there_is_memory(
+    broker: Brokerage,
+) -> None:
+    job = broker.enqueue(require="{gpu:1}")
+    (unit,) = memory_of(broker, job)
+    attempt = broker.state.attempts[job]
+    broker.hear(withheld(**{f"_{unit}": 20}))
+    broker.hear(Returned(broker.name(job), "gpu 0 has less", attempt.started_at))
+    assert not broker.said(Resync)
+    (other,) = memory_of(broker, job)
+    assert other != unit
+
+
+def test_it_is_not_placed_again_and_again_and_the_worker_is_not_drained(
+    broker: Brokerage,
+) -> None:
+    jobs = [broker.enqueue(require="{gpu:1}") for _ in range(MOST_RETURNS + 5)]
+    for _ in range(MOST_RETURNS + 5):
+        job = broker.running()[0]
+        attempt = broker.state.attempts[job]
+        broker.hear(withheld(_0=80, _1=80))
+        broker.hear(Returned(broker.name(job), "no", attempt.started_at))
+        broker.pass_time(100)
+        assert broker.job_state(job) is JobState.QUEUED
+        assert not broker.said(Start)
+        broker.hear(withheld())
+    assert not broker.state.workers[WORKER].draining
+    assert broker.running() == jobs[:2]
+
+
+def test_a_return_without_a_word_counts_as_before(broker: Brokerage) -> None:
+    job = broker.enqueue(require="{gpu:1}")
+    attempt = broker.state.attempts[job]
+    broker.hear(Returned(broker.name(job), "no", attempt.started_at))
+    assert broker.said(Resync)
+
+
+def test_a_hello_replaces_what_was_withheld(broker: Brokerage) -> None:
+    broker.hear(withheld(_0=60, _1=60))
+    job = broker.enqueue(require="{gpu:1}")
+    told = withheld(_0=60, _1=50)
+    found = units(GPUS)
+    broker.hear(Hello(WORKER, "desk", BOOT, found, [], [], withheld=told))
+    assert broker.job_state(job) is JobState.QUEUED
+    broker.hear(Hello(WORKER, "desk", BOOT, found, [], []))
+    assert broker.running() == [job]
+
+
+def test_it_holds_when_units_are_published_again(broker: Brokerage) -> None:
+    broker.hear(withheld(_0=60, _1=60))
+    broker.add_units("{printer:1}")
+    job = broker.enqueue(require="{gpu:1}")
+    assert broker.job_state(job) is JobState.QUEUED
+
+
+def test_a_faulty_unit_is_drained_and_comes_back_by_itself(broker: Brokerage) -> None:
+    broker.hear(Withheld(faults={"0": "lost from the bus"}))
+    jobs = [broker.enqueue(require="{gpu:1}") for _ in range(2)]
+    assert broker.running() == jobs[:1]
+    assert memory_of(broker, jobs[0]).keys() == {"1"}
+    assert not broker.state.workers[WORKER].drained
+    broker.hear(Withheld())
+    assert broker.running() == jobs
+    assert kinds(broker, "drained", "undrained") == ["drained", "undrained"]
+
+
+def test_what_a_user_drained_stays_drained(broker: Brokerage) -> None:
+    broker.drain("gpu", "0")
+    broker.hear(Withheld(faults={"0": "lost", "1": "lost"}))
+    broker.hear(Withheld())
+    jobs = [broker.enqueue(require="{gpu:1}") for _ in range(2)]
+    assert broker.running() == jobs[:1]
+
+
+def test_a_fault_that_comes_and_goes_does_not_fill_the_journal(
+    broker: Brokerage,
+) -> None:
+    for _ in range(50):
+        broker.hear(Withheld(faults={"0": "lost"}))
+        broker.hear(Withheld())
+    # A step of this clock is a second.
+    assert len(kinds(broker, "drained")) <= 3
+
+
+def test_it_is_forgotten_with_the_connection(broker: Brokerage) -> None:
+    broker.hear(Withheld({"vram": {"0": WHOLE}}, {"0": [ALICE]}, {"1": "lost"}))
+    broker.leave()
+    notes = broker.state.unit_notes[WORKER]
+    assert (notes.withheld, notes.strangers, notes.faults) == ({}, {}, {})
+    broker.hello()
+    jobs = [broker.enqueue(require="{gpu:1}") for _ in range(2)]
+    assert broker.running() == jobs
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Withheld({"cpu": {"0": WHOLE}}),
+        Withheld({"vram": {"0": -1}}),
+        Withheld({"vram": {"0": 10**30}}),
+        Withheld({"vram": {str(unit): 1 for unit in range(5000)}}),
+        Withheld(strangers={"0": ["x"] * 1000}),
+        Withheld(strangers={"0": ["x" * 5000]}),
+        Withheld(strangers={"0": ["\ud800"]}),
+        Withheld(faults={"0": "x" * 5000}),
+        Withheld(faults={"x" * 100_000: "lost"}),
+    ],
+)
+def test_what_cannot_be_is_refused(broker: Brokerage, message: Withheld) -> None:
+    hello = Hello(WORKER, "desk", BOOT, units(GPUS), [], [], withheld=message)
+    with pytest.raises(ProtocolError):
+        broker.step(FromWorker(WORKER, message))
+    with pytest.raises(ProtocolError):
+        broker.step(FromWorker(WORKER, hello))
+
+
+def test_a_unit_that_is_not_known_does_no_harm(broker: Brokerage) -> None:
+    broker.hear(Withheld({"vram": {"9": WHOLE}}, {"9": [ALICE]}, {"9": "lost"}))
+    job = broker.enqueue(require="{gpu:1}")
+    assert broker.running() == [job]
