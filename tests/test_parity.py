@@ -106,7 +106,7 @@ ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 ON_TERMINALS = {"POST /jobs/estimate"}
 """Endpoints that a command asks only where it draws."""
 
-LOCAL = {"start", "restart", "daemon", "completion", "config path", "leave"}
+LOCAL = {"doctor", "start", "restart", "daemon", "completion", "config path", "leave"}
 """Commands that are about this machine: processes, shells and files."""
 
 SHORTHANDS = {"enqueue", "enqueue_many", "listing"}

@@ -46,6 +46,7 @@ COMMANDS = {
     "capacity": "show, add and remove units",
     "workers": "show the workers, or forget one",
     "gpu": "show the GPUs and who is on them",
+    "doctor": "check this machine, and say what to do",
     "token": "let machines join, list and revoke tokens",
     "join": "join the broker of another machine",
     "leave": "forget the broker that was joined",

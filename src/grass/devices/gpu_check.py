@@ -15,6 +15,8 @@ class GpuLook(NamedTuple):
     problem: str | None
     """Why nothing can be told of GPUs, in words; None: it can."""
     driver: str
+    unnamed: dict[str, str | None]
+    """Faults of GPUs that do not tell who they are, by index."""
 
 
 def look() -> GpuLook:
@@ -26,6 +28,8 @@ async def _look() -> GpuLook:
     monitor = GpuMonitor()
     try:
         readings = await monitor.read()
-        return GpuLook(monitor.units(), readings, monitor.problem, monitor.driver)
+        return GpuLook(
+            monitor.units(), readings, monitor.problem, monitor.driver, monitor.unnamed
+        )
     finally:
         await monitor.close()

@@ -80,6 +80,11 @@ class GpuMonitor:
         return self._units.failure
 
     @property
+    def unnamed(self) -> dict[str, str | None]:
+        """Return the faults of GPUs that do not tell who they are, by index."""
+        return self._units.unnamed
+
+    @property
     def driver(self) -> str:
         """Return the version of the driver; empty where it was not told."""
         return self._units.driver

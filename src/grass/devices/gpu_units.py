@@ -65,14 +65,14 @@ class GpuUnits:
         self.failure: str | None = None
         """Why the library tells nothing, in words."""
         self.driver = ""
-        self._unnamed: dict[str, str | None] = {}
+        self.unnamed: dict[str, str | None] = {}
         """Faults of devices that do not tell who they are, by index."""
 
     @property
     def incomplete(self) -> bool:
         """Whether a GPU is missing or does not tell who it is: worth another look."""
         missing = any(device.missing for device in self._devices.values())
-        return missing or bool(self._unnamed)
+        return missing or bool(self.unnamed)
 
     def note(self, snapshot: Snapshot, now_s: float) -> None:
         """Take in what the library told."""
@@ -80,7 +80,7 @@ class GpuUnits:
             self.failed(snapshot.error)
             return
         self.failure, self.driver = None, snapshot.driver
-        self._unnamed = {
+        self.unnamed = {
             str(report.index): report.fault
             for report in snapshot.devices
             if not report.uuid
@@ -151,7 +151,7 @@ class GpuUnits:
         for uuid, device in list(self._devices.items()):
             if uuid not in seen:
                 device.missing = True
-                device.fault = self._unnamed.get(device.number) or LOST
+                device.fault = self.unnamed.get(device.number) or LOST
                 if now_s - device.seen_s >= self._forget_s:
                     del self._devices[uuid]
 

@@ -1,0 +1,90 @@
+"""`grass doctor` on made-up machines, with and without a daemon."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.gpus import FakeGpus
+from tests.support.homes import Document, GrassHome
+from tests.support.machines import Machine
+
+pytestmark = pytest.mark.daemon
+
+
+def examined(home: GrassHome, code: int = 0) -> dict[str, Document]:
+    """Return the findings by the name of their check."""
+    ran = home.run("doctor", "--json")
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    document = json.loads(ran.stdout)
+    assert document["ok"] is (code == 0)
+    assert all(one["fix"] for one in document["findings"] if one["status"] == "wrong")
+    return {one["check"]: one for one in document["findings"]}
+
+
+def test_without_gpu_and_daemon_nothing_is_wrong_and_nothing_is_started(
+    cold: GrassHome, tmp_path: Path
+) -> None:
+    cold.environment.update(FakeGpus(tmp_path / "none").environment)
+    found = examined(cold)
+    assert found["daemon"]["status"] == "note"
+    assert "grass start" in found["daemon"]["fix"]
+    assert found["nvml"]["status"] == "note"
+    assert cold.daemon_pid() is None
+    assert not cold.folder.exists()
+
+
+def test_gpus_a_restriction_and_the_daemon_are_named(
+    cold: GrassHome, gpus: FakeGpus
+) -> None:
+    gpus.device(0, name="Card A", memory="80G")
+    gpus.device(1, name="Card B", memory="40G")
+    cold.environment.update(gpus.environment)
+    cold.ok("start", "--gpus", "1")
+    found = examined(cold)
+    assert "0 Card A (80G), 1 Card B (40G)" in found["nvml"]["finding"]
+    assert "manages 1," in found["managed"]["finding"]
+    assert str(cold.daemon_pid()) in found["daemon"]["finding"]
+    assert found["clock"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("fault", ["fail", "lost"])
+def test_a_gpu_that_cannot_be_used_is_wrong(
+    cold: GrassHome, gpus: FakeGpus, fault: str
+) -> None:
+    gpus.device(0)
+    if fault == "fail":
+        gpus.fail()
+    else:
+        gpus.fault(0, fault)
+    cold.environment.update(gpus.environment)
+    found = examined(cold, 1)
+    assert any(
+        found[check]["status"] == "wrong"
+        for check in ("nvml", "gpu 0")
+        if check in found
+    )
+
+
+def test_mistakes_in_the_home_are_wrong(cold: GrassHome) -> None:
+    cold.folder.mkdir(mode=0o777)
+    cold.folder.chmod(0o777)
+    (cold.folder / "config.toml").write_text("nonsense = [")
+    found = examined(cold, 1)
+    assert "chmod" in found["home"]["fix"]
+    assert found["settings"]["status"] == "wrong"
+    said = cold.run("doctor").stdout
+    assert "wrong home" in said
+
+
+def test_a_worker_finds_its_broker_or_says_what_to_do(
+    machine: Machine, broker: GrassHome
+) -> None:
+    line = broker.ok("token", "new").strip().splitlines()[-1]
+    farm = machine("farm")
+    farm.ok(*line.split()[1:], "--name", "farm")
+    found = examined(farm)
+    assert "answers after" in found["broker"]["finding"]
+    assert found["clock"]["status"] == "ok"
+    broker.ok("stop")
+    assert examined(farm, 1)["broker"]["status"] == "wrong"
