@@ -100,6 +100,9 @@ COMPOSED = {
 }
 """Commands that do what several others do."""
 
+OF_A_PROCESS = {"POST /guests", "POST /guests/{id}/wait", "POST /guests/{id}/end"}
+"""Endpoints for a process that speaks of itself: `grass.allocate` asks them."""
+
 ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
 """Endpoints whose method has to ask another one first."""
 
@@ -142,7 +145,8 @@ def endpoint_of(method: str, path: str) -> str:
 
 
 def test_every_endpoint_is_in_the_table() -> None:
-    assert [f"{one.method} {one.path}" for one in ENDPOINTS] == list(WAYS)
+    every = [f"{one.method} {one.path}" for one in ENDPOINTS]
+    assert [one for one in every if one not in OF_A_PROCESS] == list(WAYS)
 
 
 def test_every_command_is_in_the_table() -> None:

@@ -33,6 +33,7 @@ from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,
     events,
+    guests,
     job_input,
     jobs,
     output,
@@ -86,6 +87,9 @@ ENDPOINTS = [
     Endpoint("GET", "/jobs/{id}/explain", READ, jobs.explain, None, documents.ExplainReply),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/output", READ, output.output, media_type=output.MEDIA_TYPE),  # noqa: E501
     Endpoint("POST", "/jobs/{id}/input", OPERATE, job_input.write, request_bodies.InputBody, documents.InputReply, own=SUBMIT),  # noqa: E501
+    Endpoint("POST", "/guests", SUBMIT, guests.enter, request_bodies.GuestBody, calls.Enqueued),  # noqa: E501
+    Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501
+    Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, request_bodies.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501

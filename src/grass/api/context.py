@@ -55,6 +55,8 @@ class ApiState:
         self.naming = asyncio.Lock()
         """Held while a new token's name is chosen."""
         self.forgotten_names = ForgottenNames()
+        self.waiting_guests: dict[int, asyncio.Task[None]] = {}
+        """By job: what looks whether the process of a guest that waits is there."""
 
 
 def api_state(request: HTTPConnection) -> ApiState:

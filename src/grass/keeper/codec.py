@@ -190,8 +190,6 @@ def _texts(value: object) -> list[str]:
 def _command(value: object) -> list[str]:
     if not isinstance(value, list):
         raise TypeError("not a list")
-    if not value:
-        raise ValueError("argv is empty")
     "".join(value)
     return value
 
@@ -376,7 +374,20 @@ def _default(
 
 
 _read_notes, _read_state = map(_reader, (Notes, StateEntry))
-_VERBS = {name_of(kind): _reader(kind) for kind in get_args(Verb)}
+_read_any_start = _reader(StartVerb)
+
+
+def _read_start(message: _Object) -> StartVerb:
+    start: StartVerb = _read_any_start(message)
+    if not start.argv and start.guest is None:
+        raise ValueError("argv is empty")
+    return start
+
+
+_VERBS = {
+    **{name_of(kind): _reader(kind) for kind in get_args(Verb)},
+    "start": _read_start,
+}
 _ENTRIES = {
     **{name_of(kind): _reader(kind) for kind in get_args(Entry) if kind != ExitEntry},
     **dict.fromkeys(("ended", "exited"), _reader(ExitEntry)),

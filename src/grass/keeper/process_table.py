@@ -147,6 +147,8 @@ class ProcessTable:
     def __init__(self, keeper_pid: int) -> None:
         """Begin empty; orphans are children of `keeper_pid`."""
         self.mains: dict[str, MainProcess] = {}
+        self.guests: dict[str, MainProcess] = {}
+        """Processes that others started: of such an attempt they are all there is."""
         self.daemons: set[int] = set()
         """Processes that are connected to the keeper; they belong to no attempt."""
         self._keeper = keeper_pid
@@ -163,6 +165,14 @@ class ProcessTable:
             self._by_pid[pid] = main
         return main
 
+    def add_guest(self, id: str, pid: int, ticks: int) -> None:
+        """Add the process of a guest."""
+        self.guests[id] = MainProcess(id, pid, ticks, adopted=True)
+
+    def watched(self, id: str) -> MainProcess:
+        """Return an attempt's process that is not a child of the keeper."""
+        return self.guests.get(id) or self.mains[id]
+
     def reaped(self, pid: int) -> None:
         """Note that a child of the keeper is gone."""
         main = self._by_pid.pop(pid, None)
@@ -171,6 +181,7 @@ class ProcessTable:
 
     def remove(self, id: str) -> None:
         """Remove an attempt whose processes are gone."""
+        self.guests.pop(id, None)
         main = self.mains.pop(id, None)
         if main is not None and self._by_pid.get(main.pid) is main:
             del self._by_pid[main.pid]

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 2
-"""Grows with the verbs: from 2 on the keeper knows `lease`."""
+VERSION = 3
+"""Grows with the verbs: from 2 on the keeper knows `lease`, from 3 on guests."""
 
 MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""
@@ -26,6 +26,9 @@ CUT_OFF = "cut off from the broker"
 KEEPER_KILLED = "the keeper was killed"
 """How the reason of an exit begins that is lost for no other cause."""
 TIME_LIMIT = "time limit"
+GUEST_ENDED = "its process ended and did not give it back"
+GUEST_GONE = "could not start: its process ended while it waited"
+GUEST_GAVE_UP = "its process does not wait for it any more"
 
 
 def cluster_of(id: str) -> str:
@@ -40,7 +43,7 @@ def cluster_of(id: str) -> str:
 # Kinds of values that the keeper checks more closely than their types.
 
 Command = list[str]
-"""Not empty."""
+"""Empty only for a guest."""
 Mode = int
 """Permission bits; others are masked out."""
 Seconds = float
@@ -70,7 +73,7 @@ class Notes(NamedTuple):
 class StartVerb(NamedTuple):
     """Run this attempt, unless its id is known already.
 
-    With `after` it runs as soon as that attempt has exited.
+    With `after` it runs as soon as that attempt has exited. A guest has no `argv`.
     """
 
     id: str
@@ -95,6 +98,9 @@ class StartVerb(NamedTuple):
     limit_signal_before: Seconds = 0.0
     under: list[str] = []  # noqa: RUF012 -- never changed
     """Words of a program that runs this one: its path and `argv` are added to them."""
+    guest: int | None = None
+    """The pid of a guest's process, which is watched; it started at `guest_ticks`."""
+    guest_ticks: int = 0
 
 
 class StopVerb(NamedTuple):
@@ -123,6 +129,13 @@ class ContinueVerb(NamedTuple):
     """Continue every process of the attempt."""
 
     id: str
+
+
+class GiveBackVerb(NamedTuple):
+    """A guest is done with this attempt, or does not wait for it any more."""
+
+    id: str
+    code: int = 0
 
 
 class RecallVerb(NamedTuple):
@@ -158,6 +171,7 @@ Verb = (
     | SignalVerb
     | SuspendVerb
     | ContinueVerb
+    | GiveBackVerb
     | RecallVerb
     | ForgetVerb
     | LeaseVerb
@@ -191,6 +205,8 @@ class SpawningEntry(NamedTuple):
     meta: object
     limit_signal: SignalNumber | None = None
     limit_signal_before: Seconds = 0.0
+    guest: int | None = None
+    guest_ticks: int = 0
 
 
 class ForkedEntry(NamedTuple):

@@ -279,6 +279,13 @@ class Signal(Message, tag="signal"):
     signal: int
 
 
+class GiveBack(Message, tag="give-back"):
+    """A guest is done with this attempt, with this exit code; its process goes on."""
+
+    attempt: str
+    exit_code: int = 0
+
+
 class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
@@ -369,6 +376,7 @@ ToWorker = (
     | Suspend
     | Continue
     | Signal
+    | GiveBack
     | Recall
     | Forget
     | Resync

@@ -181,3 +181,5 @@ class Attempt(msgspec.Struct, gc=False):
     """The job whose units it takes over when that one ends; None: it has them."""
     ran_s: float | None = None
     """For how long it ran, measured by a clock that cannot jump."""
+    given_back: int | None = None
+    """The exit code with which a guest gave it back, which its worker may not know."""

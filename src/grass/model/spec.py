@@ -57,6 +57,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What the job's stdin is: `null`, or a `pipe` or `pty` for which input is sent."""
     window: tuple[int, int] | None = None
     """Rows and columns of a `pty` when the job starts."""
+    guest: tuple[int, int] | None = None
+    """The pid and start ticks of a process that is there already and runs the job."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -146,9 +148,10 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | UnsetType | None = UNSET
     """By name or id, in a request; in the broker by id."""
     labels: tuple[str, ...] | UnsetType = UNSET
+    guest: tuple[int, int] | UnsetType | None = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads")
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest")
 """Fields that a call makes of its command, its caller and its request."""
 
 EDITABLE = (

@@ -51,6 +51,17 @@ class PrunedReply(msgspec.Struct, omit_defaults=True):
     warnings: list[str] = []
 
 
+class GuestReply(msgspec.Struct):
+    """Whether a guest has its units, and if so which."""
+
+    id: int
+    state: str
+    reason: str | None = None
+    units: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    """The variables that tell it what it is and has; empty: it has nothing."""
+
+
 class EndsReply(msgspec.Struct):
     """Counts of ended jobs by state."""
 

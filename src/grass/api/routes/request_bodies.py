@@ -41,6 +41,11 @@ _FORMS = {
 }
 """The types of a job's fields, by their names in a request."""
 _OF_A_NEW_JOB = [name for name in _FORMS if name not in NOT_IN_A_REQUEST]
+OF_A_GUEST = (
+    *("require", "require_also", "queue", "priority", "name", "project"),
+    *("time_limit_s", "grace_s", "policy", "gpu_model"),
+)
+"""What a guest may give of itself: the rest is about a command."""
 Fields = Iterable[tuple[str, Any, Any]]
 _SELECT = ("select", list[str], msgspec.NODEFAULT)
 
@@ -57,6 +62,10 @@ def _changes(names: Iterable[str]) -> Fields:
 _NewJob = _struct((name, _FORMS[name] | None, None) for name in _OF_A_NEW_JOB)
 _Edit = _struct([_SELECT, ("first", bool, False)], _changes(("command", *EDITABLE)))
 _Rerun = _struct([_SELECT, ("hold", bool, False)], _changes(("command", *RERUNNABLE)))
+_Guest = _struct(
+    [("ticks", int, msgspec.NODEFAULT), ("key", str | None, None)],
+    ((name, _FORMS.get(name, str) | None, None) for name in OF_A_GUEST),
+)
 _Queue = _struct(
     (name, form, UNSET)
     for name, form in request_forms(QueuePatch, QUEUE_READERS).items()
@@ -138,6 +147,25 @@ class InputBody(msgspec.Struct, forbid_unknown_fields=True):
     """Whether its stdin ends after this."""
     window: tuple[WindowSize, WindowSize] | None = None
     """Rows and columns that its terminal has from now on."""
+
+
+class GuestBody(_Guest):  # type: ignore[misc, valid-type]
+    """The calling process as a job: `ticks` is when it started, since boot.
+
+    Without `require` it asks for one GPU, or for one core where there is no GPU.
+    """
+
+
+class WaitGuestBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How long to wait for the start of a guest."""
+
+    timeout_s: Seconds = 60.0
+
+
+class GiveBackBody(msgspec.Struct, forbid_unknown_fields=True):
+    """How the work of a guest ended."""
+
+    exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):

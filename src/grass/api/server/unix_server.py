@@ -3,7 +3,8 @@
 uvicorn's main loop wakes ten times a second to refresh a date header and count
 requests. Grass needs neither, and an idle daemon must not wake, so that loop is
 replaced by waiting for the order to stop. uvicorn does not tell a route about its
-socket, so a subclass of its protocol puts the caller's uid into the request's scope.
+socket, so a subclass of its protocol puts the caller's pid and uid into the request's
+scope.
 """
 
 import asyncio
@@ -29,14 +30,15 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """HTTP on a Unix socket, with the caller's uid in `scope["state"]`."""
+    """HTTP on a Unix socket; `scope["state"]` has the caller's `pid` and `uid`."""
 
     largest_head = LARGEST_HEAD
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Get the uid of the client from the kernel."""
+        """Get the process and the uid of the client from the kernel."""
         super().connection_made(transport)
-        self.app_state = {**self.app_state, "uid": _peer_uid(transport)}
+        pid, uid = _peer(transport)
+        self.app_state = {**self.app_state, "pid": pid, "uid": uid}
         self._in_head = True
         self._head_bytes = 0
 
@@ -135,10 +137,11 @@ def listen(path: str) -> socket.socket:
     return listener
 
 
-def _peer_uid(transport: asyncio.Transport) -> int | None:
+def _peer(transport: asyncio.Transport) -> tuple[int | None, int | None]:
+    """Return the pid and the uid of the client, as the kernel tells them."""
     channel: Any = transport.get_extra_info("socket")
     if channel is None or channel.family != socket.AF_UNIX:
-        return None
+        return None, None
     raw = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, uid, _ = _CREDENTIALS.unpack(raw)
-    return int(uid)
+    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    return pid, uid

@@ -198,6 +198,14 @@ class SignalJobs(Call[Done]):
     signal: int
 
 
+class GiveBackGuest(Call[Done]):
+    """End the attempt of a guest; its process goes on."""
+
+    actor: str
+    job: int
+    exit_code: int = 0
+
+
 class Edit(Reading[Done]):
     """Change jobs that have not started."""
 

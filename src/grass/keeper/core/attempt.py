@@ -12,6 +12,8 @@ import os
 from typing import TYPE_CHECKING, cast
 
 from grass.keeper.protocol import (
+    GUEST_ENDED,
+    GUEST_GONE,
     KEEPER_KILLED,
     EnclosedEntry,
     ExitEntry,
@@ -80,8 +82,9 @@ class KeeperAttempt:
         self.state = "starting"
         self.after: str | None = None
         self.looks = 0
-        self.pid: int | None = None
-        self.ticks: int | None = None
+        # Of a guest the process is known before the attempt begins.
+        self.pid: int | None = spawning.guest
+        self.ticks: int | None = spawning.guest_ticks or None
         self.since = 0.0
         self.started_at: int | None = None
         self.offset = 0
@@ -101,6 +104,11 @@ class KeeperAttempt:
         self.ran_s: float | None = None
         self.output_bytes = 0
         self.rusage: Usage | None = None
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether its process is somebody else's, and only watched."""
+        return self.spawning.guest is not None
 
     def began(self, spawned: Spawned, now: float) -> None:
         """Note that the program runs."""
@@ -129,11 +137,20 @@ class KeeperAttempt:
         """Note the end of a process that an earlier keeper started."""
         self.state = "ended"
         self.exited_at = at
-        if status is None:
+        if status is None and self.is_guest:
+            # Nobody but the guest knows more, so nothing was lost.
+            self.reason = GUEST_ENDED if self.started_at else GUEST_GONE
+        elif status is None:
             self.lost = True
             self.reason = f"{KEEPER_KILLED} and the exit code went with it"
         else:
             self._set_status(status)
+
+    def given_back(self, code: int, at: int) -> None:
+        """Note that a guest is done with it."""
+        self.state = "ended"
+        self.code = code
+        self.exited_at = at
 
     def finish(self) -> None:
         """Note that no process of it is left."""
@@ -220,7 +237,7 @@ class KeeperAttempt:
         if self.state in ("waiting", "due"):
             return []
         entries: list[Entry] = [self.spawning]
-        if self.state == "starting" and self.pid is not None:
+        if self.state == "starting" and self.pid is not None and not self.is_guest:
             entries.append(self.forked_entry())
         if self.started_at is not None:
             entries.append(self.started_entry())
@@ -256,6 +273,8 @@ def attempt_of(start: StartVerb) -> KeeperAttempt:
             start.meta,
             start.limit_signal,
             start.limit_signal_before,
+            start.guest,
+            start.guest_ticks,
         )
     )
 

@@ -57,7 +57,7 @@ class SendHello(NamedTuple):
 class Spawn(NamedTuple):
     """Record that it starts, then start it.
 
-    Answered by Spawned, SpawnFailed, CannotSpawn or Forked.
+    Answered by Spawned, SpawnFailed, CannotSpawn or Forked; for a guest as an Adopt is.
     """
 
     start: StartVerb
@@ -75,6 +75,13 @@ class GiveUp(NamedTuple):
 
     id: str
     reason: str
+
+
+class EndGuest(NamedTuple):
+    """A guest is done with its attempt; answered by GivenBack."""
+
+    id: str
+    code: int
 
 
 class SignalProcesses(NamedTuple):
@@ -154,6 +161,7 @@ class Know(NamedTuple):
     ticks: int
     cgroup: str | None
     files: list[tuple[str, int]]
+    guest: bool = False
 
 
 class ReleaseAttempt(NamedTuple):
@@ -184,6 +192,7 @@ Effect = (
     | Spawn
     | Probe
     | GiveUp
+    | EndGuest
     | SignalProcesses
     | SignalHandlers
     | KillProcesses

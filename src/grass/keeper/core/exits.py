@@ -51,6 +51,14 @@ class Exits:
         attempt.ended(event, now)
         self.main_ended(attempt)
 
+    def given_back(self, event: events.GivenBack, now: float) -> None:
+        """End a guest's attempt, whose process goes on."""
+        attempt = self._state.attempts.get(event.id)
+        if attempt is not None and attempt.state in ("starting", "running"):
+            attempt.given_back(event.code, event.at)
+            attempt.measure(now)
+            self.main_ended(attempt)
+
     def main_ended(self, attempt: KeeperAttempt) -> None:
         """Look for other processes of an attempt whose main process is gone."""
         self._ended[attempt.id] = attempt

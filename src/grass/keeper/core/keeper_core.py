@@ -89,6 +89,7 @@ class KeeperCore:
             events.Missing: self._takeover.missing,
             events.AdoptedEnded: self._takeover.adopted_ended,
             events.AdoptedUnclear: self._takeover.adopted_unclear,
+            events.GivenBack: self._exits.given_back,
         }
 
     def _verb_handlers(self) -> dict[type, Callable[[Any, int, float], None]]:
@@ -100,6 +101,7 @@ class KeeperCore:
             protocol.SignalVerb: self._signal,
             protocol.SuspendVerb: self._suspend,
             protocol.ContinueVerb: self._continue,
+            protocol.GiveBackVerb: self._give_back,
             protocol.ForgetVerb: self._forget,
             protocol.LeaseVerb: self._set_lease,
             protocol.LeaveVerb: self._leave,
@@ -201,6 +203,17 @@ class KeeperCore:
         attempt = self._attempt_or_error(connection, verb.id)
         if attempt is not None and attempt.state != "exited":
             self._running.resume(attempt)
+
+    def _give_back(
+        self, verb: protocol.GiveBackVerb, connection: int, now: float
+    ) -> None:
+        attempt = self._attempt_or_error(connection, verb.id)
+        if attempt is None or not attempt.is_guest:
+            return
+        if self.starts.withdraw(attempt.id):
+            self.starts.give_up(attempt, protocol.GUEST_GAVE_UP)
+        else:
+            self._state.want(effects.EndGuest(verb.id, verb.code))
 
     def _forget(self, verb: protocol.ForgetVerb, connection: int, now: float) -> None:
         gone = [id for id in verb.ids if self._exits.forget(id)]

@@ -130,6 +130,14 @@ class AdoptedUnclear(NamedTuple):
     at: int
 
 
+class GivenBack(NamedTuple):
+    """A guest is done with its attempt."""
+
+    id: str
+    code: int
+    at: int
+
+
 class Enclosed(NamedTuple):
     """The attempt's processes have a cgroup of their own."""
 
@@ -182,6 +190,7 @@ Event = (
     | Missing
     | AdoptedEnded
     | AdoptedUnclear
+    | GivenBack
     | Enclosed
     | Measured
     | SocketMissing

@@ -1,7 +1,8 @@
 """Attempts of an earlier keeper: restored from its records, their processes adopted.
 
 An adopted process is not this keeper's child, so its exit code may be unknown. A code
-is never guessed.
+is never guessed. The process of a guest is nobody's child here either, and is watched
+in the same way from the beginning.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from grass.keeper.protocol import Entry
 
 UNREAPED_TRIES = 20
+GUEST_TRIES = 5
+"""The parent of a guest may never reap it, and its units must not wait for that."""
 
 
 class Takeover:
@@ -76,6 +79,8 @@ class Takeover:
             found = events.Spawned(event.id, event.pid, event.ticks, event.at, 0, 0)
             attempt.began(found, now)
             self._state.want(effects.Publish(attempt.started_entry()))
+            if attempt.suspended:
+                self._running.suspend(attempt, now)
         self._running.watch_limits(attempt, now)
 
     def missing(self, event: events.Missing, now: float) -> None:
@@ -98,7 +103,8 @@ class Takeover:
         """Inspect a process again later, but not for ever."""
         attempt = self._state.attempts[event.id]
         attempt.looks += 1
-        if event.over and attempt.looks > UNREAPED_TRIES:
+        tries = GUEST_TRIES if attempt.is_guest else UNREAPED_TRIES
+        if event.over and attempt.looks > tries:
             attempt.ended_adopted(None, event.at)
             self._exits.main_ended(attempt)
         else:
@@ -112,4 +118,5 @@ class Takeover:
 
 def _known_process(attempt: KeeperAttempt) -> effects.Know:
     pid, ticks = attempt.pid or 0, attempt.ticks or 0
-    return effects.Know(attempt.id, pid, ticks, attempt.cgroup, attempt.files())
+    files, guest = attempt.files(), attempt.is_guest
+    return effects.Know(attempt.id, pid, ticks, attempt.cgroup, files, guest)

@@ -19,6 +19,7 @@ from grass.keeper.system.poller import utc_us
 
 if TYPE_CHECKING:
     from grass.keeper.process_table import ProcessTable, Stat
+    from grass.keeper.protocol import StartVerb
     from grass.keeper.system.poller import Feed, Poller
 
 
@@ -45,9 +46,15 @@ class AdoptedProcesses:
             self._watch(id, descriptor)
         except OSError:
             return events.AdoptedUnclear(id, False, utc_us())
-        main = self._table.mains[id]
+        main = self._table.watched(id)
         main.pid, main.ticks, main.alive = effect.pid, effect.ticks, True
         return events.Adopted(id, effect.pid, effect.ticks, utc_us())
+
+    def begin(self, start: StartVerb) -> events.Event:
+        """Watch the process of a guest, from the start of its attempt on."""
+        pid, ticks = start.guest or 0, start.guest_ticks
+        self._table.add_guest(start.id, pid, ticks)
+        return self.adopt(effects.Adopt(start.id, pid, ticks))
 
     def _watch(self, id: str, descriptor: int) -> None:
         try:
@@ -71,7 +78,7 @@ class AdoptedProcesses:
         """Look again at a process that was unclear."""
         if effect.id in self._descriptors:
             return self._end_of(effect.id)
-        main = self._table.mains[effect.id]
+        main = self._table.watched(effect.id)
         if not main.pid:
             return self.search(effects.Search(effect.id))
         return self.adopt(effects.Adopt(effect.id, main.pid, main.ticks))
@@ -88,7 +95,7 @@ class AdoptedProcesses:
                 again = lambda: self._feed(self._end_of(id))  # noqa: E731
                 self._poller.watch_for_end(descriptor, again)
             return events.AdoptedUnclear(id, True, utc_us())
-        self._table.mains[id].alive = False
+        self._table.watched(id).alive = False
         os.close(self._descriptors.pop(id))
         return events.AdoptedEnded(id, status, utc_us())
 

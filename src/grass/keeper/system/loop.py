@@ -63,6 +63,7 @@ class Loop:
             effects.SendHello: self._connections.send_hello,
             effects.Unrecord: self._unrecord,
             effects.GiveUp: self._give_up,
+            effects.EndGuest: self._end_guest,
             effects.Probe: jobs.starter.probe,
             effects.SignalProcesses: jobs.signal,
             effects.SignalHandlers: jobs.signal_handlers,
@@ -179,7 +180,7 @@ class Loop:
         """Start an attempt's process and return the result."""
         crash_point("keeper.before-spawn")
         try:
-            event = self._jobs.starter.spawn(start)
+            event = self._jobs.start(start)
         except Exception as error:  # noqa: BLE001 - every start is answered
             log.log_defect()
             reason = f"could not start: {error}"
@@ -205,6 +206,9 @@ class Loop:
 
     def _give_up(self, effect: effects.GiveUp) -> events.SpawnFailed:
         return events.SpawnFailed(effect.id, effect.reason, utc_us())
+
+    def _end_guest(self, effect: effects.EndGuest) -> events.GivenBack:
+        return events.GivenBack(effect.id, effect.code, utc_us())
 
     def _sync(self, effect: effects.Sync) -> events.Synced | None:
         # What this turn has recorded so far is included.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from grass.keeper.mounts import Mounts
+    from grass.keeper.protocol import StartVerb
     from grass.keeper.system.poller import Feed, Poller
     from grass.keeper.system.rlimits import OpenFiles
 
@@ -48,6 +49,12 @@ class JobProcesses:
         """Set how to wait for a descriptor and where later events go."""
         self.starter.connect(poller, feed)
         self.adopted.connect(poller, feed)
+
+    def start(self, start: StartVerb) -> events.Event:
+        """Start an attempt: run its program, or watch the process of a guest."""
+        if start.guest is not None:
+            return self.adopted.begin(start)
+        return self.starter.spawn(start)
 
     def reap(self) -> Iterator[events.Event]:
         """Reap every child that has ended."""
@@ -100,6 +107,9 @@ class JobProcesses:
         self.signal(effects.SignalProcesses(effect.id, (SIGKILL,)))
 
     def _members(self, id: str) -> list[tuple[int, int]]:
+        guest = self._table.guests.get(id)
+        if guest is not None:
+            return [(guest.pid, guest.ticks)]
         found = {stat.pid: stat.ticks for stat in self._table.members(id)}
         main = self._table.mains.get(id)
         if main is not None and main.cgroup is not None:
@@ -160,6 +170,9 @@ class JobProcesses:
 
     def know(self, effect: effects.Know) -> None:
         """Add the process of an earlier keeper's attempt."""
+        if effect.guest:
+            self._table.add_guest(effect.id, effect.pid, effect.ticks)
+            return
         main = self._table.add(effect.id, effect.pid, effect.ticks, adopted=True)
         main.alive = False
         main.cgroup = effect.cgroup

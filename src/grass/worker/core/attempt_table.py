@@ -12,6 +12,7 @@ import msgspec
 
 from grass.keeper.protocol import (
     ContinueVerb,
+    GiveBackVerb,
     Notes,
     SignalVerb,
     StartVerb,
@@ -25,6 +26,7 @@ from grass.link.messages import (
     RECALLED,
     Continue,
     Exited,
+    GiveBack,
     Report,
     Signal,
     Start,
@@ -89,8 +91,10 @@ class WorkerAttempt(msgspec.Struct):
             verbs.append(stop_verb(Stop(self.start.id, 0.0)))
         return verbs
 
-    def verb_of(self, message: Suspend | Continue | Signal) -> Verb:
+    def verb_of(self, message: Suspend | Continue | Signal | GiveBack) -> Verb:
         """Note what the broker asks for, and return the keeper's verb for it."""
+        if isinstance(message, GiveBack):
+            return GiveBackVerb(message.attempt, message.exit_code)
         if isinstance(message, Signal):
             return SignalVerb(message.attempt, message.signal)
         self.suspended = isinstance(message, Suspend)

@@ -46,6 +46,7 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     """Compose the keeper's start verb."""
     values = {} if start.raw else _values(start)
     assignments, words = _command(start)
+    guest = start.guest or (None, 0)
     cwd = fill(start.cwd or around.home, values)
     output = _output_path(start, around, cwd, values)
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
@@ -68,15 +69,19 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         under=_host(start, around),
         limit_signal=None if warning is None else warning.number,
         limit_signal_before=0.0 if warning is None else warning.before_s,
-        meta=Notes(
-            start.allocation,
-            output,
-            stderr,
-            start.after,
-            start.placed_at,
-            start.stdin != NO_INPUT,
-        ),
+        meta=_notes(start, output, stderr),
+        guest=guest[0],
+        guest_ticks=guest[1],
     )
+
+
+def _notes(start: Start, output: str, stderr: str | None) -> Notes:
+    """Return what a worker notes of an attempt; a guest has no output of its own."""
+    after, placed_at = start.after, start.placed_at
+    if start.guest is not None:
+        return Notes(start.allocation, after=after, placed_at=placed_at)
+    given_input = start.stdin != NO_INPUT
+    return Notes(start.allocation, output, stderr, after, placed_at, given_input)
 
 
 def _host(start: Start, around: Surroundings) -> list[str]:
@@ -109,6 +114,8 @@ def _filled(
 
 
 def _command(start: Start) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    if start.guest is not None:
+        return (), ()
     if start.prefix:
         return (), start.prefix + start.words
     if start.shell and len(start.words) == 1:
@@ -143,7 +150,7 @@ def _environment(
     environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
-    environment.update(_own_variables(start))
+    environment.update(own_variables(start))
     for name, value in (*start.env, *assignments):
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
@@ -155,7 +162,8 @@ def _threads(start: Start) -> dict[str, str]:
     return {} if start.threads is None else {"OMP_NUM_THREADS": str(start.threads)}
 
 
-def _own_variables(start: Start) -> dict[str, str]:
+def own_variables(start: Start) -> dict[str, str]:
+    """Return the variables that tell a job what it is and has."""
     units = unit_names(start.allocation)
     own = {
         f"GRASS_{_NOT_IN_A_NAME.sub('_', kind.upper())}": names

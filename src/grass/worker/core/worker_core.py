@@ -23,6 +23,7 @@ from grass.link.messages import (
     Continue,
     Exited,
     Forget,
+    GiveBack,
     Heard,
     KnownUnits,
     Recall,
@@ -112,7 +113,7 @@ class WorkerCore:
                 self._start(message)
             case Stop():
                 self._stop(message)
-            case Suspend() | Continue() | Signal():
+            case Suspend() | Continue() | Signal() | GiveBack():
                 self._pass_on(message)
             case Forget():
                 self._forget(message.attempts)
@@ -203,7 +204,7 @@ class WorkerCore:
         start = start_verb(message, self._around)
         attempt = WorkerAttempt(cast("keeper.Notes", start.meta), after, start)
         self._table.add(message.attempt, attempt)
-        if not start.argv:
+        if not start.argv and start.guest is None:
             # The keeper would refuse it, and then start its follower too early.
             self._cannot_start(message.attempt, attempt, "its command names no program")
         elif self._checks.holds(attempt, self.now_s):
@@ -236,7 +237,7 @@ class WorkerCore:
         elif self._keeper_ready:
             self._effects.to_keeper.append(stop_verb(message))
 
-    def _pass_on(self, message: Suspend | Continue | Signal) -> None:
+    def _pass_on(self, message: Suspend | Continue | Signal | GiveBack) -> None:
         if self.is_running(message.attempt):
             attempt = self._attempts[message.attempt]
             verb = attempt.verb_of(message)

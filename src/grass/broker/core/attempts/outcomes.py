@@ -1,6 +1,6 @@
 """What an attempt's end means for its job: pure, nothing is changed here."""
 
-from grass.keeper.protocol import TIME_LIMIT
+from grass.keeper.protocol import GUEST_GAVE_UP, TIME_LIMIT
 from grass.link.messages import Exited
 from grass.model.job import Job
 from grass.model.lifecycle import JobState
@@ -15,7 +15,7 @@ def outcome(job: Job, ended: Exited) -> JobState:
     """Tell how a job ends with this attempt, if it is its last."""
     if ended.lost:
         return JobState.LOST
-    if job.stopping_since is not None:
+    if job.stopping_since is not None or ended.reason == GUEST_GAVE_UP:
         return JobState.CANCELLED
     clean = ended.exit_code == 0 and ended.reason is None
     return JobState.SUCCEEDED if clean else JobState.FAILED

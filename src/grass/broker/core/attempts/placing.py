@@ -83,31 +83,33 @@ def _view(state: State, job: Job, worker: str) -> View:
 
 def send_start(state: State, job: Job, attempt: Attempt) -> None:
     """Send the start of an attempt to its worker; a repeated start is harmless."""
+    state.batch.send(attempt.worker, start_of(state, job, attempt))
+
+
+def start_of(state: State, job: Job, attempt: Attempt) -> Start:
+    """Return the start of an attempt."""
     spec = state.specs[job.spec]
     view = _view(state, job, attempt.worker)
     base_env = _base_env(state, spec, attempt)
     predecessor = None if attempt.after is None else state.attempts.get(attempt.after)
-    state.batch.send(
-        attempt.worker,
-        Start(
-            attempt=state.attempt_id(attempt),
-            job=job.id,
-            number=attempt.number,
-            name=job.name,
-            project=job.project,
-            words=job.words,
-            shell=job.shell,
-            allocation=attempt.allocation,
-            prefix=view.prefix,
-            cwd=spec.cwd or view.cwd,
-            base_env=base_env,
-            queue_env=view.env,
-            index=job.index,
-            params=job.params,
-            after=None if predecessor is None else state.attempt_id(predecessor),
-            placed_at=attempt.started_at,
-            **run_options(spec),
-        ),
+    return Start(
+        attempt=state.attempt_id(attempt),
+        job=job.id,
+        number=attempt.number,
+        name=job.name,
+        project=job.project,
+        words=job.words,
+        shell=job.shell,
+        allocation=attempt.allocation,
+        prefix=view.prefix,
+        cwd=spec.cwd or view.cwd,
+        base_env=base_env,
+        queue_env=view.env,
+        index=job.index,
+        params=job.params,
+        after=None if predecessor is None else state.attempt_id(predecessor),
+        placed_at=attempt.started_at,
+        **run_options(spec),
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Container
 
 from grass.broker.core.access import worker_identity
 from grass.broker.core.attempts import placing, prefetch, tracking
-from grass.broker.core.jobs import removals, verbs
+from grass.broker.core.jobs import guests, removals, verbs
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry, units, withholding
 from grass.errors import Forbidden
@@ -194,6 +194,7 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
     if job.stopping_since is not None and not report.stopping:
         tracking.send_stop(state, job, attempt)
     verbs.repeat_suspension(state, job, report.suspended)
+    guests.repeat_give_back(state, attempt)
 
 
 def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
@@ -213,6 +214,7 @@ def _unknown_to_worker(state: State, job: Job, attempt: Attempt) -> None:
     else:
         placing.send_start(state, job, attempt)
         verbs.repeat_suspension(state, job, False)
+        guests.repeat_give_back(state, attempt)
 
 
 def _release_gone(state: State, worker: str, reported: Container[str]) -> None:

@@ -256,6 +256,10 @@ def _known_kinds(state: State) -> frozenset[str]:
 
 def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     """Refuse words that are no command, or that name units not asked for."""
+    if prepared.spec.guest is not None:
+        if words:
+            raise UsageError("a guest has no command: its process is there already")
+        return
     if not prepared.prefix:
         _, program = split_assignments(words)
         if not program or not program[0]:

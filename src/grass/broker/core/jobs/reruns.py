@@ -120,6 +120,10 @@ class _Again:
         if job is None:
             return None
         spec = _spec_of(self._state, job, found)
+        if spec.guest is not None:
+            raise Refused(
+                f"job {number} was a guest of its own process", "run that program again"
+            )
         return self._change.to(job, self._specs.setdefault(job.spec, spec))
 
     def _leave_alone(self, number: int) -> None:

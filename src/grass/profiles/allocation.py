@@ -1,0 +1,309 @@
+"""Units that this process holds while a block runs: `with grass.allocate(gpu=0.5)`.
+
+The process becomes a guest: a job without a command, which waits in the queue as every
+job does and ends when the block does, or with the process. Inside a job nothing is
+asked for: the block takes from what that job has, and so does a block inside another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from contextvars import ContextVar
+
+from grass.client.connection import Broken
+from grass.errors import GrassError, NoDaemon, Refused, UsageError
+from grass.profiles import cuda_state
+from grass.profiles.guest_calls import GuestCalls
+from grass.profiles.process_state import state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from grass.client.json_codec import Document
+
+    Amount = float | str
+
+INTERRUPTED = 130
+_FIRST_LOOK_S = 0.3
+_LOOK_S = 30.0
+_KINDS = ("gpu", "vram", "cpu", "ram")
+_POLICIES = ("spread", "pack")
+_innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", default=None)
+_told: set[str] = set()
+
+
+def allocate(  # noqa: PLR0913 -- each is one thing to ask for
+    *,
+    gpu: Amount | None = None,
+    vram: Amount | None = None,
+    cpu: Amount | None = None,
+    ram: Amount | None = None,
+    require: Mapping[str, Amount] | None = None,
+    name: str | None = None,
+    priority: int | None = None,
+    project: str | None = None,
+    queue: str | None = None,
+    policy: str | None = None,
+    time_limit_s: float | None = None,
+    continue_on_server_unavailable: bool = False,
+) -> Allocation:
+    """Return units to be held while a `with` or `async with` block runs.
+
+    `gpu=0.5` is half of a GPU with half of its memory, `vram="8G"` memory alone;
+    `require` names any other kind. Without an amount it is one whole GPU, or one core
+    where the machine has no GPU. Entering the block waits until the units are free.
+    """
+    given = {"gpu": gpu, "vram": vram, "cpu": cpu, "ram": ram}
+    wanted = {kind: amount for kind, amount in given.items() if amount is not None}
+    wanted |= require or {}
+    asked: Document = {"name": name or _program(), "priority": priority}
+    asked |= {"project": project, "queue": queue, "time_limit_s": time_limit_s}
+    asked["require"] = wanted or None
+    asked["policy"] = policy_named(policy)
+    known = {field: value for field, value in asked.items() if value is not None}
+    return Allocation(known, may_go_on=continue_on_server_unavailable)
+
+
+def policy_named(policy: object) -> str | None:
+    """Read a policy, as text or as a member of an enumeration."""
+    if policy is None:
+        return None
+    text = str(getattr(policy, "name", policy)).lower()
+    if text not in _POLICIES:
+        raise UsageError(f"there is no policy `{text}`", "spread or pack")
+    return text
+
+
+class Allocation:
+    """Units of this process, held from the beginning of a block to its end."""
+
+    def __init__(self, asked: Document, *, may_go_on: bool = False) -> None:
+        """Prepare; `allocate` makes one."""
+        self._asked = asked
+        self._may_go_on = may_go_on
+        self._calls: GuestCalls | None = None
+        self._pid = 0
+        self._given_up = False
+        self._outer: Allocation | None = None
+        self.job: int | None = None
+        """The id of the job; None: the units belong to no job."""
+        self.units: dict[str, list[str]] = {}
+        """The names of the units by kind."""
+
+    @property
+    def gpus(self) -> list[str]:
+        """The names of the GPUs."""
+        return self.units.get("gpu") or self.units.get("vram") or []
+
+    def __enter__(self) -> Self:
+        """Wait for the units, and take them."""
+        self._take()
+        self._begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the units back."""
+        _innermost.set(self._outer)
+        self._give_back(exit_code_of(error))
+
+    async def __aenter__(self) -> Self:
+        """Wait for the units, while other tasks go on, and take them."""
+        import asyncio
+
+        self._outer = _innermost.get()
+        taking = asyncio.ensure_future(asyncio.to_thread(self._take))
+        try:
+            await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self._give_up)
+            await asyncio.gather(taking, return_exceptions=True)
+            await asyncio.to_thread(self._give_back, INTERRUPTED)
+            raise
+        self._begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the units back."""
+        import asyncio
+
+        _innermost.set(self._outer)
+        await asyncio.to_thread(self._give_back, exit_code_of(error))
+
+    def _begin(self) -> None:
+        self._outer = _innermost.get()
+        _innermost.set(self)
+
+    def _take(self) -> None:
+        if self._pid:
+            raise UsageError("this allocation is held already", "call `allocate` again")
+        self._pid = os.getpid()
+        outer = _innermost.get()
+        if outer is not None and outer.is_of_this_process:
+            self.units = _shared(outer.units, self._asked, outer.job)
+        elif (job := state.outer_job) is not None:
+            self.units = _shared(_units_of_job(), self._asked, job)
+        else:
+            self._enter()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether it was made here, and not before a fork."""
+        return self._pid == os.getpid()
+
+    def _enter(self) -> None:
+        calls = GuestCalls()
+        try:
+            entered = calls.enter(self._asked)
+        except NoDaemon as error:
+            calls.close()
+            if not self._may_go_on:
+                raise
+            _tell_once(f"{error}; `{self._asked['name']}` runs without an allocation")
+            return
+        except BaseException:
+            calls.close()
+            raise
+        self._calls, self.job = calls, int(entered["first"])
+        if entered.get("hint"):
+            _tell_once(str(entered["hint"]))
+        try:
+            self._started(self._await_start(calls, self.job))
+        except BaseException as error:
+            self._give_back(exit_code_of(error))
+            raise
+
+    def _await_start(self, calls: GuestCalls, job: int) -> Document:
+        """Wait for the units; on a terminal say what for, whenever that changes."""
+        told, look_s = "", _FIRST_LOOK_S
+        while True:
+            if self._given_up:
+                raise Refused(f"job {job} is not waited for any more")
+            reply = calls.wait(job, look_s)
+            look_s = _LOOK_S
+            if reply["environment"]:
+                return reply
+            if reply["state"] not in ("queued", "waiting", "held", "running"):
+                why = reply["reason"] or reply["state"]
+                raise Refused(f"job {job} was {reply['state']}: {why}")
+            if reply["reason"] != told and sys.stderr.isatty():
+                told = reply["reason"]
+                _tell(f"job {job} waits: {told}")
+
+    def _started(self, reply: Document) -> None:
+        assert self.job is not None
+        self.units = {kind: list(units) for kind, units in reply["units"].items()}
+        self._check_device(reply.get("gpus") or {})
+        state.hold(self.job, reply["environment"], tuple(self.gpus))
+
+    def _check_device(self, uuids: dict[str, str]) -> None:
+        """Refuse GPUs other than those that CUDA uses in this process already."""
+        if not self.gpus:
+            return
+        if state.gpus and state.gpus != tuple(self.gpus):
+            raise Refused(_other_gpu(state.gpus, self.gpus), _KEEPS)
+        wanted = [uuids.get(unit, "") for unit in self.gpus]
+        seen = cuda_state.visible_gpus()
+        if seen is None or not all(wanted) or seen[: len(wanted)] == wanted:
+            return
+        names = {uuid: unit for unit, uuid in uuids.items()}
+        raise Refused(
+            _other_gpu([names.get(one, one) for one in seen[:1]], self.gpus), _BEFORE
+        )
+
+    def _give_up(self) -> None:
+        """Have the thread that waits for the units return."""
+        self._given_up = True
+        if self._calls is not None and self.job is not None:
+            with contextlib.suppress(GrassError, Broken):
+                self._calls.give_back(self.job, INTERRUPTED)
+
+    def _give_back(self, exit_code: int) -> None:
+        job, calls = self.job, self._calls
+        self._calls = None
+        if job is None or calls is None or not self.is_of_this_process:
+            return
+        state.release(job)
+        try:
+            calls.give_back(job, exit_code)
+        except (GrassError, Broken) as error:
+            # Its units are free when this process ends, which the keeper sees.
+            _tell(f"job {job} holds its units until this process ends: {error}")
+        finally:
+            calls.close()
+
+
+_KEEPS = "a process keeps its first GPU: use another process for another GPU"
+_BEFORE = "allocate before anything in this process uses CUDA"
+
+
+def _other_gpu(has: list[str] | tuple[str, ...], gets: list[str]) -> str:
+    return (
+        f"this process already uses GPU {', '.join(has)} and cannot move to GPU "
+        f"{', '.join(gets)}"
+    )
+
+
+def _shared(
+    units: dict[str, list[str]], asked: Document, job: int | None
+) -> dict[str, list[str]]:
+    """Return what a job has, where something is taken from it; refuse what it lacks."""
+    for kind in asked.get("require") or {}:
+        has = "vram" if kind == "gpu" else "gpu" if kind == "vram" else kind
+        if units and kind not in units and has not in units and kind in _KINDS[:2]:
+            raise Refused(
+                f"this runs inside job {job}, which has no {kind}",
+                "ask for it when that job is enqueued: -g 1",
+            )
+    return units
+
+
+def _units_of_job() -> dict[str, list[str]]:
+    """Return what the job has that this process runs in, as its variables say."""
+    found = {}
+    for kind in _KINDS:
+        names = os.environ.get(f"GRASS_{kind.upper()}")
+        if names:
+            found[kind] = names.split(",")
+    return found
+
+
+def exit_code_of(error: BaseException | None) -> int:
+    """Return the exit code that Python would end with."""
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        code = error.code
+        return 0 if code is None else code & 0xFF if isinstance(code, int) else 1
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _program() -> str:
+    """Return what this process is called."""
+    return os.path.basename(sys.argv[0] if sys.argv else "") or "python"
+
+
+def _tell_once(text: str) -> None:
+    if text not in _told:
+        _told.add(text)
+        _tell(text)
+
+
+def _tell(text: str) -> None:
+    plain = "".join(one if one.isprintable() else "?" for one in text)
+    sys.stderr.write(f"grass: {plain}\n")
+    sys.stderr.flush()

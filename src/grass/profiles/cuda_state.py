@@ -1,0 +1,47 @@
+"""Which GPUs the CUDA driver of this process sees, if it has started.
+
+The driver reads `CUDA_VISIBLE_DEVICES` once, when it starts. After that no variable
+changes what `cuda:0` is, so an allocation of another GPU would be a promise that nobody
+keeps. The driver is asked itself, whichever framework started it; where it is not
+loaded nothing is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ctypes import CDLL
+
+LIBRARY = "libcuda.so.1"
+_SUCCESS = 0
+
+
+def visible_gpus() -> list[str] | None:
+    """Return the UUIDs of the GPUs that CUDA sees, in its order; None: not started."""
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
+    count = ctypes.c_int()
+    if driver.cuDeviceGetCount(ctypes.byref(count)) != _SUCCESS:
+        return None
+    return [_uuid(driver, number) for number in range(count.value)]
+
+
+def _uuid(driver: CDLL, number: int) -> str:
+    """Return the UUID of a GPU as NVML writes it; empty: it is not told."""
+    import ctypes
+
+    device, raw = ctypes.c_int(), ctypes.create_string_buffer(16)
+    if driver.cuDeviceGet(ctypes.byref(device), number) != _SUCCESS:
+        return ""
+    ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid
+    if ask(raw, device) != _SUCCESS:
+        return ""
+    text = raw.raw.hex()
+    parts = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
+    return "GPU-" + "-".join(parts)

@@ -1,0 +1,81 @@
+"""What this process holds as a guest: its allocations, their variables, its first GPU.
+
+A process has one set of environment variables and, once CUDA has started, one set of
+GPUs. So all its allocations are of the GPUs of the first one. The variables are set
+when the first allocation is held and are as before when the last one is given back.
+A forked child holds nothing: it is inside the job that its parent holds.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from grass.config import MARKER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ProcessState:
+    """The allocations of one process."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._lock = allocate_lock()
+        self._held: dict[int, str] = {}
+        self._before: dict[str, str | None] = {}
+        self.gpus: tuple[str, ...] = ()
+        """The GPUs of the first allocation that had any: it keeps them."""
+
+    @property
+    def outer_job(self) -> int | None:
+        """The job that this process runs in, by its id; None: it is in none."""
+        marker = os.environ.get(MARKER)
+        if marker is None or (self._is_own and marker in self._held.values()):
+            return None
+        number = os.environ.get("GRASS_JOB_ID", "")
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def _is_own(self) -> bool:
+        return self._pid == os.getpid()
+
+    def hold(
+        self, job: int, variables: Mapping[str, str], gpus: tuple[str, ...]
+    ) -> None:
+        """Note an allocation, and set its variables."""
+        with self._lock:
+            self._start_over_in_child()
+            self.gpus = self.gpus or gpus
+            # Children of this process are inside the job: a second allocation in one
+            # of them would wait for the first without end.
+            marker = f"guest.{job}"
+            self._held[job] = marker
+            for name, value in {**variables, MARKER: marker}.items():
+                self._before.setdefault(name, os.environ.get(name))
+                os.environ[name] = value
+
+    def release(self, job: int) -> None:
+        """Note that an allocation is given back; after the last, undo its variables."""
+        with self._lock:
+            self._held.pop(job, None)
+            if self._held or not self._is_own:
+                return
+            before, self._before = self._before, {}
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _start_over_in_child(self) -> None:
+        if not self._is_own:
+            self._pid = os.getpid()
+            self._held.clear()
+            self._before.clear()
+
+
+state = ProcessState()
+"""That of this process."""
