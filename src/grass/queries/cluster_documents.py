@@ -12,6 +12,7 @@ import msgspec
 
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
+from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
 from grass.model.job import Attempt
@@ -61,6 +62,7 @@ def worker_document(worker: Worker, state: State) -> JsonObject:
         "free": units_json(_free(worker, state)),
         "origin": origins,
         "drained": {kind: list(names) for kind, names in worker.drained.items()},
+        **_unit_notes(worker, state),
         "devices": {
             kind: {name: unit.details for name, unit in found.items() if unit.details}
             for kind, found in worker.found.items()
@@ -72,9 +74,19 @@ def worker_document(worker: Worker, state: State) -> JsonObject:
 def _free(worker: Worker, state: State) -> Capacity:
     """Return the free amounts; none for an unknown worker."""
     try:
-        return state.scheduler.free(worker.id)
+        return state.scheduler.spare(worker.id)
     except NotFound:
         return {}
+
+
+def _unit_notes(worker: Worker, state: State) -> JsonObject:
+    """Return what no job can have of a worker's GPUs, and why."""
+    notes = state.unit_notes.get(worker.id, UnitNotes())
+    return {
+        "withheld": units_json(notes.withheld),
+        "strangers": notes.strangers,
+        "faults": notes.faults,
+    }
 
 
 def _connection(worker: Worker, state: State) -> JsonObject:

@@ -70,7 +70,7 @@ def queued_constraints(
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:
     """Return the free and the total amount of a kind for a queue on a worker."""
-    free = state.scheduler.free(worker).get(kind, {})
+    free = state.scheduler.spare(worker).get(kind, {})
     has = state.scheduler.capacity(worker).get(kind, {})
     drained = state.workers[worker].drained.get(kind, [])
     known = state.queues.get(queue)

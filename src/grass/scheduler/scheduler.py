@@ -27,7 +27,7 @@ from grass.scheduler.shapes import (
     job_of,
     order_of,
 )
-from grass.scheduler.worker_units import Holder
+from grass.scheduler.worker_units import Holder, less
 
 NO_LABELS: frozenset[str] = frozenset()
 
@@ -308,6 +308,14 @@ class Scheduler:
     def free(self, worker: str) -> Capacity:
         """Return what is free of a worker, per unit."""
         return _copy(self._fleet.worker(worker).free)
+
+    def spare(self, worker: str) -> Capacity:
+        """Return what is free of a worker and not withheld, drained or not."""
+        units = self._fleet.worker(worker)
+        return {
+            kind: less(amounts, units.withheld.get(kind, {}))
+            for kind, amounts in units.free.items()
+        }
 
     def withholds(self, worker: str, allocation: Allocation) -> bool:
         """Return whether units that no job holds are not on offer all the same."""

@@ -176,7 +176,7 @@ class WorkerUnits:
         free = self.free.get(kind, NO_UNITS)
         closed, withheld = self.closed.get(kind, ()), self.withheld.get(kind)
         if withheld:
-            free = _less(free, withheld)
+            free = less(free, withheld)
         if not closed:
             return free
         return {unit: amount for unit, amount in free.items() if unit not in closed}
@@ -188,7 +188,7 @@ class WorkerUnits:
         withheld = self.withheld.get(kind)
         if not withheld:
             return sizes
-        most = _less(self.capacity.get(kind, NO_UNITS), withheld)
+        most = less(self.capacity.get(kind, NO_UNITS), withheld)
         return {unit: min(size, most.get(unit, 0)) for unit, size in sizes.items()}
 
     def units_for(self, kind: str, queue: str, order: StartOrder | None) -> Units:
@@ -201,12 +201,12 @@ class WorkerUnits:
                 return self.available(view, kind)
             return self.offered(kind)
         reserved = reservation.allocation.get(kind, NO_UNITS)
-        units = _less(self.offered(kind), reserved)
+        units = less(self.offered(kind), reserved)
         if view is None or not limited:
             return units
         available = self.available(view, kind)
         if reservation.queue == queue:
-            available = _less(available, reserved)
+            available = less(available, reserved)
         return {unit: min(left, units[unit]) for unit, left in available.items()}
 
     def lacks(self, allocation: Allocation) -> str | None:
@@ -250,7 +250,8 @@ def ordered(capacity: Capacity) -> Capacity:
     }
 
 
-def _less(units: Units, reserved: Units) -> Units:
+def less(units: Units, reserved: Units) -> Units:
+    """Return units without what is reserved of them, never less than none."""
     return {
         unit: max(0, amount - reserved.get(unit, 0)) for unit, amount in units.items()
     }

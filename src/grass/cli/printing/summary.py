@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 WORKERS = ("WORKER", "KIND", "ORIGIN", "FREE/CAPACITY OF EACH UNIT")
 QUEUES = ("QUEUE", "RUNNING", "WAITING", "LIMITS", "COMMAND")
 DRAINED = "drained"
+FAULTY = "faulty"
+STRANGERS = "strangers"
 MOST_NAMED = 3
 """Workers that are named one by one."""
 
@@ -119,12 +121,26 @@ def tint(state: str) -> str:
 
 def _shares(worker: Document, kind: str) -> dict[str, str]:
     free = worker["free"].get(kind, {})
-    drained = worker.get("drained", {}).get(kind, ())
+    marks = unit_marks(worker, kind)
     return {
-        unit: f"{number(free.get(unit, 0), kind)}/{number(amount, kind)}"
-        + (f" {DRAINED}" if unit in drained else "")
+        unit: " ".join(
+            [
+                f"{number(free.get(unit, 0), kind)}/{number(amount, kind)}",
+                *(word for word, units in marks.items() if unit in units),
+            ]
+        )
         for unit, amount in worker["capacity"][kind].items()
     }
+
+
+def unit_marks(worker: Document, kind: str) -> dict[str, list[str]]:
+    """Return which units of a kind are drained, have a fault, or have strangers."""
+    units = worker["capacity"][kind]
+    drained = worker.get("drained", {}).get(kind, ())
+    faults = worker.get("faults", {}) if kind in ("gpu", "vram") else ()
+    strangers = worker.get("strangers", {}) if kind == "vram" else ()
+    marks = {DRAINED: drained, FAULTY: faults, STRANGERS: strangers}
+    return {word: [unit for unit in units if unit in on] for word, on in marks.items()}
 
 
 def _follows(one: str, other: str) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.summary import (
-    DRAINED,
+    FAULTY,
     WORKERS,
     folded,
     full_name,
+    unit_marks,
     worker_rows,
 )
 from grass.cli.printing.table import Fit, lines
@@ -30,6 +31,7 @@ _MOST_BARS = 8
 """Units that have a bar each; of more, one bar stands for all."""
 _WIDE, _NARROW, _ONE = 4, 2, 10
 _WIDEST = 20
+_TINTS = {"declared": "cyan", FAULTY: "red"}
 
 
 def worker_lines(workers: Iterable[Document], screen: Screen) -> list[str]:
@@ -77,16 +79,14 @@ def _bar(amount: float, free: float, width: int, signs: Signs) -> Styled:
 
 
 def _remark(worker: Document, kind: str) -> Styled:
-    """Write which units are declared, not found, and which are drained."""
+    """Write which units are declared, not found, and which have a mark."""
     units = worker["capacity"][kind]
     origins = worker["origin"].get(kind, {})
-    drained = worker.get("drained", {}).get(kind, ())
     declared = [unit for unit in units if origins.get(unit) == "declared"]
     remarks = Styled()
-    for word, tint, named in (
-        ("declared", "cyan", declared),
-        (DRAINED, "yellow", [unit for unit in units if unit in drained]),
-    ):
+    marks = {"declared": declared, **unit_marks(worker, kind)}
+    for word, named in marks.items():
+        tint = _TINTS.get(word, "yellow")
         if named:
             which = "" if len(named) == len(units) else _which(named)
             remarks += Styled((f"  {which}{word}", tint))
