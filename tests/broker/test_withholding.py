@@ -12,6 +12,7 @@ from grass.errors import ProtocolError
 from grass.link.messages import Hello, Resync, Returned, Start, Welcome, Withheld
 from grass.model.amounts import WHOLE
 from grass.model.lifecycle import JobState
+from grass.queries.job_documents import why_waiting
 
 GPUS = "{cpu:2, gpu:2, vram:{'0':80,'1':80}}"
 ALICE = "python (pid 4711, alice): 12G"
@@ -118,6 +119,17 @@ def test_it_holds_when_units_are_published_again(broker: Brokerage) -> None:
     broker.add_units("{printer:1}")
     job = broker.enqueue(require="{gpu:1}")
     assert broker.job_state(job) is JobState.QUEUED
+
+
+def test_what_waits_names_the_stranger_and_the_fault(broker: Brokerage) -> None:
+    amounts = {"0": 12 * WHOLE, "1": 0}
+    broker.hear(Withheld({"vram": amounts}, {"0": [ALICE]}, {"1": "lost"}))
+    job = broker.enqueue(require="{gpu:1}")
+    why = why_waiting(broker.state.jobs[job], broker.state, 0.0, {})
+    assert why == (
+        "needs gpu 1 whole with its memory; gpu 1: lost;"
+        " python (pid 4711, alice) uses 12G of gpu 0"
+    )
 
 
 def test_a_faulty_unit_is_drained_and_comes_back_by_itself(broker: Brokerage) -> None:

@@ -221,6 +221,22 @@ def test_names_on_a_card_cannot_write_escape_sequences() -> None:
     assert "command     'a\\nb'" in text
 
 
+def test_strangers_and_faults_are_marked() -> None:
+    worker = {
+        "name": "here",
+        "connected": True,
+        "capacity": {"gpu": {"0": 1, "1": 1}, "vram": {"0": 80, "1": 80}},
+        "free": {"gpu": {"0": 1, "1": 1}, "vram": {"0": 68, "1": 80}},
+        "origin": {},
+        "strangers": {"0": ["python (pid 4711, alice): 12G"]},
+        "faults": {"1": "lost from the bus"},
+    }
+    assert [row[3] for row in worker_rows([worker])] == [
+        "0: 1/1  1: 1/1 faulty",
+        "0: 68G/80G strangers  1: 80G/80G faulty",
+    ]
+
+
 def test_drained_units_are_marked() -> None:
     worker = {
         "name": "here",

@@ -2,7 +2,9 @@
 
 import pytest
 
+from grass.model.amounts import WHOLE
 from grass.model.resources import request_from
+from grass.scheduler.memory_users import Told
 
 from .lab import Lab
 
@@ -70,7 +72,83 @@ def test_tied_kinds_on_different_units_are_explained(lab: Lab) -> None:
     lab.scheduler.occupy("b", "w", {"vram": {"1": 80_000}})
     job = lab.enqueue("{gpu:1,vram:8}")
     lab.decide()
-    assert str(lab.explain(job)) == "needs gpu 1 and vram 8G on the same unit"
+    assert str(lab.explain(job)) == (
+        "needs gpu 1 and vram 8G on the same unit; b holds 8G of gpu 1"
+    )
+
+
+ALICE = "python (pid 4711, alice): 12G"
+TWO = "{gpu:2,vram:{'0':80,'1':80}}"
+
+
+def told(lab: Lab, job: int) -> str:
+    """Say why a job waits, with strangers on unit 0 and a fault of unit 1."""
+    strangers = {"0": [ALICE]}
+    faults = {"1": "lost from the bus"}
+    return lab.explain(job).text(
+        Told(
+            strangers=lambda _worker, unit: strangers.get(unit, ()),
+            fault=lambda _worker, unit: faults.get(unit),
+        )
+    )
+
+
+def withhold(lab: Lab, **units: int) -> None:
+    amounts = {unit[1:]: gib * WHOLE for unit, gib in units.items()}
+    lab.scheduler.withhold("w", {"vram": amounts})
+
+
+def test_a_whole_gpu_waits_for_a_job_and_a_stranger_by_name(lab: Lab) -> None:
+    lab.worker("w", TWO)
+    withhold(lab, _0=75)
+    lab.start("{vram:8}")
+    withhold(lab, _0=12)
+    job = lab.enqueue("{gpu:1}")
+    lab.decide()
+    assert told(lab, job) == (
+        "needs gpu 1 whole with its memory; job 1 holds 8G of gpu 1;"
+        " python (pid 4711, alice) uses 12G of gpu 0"
+    )
+
+
+def test_a_share_says_how_much_memory_it_needs(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    withhold(lab, _0=12)
+    job = lab.enqueue("{gpu:0.5}")
+    lab.decide()
+    assert told(lab, job) == (
+        "needs gpu 0.5 with vram 36G; python (pid 4711, alice) uses 12G of gpu 0"
+    )
+
+
+def test_memory_alone_names_who_uses_it(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    withhold(lab, _0=12)
+    job = lab.enqueue("{vram:70}")
+    lab.decide()
+    assert told(lab, job) == (
+        "needs vram 70G, free 68G of 80G; python (pid 4711, alice) uses 12G of gpu 0"
+    )
+
+
+def test_what_is_kept_free_is_not_named_as_a_user(lab: Lab) -> None:
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    withhold(lab, _0=1)
+    job = lab.enqueue("{vram:80}")
+    lab.decide()
+    assert str(lab.explain(job)) == "needs vram 80G, free 79G of 80G"
+
+
+def test_a_gpu_with_a_fault_is_named_with_it(lab: Lab) -> None:
+    lab.worker("w", TWO)
+    for kind in ("gpu", "vram"):
+        lab.scheduler.drain("w", kind, "1", True)
+    lab.start("{gpu:1}")
+    job = lab.enqueue("{gpu:1}")
+    lab.decide()
+    assert told(lab, job).startswith(
+        "needs gpu 1, free 0 of 2, 1 drained; gpu 1: lost from the bus"
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +197,7 @@ def test_of_several_workers_the_nearest_is_named(lab: Lab) -> None:
     lab.decide()
     (nearest,) = {str(lab.explain(job)) for _ in range(3)}
     assert nearest == f"needs gpu 2, free 1 of 4 on `{lab.explain(job).worker}`"
-    assert lab.explain(job).text(str.upper).endswith("on `B`")
+    assert lab.explain(job).text(Told(str.upper)).endswith("on `B`")
 
 
 def test_of_two_that_are_as_near_it_is_always_the_first_by_name(lab: Lab) -> None:

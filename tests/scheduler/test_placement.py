@@ -133,7 +133,9 @@ def test_a_whole_gpu_is_whole(lab: Lab) -> None:
     assert lab.start("{vram:8}") == {"vram": {"1": whole(8)}}
     job = lab.enqueue("{gpu:1}")
     assert lab.decide() == {}
-    assert str(lab.explain(job)) == "needs gpu 1 and vram 72G on the same unit"
+    assert str(lab.explain(job)) == (
+        "needs gpu 1 whole with its memory; job 2 holds 8G of gpu 1"
+    )
 
 
 def test_gpus_that_are_declared_without_memory_bring_none(lab: Lab) -> None:
@@ -163,7 +165,9 @@ def test_a_tenth_of_the_memory_withheld_blocks_a_share_until_it_is_offered(
     lab.scheduler.withhold("w", {"vram": {"0": whole(12)}})
     job = lab.enqueue("{gpu:1}")
     assert lab.decide() == {}
-    assert str(lab.explain(job)) == "needs vram 72G, free 68G of 80G"
+    assert str(lab.explain(job)) == (
+        "needs gpu 1 whole with its memory; 12G of gpu 0 is withheld"
+    )
     lab.scheduler.withhold("w", {"vram": {"0": whole(8)}})
     assert lab.decide()[job][1]["vram"] == {"0": whole(72)}
 

@@ -6,9 +6,11 @@ sees the whole request.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
+from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.model.amount_text import decimal_text
 from grass.model.dependencies import After, met
 from grass.model.job import Attempt, Job
@@ -24,6 +26,7 @@ from grass.scheduler.explanation import (
     Need,
     PlacementObstacle,
 )
+from grass.scheduler.memory_users import Told
 
 States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""
@@ -63,9 +66,25 @@ def queued_constraints(
             yield _shortage(short[kind], reason)
         else:
             yield _enough(state, reason, kind, asked)
+    brought = short.keys() - dict(spec.request).keys()
+    for kind in sorted(brought):
+        yield _shortage(short[kind], reason)
     if reason.reserved_for is not None:
         note = f"units of `{registry.name_of(state, reason.worker)}` are kept for it"
         yield Constraint("turn", "next", f"after job {reason.reserved_for}", note=note)
+
+
+def told(state: State) -> Told:
+    """Return what is known of workers and units, for the scheduler's reasons."""
+    return Told(
+        partial(registry.name_of, state),
+        lambda worker, unit: _notes(state, worker).strangers.get(unit, ()),
+        lambda worker, unit: _notes(state, worker).faults.get(unit),
+    )
+
+
+def _notes(state: State, worker: str) -> UnitNotes:
+    return state.unit_notes.get(worker, UnitNotes())
 
 
 def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:
@@ -185,6 +204,8 @@ def _prospect(
         reason, why = _away(state, one.worker)
     elif one.obstacle is PlacementObstacle.FREE:
         why = "has room for it"
+    elif one.blame is not None:
+        why = "; ".join(filter(None, (why, one.blame.text(told(state)))))
     return ProspectReply(name, reason, why)
 
 

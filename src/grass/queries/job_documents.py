@@ -4,13 +4,10 @@ Jobs come from the store, so only committed changes are shown. Flags and the rea
 a job waits come from memory.
 """
 
-from functools import partial
-
 from msgspec.structs import replace
 
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
-from grass.broker.core.workers import registry
 from grass.errors import NotFound
 from grass.model.commands import split_assignments
 from grass.model.job import Attempt, Job
@@ -240,7 +237,7 @@ def why_waiting(
         return "just arriving"
     if reason.worker is None and reason.gate() is None:
         return constraints.no_worker(state, state.specs[known.spec], reason, forgotten)
-    return reason.text(partial(registry.name_of, state))
+    return reason.text(constraints.told(state))
 
 
 def _reason(job: Job, state: State, now_s: float, forgotten: WorkerNames) -> str | None:

@@ -12,6 +12,7 @@ from functools import partial
 
 from grass.model.amount_text import amount_text, amount_texts
 from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.memory_users import Blame, Told, blame_of
 from grass.scheduler.placement import (
     allocate,
     amounts_needed,
@@ -66,6 +67,8 @@ class Feasibility:
     obstacle: PlacementObstacle
     why: str = ""
     """In words, with numbers where there are any."""
+    blame: Blame | None = None
+    """Who has the memory of GPUs that it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,10 @@ class Explanation:
     needs: tuple[Need, ...]
     together: tuple[Need, ...]
     """Kinds that are free on the worker, but not on the same units."""
+    lack: str
+    """What is short on the worker, in words."""
+    blame: Blame | None
+    """Who has the memory of GPUs that is short there."""
     holders: tuple[Holder, ...]
     """The holders of units of the kinds that are short on the worker."""
     reserved_on: str | None
@@ -105,14 +112,14 @@ class Explanation:
 
     def __str__(self) -> str:
         """Return in one short line why the job waits."""
-        return self.text(str)
+        return self.text(Told())
 
-    def text(self, name: Callable[[str], str]) -> str:
-        """Return in one line why the job waits; `name` gives a worker's shown name."""
+    def text(self, told: Told) -> str:
+        """Return in one line why the job waits."""
         closed = self.gate()
         if closed is not None:
             return closed
-        return self._no_worker() if self.worker is None else self._shortage(name)
+        return self._no_worker() if self.worker is None else self._shortage(told)
 
     def gate(self) -> str | None:
         """Return what is paused or full; None: no gate is closed."""
@@ -134,13 +141,15 @@ class Explanation:
         text = f"no worker of queue `{self.queue}` can run it at present"
         return f"{text}: {self.impossible}" if self.impossible else text
 
-    def _shortage(self, name: Callable[[str], str]) -> str:
-        text = _short(self.needs, self.together)
+    def _shortage(self, told: Told) -> str:
+        text = self.lack
         if text and self.choices > 1 and self.worker is not None:
             # The numbers are those of the nearest worker.
-            text += f" on `{name(self.worker)}`"
+            text += f" on `{told.name(self.worker)}`"
+        if text and self.blame is not None:
+            text = "; ".join(filter(None, (text, self.blame.text(told))))
         if self.reserved_on is not None:
-            return f"{text}; units of `{name(self.reserved_on)}` are kept for it"
+            return f"{text}; units of `{told.name(self.reserved_on)}` are kept for it"
         if self.reserved_for is not None:
             return f"{text or 'would fit'}; units are kept for job {self.reserved_for}"
         return text or "starts with the next decision"
@@ -157,6 +166,7 @@ def explain(
     nearest = _nearest(eligible, shape, order)
     needs = () if nearest is None else _needs(nearest, shape, order)
     together = () if nearest is None or needs else _together(nearest, shape, order)
+    short = needs + together
     record = dispatch.reservations.overtaken.get(order)
     reserved = dispatch.reservations.active.get(order)
     return Explanation(
@@ -172,7 +182,9 @@ def explain(
         away=() if nearest is not None else _away(dispatch, shape, order),
         needs=needs,
         together=together,
-        holders=() if nearest is None else _holders(nearest, needs + together),
+        lack="" if nearest is None else _lack(nearest, shape, needs, together),
+        blame=None if nearest is None else _blame(nearest, shape, order, short),
+        holders=() if nearest is None else _holders(nearest, short),
         reserved_on=None if reserved is None else reserved[0].name,
         reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
@@ -214,22 +226,56 @@ def _feasibility_here(
     """Return what a connected worker that could run a job is short of."""
     needs = _needs(worker, shape, order)
     together = () if needs else _together(worker, shape, order)
-    text = _short(needs, together)
+    text = _lack(worker, shape, needs, together)
     reserved_for = _reserved_for(worker, order)
     if reserved_for is not None:
         why = f"{text or 'would fit'}; units are kept for job {reserved_for}"
         return Feasibility(worker.name, PlacementObstacle.RESERVED, why)
     obstacle = PlacementObstacle.BUSY if text else PlacementObstacle.FREE
-    return Feasibility(worker.name, obstacle, text)
+    blame = _blame(worker, shape, order, needs + together)
+    return Feasibility(worker.name, obstacle, text, blame)
 
 
-def _short(needs: tuple[Need, ...], together: tuple[Need, ...]) -> str:
+def _lack(
+    worker: WorkerUnits,
+    shape: Shape,
+    needs: tuple[Need, ...],
+    together: tuple[Need, ...],
+) -> str:
+    """Say what a worker is short of."""
+    short = needs + together
+    brought = [need for need in short if need.kind == "vram"]
+    if brought and "vram" not in dict(shape.request):
+        others = [str(need) for need in needs if need.kind != "vram"]
+        return "; ".join([_share(worker, shape, brought[0]), *others])
     if together:
         asked = [
             f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
         ]
         return f"needs {' and '.join(asked)} on the same unit"
     return "; ".join(map(str, needs))
+
+
+def _share(worker: WorkerUnits, shape: Shape, memory: Need) -> str:
+    """Say that a share of a GPU is free, and its memory is not."""
+    asked = dict(shape.request)["gpu"]
+    share = f"needs gpu {amount_text(asked, 'gpu')}"
+    if asked >= worker.kinds_for(shape.key.queue)["gpu"].largest:
+        return f"{share} whole with its memory"
+    return f"{share} with vram {amount_text(memory.asked, 'vram')}"
+
+
+def _blame(
+    worker: WorkerUnits, shape: Shape, order: StartOrder, short: tuple[Need, ...]
+) -> Blame | None:
+    if not any(need.kind in ("gpu", "vram") for need in short):
+        return None
+    queue, kinds = shape.key.queue, worker.kinds_for(shape.key.queue)
+    gpu = worker.units_for("gpu", queue, order)
+    vram = worker.units_for("vram", queue, order)
+    largest = kinds["gpu"].largest if "gpu" in kinds else 0
+    share = min(dict(shape.request).get("gpu", 0), largest)
+    return blame_of(worker, gpu, vram, share)
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:

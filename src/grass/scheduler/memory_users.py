@@ -1,0 +1,95 @@
+"""Who has the memory of GPUs that a waiting job lacks, in amounts and in words.
+
+The scheduler knows holders and what is withheld. Who the strangers are and why a unit
+has a fault is known to its caller, who passes it as `Told`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from grass.model.amount_text import amount_text
+from grass.model.resources import Units
+from grass.scheduler.worker_units import NO_UNITS, Holder, WorkerUnits
+
+MOST_UNITS, MOST_USERS = 2, 2
+"""GPUs that are named, and users of each."""
+SMALL_PART = 20
+"""What is withheld is named as such only above this part of a GPU: a twentieth."""
+
+
+class MemoryUser(NamedTuple):
+    """Memory of a GPU that a waiting job cannot have."""
+
+    unit: str
+    amount: int
+    holder: Holder | None
+    """None: it is withheld."""
+    is_small: bool = False
+
+
+class Told(NamedTuple):
+    """What the scheduler's caller knows of workers and their units."""
+
+    name: Callable[[str], str] = str
+    """The name of a worker."""
+    strangers: Callable[[str, str], Sequence[str]] = lambda _worker, _unit: ()
+    """Processes on a unit, the largest first: `python (pid 4711, alice): 12G`."""
+    fault: Callable[[str, str], str | None] = lambda _worker, _unit: None
+    """Why nothing can run on a unit."""
+
+
+class Blame(NamedTuple):
+    """What keeps GPUs of one worker from a job."""
+
+    worker: str
+    users: tuple[MemoryUser, ...] = ()
+    closed: tuple[str, ...] = ()
+    """GPUs that take no jobs."""
+
+    def text(self, told: Told) -> str:
+        """Name them in a few words; empty: there is nothing to name."""
+        faults = ((unit, told.fault(self.worker, unit)) for unit in self.closed)
+        named = [f"gpu {unit}: {fault}" for unit, fault in faults if fault]
+        for user in self.users:
+            named += _words(user, self.worker, told)
+        return "; ".join(named[: MOST_UNITS * MOST_USERS])
+
+
+def blame_of(worker: WorkerUnits, gpu: Units, vram: Units, share: int) -> Blame:
+    """Find who has what a job lacks that needs this share of each GPU.
+
+    `gpu` and `vram` are on offer to the job. Only GPUs with the share are looked at,
+    those first that have the most memory.
+    """
+    near = sorted(vram, key=lambda unit: -vram[unit])
+    if share:
+        near = [unit for unit in near if gpu.get(unit, 0) >= share]
+    users = tuple(user for unit in near[:MOST_UNITS] for user in _users(worker, unit))
+    return Blame(worker.name, users, tuple(sorted(worker.drained.get("gpu", ()))))
+
+
+def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:
+    found = [
+        MemoryUser(unit, allocation["vram"][unit], holder)
+        for holder, allocation in worker.holders.items()
+        if allocation.get("vram", NO_UNITS).get(unit)
+    ]
+    withheld = worker.withheld.get("vram", NO_UNITS).get(unit, 0)
+    if withheld:
+        is_small = withheld * SMALL_PART < worker.capacity["vram"].get(unit, 0)
+        found.append(MemoryUser(unit, withheld, None, is_small))
+    return sorted(found, key=lambda user: -user.amount)[:MOST_USERS]
+
+
+def _words(user: MemoryUser, worker: str, told: Told) -> Iterator[str]:
+    amount = amount_text(user.amount, "vram")
+    if isinstance(user.holder, int):
+        yield f"job {user.holder} holds {amount} of gpu {user.unit}"
+    elif user.holder is not None:
+        yield f"{user.holder} holds {amount} of gpu {user.unit}"
+    elif strangers := told.strangers(worker, user.unit):
+        for stranger in strangers[:MOST_USERS]:
+            who, _, size = stranger.rpartition(": ")
+            yield f"{who} uses {size} of gpu {user.unit}"
+    elif not user.is_small:
+        yield f"{amount} of gpu {user.unit} is withheld"
