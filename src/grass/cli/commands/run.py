@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 PTY = Option("--pty", about="give the job this terminal: keys, size, Ctrl-C")
 NO_STDIN = Option("--no-stdin", about="do not pass on what is piped into it")
-OPTIONS = (*job_options.OPTIONS, PTY, NO_STDIN, BROKER, QUIET, NO_DIRECTIVES)
+EACH = Option("--each", about="run each word as a job with a GPU of its own")
+OPTIONS = (*job_options.OPTIONS, PTY, NO_STDIN, EACH, BROKER, QUIET, NO_DIRECTIVES)
 _FIRST_LOOK_S = 0.25
 _LONGEST_LOOK_S = 5.0
 _PATIENCE_S = 1.0
@@ -50,8 +51,13 @@ _RETRY_S = 0.02
 
 
 def run(words: list[str]) -> int:
-    """Run a job in the foreground."""
-    return run_line(EnqueueLine(OPTIONS, words))
+    """Run a job in the foreground, or with `--each` several."""
+    line = EnqueueLine(OPTIONS, words)
+    if line.values.has("each"):
+        from grass.cli.commands.run_each import run_each
+
+        return run_each(OPTIONS, words)
+    return run_line(line)
 
 
 def run_line(line: EnqueueLine) -> int:
@@ -243,7 +249,8 @@ COMMAND = Command(
         "its end; a second one leaves it to itself. What is piped into it is passed on "
         "to the job's stdin; in a loop that reads lines, give --no-stdin. With --pty "
         "the job has this terminal, and Enter ~ . leaves it to itself. The words are "
-        "those of `grass enqueue`."
+        "those of `grass enqueue`. With --each every word is a command of its own with "
+        "one GPU, and the exit code is 1 if any failed."
     ),
     options=OPTIONS,
     examples=(
@@ -251,6 +258,7 @@ COMMAND = Command(
         "grass run --time-limit 10m q1 python test.py",
         "tar c data | grass run --worker desk2 -- tar x",
         "grass run -g 1 --pty -- python",
+        "grass run --each 'python a.py' 'python b.py'",
     ),
     run=run,
 )
