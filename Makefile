@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean simulate torture soak fuzz screens tmux
+.PHONY: demo test check lint format bench clean simulate torture soak fuzz screens tmux \
+	gpu-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -49,6 +50,12 @@ fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python -m tests.fuzz.coverage_guided $(SECONDS_EACH)
 	GRASS_FUZZ=$(DOSES) $(BIN)/python -m pytest --timeout 0 tests/fuzz/test_hostile_peer.py
+
+# On a real GPU, with torch where it is installed; writes benchmarks/results/gpu.md.
+# tests/gpu/README.md tells how it runs where nothing can be installed.
+gpu-test:
+	$(PYTHON) tests/gpu/environment.py $(VENV)/gpu
+	$(VENV)/gpu/bin/python -m tests.gpu.report
 
 # What to run before every commit; about a minute.
 check: $(READY) lint

@@ -57,7 +57,9 @@ def amounts(memory: Document) -> str:
 
 
 def size(number: int) -> str:
-    """Write a number of bytes: `512M`, `8G`, `79.4G`."""
+    """Write a number of bytes: `0`, `512M`, `8G`, `79.4G`."""
+    if number < _MIB:
+        return "0"
     if number < _GIB:
         return f"{round(number / _MIB)}M"
     return f"{number / _GIB:.1f}".removesuffix(".0") + "G"

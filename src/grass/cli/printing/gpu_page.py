@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from grass.cli.printing.gpu_memory import PARTS, amounts, memory_bar, part_letter, size
 from grass.cli.printing.page import Page
+from grass.cli.printing.signs import ASCII
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, Row, lines
 from grass.cli.printing.wording import owner
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 NONE = "no GPU is managed here; `grass doctor` says what there is, and what to do"
 HIDDEN = "its processes cannot be named from there; see `grass doctor` on that machine"
 ROWS = ("GPU", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "WHO")
-_BESIDE_BAR, _NARROWEST, _WIDEST, _SMALL = 46, 8, 60, 10
+_BESIDE_BAR, _NARROWEST, _WIDEST, _SMALL = 46, 8, 60, 6
 _NAME_COLUMN, _TEMP_COLUMN, _POWER_COLUMN = 1, 4, 5
 
 
@@ -73,10 +74,10 @@ def _lines(worker: Document, gpu: Document, screen: Screen) -> Iterator[str]:
     if screen.width is not None:
         width = max(_NARROWEST, min(_WIDEST, screen.width - _BESIDE_BAR))
         bar = memory_bar(gpu["memory"], width, screen.signs)
-        yield screen.line(Styled(("  ", "")) + bar + Styled((_beside(gpu), "")))
+        yield screen.line(Styled(("  ", "")) + bar + Styled((_beside(gpu, screen), "")))
         yield screen.line(Styled(("  ", "")) + _legend(gpu, screen))
     else:
-        yield screen.line(Styled((f"  {_beside(gpu).strip()}", "")))
+        yield screen.line(Styled((f"  {_beside(gpu, screen).strip()}", "")))
         yield screen.line(Styled((f"  {amounts(gpu['memory'])}", "")))
     rows = [*_people(gpu)]
     if rows:
@@ -96,15 +97,19 @@ def _title(worker: Document, gpu: Document) -> Styled:
     )
 
 
-def _beside(gpu: Document) -> str:
+def _beside(gpu: Document, screen: Screen) -> str:
     """Write what stands beside the bar: size, utilisation, temperature, power."""
     told = [f"  {size(gpu['memory']['total']):>6}"]
     if gpu["utilization"] is not None:
         told.append(f"{gpu['utilization']:>3}% busy")
-    if gpu["temperature"] is not None:
-        told.append(f"{gpu['temperature']} °C")
-    told.append(_power(gpu))
+    told += [_warmth(gpu, screen), _power(gpu)]
     return "  ".join(filter(None, told))
+
+
+def _warmth(gpu: Document, screen: Screen) -> str:
+    if gpu["temperature"] is None:
+        return ""
+    return f"{gpu['temperature']} {'C' if screen.signs is ASCII else '°C'}"
 
 
 def _power(gpu: Document) -> str:
@@ -163,13 +168,13 @@ def _row(worker: Document, gpu: Document, screen: Screen) -> list[Cell]:
     if screen.width is not None:
         bar = memory_bar(memory, _SMALL, screen.signs)
         drawn = bar + Styled((f" {text}", ""))
-    busy, warmth = gpu["utilization"], gpu["temperature"]
+    busy = gpu["utilization"]
     return [
         f"{worker['name']}:{gpu['unit']}",
         gpu["name"],
         drawn,
         "" if busy is None else f"{busy}%",
-        "" if warmth is None else f"{warmth}°C",
+        _warmth(gpu, screen),
         _power(gpu),
         Styled((gpu["fault"], "red")) if gpu["fault"] else _who(gpu),
     ]

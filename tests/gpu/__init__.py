@@ -1,0 +1,1 @@
+"""Tests on a real GPU: `make gpu-test`."""

@@ -1,0 +1,50 @@
+"""A home on a machine with a real GPU."""
+
+import json
+import sys
+from pathlib import Path
+
+from grass.errors import NotFound
+from tests.support.homes import Document, GrassHome
+from tests.support.patience import until
+
+HOLD = str(Path(__file__).with_name("hold.py"))
+FIRST_USE_S = 150.0
+"""So long the first import of torch and the first use of CUDA may take."""
+
+
+class GpuHome(GrassHome):
+    """A home whose jobs use a real GPU."""
+
+    def gpus(self) -> list[Document]:
+        """Return the GPUs of this machine as `grass gpu` tells them."""
+        (worker,) = json.loads(self.ok("gpu", "--json"))["workers"]
+        assert worker["problem"] is None
+        return list(worker["gpus"])
+
+    def hold(self, *options: str, mib: int = 1024, busy: bool = False) -> int:
+        """Enqueue a job that holds memory, and wait until it does."""
+        words = [sys.executable, HOLD, str(mib), *(["busy"] if busy else [])]
+        job = self.enqueue(*options, "--", *words)
+        self.await_line(job, "holding")
+        return job
+
+    def await_line(self, job: int, text: str) -> str:
+        """Wait until a job has written something."""
+
+        def written() -> str:
+            job_now = self.client.job(job)
+            try:
+                said = self.logs(job)
+            except NotFound:
+                said = ""  # It has not begun to write.
+            assert job_now["state"] not in ("failed", "lost"), said or job_now
+            return said
+
+        missing = f"job {job} never wrote {text!r}"
+        return until(written, missing, lambda it: text in it, FIRST_USE_S)
+
+    def wait(self, *ids: int) -> Document:
+        """Wait for jobs to end, and return the last one."""
+        self.client.wait([str(id) for id in ids], FIRST_USE_S)
+        return dict(self.client.job(ids[-1]))

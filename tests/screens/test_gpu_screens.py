@@ -1,0 +1,98 @@
+"""What `gpu` shows on a real terminal, compared with the screens kept in `golden/`."""
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.gpus import FakeGpus
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+
+from .terminal import Terminal
+from .test_screens import GOLDEN, LOOKS, SIZES
+
+pytestmark = [
+    pytest.mark.daemon,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
+]
+
+CASES = {
+    "gpu-80-colour": ("gpu", ""),
+    "gpu-80-plain": ("gpu", ""),
+    "gpu-80-ascii": ("gpu", ""),
+    "gpu-120-colour": ("gpu", ""),
+    "gpu-oneline-80-plain": ("gpu --oneline", ""),
+    "gpu-oneline-120-colour": ("gpu --oneline", ""),
+    "gpu-watch-80x24-plain": ("gpu --watch", "q quits"),
+}
+"""By the name of the file: the command, and what shows that its screen is drawn."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
+    """A machine with three GPUs, one of them lost, two jobs and a stranger."""
+    folder = tmp_path_factory.mktemp("gpus")
+    gpus = FakeGpus(folder / "gpus")
+    card = {"name": "NVIDIA A100-SXM4-80GB", "memory": "80G", "reserved": "600M"}
+    gpus.device(0, **card, utilization=87, temperature=61, power_mw=312_000)
+    gpus.device(1, **card, utilization=0, temperature=35)
+    gpus.device(2, **card)
+    made = GrassHome(folder)
+    made.environment.update(gpus.environment)
+    gpus.program(made)
+    made.ok("start", "--name", "desk")
+    first = made.enqueue("-g", "0.5", "--name", "train.py", "use-gpu", "31G", "70")
+    until(lambda: made.state(first), "no start", lambda it: it == "running")
+    second = made.enqueue("-g", "0.5", "--name", "evaluate", "--", "sleep", "1000")
+    until(lambda: made.state(second), "no start", lambda it: it == "running")
+    other = subprocess.Popen(["sleep", "1000"])
+    gpus.process(1, other.pid, "6G")
+    gpus.fault(2, "lost")
+    held = '"jobs":33285996544'
+    until(lambda: made.ok("gpu", "--json"), "not all is there", lambda it: held in it)
+    yield made
+    other.kill()
+    other.wait()
+    made.end()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_screen_is_as_it_was_kept(home: GrassHome, tmp_path: Path, name: str) -> None:
+    line, shown = CASES[name]
+    size, look = name.rsplit("-", 2)[1:]
+    environment = {**_environment(home), **LOOKS[look]}
+    command = [*home.grass, *line.split()]
+    with Terminal(tmp_path, SIZES[size], command, environment) as terminal:
+        if shown:
+            terminal.showing(shown)
+        else:
+            terminal.ended()
+        _compare(f"{name}.txt", terminal.screen())
+
+
+def _environment(home: GrassHome) -> dict[str, str]:
+    names = ("GRASS_HOME", "PATH")
+    return {name: home.environment[name] for name in names}
+
+
+def _compare(name: str, screen: str) -> None:
+    """Compare a screen with the kept one, without what differs between machines."""
+    screen = "\n".join(map(_masked, screen.split("\n")))
+    file = GOLDEN / name
+    if os.environ.get("GRASS_SCREENS") == "write":
+        file.write_text(screen)
+    assert screen == file.read_text(), f"`make screens` writes {file} anew"
+
+
+def _masked(line: str) -> str:
+    """Put another pid and user into a line, and take columns as wide as these away."""
+    user = re.escape(pwd.getpwuid(os.geteuid()).pw_name)
+    masked = re.sub(rf"\b{user}\b", "you", re.sub(r"\bpid \d+", "pid 4711", line))
+    has_columns = re.match(r"(\[yellow\])?  (job|stranger)\b", masked)
+    return re.sub(r"(?<=\S) {2,}", "  ", masked) if has_columns else masked
