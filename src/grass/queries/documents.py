@@ -60,6 +60,8 @@ class GuestReply(msgspec.Struct):
     units: dict[str, dict[str, float]] = msgspec.field(default_factory=dict)
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """The variables that tell it what it is and has; empty: it has nothing."""
+    gpus: dict[str, str] = msgspec.field(default_factory=dict)
+    """The UUIDs of the machine's GPUs, as far as they are known."""
 
 
 class EndsReply(msgspec.Struct):

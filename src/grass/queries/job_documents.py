@@ -71,6 +71,7 @@ def job_document(
         "allocation": units_json(last.allocation) if last and running else {},
         "worker": last and _name(state, last.worker, forgotten),
         "pid": last.pid if last and running else None,
+        "guest": None if spec.guest is None else spec.guest[0],
         "exit_code": job.exit_code,
         "signal": job.signal,
         "reason": _reason(job, state, now_s, forgotten),

@@ -141,7 +141,9 @@ async def _reply(broker: Broker, id: int) -> GuestReply:
         return GuestReply(id, job.state, why or "starts now")
     variables = own_variables(start_of(state, job, attempt))
     units = units_json(attempt.allocation)
-    return GuestReply(id, job.state, None, units, variables)
+    found = state.workers[attempt.worker].found.get("gpu", {})
+    uuids = {name: str(unit.details.get("uuid", "")) for name, unit in found.items()}
+    return GuestReply(id, job.state, None, units, variables, uuids)
 
 
 async def _ended(broker: Broker, id: int) -> GuestReply:

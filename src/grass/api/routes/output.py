@@ -80,6 +80,8 @@ def _lines(text: str | None) -> int | None:
 
 def _no_output(details: JobDetails, stream: str) -> NotFound:
     job = details.job
+    if details.spec.guest is not None:
+        return NotFound(f"job {job.id} is a guest: it writes where its process does")
     if stream == "stderr" and details.spec.stderr is None:
         return NotFound(f"job {job.id} has no stderr of its own", "see its output")
     if job.finished_at is None:

@@ -173,6 +173,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("state", "state", _given),
     ("reason", "reason", _reason),
     ("command", "command", _given),
+    ("guest", "guest", lambda pid: f"process {pid}" if pid else ""),
     ("params", "parameters", _pairs),
     ("shell_program", "shell", _given),
     ("stdin", "stdin", _input),
