@@ -1,7 +1,6 @@
-"""Fit a line with torch, as a job of grass: on a GPU, or on the CPU where there is none.
+"""Fit a line with torch, as a job of grass: on a GPU, or on the CPU without one.
 
-python examples/guests/train.py 0.1        one run
-make -C examples/guests -j4                four, which share the GPUs there are
+One run is `python train.py 0.1`; `make -j4` runs four, which take turns on the GPUs.
 """
 
 import sys
