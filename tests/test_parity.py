@@ -70,6 +70,7 @@ WAYS = {
     "GET /jobs/{id}/explain": Way("explain", (1,), "explain 1"),
     "GET /jobs/{id}/output": Way("output", (1,), "logs 2"),
     "POST /jobs/{id}/input": Way("write_input", (1, "me", 0), PIPED),
+    "GET /jobs/{id}/usage": Way("usage", (1,), "usage 2", 4),
     "GET /queues/{name}": Way("queue", ("q",), "enqueue q true"),
     "PUT /queues/{name}": Way("create_queue", ("q", {}), "create-queue fresh"),
     "PATCH /queues/{name}": Way("edit_queue", ("q", {}), "edit-queue q --max-fails 9"),

@@ -1,4 +1,4 @@
-"""Paths of the state directory, and variables of the environment.
+"""Paths of the state directory, and what surrounds a command: its environment.
 
 One state directory for each host and user holds everything: database, sockets, output,
 keeper records, log. `GRASS_HOME` moves all of it. Imported by every command, so it
@@ -6,6 +6,8 @@ imports next to nothing; what can be set in `config.toml` is in `settings`.
 """
 
 import os
+
+from grass.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,3 +106,20 @@ def without_job_variables(environment: "Mapping[str, str]") -> dict[str, str]:
 def _usual_folder() -> str:
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(state, "grass", os.uname().nodename)
+
+
+def caller_directory() -> str:
+    """Return the current directory."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise UsageError(
+            "the current directory does not exist any more", "change to one that does"
+        ) from None
+
+
+def caller_umask() -> int:
+    """Return the umask, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -29,6 +29,8 @@ ENDED = job(id=7)
 ANSWERS: dict[str, Any] = {
     "GET /overview": OVERVIEW,
     "GET /jobs/7": ENDED,
+    "GET /jobs/7?usage=1": ENDED,
+    "GET /jobs/7/usage": {"job": 7, "attempt": 1, "points": []},
     "GET /jobs/7/explain": {"id": 7, "state": "queued", "why": "no gpu"},
     "GET /jobs/7/output": b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi\n",
     "GET /jobs/7/output?follow=1&attempt=1": b"HTTP/1.1 200 OK\r\n\r\n",
@@ -58,7 +60,15 @@ ANSWERS: dict[str, Any] = {
 }
 TO_A_BROKER = (
     *("enqueue -- true", "enqueue q x", "run -- true", "show", "show 7", "explain 7"),
-    *("logs 7", "events", "wait 7", "cancel 7 --no-wait", "rerun 7", "hold 7"),
+    *(
+        "logs 7",
+        "usage 7",
+        "events",
+        "wait 7",
+        "cancel 7 --no-wait",
+        "rerun 7",
+        "hold 7",
+    ),
     *("edit 7 --priority 5", "release 7", "suspend 7", "continue 7", "remove 7"),
     "signal USR1 7",
     *("prune --older 1d --yes", "pause", "resume", "resume q", "drain desk"),

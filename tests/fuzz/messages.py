@@ -7,10 +7,12 @@ import msgspec
 from grass.link import messages as m
 from grass.model.amounts import WHOLE
 from grass.model.gpu_use import GpuUse, GpuUser
+from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
 from tests.support.building import BOOT, WORKER, units
 
 ONE_CORE = {"cpu": {"0": WHOLE}}
 HALF = {"cpu": {"1": WHOLE // 2}, "ram": {"0": WHOLE}}
+USE = ResourceUse(5, 0.5, {"0": UnitUse(7, 80.0)}, "by difference")
 STRANGE = f"{'0' * 16}.7.1"
 """An attempt of another database."""
 
@@ -51,6 +53,8 @@ def said_by_worker(cluster: str) -> list[Any]:
                 GpuUse("0.1", memory=8, used=7, attempts={second: 7}),
             ],
         ),
+        m.UsageData(1, {first: AttemptUsage(USE, USE)}),
+        m.Exited(second, 7, 0, peak=USE, usage="/u"),
         m.Removed(1),
         m.Removed(1, 2, "it is busy"),
     ]
@@ -97,6 +101,7 @@ def said_by_broker() -> list[Any]:
         m.Resync(),
         m.ReadOutput(1, "/tmp/1", 0, 10, True),
         m.CloseOutput(1),
+        m.ReadUsage(1, [first]),
         m.WriteInput(1, first, "me", 0, b"x", True, (24, 80)),
         m.ReadDevices(1),
         m.RemoveOutput(["/tmp/1"], 1),

@@ -78,6 +78,16 @@ found = mostly(
 )
 
 
+of_gpu = st.fixed_dictionaries({}, optional={"memory": whole, "utilization": seconds})
+use = st.fixed_dictionaries(
+    {},
+    optional={
+        "memory": whole,
+        "cpu": seconds,
+        "gpus": st.dictionaries(mostly("0", text), of_gpu, max_size=2),
+        "note": text,
+    },
+)
 live = st.integers(1, OWN + FREE).map(lambda job: f"{CLUSTER}.{job}.1")
 jobs = st.one_of(st.integers(0, 9), st.sampled_from([10**6, 10**9, 10**18 - 1]))
 numbers = st.one_of(st.integers(0, 4), st.sampled_from([900, 10**9 - 1, 10**18 - 1]))
@@ -103,7 +113,7 @@ def fields(
 
 def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
     """Give what a worker says of one attempt, by the type of the message."""
-    paths = {"output": maybe_text, "stderr": maybe_text}
+    paths = {"output": maybe_text, "stderr": maybe_text, "usage": maybe_text}
     offsets = {"output_offset": whole, "stderr_offset": whole}
     common = {"attempt": names, "placed_at": placed}
     return {
@@ -133,9 +143,16 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             max_rss=maybe_whole,
             cpu_s=seconds,
             ran_s=seconds,
+            peak=st.one_of(st.none(), use),
         ),
         "started": fields(
-            m.Started, **common, **paths, **offsets, pid=whole, at=whole, ran_s=seconds
+            m.Started,
+            **common,
+            **paths,
+            **offsets,
+            pid=whole,
+            at=whole,
+            ran_s=seconds,
         ),
         "returned": fields(m.Returned, **common, reason=mostly("recalled", text)),
     }
@@ -166,6 +183,13 @@ def messages() -> st.SearchStrategy[Any]:
     others = st.one_of(
         fields(m.Heartbeat, at=seconds, wall_at=whole),
         fields(m.Readiness, unable=mostly("", text)),
+        fields(
+            m.UsageData,
+            number=whole,
+            attempts=st.dictionaries(
+                names, st.fixed_dictionaries({}, optional={"now": use}), max_size=2
+            ),
+        ),
         fields(m.Removed, number=whole, left=whole, reason=text),
         fields(
             m.OutputData,

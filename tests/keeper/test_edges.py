@@ -11,12 +11,11 @@ import pytest
 
 from grass.keeper.codec import encode
 from grass.keeper.core.deadlines import Timers
-from grass.keeper.mounts import network_mount, read_mountinfo
+from grass.keeper.mounts import find_cgroup2, network_mount, read_mountinfo
 from grass.keeper.pidfd import open_checked
 from grass.keeper.process_table import ProcessTable, start_ticks
 from grass.keeper.protocol import AbleEntry, KeeperEntry, RecalledEntry, UnableEntry
 from grass.keeper.system import records as records_module
-from grass.keeper.system.cgroups import find_cgroup2
 from grass.keeper.system.records import Records
 from grass.keeper.system.rlimits import parse_limits
 from tests.support.building import typed

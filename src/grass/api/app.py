@@ -40,6 +40,7 @@ from grass.api.routes import (
     prune,
     request_bodies,
     tokens,
+    usage,
     worker_link,
     workers,
 )
@@ -90,6 +91,7 @@ ENDPOINTS = [
     Endpoint("POST", "/guests", SUBMIT, guests.enter, request_bodies.GuestBody, calls.Enqueued),  # noqa: E501
     Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501
     Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
+    Endpoint("GET", "/jobs/{id}/usage", READ, usage.history),
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
     Endpoint("PUT", "/queues/{name}", OPERATE, cluster.create_queue, request_bodies.QueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501
     Endpoint("PATCH", "/queues/{name}", OPERATE, cluster.edit_queue, request_bodies.EditQueueBody, DONE, own=WORK, largest=LISTS),  # noqa: E501

@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "show workers, queues and jobs",
     "explain": "say why a job waits, or how it ended",
     "logs": "print what jobs wrote",
+    "usage": "print what a job used over time",
     "events": "print what happened",
     "wait": "wait until jobs have ended",
     "cancel": "end jobs",

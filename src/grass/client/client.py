@@ -11,8 +11,7 @@ import time
 
 from grass.client.json_codec import query, quoted
 from grass.client.session import Session
-from grass.config import user_environment
-from grass.errors import UsageError
+from grass.config import caller_directory, caller_umask, user_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,16 +76,18 @@ class Client(Session):
             # These are about this machine, and may hold secrets.
             body["environment"] = user_environment(os.environ)
             body["directory"] = caller_directory()
-            body["umask"] = _umask()
+            body["umask"] = caller_umask()
         return body
 
-    def overview(self, queue: str | None = None, *, members: bool = False) -> Document:
+    def overview(
+        self, queue: str | None = None, *, members: bool = False, usage: bool = False
+    ) -> Document:
         """Read the daemon, workers, queues, and the active and recent jobs.
 
         An array is one row, with a few of its members; with `members`, none is.
         """
-        asked = query(queue=queue, members=1 if members else None)
-        return self.read(f"/overview{asked}")
+        wanted = {"members": 1 if members else None, "usage": 1 if usage else None}
+        return self.read("/overview" + query(queue=queue, **wanted))
 
     def listing(
         self, *, limit: int | None = None, members: bool = False, **wanted: object
@@ -98,6 +99,7 @@ class Client(Session):
         """
         asked = {**wanted, "limit": limit, "members": 1 if members else None}
         asked["state"] = asked.pop("states", None)
+        asked["usage"] = 1 if asked.pop("usage", None) else None
         return self.read("/jobs" + query(order="display", **asked))
 
     def jobs(  # noqa: PLR0913 -- each narrows what is read
@@ -109,19 +111,27 @@ class Client(Session):
         name: str | None = None,
         owner: str | None = None,
         select: Sequence[str] = (),
+        usage: bool = False,
         newest_first: bool = False,
     ) -> Iterator[Document]:
         """Read jobs, a page at a time, the oldest first unless `newest_first`."""
         wanted: dict[str, object] = {"state": list(states), "queue": queue}
         wanted |= {"project": project, "name": name, "owner": owner}
-        wanted["select"] = list(select)
+        wanted |= {"select": list(select), "usage": 1 if usage else None}
         wanted["order"] = "newest" if newest_first else "oldest"
         cursor = "before" if newest_first else "after"
         return self.pages("/jobs", "jobs", cursor, wanted)
 
-    def job(self, selector: int | str) -> Document:
-        """Read the one job that a selector names."""
-        return self.read(f"/jobs/{quoted(str(selector))}")
+    def job(self, selector: int | str, *, usage: bool = False) -> Document:
+        """Read the one job that a selector names; `usage` is what it uses."""
+        asked = query(usage=1 if usage else None)
+        return self.read(f"/jobs/{quoted(str(selector))}{asked}")
+
+    def usage(self, selector: int | str, attempt: int | None = None) -> Document:
+        """Read what a job used over time: a list of `points`."""
+        return self.read(
+            f"/jobs/{quoted(str(selector))}/usage" + query(attempt=attempt)
+        )
 
     def explain(self, selector: int | str) -> Document:
         """Read why a job waits, or how it ended."""
@@ -370,20 +380,3 @@ class Client(Session):
 
     def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:
         return self.write("POST", f"/jobs/{verb}", {"select": list(select), **more})
-
-
-def caller_directory() -> str:
-    """Return the current directory."""
-    try:
-        return os.getcwd()
-    except OSError:
-        raise UsageError(
-            "the current directory does not exist any more", "change to one that does"
-        ) from None
-
-
-def _umask() -> int:
-    """Return the umask, which can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -37,6 +37,16 @@ def read_mountinfo() -> str:
         return ""
 
 
+def find_cgroup2(mountinfo_text: str) -> str | None:
+    """Return where cgroup v2 is mounted, also on a hybrid system."""
+    for line in mountinfo_text.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if right.split(" ")[0] == "cgroup2" and len(fields) >= 5 and fields[3] == "/":
+            return fields[4]
+    return None
+
+
 def parse_mounts(mountinfo_text: str) -> dict[str, bool]:
     """Return for each mount point whether it is a network mount."""
     mounts = {}

@@ -32,6 +32,10 @@ class Stat(NamedTuple):
     session: int
     ticks: int
     dead: bool
+    cpu_ticks: int = 0
+    """Processor time, that of children it waited for included."""
+    resident: int = 0
+    """Memory, in pages."""
 
 
 class MainProcess:
@@ -64,9 +68,17 @@ def read_stat(pid: int) -> Stat | None:
     finally:
         os.close(descriptor)
     # The name may hold anything, so count fields from its closing bracket.
-    fields = text[text.rindex(b")") + 2 :].split(None, 20)
+    fields = text[text.rindex(b")") + 2 :].split(None, 22)
     dead = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
-    return Stat(pid, int(fields[1]), int(fields[3]), int(fields[19]), dead)
+    return Stat(
+        pid,
+        int(fields[1]),
+        int(fields[3]),
+        int(fields[19]),
+        dead,
+        sum(map(int, fields[11:15])),
+        int(fields[21]),
+    )
 
 
 def start_ticks(pid: int) -> int | None:

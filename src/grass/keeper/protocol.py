@@ -68,6 +68,8 @@ class Notes(NamedTuple):
     placed_at: int = 0
     input: bool = False
     """Whether it has a socket for input."""
+    usage: str | None = None
+    """The history of what it uses, where that is not beside its output."""
 
 
 class StartVerb(NamedTuple):

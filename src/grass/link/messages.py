@@ -19,10 +19,65 @@ is another attempt, and 0, which older workers send, matches any.
 
 import msgspec
 
-from grass.model.gpu_use import GpuUse
+from grass.link.requests import (
+    CloseOutput,
+    Devices,
+    InputTaken,
+    Message,
+    OutputData,
+    ReadDevices,
+    ReadOutput,
+    ReadUsage,
+    Removed,
+    RemoveOutput,
+    UsageData,
+    WriteInput,
+)
 from grass.model.resources import Allocation, Capacity
 from grass.model.spec import RunOptions
+from grass.model.usage import ResourceUse
 from grass.model.worker import FoundUnits
+
+__all__ = [
+    "LINK_VERSION",
+    "RECALLED",
+    "UNSAID_VERSION",
+    "CloseOutput",
+    "Continue",
+    "Devices",
+    "Exited",
+    "Forget",
+    "GiveBack",
+    "Heard",
+    "Heartbeat",
+    "Hello",
+    "InputTaken",
+    "KnownUnits",
+    "Message",
+    "OutputData",
+    "ReadDevices",
+    "ReadOutput",
+    "ReadUsage",
+    "Readiness",
+    "Recall",
+    "RemoveOutput",
+    "Removed",
+    "Report",
+    "Resync",
+    "Returned",
+    "Signal",
+    "Start",
+    "Started",
+    "Stop",
+    "Suspend",
+    "ToBroker",
+    "ToWorker",
+    "UsageData",
+    "Welcome",
+    "Withheld",
+    "WriteInput",
+    "version_problem",
+]
 
 LINK_VERSION = 1
 """Neighbouring versions understand each other; any other is refused."""
@@ -31,15 +86,6 @@ UNSAID_VERSION = 1
 
 RECALLED = "recalled"
 """The reason of a `Returned` that answers a `Recall`."""
-
-
-class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
-    """Root of all messages; the field `type` has the tag.
-
-    A default that is left out on the wire is filled in by the receiver, from its own
-    version. So it is the zero of its type, which no version changes; a message with any
-    other default sends all its fields.
-    """
 
 
 class Report(Message, tag="report"):
@@ -59,6 +105,8 @@ class Report(Message, tag="report"):
     placed_at: int = 0
     ran_s: float = 0.0
     """How long it has run at the time of sending."""
+    usage: str | None = None
+    """As in `Exited`."""
 
 
 class Exited(Message, tag="exited"):
@@ -79,6 +127,10 @@ class Exited(Message, tag="exited"):
     placed_at: int = 0
     ran_s: float | None = None
     """How long it ran; None: unknown."""
+    peak: ResourceUse | None = None
+    """The most that it used; None: it was not measured."""
+    usage: str | None = None
+    """The file with the history of what it used, unless that is beside its output."""
 
 
 class Started(Message, tag="started"):
@@ -94,6 +146,8 @@ class Started(Message, tag="started"):
     placed_at: int = 0
     ran_s: float = 0.0
     """How long it has run at the time of sending."""
+    usage: str | None = None
+    """As in `Exited`."""
 
 
 class Withheld(Message, tag="withheld"):
@@ -102,11 +156,11 @@ class Withheld(Message, tag="withheld"):
     Sent only to a broker whose `Welcome` has `heeds_withheld`; every `Hello` has it.
     """
 
-    units: Capacity = {}
+    units: Capacity = msgspec.field(default_factory=dict)
     """Of each unit what is not on offer: it is used by no job, or beyond its share."""
-    strangers: dict[str, list[str]] = {}
+    strangers: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
-    faults: dict[str, str] = {}
+    faults: dict[str, str] = msgspec.field(default_factory=dict)
     """By unit why nothing can run there, in words."""
 
 
@@ -119,7 +173,7 @@ class Hello(Message, tag="hello", omit_defaults=False):
     found: FoundUnits
     running: list[Report]
     exited: list[Exited]
-    started: list[Started] = []
+    started: list[Started] = msgspec.field(default_factory=list)
     """The starts of those that exited, as the broker may have missed them."""
     version: int = UNSAID_VERSION
     labels: tuple[str, ...] = ()
@@ -166,41 +220,6 @@ class Heartbeat(Message, tag="heartbeat"):
     """The worker's wall clock; 0: not sent."""
 
 
-class OutputData(Message, tag="output-data"):
-    """The answer to `ReadOutput`."""
-
-    stream: int
-    data: bytes
-    missing: bool = False
-
-
-class InputTaken(Message, tag="input-taken"):
-    """The answer to `WriteInput`: up to which offset everything was taken."""
-
-    stream: int
-    offset: int
-    closed: bool = False
-    """Whether the attempt takes no more input, or has ended."""
-    problem: str = ""
-    """Why nothing could be given to it."""
-
-
-class Devices(Message, tag="devices"):
-    """The answer to `ReadDevices`; it is sent as output is, after all else."""
-
-    number: int
-    gpus: list[GpuUse] = []
-
-
-class Removed(Message, tag="removed"):
-    """The answer to `RemoveOutput`: the files are removed, except for `left` files."""
-
-    number: int
-    left: int = 0
-    reason: str = ""
-    """Why a file could not be removed."""
-
-
 class Welcome(Message, tag="welcome", omit_defaults=False):
     """The broker accepted the `Hello`."""
 
@@ -243,7 +262,7 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """None: the worker's own environment."""
     queue_env: tuple[tuple[str, str], ...] = ()
     index: int | None = None
-    params: dict[str, str] = {}
+    params: dict[str, str] = msgspec.field(default_factory=dict)
     """What it is given of its own, by name."""
     after: str | None = None
     """Run it the moment this attempt is gone, on the units that one had."""
@@ -290,7 +309,7 @@ class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
     attempts: list[str]
-    placed_at: list[int] = []
+    placed_at: list[int] = msgspec.field(default_factory=list)
     """When each was placed; empty: unknown."""
 
 
@@ -307,52 +326,6 @@ class Resync(Message, tag="resync"):
     """The broker rebuilt its state and asks for a new `Hello`."""
 
 
-class ReadOutput(Message, tag="read-output"):
-    """Send a piece of an attempt's output file; `wait` for more at its end."""
-
-    stream: int
-    path: str
-    offset: int
-    length: int
-    wait: bool = False
-
-
-class CloseOutput(Message, tag="close-output"):
-    """The stream is no longer read."""
-
-    stream: int
-
-
-class WriteInput(Message, tag="write-input"):
-    """Give an attempt a piece of input; answered by `InputTaken`."""
-
-    stream: int
-    attempt: str
-    sender: str
-    """Who counts the offsets."""
-    offset: int
-    data: bytes = b""
-    end: bool = False
-    """Whether the attempt's stdin ends after it."""
-    window: tuple[int, int] | None = None
-    """Rows and columns that its terminal has from now on."""
-
-
-class ReadDevices(Message, tag="read-devices"):
-    """Tell how the devices are used now; older workers ignore it."""
-
-    number: int
-    """Repeated by `Devices`."""
-
-
-class RemoveOutput(Message, tag="remove-output"):
-    """Delete the output of pruned attempts, within the worker's own folder."""
-
-    paths: list[str]
-    number: int = 0
-    """Repeated by `Removed`."""
-
-
 ToBroker = (
     Hello
     | Report
@@ -363,6 +336,7 @@ ToBroker = (
     | Withheld
     | Heartbeat
     | OutputData
+    | UsageData
     | InputTaken
     | Devices
     | Removed
@@ -381,6 +355,7 @@ ToWorker = (
     | Forget
     | Resync
     | ReadOutput
+    | ReadUsage
     | CloseOutput
     | WriteInput
     | ReadDevices

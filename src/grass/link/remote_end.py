@@ -18,7 +18,14 @@ from typing import Any, Generic, TypeVar
 from grass.errors import ProtocolError
 from grass.event_log import EventLog
 from grass.link.frames import Decoder, join, pack
-from grass.link.messages import Devices, Exited, Message, OutputData, Start
+from grass.link.messages import (
+    Devices,
+    Exited,
+    Message,
+    OutputData,
+    Start,
+    UsageData,
+)
 
 log = EventLog(__name__)
 
@@ -100,7 +107,7 @@ class RemoteEnd(Generic[Out, In]):
             if isinstance(message, Start):
                 asyncio.get_running_loop().call_soon(self._not_started, message, error)
             return
-        if isinstance(message, OutputData | Devices):
+        if isinstance(message, OutputData | Devices | UsageData):
             self._output.append(packed)
         else:
             self._unsent.append(packed)

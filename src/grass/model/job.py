@@ -17,6 +17,7 @@ from grass.model.lifecycle import AttemptState, JobState
 from grass.model.params import Params
 from grass.model.placeholders import fill, of_the_job
 from grass.model.resources import Allocation
+from grass.model.usage import ResourceUse
 
 DEFAULT_PROJECT = "default"
 DEFAULT_QUEUE = "default"
@@ -183,3 +184,7 @@ class Attempt(msgspec.Struct, gc=False):
     """For how long it ran, measured by a clock that cannot jump."""
     given_back: int | None = None
     """The exit code with which a guest gave it back, which its worker may not know."""
+    peak: ResourceUse | None = None
+    """The most that it used; None: it was not measured."""
+    usage: str | None = None
+    """The file with the history of what it used, unless that is beside its output."""

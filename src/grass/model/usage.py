@@ -12,7 +12,7 @@ import msgspec
 N = TypeVar("N", int, float)
 
 
-class GpuUse(msgspec.Struct, frozen=True, omit_defaults=True):
+class UnitUse(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an attempt uses of one GPU."""
 
     memory: int | None = None
@@ -24,10 +24,17 @@ class ResourceUse(msgspec.Struct, frozen=True, omit_defaults=True):
 
     memory: int = 0
     cpu: float | None = None
-    gpus: dict[str, GpuUse] = {}
+    gpus: dict[str, UnitUse] = {}
     """By the name of the unit."""
     note: str = ""
     """How it was measured, where that is worth a word."""
+
+
+class AttemptUsage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an attempt uses now, and the most that it used."""
+
+    now: ResourceUse | None = None
+    peak: ResourceUse | None = None
 
 
 class UsagePoint(msgspec.Struct, frozen=True, array_like=True):
@@ -45,16 +52,22 @@ class UsagePoint(msgspec.Struct, frozen=True, array_like=True):
     """Memory and utilization of each unit."""
 
 
+def usage_path(output: str | None) -> str | None:
+    """Return where the history of an attempt is whose output Grass named: beside it."""
+    name = (output or "").removesuffix(".log")
+    return f"{name}.usage" if name and name != output else None
+
+
 def most(uses: Iterable[ResourceUse]) -> ResourceUse:
     """Return the most of each that was used."""
     memory, cpu, note = 0, None, ""
-    gpus: dict[str, GpuUse] = {}
+    gpus: dict[str, UnitUse] = {}
     for use in uses:
         memory, cpu = max(memory, use.memory), larger(cpu, use.cpu)
         note = use.note or note
         for unit, one in use.gpus.items():
             known = gpus.get(unit, one)
-            gpus[unit] = GpuUse(
+            gpus[unit] = UnitUse(
                 larger(known.memory, one.memory),
                 larger(known.utilization, one.utilization),
             )

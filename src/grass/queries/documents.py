@@ -214,4 +214,7 @@ class ExplainReply(msgspec.Struct):
     max_rss: int | None = None
     cpu_s: float | None = None
     took_s: float | None = None
+    usage: list[JsonObject] = []
+    """What it asked for, was given and uses, once it has started."""
+    usage_note: str = ""
     attempts: int = 0

@@ -14,6 +14,7 @@ from grass.model.lifecycle import ENDED, AttemptState, JobState
 from grass.model.resources import units_json
 from grass.model.spec import Spec
 from grass.model.times import rfc3339
+from grass.model.usage import AttemptUsage
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.constraints import (
     DISK_FULL,
@@ -37,6 +38,7 @@ from grass.queries.estimates import (
 )
 from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
+from grass.queries.usage_documents import usage_fields, usage_now
 from grass.scheduler.explanation import Explanation
 from grass.scheduler.worker_units import Holder
 from grass.store import Store
@@ -53,13 +55,24 @@ async def explanation(
     """Explain why a job waits, or how it ended."""
     job = broker.state.jobs.get(details.job.id, details.job)
     if job.state in ENDED:
-        return await _ended(broker, details)
+        return _with_usage(await _ended(broker, details), details, None)
     why = _why(broker.state, job, forgotten)
     reply = ExplainReply(job.id, job.state, why, attempts=job.attempts)
     if job.state is JobState.QUEUED:
         await _queued(broker, job, reply, forgotten)
     elif job.state is not JobState.RUNNING:
         await _waiting(broker, job, reply)
+    else:
+        uses = await usage_now(broker, [details])
+        _with_usage(reply, details, uses.get(job.id))
+    return reply
+
+
+def _with_usage(
+    reply: ExplainReply, details: JobDetails, usage: AttemptUsage | None
+) -> ExplainReply:
+    fields = usage_fields(details, usage)
+    reply.usage, reply.usage_note = fields["usage"], fields["usage_note"]
     return reply
 
 

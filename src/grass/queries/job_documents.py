@@ -20,6 +20,7 @@ from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import JsonObject
 from grass.queries.listing import ArrayView, is_ahead, last_attempt
+from grass.queries.usage_documents import use_json
 from grass.store.interface import JobDetails
 
 _WAITING = frozenset({JobState.HELD, JobState.WAITING, JobState.QUEUED})
@@ -273,4 +274,5 @@ def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> JsonObje
         "stderr_offset": attempt.stderr_offset,
         "max_rss": attempt.max_rss,
         "cpu_s": attempt.cpu_s,
+        "peak": use_json(attempt.peak),
     }

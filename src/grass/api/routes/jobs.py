@@ -66,7 +66,8 @@ from grass.queries.job_documents import (
     outcome_document,
 )
 from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
-from grass.queries.selection import check_known, select, with_dependents
+from grass.queries.selection import check_known, job_of, select, with_dependents
+from grass.queries.usage_documents import usage_fields, usage_now
 from grass.store.interface import JobDetails
 
 LARGEST_PAGE = 1000
@@ -188,7 +189,10 @@ async def wait(request: Request, body: WaitBody) -> JsonObject:
             left = sum(job in broker.state.jobs for job in ids)
             raise TimedOut(f"{left} of {len(ids)} jobs are unfinished") from None
     found = await broker.read(lambda db: db.outcomes(ids))
-    return {"jobs": [outcome_document(job) for job in found]}
+    outcomes = [outcome_document(job) for job in found]
+    if len(found) == 1:
+        outcomes[0] |= usage_fields(await job_of(broker, str(found[0].id)), None)
+    return {"jobs": outcomes}
 
 
 async def wait_all(request: Request, body: WaitAllBody) -> EndsReply:
@@ -218,14 +222,21 @@ def _unfinished(broker: Broker, up_to: int) -> int:
 
 
 async def present(request: Request, found: list[JobDetails]) -> list[JsonObject]:
-    """Return jobs as documents, in slices: a long page must not delay starts."""
+    """Return jobs as documents, in slices: a long page must not delay starts.
+
+    What they use is added where the query asks for it.
+    """
     broker = context_of(request).broker
     forgotten = await api_state(request).forgotten_names.of_jobs(broker, found)
+    shows_usage = switch(request.query_params.get("usage"))
+    uses = await usage_now(broker, found) if shows_usage else {}
     shown: list[JsonObject] = []
     for begin in range(0, len(found), PRESENTED_AT_ONCE):
         state, now_s = broker.state, time.monotonic()
         for details in found[begin : begin + PRESENTED_AT_ONCE]:
             document = job_document(details, state, now_s, forgotten)
+            if shows_usage:
+                document |= usage_fields(details, uses.get(details.job.id))
             shown.append(_for_caller(request, details.job, document))
         await asyncio.sleep(0)
     return shown

@@ -20,6 +20,7 @@ from grass.broker.shell.device_requests import DeviceRequests
 from grass.broker.shell.input_streams import InputStreams
 from grass.broker.shell.links import Links, WorkerConnection
 from grass.broker.shell.output_streams import OutputStreams
+from grass.broker.shell.usage_requests import UsageRequests
 from grass.broker.shell.waiters import Waiters
 from grass.broker.shell.wall_clock import WallClock
 from grass.broker.shell.writer import Writer
@@ -36,6 +37,7 @@ from grass.link.messages import (
     Started,
     ToBroker,
     ToWorker,
+    UsageData,
     Welcome,
 )
 from grass.log_lines import LogEvent
@@ -83,6 +85,7 @@ class Broker:
         self.output = OutputStreams(self._link_of)
         self.input = InputStreams(self._link_of)
         self.devices = DeviceRequests(self._link_of)
+        self.usage = UsageRequests(self._link_of)
         self.on_ended: Callable[[list[Job]], None] | None = None
         """Told of jobs that ended, once that is committed."""
 
@@ -195,6 +198,8 @@ class Broker:
                 self.input.received(worker, message)
             elif isinstance(message, Devices):
                 self.devices.received(worker, message)
+            elif isinstance(message, UsageData):
+                self.usage.received(worker, message)
             elif isinstance(message, Started):
                 # No caller waits for this: it is applied with the next round, which for
                 # a short job is that of its exit.
@@ -218,6 +223,7 @@ class Broker:
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
         self.output.gone(connection.worker)
+        self.usage.gone(connection.worker)
         self.input.gone(connection.worker)
         self.devices.gone(connection.worker)
         if connection.address is None:
@@ -226,6 +232,7 @@ class Broker:
     def disconnected(self, worker: str) -> None:
         """Note that a worker's link ended."""
         self.output.gone(worker)
+        self.usage.gone(worker)
         self.input.gone(worker)
         self.devices.gone(worker)
         self._post(WorkerGone(worker), None)

@@ -11,9 +11,9 @@ from grass.cli.commands.enqueue import output_format
 from grass.cli.parsing.job_options import variables
 from grass.cli.parsing.options import Command, Option, Values, scan
 from grass.cli.printing.streams import print_document, say, warn
-from grass.client.client import Client, caller_directory
+from grass.client.client import Client
 from grass.client.json_codec import Document
-from grass.config import LOCAL
+from grass.config import LOCAL, caller_directory
 from grass.errors import GrassError, NotFound, UsageError
 
 OPTIONS = (

@@ -8,9 +8,9 @@ from grass.cli.commands.create_queue import capacity, of_this_machine, read_word
 from grass.cli.parsing.job_options import absolute, check_directory, variables
 from grass.cli.parsing.options import JSON, Command, Option, Values
 from grass.cli.printing.streams import report_change
-from grass.client.client import Client, caller_directory
+from grass.client.client import Client
 from grass.client.json_codec import Document
-from grass.config import LOCAL
+from grass.config import LOCAL, caller_directory
 from grass.errors import UsageError
 
 OPTIONS = (

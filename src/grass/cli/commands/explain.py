@@ -15,6 +15,7 @@ from grass.cli.printing.quantities import (
 )
 from grass.cli.printing.streams import counted, print_document, printable, safe
 from grass.cli.printing.table import Screen, render, this_screen
+from grass.cli.printing.usage_text import usage_lines
 from grass.cli.printing.wording import ENDS, TINTS, number, units
 from grass.client.client import Client
 from grass.model.endings import signal_name
@@ -71,7 +72,9 @@ def explained(document: Document, screen: Screen) -> str:
         parts.append(render(HOLDERS, _holders(document), screen))
     if len(document.get("workers") or ()) > 1:
         parts.append(render(WORKERS, prospects(document["workers"]), screen))
-    parts += [_lines(part) for part in (_turn(document), _measured(document)) if part]
+    used = usage_lines(document, screen)
+    told = (_turn(document), _measured(document, used), used)
+    parts += [_lines(part) for part in told if part]
     if document.get("last_lines"):
         parts.append(_lines([_last_lines(document), *_indented(document)]))
     return "\n".join(parts)
@@ -150,8 +153,8 @@ def _turn(document: Document) -> list[str]:
     return said
 
 
-def _measured(document: Document) -> list[str]:
-    """Write the measurements of the last attempt."""
+def _measured(document: Document, used: list[str]) -> list[str]:
+    """Write the measurements of the last attempt, but for those in a table below."""
     facts = (
         ("exit code", "exit_code", str),
         ("signal", "signal", signal_name),
@@ -163,7 +166,9 @@ def _measured(document: Document) -> list[str]:
     return [
         f"{label}: {text(document[field])}"
         for label, field, text in facts
-        if document.get(field) is not None and (document[field] or field != "attempts")
+        if document.get(field) is not None
+        and (document[field] or field != "attempts")
+        and not (used and field == "max_rss")
     ]
 
 

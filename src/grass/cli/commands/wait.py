@@ -14,6 +14,7 @@ from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, 
 from grass.cli.printing.pause_notice import PauseNotice
 from grass.cli.printing.quantities import brief
 from grass.cli.printing.streams import print_document, warn
+from grass.cli.printing.usage_text import in_short
 from grass.cli.printing.wording import ENDED_STATES, ended
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError
@@ -88,7 +89,8 @@ def exit_code(job: Document) -> int:
 def closing(jobs: list[Document], took_s: float) -> str:
     """Write how jobs ended: `3 succeeded, 1 failed (job 7) in 2m05s`."""
     if len(jobs) == 1:
-        return ended(jobs[0], _after(took_s))
+        used = in_short(jobs[0])
+        return ended(jobs[0], _after(took_s)) + (f"; {used}" if used else "")
     return ended_as(jobs) + _after(took_s)
 
 

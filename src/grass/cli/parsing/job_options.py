@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from grass.cli.parsing.options import Option, Values
-from grass.client.client import caller_directory
+from grass.config import caller_directory
 from grass.errors import UsageError
 
 TYPE_CHECKING = False

@@ -6,6 +6,8 @@ A daemon of another version may leave fields out, so cells read them with `get`.
 
 from __future__ import annotations
 
+from functools import partial
+
 from grass.cli.printing.array_rows import counts
 from grass.cli.printing.command_text import command_text
 from grass.cli.printing.quantities import (
@@ -14,8 +16,15 @@ from grass.cli.printing.quantities import (
     brief,
     local,
     ran,
-    size_text,
     utc_now,
+)
+from grass.cli.printing.usage_text import (
+    CPU,
+    GPU_MEMORY,
+    GPU_UTILIZATION,
+    MEMORY,
+    amount,
+    total,
 )
 from grass.cli.printing.wording import (
     ENDED_STATES,
@@ -55,12 +64,16 @@ class Column:
         about: str,
         cell: Cell,
         key: Key | None = None,
+        *,
+        tells_usage: bool = False,
     ) -> None:
         """Without a `key`, jobs are sorted by the cell's text."""
         self.name = name
         self.about = about
         self.cell = cell
         self.key = key
+        self.tells_usage = tells_usage
+        """Whether it needs to know what jobs use now."""
         self.header = name.upper()
 
 
@@ -184,6 +197,29 @@ def _measured(
     return Column(name, about, cell, lambda job: _last(job, field))
 
 
+def most_memory(job: Document) -> float | None:
+    """Return the most memory that a job uses, or used in its last attempt."""
+    told = total(job, MEMORY, "peak")
+    if told is not None or not job["attempts"]:
+        return told
+    last = job["attempts"][-1]
+    measured = (last.get("peak") or {}).get("memory")
+    known = [one for one in (measured, last["max_rss"]) if one is not None]
+    return max(known, default=None)
+
+
+def _memory(job: Document, _now: datetime) -> str:
+    return amount(MEMORY, most_memory(job))
+
+
+def _used(name: str, about: str, what: str, field: str) -> Column:
+    def cell(job: Document, _now: datetime) -> str:
+        return amount(what, total(job, what, field))
+
+    key = partial(total, what=what, field=field)
+    return Column(name, about, cell, key, tells_usage=True)
+
+
 def _retries(job: Document, _now: datetime) -> str:
     return f"{job.get('retries_left')}/{job['retries']}" if job.get("retries") else ""
 
@@ -256,6 +292,11 @@ COLUMNS = (
     Column("params", "its parameters", lambda job, _: _params(job)),
     _plain("array", "the first job of its array"),
     _plain("index", "its index in its array"),
-    _measured("memory", "most memory it used", "max_rss", size_text),
+    Column("memory", "most memory it used", _memory, most_memory),
+    _used("used", "memory it uses now", MEMORY, "now"),
     _measured("cpu", "processor time it used", "cpu_s", brief),
+    _used("cores", "cores it uses now", CPU, "now"),
+    _used("gpu-memory", "GPU memory it uses now", GPU_MEMORY, "now"),
+    _used("gpu-peak", "most GPU memory it used", GPU_MEMORY, "peak"),
+    _used("gpu-use", "how busy its GPUs are now", GPU_UTILIZATION, "now"),
 )

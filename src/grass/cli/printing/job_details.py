@@ -16,6 +16,7 @@ from grass.cli.printing.quantities import (
 )
 from grass.cli.printing.streams import safe
 from grass.cli.printing.table import Fit, lines
+from grass.cli.printing.usage_text import usage_lines
 from grass.cli.printing.wording import (
     TINTS,
     asked,
@@ -48,6 +49,8 @@ def text(job: Document, screen: Screen) -> str:
         if value:
             shown = screen.paint(value, _tint(job)) if field == "state" else value
             told.append(screen.paint(f"{label:<{_LABEL}}", "dim") + shown)
+    used = usage_lines(job, screen)
+    told += ["", *used] if used else []
     if not job["attempts"]:
         return "".join(line + "\n" for line in told)
     now = utc_now()

@@ -59,6 +59,8 @@ class ShowOptions:
         self.sort = values.text("sort") or ""
         self.put = columns.order(self.sort) if self.sort else None
         self.columns = columns.chosen(values.text("columns"))
+        self.usage = any(one.tells_usage for one in self.columns)
+        """Whether workers are asked what jobs use now."""
         self.has_usual_columns = not values.has("columns")
         self.is_plain = not self.select and not any(map(values.has, _NARROWING))
         """Whether everything is shown, or everything about one queue."""
@@ -114,6 +116,7 @@ class ShowOptions:
             "name": self.name,
             "owner": self.owner,
             "select": self.select,
+            "usage": self.usage,
         }
 
     def explain_nothing(self, client: Client) -> None:

@@ -55,7 +55,9 @@ class Overview:
     def read(self, client: Client) -> Document:
         """Read the overview, and every job if all are to be shown."""
         wanted = self._wanted
-        document = client.overview(wanted.queue, members=wanted.members)
+        document = client.overview(
+            wanted.queue, members=wanted.members, usage=wanted.usage
+        )
         if wanted.every:
             document |= wanted.read(client)
         for part in {"workers", "queues", "jobs"} - {*self._parts}:
@@ -108,7 +110,7 @@ class JobView:
 
     def read(self, client: Client) -> Document:
         """Read the job."""
-        return client.job(self._selector)
+        return client.job(self._selector, usage=True)
 
     def page(self, document: Document, screen: Screen) -> Page:
         """Write the details."""

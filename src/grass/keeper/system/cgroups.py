@@ -13,19 +13,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from grass.keeper.mounts import find_cgroup2
 from grass.keeper.process_table import CANNOT_LOOK, cgroup_of, read_stat
 
 _PREFIX = "grass-"
-
-
-def find_cgroup2(mountinfo_text: str) -> str | None:
-    """Return where cgroup v2 is mounted, also on a hybrid system."""
-    for line in mountinfo_text.splitlines():
-        left, _, right = line.partition(" - ")
-        fields = left.split(" ")
-        if right.split(" ")[0] == "cgroup2" and len(fields) >= 5 and fields[3] == "/":
-            return fields[4]
-    return None
 
 
 class Cgroups:

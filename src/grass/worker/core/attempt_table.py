@@ -55,6 +55,8 @@ class WorkerAttempt(msgspec.Struct):
     started: Started | None = None
     since: float | None = None
     """When it started, in seconds since boot."""
+    ticks: int = 0
+    """The same, as the kernel counts for processes."""
     stopping: bool = False
     suspended: bool = False
     recalled: bool = False
@@ -116,6 +118,7 @@ class WorkerAttempt(msgspec.Struct):
             report.pid, report.started_at = started.pid, started.at
             report.output, report.output_offset = started.output, started.output_offset
             report.stderr, report.stderr_offset = started.stderr, started.stderr_offset
+            report.usage = started.usage
             if self.since is not None:
                 report.ran_s = max(0.0, now_s - self.since)
         return report

@@ -19,6 +19,7 @@ from grass.keeper.protocol import (
     Usage,
 )
 from grass.link.messages import Exited, Started
+from grass.model.usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
 
 OF_A_START = "`start`"
@@ -123,6 +124,14 @@ def exit_in(state: StateEntry) -> ExitEntry:
     )
 
 
+def note_start(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
+    """Note that an attempt's program runs, and return the message about it."""
+    attempt.started, attempt.since = started_of(attempt, entry), entry.since
+    attempt.ticks = entry.ticks
+    attempt.start, attempt.begun = None, True
+    return attempt.started
+
+
 def started_of(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
     """Return the message that an attempt's program runs."""
     notes = attempt.notes
@@ -135,10 +144,13 @@ def started_of(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
         notes.stderr,
         entry.stderr_offset,
         notes.placed_at,
+        usage=notes.usage,
     )
 
 
-def exited_of(attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
+def exited_of(
+    attempt: WorkerAttempt, entry: ExitEntry, peak: ResourceUse | None = None
+) -> Exited:
     """Return the message that an attempt has ended."""
     # If the start is unknown, it may have written only if the exit is unknown, too.
     wrote = attempt.started is not None or entry.lost
@@ -157,6 +169,8 @@ def exited_of(attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
         notes.stderr if wrote else None,
         notes.placed_at,
         entry.ran_s,
+        peak,
+        notes.usage if wrote else None,
     )
 
 

@@ -69,19 +69,27 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         under=_host(start, around),
         limit_signal=None if warning is None else warning.number,
         limit_signal_before=0.0 if warning is None else warning.before_s,
-        meta=_notes(start, output, stderr),
+        meta=_notes(start, around, output, stderr),
         guest=guest[0],
         guest_ticks=guest[1],
     )
 
 
-def _notes(start: Start, output: str, stderr: str | None) -> Notes:
+def _notes(
+    start: Start, around: Surroundings, output: str, stderr: str | None
+) -> Notes:
     """Return what a worker notes of an attempt; a guest has no output of its own."""
-    after, placed_at = start.after, start.placed_at
-    if start.guest is not None:
-        return Notes(start.allocation, after=after, placed_at=placed_at)
-    given_input = start.stdin != NO_INPUT
-    return Notes(start.allocation, output, stderr, after, placed_at, given_input)
+    is_guest, is_own = start.guest is not None, start.output is None
+    history = f"{_own_path(start, around)}.usage"
+    return Notes(
+        start.allocation,
+        output=None if is_guest else output,
+        stderr=None if is_guest else stderr,
+        after=start.after,
+        placed_at=start.placed_at,
+        input=start.stdin != NO_INPUT and not is_guest,
+        usage=None if is_own and not is_guest else history,
+    )
 
 
 def _host(start: Start, around: Surroundings) -> list[str]:
@@ -132,8 +140,13 @@ def _output_path(
 ) -> str:
     if start.output is not None:
         return _absolute(cwd, fill(start.output, values))
+    return f"{_own_path(start, around)}.log"
+
+
+def _own_path(start: Start, around: Surroundings) -> str:
+    """Return the path of an attempt's own files, without their endings."""
     folder = f"{safe_file_name(start.project)}/{safe_file_name(start.name)}"
-    return f"{around.output_folder}/{folder}/{start.job}/{start.number}.log"
+    return f"{around.output_folder}/{folder}/{start.job}/{start.number}"
 
 
 def _absolute(cwd: str, path: str) -> str:

@@ -10,6 +10,24 @@ import msgspec
 from grass.devices.readings import GpuProcess, GpuReading
 
 
+class RunningAttempt(NamedTuple):
+    """An attempt whose program runs, as its processes are looked for."""
+
+    pid: int
+    ticks: int
+    """When it started, as the kernel counts."""
+    age_s: float
+
+
+class ProcessUse(NamedTuple):
+    """What the processes of one attempt use together."""
+
+    pids: frozenset[int]
+    memory: int
+    cpu_s: float
+    """Processor time since its start."""
+
+
 class AttemptUse(msgspec.Struct, frozen=True):
     """What one attempt uses."""
 

@@ -31,7 +31,6 @@ from grass.link.messages import (
     Returned,
     Signal,
     Start,
-    Started,
     Stop,
     Suspend,
     ToWorker,
@@ -53,14 +52,15 @@ from grass.worker.core.keeper_entries import (
     exit_in,
     exited_of,
     lost_entry,
+    note_start,
     refusal_of,
     start_in,
-    started_of,
 )
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
 from grass.worker.core.start_checks import StartChecks
 from grass.worker.core.usage import Sample
+from grass.worker.core.usage_table import UsageTable
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
@@ -94,6 +94,7 @@ class WorkerCore:
         self._keeper_ready = False
         self._readiness = StartReadiness(table)
         self._checks = StartChecks(table, admission)
+        self.usage = UsageTable(table.attempts, around.output_folder)
         self._effects = WorkerEffects()
 
     @property
@@ -320,7 +321,7 @@ class WorkerCore:
         attempt.begun = state.begun
         started = start_in(state)
         if started is not None:
-            self._note_start(attempt, started)
+            note_start(attempt, started)
             self._watch(started)
         if state.state == "exited" and attempt.exited is None:
             self._note_exit(attempt, exit_in(state))
@@ -342,7 +343,7 @@ class WorkerCore:
         if isinstance(change, ExitEntry):
             self._exited(attempt, change)
         elif attempt is not None and change is not None:
-            self._effects.to_broker.append(self._note_start(attempt, change))
+            self._effects.to_broker.append(note_start(attempt, change))
             self._watch(change)
 
     def _watch(self, entry: StartedEntry) -> None:
@@ -364,13 +365,9 @@ class WorkerCore:
         if attempt is not None and attempt.start is not None and why is not None:
             self._cannot_start(attempt.start.id, attempt, why)
 
-    def _note_start(self, attempt: WorkerAttempt, entry: StartedEntry) -> Started:
-        attempt.started, attempt.since = started_of(attempt, entry), entry.since
-        attempt.start, attempt.begun = None, True
-        return attempt.started
-
     def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
-        attempt.exited, attempt.start = exited_of(attempt, entry), None
+        peak = self.usage.ended(entry.id)
+        attempt.exited, attempt.start = exited_of(attempt, entry, peak), None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)
         if attempt.notes.input:

@@ -22,26 +22,30 @@ from grass.keeper.codec import (
 )
 from grass.keeper.crash_points import crash_point
 from grass.keeper.launch import reach_keeper
-from grass.keeper.protocol import Entry, HelloVerb, Verb
+from grass.keeper.protocol import Entry, HelloEntry, HelloVerb, Verb
 from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
     CloseOutput,
     ReadDevices,
     ReadOutput,
+    ReadUsage,
     RemoveOutput,
     ToBroker,
     ToWorker,
+    UsageData,
     Welcome,
     WriteInput,
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
+from grass.worker.core.usage import Sample
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.output_files import OutputFiles
+from grass.worker.shell.sampler import Sampler, boot_s
 
 log = EventLog(__name__)
 
@@ -75,6 +79,7 @@ class WorkerAgent:
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._inputs: JobInputs | None = None
+        self._sampler: Sampler | None = None
         self._lost = asyncio.Event()
         self.welcomed = asyncio.Event()
         """Set once a broker has accepted this worker."""
@@ -96,6 +101,8 @@ class WorkerAgent:
                 group.create_task,
             )
             devices = DeviceReader(self._gpus, self._link.send, group.create_task)
+            self._sampler = Sampler(self._core.usage, self._gpus, self._sampled)
+            sampling = group.create_task(self._sampler.run())
             ended = asyncio.Event()
             self._link.listen(
                 lambda batch: self._from_broker(batch, files, devices), ended.set
@@ -106,6 +113,7 @@ class WorkerAgent:
                 await ended.wait()
             finally:
                 keeping.cancel()
+                sampling.cancel()
                 files.close()
                 self._watch.close()
                 if self._keeper is not None:
@@ -156,6 +164,8 @@ class WorkerAgent:
                     files.close_stream(message)
                 case WriteInput() if self._inputs is not None:
                     self._inputs.write(message)
+                case ReadUsage():
+                    self._tell_usage(message)
                 case RemoveOutput():
                     files.remove(message)
                 case ReadDevices():
@@ -167,9 +177,21 @@ class WorkerAgent:
                     self._core.from_broker(message)
         self._flush()
 
+    def _sampled(self, sample: Sample) -> None:
+        self._set_time()
+        self._core.sampled(sample)
+        self._flush()
+
+    def _tell_usage(self, asked: ReadUsage) -> None:
+        if self._sampler is not None:
+            uses = self._sampler.usage_of(asked.attempts)
+            self._link.send(UsageData(asked.number, uses))
+
     def _from_keeper(self, entries: list[Entry]) -> None:
         self._set_time()
         for entry in entries:
+            if isinstance(entry, HelloEntry) and self._sampler is not None:
+                self._sampler.keeper_connected(entry)
             self._core.from_keeper(with_kernel_status(entry, self._watch.status))
         self._flush()
 
@@ -181,7 +203,7 @@ class WorkerAgent:
         self._flush()
 
     def _set_time(self) -> None:
-        self._core.now_s = _boot_s()
+        self._core.now_s = boot_s()
         self._core.wall_us = time.time_ns() // 1000
 
     def _flush(self) -> None:
@@ -197,6 +219,10 @@ class WorkerAgent:
         for message in effects.to_broker:
             self._link.send(message)
         self._watch_processes(effects)
+        if self._sampler is not None:
+            self._sampler.wake()
+            if effects.look:
+                self._sampler.look_soon()
 
     def _watch_processes(self, effects: WorkerEffects) -> None:
         gone = set(effects.unwatch)
@@ -274,8 +300,3 @@ async def open_keeper(
     channel = await loop.run_in_executor(None, reach_keeper, directory, log_format)
     channel.setblocking(False)
     await loop.create_unix_connection(lambda: link, sock=channel)
-
-
-def _boot_s() -> float:
-    """Return seconds since boot, the time the machine slept included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,7 +1,8 @@
 """Output files on this machine: read in chunks, followed, removed.
 
 Files may be on a network disk that hangs, so they are read in threads, never on the
-event loop. Only files in the worker's own output folder are removed.
+event loop. Only files in the worker's own output folder are removed; with an output
+goes the history of what its attempt used.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from grass.link.messages import (
     Removed,
     RemoveOutput,
 )
+from grass.model.usage import usage_path
 from grass.worker.shell.inotify import FileWatcher
 
 LARGEST_CHUNK = 1 << 20
@@ -111,6 +113,8 @@ class OutputFiles:
                 continue
             try:
                 path.unlink(missing_ok=True)
+                if (history := usage_path(str(path))) is not None:
+                    Path(history).unlink(missing_ok=True)
             except (OSError, ValueError) as error:
                 answer.left += 1
                 answer.reason = str(error)

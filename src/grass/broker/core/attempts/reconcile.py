@@ -187,6 +187,7 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
     attempt.output, attempt.stderr = report.output, report.stderr
     attempt.output_offset = report.output_offset
     attempt.stderr_offset = report.stderr_offset
+    attempt.usage = report.usage
     state.save_attempt(attempt)
     state.save_job(job)
     if attempt.after is not None and not report.running:

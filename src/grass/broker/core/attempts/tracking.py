@@ -73,6 +73,7 @@ def started(state: State, worker: str, message: Started) -> None:
     attempt.output = message.output
     attempt.output_offset = message.output_offset
     attempt.stderr, attempt.stderr_offset = message.stderr, message.stderr_offset
+    attempt.usage = message.usage
     state.batch.changes.jobs[job.id] = job
     state.save_attempt(attempt)
     state.batch.moved.add(job.id)
@@ -108,9 +109,11 @@ def exited(state: State, worker: str, message: Exited) -> None:
     end = AttemptState.LOST if message.lost else AttemptState.EXITED
     attempt.output_bytes = message.output_bytes
     attempt.max_rss, attempt.cpu_s = message.max_rss, message.cpu_s
+    attempt.peak = message.peak
     state.totals.output_bytes += message.output_bytes
     if attempt.output is None:
         attempt.output, attempt.stderr = message.output, message.stderr
+        attempt.usage = message.usage
     _end(state, job, attempt, end, message)
 
 

@@ -31,14 +31,22 @@ def add(state: State, gone: Iterable[JobDetails]) -> None:
     sizes: dict[str, int] = defaultdict(int)
     for details in gone:
         for attempt in details.attempts:
-            path = attempt.output if details.spec.output is None else None
-            if path and len(path) <= LONGEST_PATH and attempt.worker in state.workers:
+            is_own = details.spec.output is None
+            # A worker removes the history of what was used with its own output.
+            path = attempt.output if is_own else attempt.usage
+            goes = _can_go(state, attempt.worker, path)
+            if path and goes:
                 paths[attempt.worker].append(path)
+            if goes and is_own:
                 sizes[attempt.worker] += attempt.output_bytes
             else:
                 state.totals.output_bytes -= attempt.output_bytes
     for worker, files in paths.items():
         _add(state, worker, files, sizes[worker])
+
+
+def _can_go(state: State, worker: str, path: str | None) -> bool:
+    return 0 < len(path or "") <= LONGEST_PATH and worker in state.workers
 
 
 def _add(state: State, worker: str, files: list[str], size: int) -> None:

@@ -24,6 +24,7 @@ from grass.model.amounts import LARGEST
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
+from grass.model.usage import ResourceUse
 from grass.model.worker import FoundUnits, capacity_of, check_label
 
 MOST_LABELS = 64
@@ -59,7 +60,9 @@ _BOUNDS = {
     "cpu_s": (0, MOST_CPU_S),
     "ran_s": (0, MOST_RAN_S),
 }
-_PATHS = ("output", "stderr")
+MOST_CORES = 1e6
+MOST_GPUS = 256
+_PATHS = ("output", "stderr", "usage")
 _AboutAttempt = Report | Exited | Started | Returned
 
 
@@ -163,10 +166,27 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
         for name in _PATHS:
             _check_length(getattr(report, name, None) or "", LONGEST_PATH)
+        if isinstance(report, Exited) and report.peak is not None:
+            check_use(report.peak)
         if isinstance(report, Exited | Returned) and report.reason:
             _check_readable(report.reason)
             short = isinstance(report, Returned)
             report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
+
+
+def check_use(use: ResourceUse) -> None:
+    """Raise `ProtocolError` for a measurement that cannot be true."""
+    _check_length(use.note, LONGEST_RETURN)
+    _check_readable(use.note)
+    if len(use.gpus) > MOST_GPUS:
+        raise ProtocolError(f"{len(use.gpus)} GPUs of one attempt")
+    numbers = [(use.memory, LARGEST_SIZE), (use.cpu, MOST_CORES)]
+    for unit, gpu in use.gpus.items():
+        _check_detail(unit)
+        numbers += [(gpu.memory, LARGEST_SIZE), (gpu.utilization, 100.0)]
+    for number, largest in numbers:
+        if number is not None and not 0 <= number <= largest:
+            raise ProtocolError(f"a measurement is {number}")
 
 
 def _check_text(*texts: str) -> None:

@@ -1,0 +1,114 @@
+"""Requests of the broker about files, input and measurements, and their answers.
+
+They concern no state of the broker and go through no commit. Large answers are sent as
+output is: after all other messages.
+"""
+
+import msgspec
+
+from grass.model.gpu_use import GpuUse
+from grass.model.usage import AttemptUsage
+
+
+class Message(msgspec.Struct, tag_field="type", omit_defaults=True):
+    """Root of all messages; the field `type` has the tag.
+
+    A default that is left out on the wire is filled in by the receiver, from its own
+    version. So it is the zero of its type, which no version changes; a message with any
+    other default sends all its fields.
+    """
+
+
+class ReadOutput(Message, tag="read-output"):
+    """Send a piece of an attempt's output file; `wait` for more at its end."""
+
+    stream: int
+    path: str
+    offset: int
+    length: int
+    wait: bool = False
+
+
+class OutputData(Message, tag="output-data"):
+    """The answer to `ReadOutput`."""
+
+    stream: int
+    data: bytes
+    missing: bool = False
+
+
+class CloseOutput(Message, tag="close-output"):
+    """The stream is no longer read."""
+
+    stream: int
+
+
+class RemoveOutput(Message, tag="remove-output"):
+    """Delete the output of pruned attempts, within the worker's own folder."""
+
+    paths: list[str]
+    number: int = 0
+    """Repeated by `Removed`."""
+
+
+class Removed(Message, tag="removed"):
+    """The answer to `RemoveOutput`: the files are removed, except for `left` files."""
+
+    number: int
+    left: int = 0
+    reason: str = ""
+    """Why a file could not be removed."""
+
+
+class WriteInput(Message, tag="write-input"):
+    """Give an attempt a piece of input; answered by `InputTaken`."""
+
+    stream: int
+    attempt: str
+    sender: str
+    """Who counts the offsets."""
+    offset: int
+    data: bytes = b""
+    end: bool = False
+    """Whether the attempt's stdin ends after it."""
+    window: tuple[int, int] | None = None
+    """Rows and columns that its terminal has from now on."""
+
+
+class InputTaken(Message, tag="input-taken"):
+    """The answer to `WriteInput`: up to which offset everything was taken."""
+
+    stream: int
+    offset: int
+    closed: bool = False
+    """Whether the attempt takes no more input, or has ended."""
+    problem: str = ""
+    """Why nothing could be given to it."""
+
+
+class ReadDevices(Message, tag="read-devices"):
+    """Tell how the devices are used now; older workers ignore it."""
+
+    number: int
+    """Repeated by `Devices`."""
+
+
+class Devices(Message, tag="devices"):
+    """The answer to `ReadDevices`; it is sent as output is, after all else."""
+
+    number: int
+    gpus: list[GpuUse] = []
+
+
+class ReadUsage(Message, tag="read-usage"):
+    """Send what these attempts use now; older workers ignore it."""
+
+    number: int
+    attempts: list[str]
+
+
+class UsageData(Message, tag="usage-data"):
+    """The answer to `ReadUsage`; attempts that were not measured are left out."""
+
+    number: int
+    attempts: dict[str, AttemptUsage]

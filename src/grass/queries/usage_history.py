@@ -1,0 +1,85 @@
+"""The history of what an attempt used, read from its worker like output."""
+
+import msgspec
+
+from grass.broker.shell.service import Broker
+from grass.errors import GrassError, NotFound, Unreachable
+from grass.model.job import Attempt
+from grass.model.times import rfc3339
+from grass.model.usage import UsagePoint, usage_path
+from grass.queries.documents import JsonObject
+from grass.queries.output_sources import chosen, out_of_reach
+from grass.store.interface import JobDetails
+
+LARGEST = 16 * 2**20
+"""In bytes: many times what a history comes to; a worker may send anything."""
+
+_decode = msgspec.json.Decoder(UsagePoint).decode
+
+
+async def usage_history(
+    broker: Broker, details: JobDetails, which: int | None
+) -> JsonObject:
+    """Return the history of one attempt, the last one unless another is named."""
+    attempt = chosen(broker, details, which)
+    path = attempt.usage or usage_path(attempt.output)
+    data = b"" if path is None else await _read(broker, attempt, path)
+    points = _parsed(data)
+    if not points:
+        raise _nothing(attempt)
+    return {
+        "job": attempt.job,
+        "attempt": attempt.number,
+        "started_at": rfc3339(attempt.started_at),
+        "points": [_point(attempt, one) for one in points],
+    }
+
+
+async def _read(broker: Broker, attempt: Attempt, path: str) -> bytes:
+    data = b""
+    try:
+        while len(data) < LARGEST:
+            more = await broker.output.read(attempt.worker, path, len(data))
+            if not more:
+                break
+            data += more
+    except NotFound:
+        return b""
+    except Unreachable:
+        raise out_of_reach(broker, attempt) from None
+    return data
+
+
+def _parsed(data: bytes) -> list[UsagePoint]:
+    """Return the points of a file; a line that was not written whole is left out."""
+    points: list[UsagePoint] = []
+    for line in data.split(b"\n"):
+        try:
+            point = _decode(line)
+        except ValueError:
+            continue
+        # The file may have been thinned, and be another one, between two pieces.
+        if not points or point.at_s > points[-1].at_s:
+            points.append(point)
+    return points
+
+
+def _point(attempt: Attempt, point: UsagePoint) -> JsonObject:
+    return {
+        "at": rfc3339(attempt.started_at + int(point.at_s * 1e6)),
+        "elapsed_s": point.at_s,
+        "span_s": point.span_s,
+        "memory": point.memory,
+        "cpu": point.cpu,
+        "gpus": {
+            unit: {"memory": memory, "utilization": utilization}
+            for unit, (memory, utilization) in point.gpus.items()
+        },
+    }
+
+
+def _nothing(attempt: Attempt) -> GrassError:
+    if attempt.finished_at is None:
+        return NotFound(f"nothing of job {attempt.job} was measured yet")
+    took = "" if attempt.ran_s is None else f": it ran for {attempt.ran_s:.2g} s"
+    return NotFound(f"nothing of job {attempt.job} was measured{took}")

@@ -1,0 +1,225 @@
+"""What the attempts of this machine use now, and the most that each of them used.
+
+The shell looks at processes and GPUs, and is told here when to look and at which
+attempts: often while an attempt is young, as most of its memory is taken then; every
+second while any runs; rarely otherwise. Points of the history gather here until they
+are written.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from grass.devices.readings import GpuReading
+from grass.keeper.protocol import Notes
+from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
+from grass.worker.core.attempt_table import WorkerAttempt
+from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
+
+YOUNG_S = 10.0
+YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
+"""How often young attempts, all attempts, and idle GPUs are looked at."""
+FIRST_LOOK_S = 0.3
+"""At this age an attempt is looked at for the first time; many have ended by then."""
+WATCHED_S = 10.0
+"""For so long after a question somebody is taken to look on."""
+RATE_S = 0.95
+"""Processor use is the mean of at least so long."""
+_EARLY_S = 0.02
+"""A timer may fire this much early."""
+
+
+class Measured(msgspec.Struct):
+    """What is known of one attempt's usage."""
+
+    now: ResourceUse | None = None
+    peak: ResourceUse | None = None
+    points: list[UsagePoint] = []
+    """Not yet written."""
+    last_s: float | None = None
+    """When it was last measured, in seconds since boot."""
+    cpu: float | None = None
+    cpu_from: tuple[float, float] | None = None
+    """When its processor time was what, at the beginning of the next rate."""
+
+
+class UsageTable:
+    """The usage of all attempts that run here."""
+
+    def __init__(self, attempts: dict[str, WorkerAttempt], folder: str) -> None:
+        """`attempts` is the worker's table; histories are only in `folder`."""
+        self._attempts = attempts
+        self._folder = folder
+        self._measured: dict[str, Measured] = {}
+        self._processes: dict[str, ProcessUse] = {}
+        self._division = GpuDivision()
+        self._all_at = float("-inf")
+        self._looked_s = float("-inf")
+        self._watched_until = float("-inf")
+        self._unwritten: dict[str, list[UsagePoint]] = {}
+        """Points by file, of attempts that have ended."""
+        self.sample = Sample(float("-inf"), (), {})
+        """The last look."""
+
+    # When to look, and at what.
+
+    def running(self, now_s: float) -> dict[str, RunningAttempt]:
+        """Return the attempts whose program runs."""
+        return {
+            name: RunningAttempt(one.started.pid, one.ticks, now_s - one.since)
+            for name, one in self._attempts.items()
+            if one.started is not None and one.exited is None and one.since is not None
+        }
+
+    def pause_s(self, now_s: float, *, has_gpus: bool) -> float | None:
+        """Return how long to wait before the next look; None: until one starts."""
+        ages = [one.age_s for one in self.running(now_s).values()]
+        watched = has_gpus and now_s < self._watched_until
+        waits_s = max(0.0, FIRST_LOOK_S - max(ages)) if ages else 0.0
+        if any(age_s < YOUNG_S for age_s in ages):
+            interval_s = YOUNG_LOOK_S
+        elif ages or watched:
+            interval_s = LOOK_S
+        elif has_gpus:
+            interval_s = IDLE_LOOK_S
+        else:
+            return None
+        return max(waits_s, self._looked_s + interval_s - now_s)
+
+    def due(self, now_s: float) -> dict[str, RunningAttempt]:
+        """Return the attempts to look at now: all, or between two seconds the young."""
+        running = {
+            name: one
+            for name, one in self.running(now_s).items()
+            if one.age_s >= FIRST_LOOK_S - _EARLY_S
+        }
+        if now_s - self._all_at >= LOOK_S - _EARLY_S:
+            self._all_at = now_s
+            return running
+        return {
+            name: one
+            for name, one in running.items()
+            if one.age_s < YOUNG_S or name not in self._processes
+        }
+
+    def needs_gpus(self, due: Mapping[str, RunningAttempt], now_s: float) -> bool:
+        """Tell whether GPUs are to be read with a look at these attempts."""
+        if now_s - self.sample.at_s >= LOOK_S or self._all_at == now_s:
+            return True
+        held = (self._attempts[name].notes.allocation for name in due)
+        return any(kind in units for units in held for kind in KINDS)
+
+    def watch(self, now_s: float) -> None:
+        """Note that somebody looks on."""
+        self._watched_until = now_s + WATCHED_S
+
+    # A look.
+
+    def sampled(
+        self,
+        at_s: float,
+        gpus: tuple[GpuReading, ...],
+        uses: Mapping[str, ProcessUse],
+        names: dict[int, str] | None = None,
+    ) -> Sample:
+        """Take in a look; of attempts that are not in `uses` the last one counts."""
+        self._looked_s = at_s
+        running = self.running(at_s)
+        known = {**self._processes, **uses}
+        self._processes = {name: known[name] for name in running if name in known}
+        holders = Holders(
+            {name: one.pids for name, one in self._processes.items()},
+            {name: self._attempts[name].notes.allocation for name in self._processes},
+        )
+        divided = self._division.divide(gpus, holders)
+        attempts = {
+            name: _attempt_use(use, divided[name])
+            for name, use in self._processes.items()
+        }
+        for name in uses.keys() & attempts.keys():
+            self._measure(name, at_s, running[name].age_s, attempts[name])
+        self.sample = Sample(at_s, gpus, attempts, names or {})
+        return self.sample
+
+    def _measure(self, name: str, at_s: float, age_s: float, use: AttemptUse) -> None:
+        known = self._measured.setdefault(name, Measured())
+        _note_rate(known, at_s, age_s, use.cpu_s)
+        units = use.gpu_memory.keys() | use.gpu_utilization.keys()
+        gpus = {
+            unit: UnitUse(use.gpu_memory.get(unit), use.gpu_utilization.get(unit))
+            for unit in sorted(units)
+        }
+        known.now = ResourceUse(use.memory, known.cpu, gpus, use.note)
+        known.peak = most([known.peak or known.now, known.now])
+        span_s = age_s if known.last_s is None else at_s - known.last_s
+        known.last_s = at_s
+        known.points.append(
+            UsagePoint(
+                round(age_s, 2),
+                round(min(span_s, age_s), 2),
+                use.memory,
+                known.cpu,
+                {unit: (one.memory, one.utilization) for unit, one in gpus.items()},
+            )
+        )
+
+    # What came of it.
+
+    def of(self, name: str) -> Measured | None:
+        """Return what is known of an attempt that runs."""
+        return self._measured.get(name)
+
+    def recover(self, name: str, peak: ResourceUse) -> None:
+        """Take in what an earlier daemon measured of an attempt."""
+        known = self._measured.setdefault(name, Measured())
+        known.peak = peak if known.peak is None else most([peak, known.peak])
+
+    def ended(self, name: str) -> ResourceUse | None:
+        """Forget an attempt that has ended, and return the most that it used."""
+        self._processes.pop(name, None)
+        known = self._measured.pop(name, None)
+        if known is None:
+            return None
+        path = self.file_of(name)
+        if path is not None and known.points:
+            self._unwritten.setdefault(path, []).extend(known.points)
+        return known.peak
+
+    def take_points(self) -> dict[str, list[UsagePoint]]:
+        """Return the points that are to be written, by file."""
+        taken, self._unwritten = self._unwritten, {}
+        for name, known in self._measured.items():
+            path, points, known.points = self.file_of(name), known.points, []
+            if path is not None and points:
+                taken[path] = points
+        return taken
+
+    def file_of(self, name: str) -> str | None:
+        """Return the file with the history of an attempt."""
+        attempt = self._attempts.get(name)
+        return None if attempt is None else self.file_in(attempt.notes)
+
+    def file_in(self, notes: Notes) -> str | None:
+        """Return the file of a history, from the notes of its attempt."""
+        path = notes.usage or usage_path(notes.output)
+        inside = path is not None and path.startswith(f"{self._folder}/")
+        return path if inside else None
+
+
+def _attempt_use(use: ProcessUse, gpus: GpuUses) -> AttemptUse:
+    return AttemptUse(
+        use.pids, use.memory, use.cpu_s, gpus.memory, gpus.utilization, gpus.note
+    )
+
+
+def _note_rate(known: Measured, at_s: float, age_s: float, cpu_s: float) -> None:
+    """Compute the cores in use, over at least a second."""
+    if known.cpu_from is None:
+        # From its start on; after a restart of the daemon from now on.
+        began = age_s < YOUNG_S and known.peak is None
+        known.cpu_from = (at_s - age_s, 0.0) if began else (at_s, cpu_s)
+    from_s, before_s = known.cpu_from
+    if at_s - from_s >= RATE_S:
+        known.cpu = round(max(0.0, cpu_s - before_s) / (at_s - from_s), 2)
+        known.cpu_from = at_s, cpu_s

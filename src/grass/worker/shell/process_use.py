@@ -1,0 +1,172 @@
+"""What the processes of attempts use, read from /proc and cgroups.
+
+Where the keeper has given an attempt a cgroup, that lists its processes and counts
+their processor time. Otherwise they are found as the keeper finds them. That takes a
+look at every process of the machine, so on a machine with many it is done less often;
+between two such looks a process that is new is found only if it is on a GPU.
+
+Pages that several processes share count once; pages that a fork has not copied yet
+count for each process.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from grass.keeper.mounts import find_cgroup2, read_mountinfo
+from grass.keeper.process_owners import ProcessOwners
+from grass.keeper.process_table import Stat, cgroup_of, read_stat
+from grass.worker.core.usage import ProcessUse, RunningAttempt
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+LOOK_SHARE = 0.005
+"""Which part of a core looking at all processes may take."""
+CGROUP_BY_S = 10.0
+"""An attempt that has no cgroup by this age gets none."""
+_OWN_CGROUP = re.compile(r"/grass-\d+/\d+\Z")
+
+
+class AttemptProcesses:
+    """The processes of all attempts of one keeper."""
+
+    def __init__(
+        self, keeper_pid: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.keeper_pid = keeper_pid
+        self._clock = clock
+        self._owners = ProcessOwners(keeper_pid)
+        self._owners.daemons.add(os.getpid())
+        self._mount = find_cgroup2(read_mountinfo())
+        self._cgroups: dict[str, str] = {}
+        self._found: dict[str, set[int]] = {}
+        """The processes of attempts without a cgroup, as last found."""
+        self._look_at = float("-inf")
+        self._cpu: dict[str, tuple[float, float]] = {}
+        """Processor time of the processes there were last, and of those that ended."""
+
+    def close(self) -> None:
+        """Close what is open; `read` is not called any more."""
+        self._owners.close()
+
+    def read(
+        self, attempts: Mapping[str, RunningAttempt], on_gpus: Iterable[int]
+    ) -> dict[str, ProcessUse]:
+        """Return what each of these attempts uses; also sorts processes on GPUs."""
+        self._follow(attempts)
+        self._look_at_all(attempts)
+        found = {name: self._pids(name) for name in attempts}
+        known = {pid for pids in found.values() for pid in pids}
+        for pid in on_gpus:
+            owner = None if pid in known else self._owner_of(pid)
+            if owner in found:
+                found[owner].add(pid)
+        return {name: self._use(name, pids) for name, pids in found.items()}
+
+    def _follow(self, attempts: Mapping[str, RunningAttempt]) -> None:
+        """Keep what is known of these attempts, and forget all others."""
+        for name in self._owners.mains.keys() - attempts.keys():
+            self._owners.remove(name)
+            for known in (self._cgroups, self._found, self._cpu):
+                known.pop(name, None)
+        for name, one in attempts.items():
+            if name not in self._owners.mains:
+                self._owners.add(name, one.pid, one.ticks, adopted=False)
+                self._found[name] = {one.pid}
+            if name not in self._cgroups and one.age_s < CGROUP_BY_S:
+                self._find_cgroup(name, one.pid)
+
+    def _find_cgroup(self, name: str, pid: int) -> None:
+        path = cgroup_of(pid)
+        if self._mount is not None and path and _OWN_CGROUP.search(path):
+            self._cgroups[name] = os.path.join(self._mount, path.lstrip("/"))
+            self._owners.mains[name].cgroup = self._cgroups[name]
+
+    def _look_at_all(self, attempts: Mapping[str, RunningAttempt]) -> None:
+        """Find the processes of attempts without a cgroup, if that is due."""
+        began = self._clock()
+        without = [name for name in attempts if name not in self._cgroups]
+        if not without or began < self._look_at:
+            return
+        found: dict[str, set[int]] = {name: set() for name in without}
+        try:
+            owners = self._owners.all_owners()
+        except OSError:
+            return
+        for pid, owner in owners.items():
+            if owner in found:
+                found[owner].add(pid)
+        self._found.update(found)
+        self._look_at = self._clock() + (self._clock() - began) / LOOK_SHARE
+
+    def _pids(self, name: str) -> set[int]:
+        path = self._cgroups.get(name)
+        if path is None:
+            return set(self._found[name])
+        try:
+            with open(f"{path}/cgroup.procs", "rb") as file:
+                return set(map(int, file.read().split()))
+        except OSError:
+            return set()
+
+    def _owner_of(self, pid: int) -> str | None:
+        try:
+            return self._owners.owner_of(pid)
+        except OSError:
+            return None
+
+    def _use(self, name: str, pids: set[int]) -> ProcessUse:
+        stats = [stat for stat in map(_stat, pids) if stat is not None]
+        main = self._owners.mains[name]
+        # A pid may have been given to another process since it was found.
+        live = [one for one in stats if not one.dead and one.ticks >= main.ticks]
+        cpu_s = self._cgroup_cpu_s(name)
+        if cpu_s is None:
+            ticks = sum(one.cpu_ticks for one in live)
+            cpu_s = self._counted(name, ticks / TICKS_PER_S)
+        alive = frozenset(one.pid for one in live)
+        return ProcessUse(alive, PAGE * _pages(live), cpu_s)
+
+    def _counted(self, name: str, now_s: float) -> float:
+        """Return processor time that does not fall when a process has ended."""
+        before_s, ended_s = self._cpu.get(name, (0.0, 0.0))
+        ended_s += max(0.0, before_s - now_s)
+        self._cpu[name] = now_s, ended_s
+        return now_s + ended_s
+
+    def _cgroup_cpu_s(self, name: str) -> float | None:
+        path = self._cgroups.get(name)
+        if path is None:
+            return None
+        try:
+            with open(f"{path}/cpu.stat", "rb") as file:
+                label, microseconds = file.readline().split()
+        except (OSError, ValueError):
+            return None
+        return int(microseconds) / 1e6 if label == b"usage_usec" else None
+
+
+def _stat(pid: int) -> Stat | None:
+    try:
+        return read_stat(pid)
+    except OSError:
+        return None
+
+
+def _pages(stats: list[Stat]) -> int:
+    """Return the pages that processes have together."""
+    resident = sum(one.resident for one in stats)
+    if len(stats) <= 1:
+        return resident
+    shared = [_shared(one.pid) for one in stats]
+    return max(0, resident - sum(shared) + max(shared))
+
+
+def _shared(pid: int) -> int:
+    """Return the pages of a process that are of a file or shared."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[2])
+    except (OSError, IndexError, ValueError):
+        return 0

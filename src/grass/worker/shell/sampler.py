@@ -1,0 +1,225 @@
+"""Looks at this machine: what its GPUs tell, and what the processes of attempts use.
+
+The core says when and at what (`UsageTable`). Files of /proc and of histories are read
+and written in a thread of its own, as a process that is stuck can make both hang.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Protocol
+
+from grass.devices.readings import GpuReading
+from grass.event_log import EventLog
+from grass.keeper.protocol import HelloEntry, StateEntry
+from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
+from grass.worker.core.usage import ProcessUse, RunningAttempt, Sample
+from grass.worker.core.usage_table import FIRST_LOOK_S, YOUNG_S, UsageTable
+from grass.worker.shell.process_names import process_name
+from grass.worker.shell.process_use import AttemptProcesses
+from grass.worker.shell.usage_files import UsageFiles, recorded_peak
+
+log = EventLog(__name__)
+
+WRITE_S = 5.0
+"""How often histories are written, once their attempts are not young any more."""
+MOST_RECOVERED = 64
+"""Of so many exits that were not reported the history is read, before they are."""
+AFTER_DEFECT_S = 10.0
+
+
+class GpuReader(Protocol):
+    """What is used of a `GpuMonitor`."""
+
+    async def read(self) -> tuple[GpuReading, ...]:
+        """Return every unit as it is now, in bounded time."""
+
+
+class Sampler:
+    """Measures what attempts use while they run, and GPUs also between them."""
+
+    def __init__(
+        self,
+        table: UsageTable,
+        gpus: GpuReader | None,
+        on_sample: Callable[[Sample], None] = lambda _: None,
+    ) -> None:
+        """`on_sample` is called after every look."""
+        self._table = table
+        self._gpus = gpus
+        self._on_sample = on_sample
+        self._processes: AttemptProcesses | None = None
+        self._files = UsageFiles()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sampler")
+        self._looking: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._has_gpus = gpus is not None
+        self._readings: tuple[GpuReading, ...] = ()
+        self._written_s = float("-inf")
+        self._starts_wait = False
+        self._names: dict[int, str] = {}
+
+    def keeper_connected(self, hello: HelloEntry) -> None:
+        """Look for processes below this keeper, and recover what was measured.
+
+        Call it before the core is told: exits that a daemon before this one has not
+        reported are reported then, with the most that those attempts used.
+        """
+        known = self._processes
+        if hello.pid is not None and (known is None or known.keeper_pid != hello.pid):
+            if known is not None:
+                self._thread.submit(known.close)
+            self._processes = AttemptProcesses(hello.pid)
+        ended = [one for one in hello.attempts if one.state == "exited"]
+        for one in ended[:MOST_RECOVERED]:
+            self._recovered(one.id, self._peak_of(one))
+        loop = asyncio.get_running_loop()
+        for one in hello.attempts:
+            if one.state == "running" and self._table.of(one.id) is None:
+                reading = loop.run_in_executor(self._thread, self._peak_of, one)
+                reading.add_done_callback(partial(self._recovered_later, one.id))
+        self.wake()
+
+    def _peak_of(self, state: StateEntry) -> ResourceUse | None:
+        path = self._table.file_in(state.meta)
+        return None if path is None else recorded_peak(path)
+
+    def _recovered(self, name: str, peak: ResourceUse | None) -> None:
+        if peak is not None:
+            self._table.recover(name, peak)
+
+    def _recovered_later(
+        self, name: str, reading: "asyncio.Future[ResourceUse | None]"
+    ) -> None:
+        runs = name in self._table.running(0.0)
+        if runs and not reading.cancelled() and reading.exception() is None:
+            self._recovered(name, reading.result())
+
+    def wake(self) -> None:
+        """Look again when that is due: an attempt has started or ended."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Look, until cancelled; then write what was not written yet."""
+        try:
+            while True:
+                try:
+                    await self._wait()
+                    await self.look()
+                    await self._write()
+                except Exception as error:  # noqa: BLE001 -- jobs are not concerned
+                    log.defect(error)
+                    await asyncio.sleep(AFTER_DEFECT_S)
+        finally:
+            if self._looking is not None:
+                self._looking.cancel()
+            self._thread.submit(self._files.append, self._table.take_points())
+            self._thread.shutdown(wait=False)
+
+    def look_soon(self) -> None:
+        """Look at GPUs now: starts wait for it."""
+        self._starts_wait = True
+        self._begin_look()
+
+    def usage_of(self, attempts: list[str]) -> dict[str, AttemptUsage]:
+        """Return what attempts use now, of those that were measured."""
+        self._table.watch(boot_s())
+        found = {name: self._table.of(name) for name in attempts}
+        return {
+            name: AttemptUsage(one.now, one.peak)
+            for name, one in found.items()
+            if one is not None
+        }
+
+    async def look(self) -> None:
+        """Look once; several callers share one look."""
+        await asyncio.shield(self._begin_look())
+
+    def _begin_look(self) -> "asyncio.Task[None]":
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+            self._looking.add_done_callback(self._looked)
+        return self._looking
+
+    def _looked(self, task: "asyncio.Task[None]") -> None:
+        self._looking = None
+        # An error is logged where it is waited for.
+        if not task.cancelled() and task.exception() is None and self._starts_wait:
+            # They came after this look had begun.
+            self._begin_look()
+
+    async def _look(self) -> None:
+        now_s, starts_wait = boot_s(), self._starts_wait
+        self._starts_wait = False
+        due = self._table.due(now_s)
+        reads = starts_wait or self._table.needs_gpus(due, now_s)
+        if self._gpus is not None and reads:
+            self._readings = await self._gpus.read()
+            self._has_gpus = bool(self._readings)
+        uses, names = await self._used(due)
+        sample = self._table.sampled(boot_s(), self._readings, uses, names)
+        if reads:
+            self._on_sample(sample)
+
+    async def _used(
+        self, due: dict[str, RunningAttempt]
+    ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
+        """Return what attempts use, and the names of processes that are of none."""
+        on_gpus = {one.pid for gpu in self._readings for one in gpu.processes}
+        if not due and not on_gpus:
+            return {}, {}
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._read, due, on_gpus)
+
+    def _read(
+        self, due: dict[str, RunningAttempt], on_gpus: set[int]
+    ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
+        uses = {} if self._processes is None else self._processes.read(due, on_gpus)
+        others = self._table.sample.attempts.values()
+        own = frozenset[int]().union(
+            *(one.pids for one in uses.values()), *(one.pids for one in others)
+        )
+        known, self._names = self._names, {}
+        for pid in on_gpus - own:
+            self._names[pid] = known.get(pid) or process_name(pid)
+        return uses, self._names
+
+    async def _wait(self) -> None:
+        """Wait until a look is due."""
+        while True:
+            self._wake.clear()
+            pause_s = self._table.pause_s(boot_s(), has_gpus=self._has_gpus)
+            if pause_s == 0.0:
+                return
+            if pause_s is not None and pause_s <= FIRST_LOOK_S:
+                # Whatever starts meanwhile is looked at soon enough.
+                await asyncio.sleep(pause_s)
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause_s)
+
+    async def _write(self) -> None:
+        now_s = boot_s()
+        running = self._table.running(now_s)
+        young = any(one.age_s < YOUNG_S for one in running.values())
+        due_s = 1.0 if young else WRITE_S
+        if running and now_s - self._written_s < due_s:
+            return
+        self._written_s = now_s
+        points = self._table.take_points()
+        keep = {path for path in map(self._table.file_of, running) if path}
+        if points:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._append, points, keep)
+
+    def _append(self, points: dict[str, list[UsagePoint]], keep: set[str]) -> None:
+        self._files.append(points)
+        self._files.forget(keep)
+
+
+def boot_s() -> float:
+    """Return seconds since boot, the time the machine slept included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,98 @@
+"""Real processes: which attempt they belong to, and what they use."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from grass.keeper.process_table import start_ticks
+from grass.worker.core.usage import RunningAttempt
+from grass.worker.shell.process_use import AttemptProcesses
+from tests.support.patience import until
+
+Job = tuple[subprocess.Popen[str], int]
+CHILD = """
+import os, sys, time
+holding = bytearray(b"x" * (50 << 20))
+if os.fork() == 0:
+    os.setsid()
+    more = bytearray(b"x" * (30 << 20))
+    print("ready", os.getpid(), flush=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        pass
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def job() -> Iterator[Job]:
+    """Give a main process that has a busy child in a session of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    child = int(process.stdout.readline().split()[1])
+    try:
+        yield process, child
+    finally:
+        os.kill(child, 9)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def attempt(pid: int) -> RunningAttempt:
+    ticks = start_ticks(pid)
+    assert ticks is not None
+    return RunningAttempt(pid, ticks, 1.0)
+
+
+def test_memory_and_processor_time_of_all_processes_count(job: Job) -> None:
+    process, child = job
+    processes = AttemptProcesses(os.getpid())
+    attempts = {"a": attempt(process.pid), "b": attempt(os.getppid())}
+
+    use = until(
+        lambda: processes.read(attempts, ())["a"],
+        "its child used no processor time",
+        lambda use: use.cpu_s > 0.2,
+    )
+
+    assert use.pids == {process.pid, child}
+    assert use.memory > 80 << 20
+    processes.close()
+
+
+def test_a_process_on_a_gpu_is_found_at_once(job: Job) -> None:
+    process, child = job
+    processes = AttemptProcesses(os.getpid(), clock=lambda: 0.0)
+    attempts = {"a": attempt(process.pid)}
+    # No look at all processes is due.
+    processes._look_at = 1.0
+
+    assert processes.read(attempts, ())["a"].pids == {process.pid}
+    assert processes.read(attempts, (child, 1))["a"].pids == {process.pid, child}
+    processes.close()
+
+
+def test_processor_time_does_not_fall_when_a_process_has_ended(job: Job) -> None:
+    process, _ = job
+    processes = AttemptProcesses(os.getpid())
+    attempts = {"a": attempt(process.pid)}
+    before = until(
+        lambda: processes.read(attempts, ())["a"].cpu_s,
+        "its child used no processor time",
+        lambda cpu_s: cpu_s > 0.2,
+    )
+
+    os.kill(process.pid, 9)
+    process.wait()
+
+    assert processes.read(attempts, ())["a"].cpu_s >= before
+    processes.close()
