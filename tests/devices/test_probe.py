@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from grass.devices.probe import boot_id, found_units
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 
 SOURCE = Path(__file__).parents[1] / "support" / "nvml" / "nvml.c"
 PROBE = """

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from grass.link import messages as m
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from tests.support.building import BOOT, WORKER, units
 
 ONE_CORE = {"cpu": {"0": WHOLE}}

@@ -12,7 +12,8 @@ import threading
 from typing import Any, NamedTuple
 
 from grass.event_log import EventLog
-from grass.model.amounts import GIB, WHOLE, amount_of_bytes
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB, amount_of_bytes
 from grass.model.worker import FoundUnits, Unit
 
 log = EventLog(__name__)
