@@ -317,8 +317,11 @@ def test_pages_can_be_in_the_order_of_ending(with_spec: Store) -> None:
         a_job(1),
         a_job(4, state=JobState.FAILED, finished_at=20),
         a_job(5, state=JobState.SUCCEEDED, finished_at=10),
+        a_job(9, state=JobState.LOST, finished_at=20),
+        a_job(7, state=JobState.SUCCEEDED, finished_at=20),
     )
-    assert ids(with_spec, order=Order.FINISHED) == [4, 5]
+    assert ids(with_spec, order=Order.FINISHED) == [9, 7, 4, 5]
+    assert ids(with_spec, 2, order=Order.FINISHED) == [9, 7]
 
 
 def test_pages_can_be_limited_to_states_and_a_queue(with_spec: Store) -> None:

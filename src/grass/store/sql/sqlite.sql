@@ -283,7 +283,7 @@ WHERE s.finished_at IS NOT NULL AND EXISTS (
 ) AND EXISTS (
     SELECT 1 FROM jobs AS j INDEXED BY jobs_ended
     WHERE j.array = s.first_job AND j.finished_at IS NOT NULL AND {where}
-) ORDER BY s.finished_at DESC LIMIT ?;
+) ORDER BY s.finished_at DESC, s.first_job DESC LIMIT ?;
 
 -- name: count_members
 SELECT
