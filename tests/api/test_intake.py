@@ -299,3 +299,22 @@ def test_an_array_goes_with_one_command(tmp_path: Path) -> None:
         assert api.broker.state.last_job == 0
 
     play(tmp_path, story)
+
+
+def test_a_missing_queue_that_the_settings_name_is_said_to_be_theirs(
+    tmp_path: Path,
+) -> None:
+    async def story(api: Api) -> None:
+        context = api.app.state.context
+        settings = context.settings._replace(queue="night")
+        api.app.state.context = context._replace(settings=settings)
+        named = {"command": ["x"], "queue": "default"}
+        assert (await api.post("/jobs", {"jobs": [named]})).status == 200
+        answer = await api.post("/jobs", {"jobs": [named, {"command": ["x"]}]})
+        assert answer.status == 404
+        assert answer.document["detail"] == (
+            "there is no queue `night`, and defaults.queue names it"
+        )
+        assert len(api.broker.state.jobs) == 1
+
+    play(tmp_path, story)
