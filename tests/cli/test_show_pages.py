@@ -308,3 +308,33 @@ def test_signs_are_those_of_the_locale(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert signs_of_terminal() is signs
+
+
+class Asked:
+    """A client that answers every call with one array, and keeps what was asked."""
+
+    def __init__(self, name: str) -> None:
+        self._array = array(5, 16, {"queued": 12}, name=name)
+        self.members: list[bool] = []
+
+    def listing(self, *, members: bool, **_wanted: Any) -> Document:
+        self.members.append(members)
+        arrays = [] if members else [self._array]
+        return {"jobs": [], "arrays": arrays, "totals": {}, "next": None}
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "asked"),
+    [
+        ("name~^fit-4$", "fit-{index}", [False, True]),
+        ("name~^fit$", "fit", [False]),
+        ("@demo", "fit-{index}", [False]),
+        ("state:failed", "fit", [True]),
+    ],
+)
+def test_an_array_is_opened_where_its_members_have_names_to_choose_by(
+    word: str, name: str, asked: list[bool]
+) -> None:
+    client: Any = Asked(name)
+    ShowOptions(Values(), [word]).read(client)
+    assert client.members == asked

@@ -100,11 +100,17 @@ class ShowOptions:
         return list(islice(found, self.limit))
 
     def _view(self, client: Client, limit: int | None) -> Document:
-        document = client.listing(
-            **self._wanted(), limit=limit, members=self.members or self.every
-        )
+        members = self.members or self.every
+        document = client.listing(**self._wanted(), limit=limit, members=members)
+        if self._is_by_name and any("{" in one["name"] for one in document["arrays"]):
+            # Their members have names of their own, and perhaps only some match.
+            document = client.listing(**self._wanted(), limit=limit, members=True)
         del document["next"]
         return document
+
+    @property
+    def _is_by_name(self) -> bool:
+        return self.name is not None or any(w.startswith("name~") for w in self.select)
 
     def _wanted(self) -> dict[str, Any]:
         return {
