@@ -36,6 +36,7 @@ _STDERR = 2
 _CHUNK = 50
 _BAR_CELLS = 20
 _OF_WORKERS = frozenset({"worker-connected", "worker-disconnected"})
+_FAILURES = ("failed", "lost")
 UNREACHABLE = "running, its worker unreachable"
 
 
@@ -122,6 +123,7 @@ class Progress:
 
     def _read_all(self, client: Client) -> None:
         self._states = dict.fromkeys(client.select(self._select)["jobs"], "done")
+        self._note(client.jobs(states=_FAILURES, select=self._select))
         self._read_unfinished(client)
 
     def _read_unfinished(self, client: Client) -> None:
@@ -168,7 +170,7 @@ def tally(states: Mapping[int, str]) -> Tally:
     away = found.count(UNREACHABLE)
     running = found.count("running") + away
     done = sum(state not in (*UNFINISHED_STATES, UNREACHABLE) for state in found)
-    bad = found.count("failed") + found.count("lost")
+    bad = sum(map(found.count, _FAILURES))
     return Tally(len(found), done, bad, running, away)
 
 
@@ -181,7 +183,7 @@ def tally_of_all(before: Document, now: Document) -> Tally:
         if state not in UNFINISHED_STATES
     }
     left = sum(counts.get(state, 0) for state in UNFINISHED_STATES)
-    done, bad = sum(ends.values()), ends.get("failed", 0) + ends.get("lost", 0)
+    done, bad = sum(ends.values()), sum(ends.get(state, 0) for state in _FAILURES)
     away = sum(bool(job.get("unreachable")) for job in now["jobs"])
     return Tally(left + done, done, bad, counts.get("running", 0), away)
 
