@@ -11,7 +11,7 @@ from grass.cli.parsing.options import Values
 from grass.cli.printing.array_rows import counts, with_arrays
 from grass.cli.printing.command_text import command_text, joined
 from grass.cli.printing.overview_page import listing_page, overview_page
-from grass.cli.printing.show_options import ShowOptions
+from grass.cli.printing.show_options import FILTERS, ShowOptions
 from grass.cli.printing.signs import ASCII, UNICODE, signs_of_terminal
 from grass.cli.printing.styled import cells
 from grass.cli.printing.table import Screen
@@ -338,3 +338,12 @@ def test_an_array_is_opened_where_its_members_have_names_to_choose_by(
     client: Any = Asked(name)
     ShowOptions(Values(), [word]).read(client)
     assert client.members == asked
+
+
+def test_where_all_jobs_are_shown_none_is_said_to_be_left_out() -> None:
+    values = Values()
+    values.add(next(one for one in FILTERS if one.key == "all"), "")
+    everything = ShowOptions(values, [])
+    document = {"jobs": [running(7)], "arrays": [], "totals": {"queued": 9}}
+    assert "more" not in listing_page(everything, document, PIPE).text()
+    assert "more" in listing_page(WANTED, document, PIPE).text()

@@ -56,6 +56,8 @@ class ShowOptions:
         self.members = values.has("members") or values.has("quiet") or self._opens()
         """Whether members of arrays are rows; a script wants every id."""
         self.limit = _limit(values)
+        self.is_whole = self.every and self.limit is None
+        """Whether no job is left out; meanwhile the totals may have changed."""
         self.sort = values.text("sort") or ""
         self.put = columns.order(self.sort) if self.sort else None
         self.columns = columns.chosen(values.text("columns"))
@@ -78,7 +80,7 @@ class ShowOptions:
 
         All jobs are read one by one, as they are shown.
         """
-        if self.every and self.limit is None and not self.sort:
+        if self.is_whole and not self.sort:
             document = self._view(client, limit=1)
             return {**document, **_WHOLE, "jobs": self.every_job(client)}
         if not self.sort:
