@@ -246,7 +246,7 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"array": "1-3%0"}, "after % comes a number"),
         ({"after": [""]}, "--after `` names no job"),
         ({"after": ["7:done"]}, "a job ends as succeeded, failed, any"),
-        ({"after": ["nonsense"]}, "--after `nonsense` selects no job"),
+        ({"after": ["nonsense"]}, "--after: `nonsense` selects no job"),
         ({"after": ["last"]}, "there is no job yet"),
         ({"after": ["7"]}, "there is no job 7"),
         ({"begin_at": "22:00"}, "--begin `22:00` is not a time with an offset"),

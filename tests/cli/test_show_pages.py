@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from grass.cli.parsing.options import Values
 from grass.cli.printing.array_rows import counts, with_arrays
-from grass.cli.printing.command_text import command_text, joined
+from grass.cli.printing.command_text import command_text, in_a_row, joined
 from grass.cli.printing.overview_page import listing_page, overview_page
 from grass.cli.printing.show_options import FILTERS, ShowOptions
 from grass.cli.printing.signs import ASCII, UNICODE, signs_of_terminal
@@ -281,6 +281,12 @@ def test_a_shell_line_is_written_as_it_was_given() -> None:
 @given(st.lists(st.text(min_size=1), min_size=1))
 def test_a_command_can_be_pasted(words: list[str]) -> None:
     assert shlex.split(joined(words)) == words
+
+
+def test_a_row_leaves_out_the_comments_at_the_head_of_a_script() -> None:
+    script = "#!/bin/sh\n#GRASS -c 1\n\n  # why\necho 1\n# two\necho 2\n"
+    assert in_a_row({"command": [script], "shell": True}) == "echo 1\n# two\necho 2"
+    assert in_a_row({"command": ["# no more"], "shell": True}) == "# no more"
 
 
 def test_placeholders_need_no_quotes() -> None:

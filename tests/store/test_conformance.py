@@ -387,7 +387,7 @@ def test_a_chain_that_was_cancelled_is_found_by_its_leader(with_spec: Store) -> 
     waits = [a_spec(after=(After(job, "any"),)) for job in (1, 2, 9)]
     specs = dict(enumerate(waits, 101))
     with_spec.commit(Changes(specs=specs))
-    reason = "waited for job 1:any, which is failed"
+    reason = "waited for job 1 to succeed, and it has failed"
     ended = {"state": JobState.CANCELLED, "finished_at": 5, "reason": reason}
     add_jobs(
         with_spec,
