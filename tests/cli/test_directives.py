@@ -6,9 +6,15 @@ import pytest
 
 from grass.cli.commands import enqueue, run
 from grass.cli.parsing.directives import Directives, merged
+from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.options import Values
 from grass.errors import NeverFits, UsageError
-from tests.cli.test_grammar import read
+
+
+def read(*words: str) -> EnqueueLine:
+    line = EnqueueLine(enqueue.OPTIONS, words)
+    line.find_queue({"q1": []}.get)
+    return line
 
 
 def fields(head: str) -> dict[str, Any]:
