@@ -155,6 +155,18 @@ def test_a_view_of_running_jobs_has_none_that_was_only_sent_ahead(
     assert found.left_out == {}
 
 
+def test_of_an_array_in_two_queues_a_view_counts_what_it_is_about(
+    store: SqliteStore,
+) -> None:
+    queued = [a_job(n, array=1, index=n, queue="a") for n in (1, 2)]
+    fill(store, [*queued, a_job(3, array=1, index=3, queue="b")])
+    assert look(store).arrays[0].totals.states == {QUEUED: 3}
+    by_selector = {"selections": (selectors.read("queue:a"),)}
+    for wanted in ({"queue": "a"}, by_selector):
+        [view] = look(store, **wanted).arrays
+        assert (view.totals.first, view.totals.states) == (1, {QUEUED: 2})
+
+
 def test_an_overview_of_a_queue_has_the_totals_of_that_queue(
     store: SqliteStore,
 ) -> None:

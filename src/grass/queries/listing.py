@@ -220,10 +220,13 @@ class _Reading:
             yield self._page(states, order, count, array)
 
     def _summaries(self) -> list[ArrayView]:
-        totals = self._store.array_totals(list(self._arrays))
+        totals = self._store.array_totals(list(self._arrays), self._wanted)
         for one in self._ahead:
             if one.job.array in totals:
                 _move_to_queued(totals[one.job.array].states)
+        if not _may_be_queued(self._wanted):
+            for each in totals.values():
+                each.states.pop(JobState.QUEUED, None)
         return [ArrayView(totals[one], shown) for one, shown in self._arrays.items()]
 
 
