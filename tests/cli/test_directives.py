@@ -120,6 +120,9 @@ def test_own_directives_win_over_those_for_slurm() -> None:
         ("#SBATCH --time=soon", "--time `soon` is not a time"),
         ("#SBATCH --mem=much", "--mem `much` is not a size"),
         ("#SBATCH --time", "--time needs a value"),
+        ("#SBATCH --a\x1b[31m=1", "`--a\x1b[31m=1` is no option of sbatch"),
+        ("#SBATCH -", "`-` is no option of sbatch"),
+        ("#SBATCH word", "`word` is no option of sbatch"),
     ],
 )
 def test_an_error_names_file_line_and_option(line: str, message: str) -> None:
