@@ -1,10 +1,14 @@
 """`grass wait`: the bar, the last line, and that only paused queues are left."""
 
+import io
+import os
+import sys
 from typing import Any
 
 import pytest
 
 from grass.cli.commands.wait import closing
+from grass.cli.printing import status_line
 from grass.cli.printing.pause_notice import common_pause
 from grass.cli.printing.progress import bar
 
@@ -62,3 +66,18 @@ def test_a_pause_is_told_only_if_it_holds_everything(
 def test_the_bar_is_full_only_at_the_end(done: int, full: int) -> None:
     drawn = bar(done, 3)
     assert (len(drawn), len(drawn.rstrip("░-"))) == (20, full)
+
+
+def test_the_line_has_only_letters_that_the_terminal_can_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = os.terminal_size((20, 10))
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
+    text = "job 7 is queued: é is paused"
+    for encoding, shown in (
+        ("utf-8", "job 7 is queued: é…"),
+        ("ascii", "job 7 is queued:..."),
+    ):
+        stderr = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert status_line.fitted(text) == shown

@@ -8,13 +8,13 @@ daemon's counts. An error here ends the line, never the waiting.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 
+from grass.cli.printing import status_line
 from grass.cli.printing.event_collector import EventCollector
 from grass.cli.printing.outlook import Outlook
-from grass.cli.printing.streams import counted, safe, warn
-from grass.cli.printing.styled import cut, painted
+from grass.cli.printing.streams import counted, warn
+from grass.cli.printing.styled import painted
 from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.5
 _TICK_S = 1.0
-_CLEAR = "\r\x1b[K"
-_STDERR = 2
 _CHUNK = 50
 _BAR_CELLS = 20
 _OF_WORKERS = frozenset({"worker-connected", "worker-disconnected"})
@@ -87,14 +85,14 @@ class Progress:
         if self._collector is not None:
             self._collector.close()
         self._thread.join(_PAUSE_S)
-        _write("")
+        status_line.draw("")
 
     def interject(self, text: str) -> None:
         """Print a warning above the line."""
-        _write("")
+        status_line.draw("")
         warn(text)
         if not self._ended.is_set():
-            _write(self._drawn)
+            status_line.draw(self._drawn)
 
     def _run(self) -> None:
         try:
@@ -107,7 +105,7 @@ class Progress:
                 self._read_all(client)
                 self._keep_up(client, outlook)
         except (GrassError, Broken, OSError):
-            _write("")
+            status_line.draw("")
 
     def _count(self, client: Client, outlook: Outlook) -> None:
         before = client.overview()
@@ -153,7 +151,7 @@ class Progress:
     def _draw(self, text: str) -> None:
         if not self._ended.is_set():
             self._drawn = text
-            _write(text)
+            status_line.draw(text)
 
     def _note(self, jobs: Iterable[Document]) -> None:
         for job in jobs:
@@ -190,12 +188,8 @@ def tally_of_all(before: Document, now: Document) -> Tally:
 
 def line(counts: Tally, text: str) -> str:
     """Lay out the line for this terminal, with a bar where there are several jobs."""
-    try:
-        width = os.get_terminal_size(_STDERR).columns or 80
-    except OSError:
-        width = 80
     shown = bar(counts.done, counts.total) if counts.total > 1 else ""
-    rest = cut(safe(text), max(0, width - 1 - len(shown) - bool(shown)))
+    rest = status_line.fitted(text, used=len(shown) + bool(shown))
     if shown and "NO_COLOR" not in os.environ:
         shown = painted(shown, "green")
     return f"{shown} {rest}" if shown else rest
@@ -204,16 +198,8 @@ def line(counts: Tally, text: str) -> str:
 def bar(done: int, total: int) -> str:
     """Draw what part of jobs is done; full only when all of them are."""
     filled = done * _BAR_CELLS // total
-    full, empty = "█░" if _can_draw("█░") else "#-"
+    full, empty = "█░" if status_line.can_show("█░") else "#-"
     return full * filled + empty * (_BAR_CELLS - filled)
-
-
-def _can_draw(text: str) -> bool:
-    try:
-        text.encode(sys.stderr.encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _about(states: Mapping[int, str], counts: Tally) -> str:
@@ -225,8 +211,3 @@ def _about(states: Mapping[int, str], counts: Tally) -> str:
 def _next_up(states: Mapping[int, str]) -> int | None:
     """Return the first job that has not ended."""
     return next((job for job in states if states[job] in UNFINISHED_STATES), None)
-
-
-def _write(text: str) -> None:
-    encoded = text.encode(sys.stderr.encoding, "backslashreplace")
-    os.write(_STDERR, _CLEAR.encode() + encoded)
