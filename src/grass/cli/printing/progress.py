@@ -198,8 +198,8 @@ def line(counts: Tally, text: str) -> str:
 def bar(done: int, total: int) -> str:
     """Draw what part of jobs is done; full only when all of them are."""
     filled = done * _BAR_CELLS // total
-    full, empty = "█░" if status_line.can_show("█░") else "#-"
-    return full * filled + empty * (_BAR_CELLS - filled)
+    signs = status_line.signs()
+    return signs.full * filled + signs.empty * (_BAR_CELLS - filled)
 
 
 def _about(states: Mapping[int, str], counts: Tally) -> str:

@@ -8,8 +8,13 @@ from __future__ import annotations
 import os
 import sys
 
+from grass.cli.printing.signs import signs_of_terminal
 from grass.cli.printing.streams import safe
 from grass.cli.printing.styled import cut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.printing.signs import Signs
 
 STDERR = 2
 _CLEAR = b"\r\x1b[K"
@@ -21,13 +26,9 @@ def is_possible() -> bool:
     return os.isatty(STDERR) and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def can_show(text: str) -> bool:
-    """Tell whether the terminal's encoding has all letters of a text."""
-    try:
-        text.encode(sys.stderr.encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+def signs() -> Signs:
+    """Return the signs that the terminal can show."""
+    return signs_of_terminal(sys.stderr)
 
 
 def fitted(text: str, used: int = 0) -> str:
@@ -36,10 +37,11 @@ def fitted(text: str, used: int = 0) -> str:
         width = os.get_terminal_size(STDERR).columns or _USUAL_WIDTH
     except OSError:
         width = _USUAL_WIDTH
-    shown = safe(text) if can_show(text) else ascii(text)[1:-1]
-    return cut(shown, max(0, width - 1 - used), "…" if can_show("…") else "...")
+    encoding = sys.stderr.encoding
+    shown = safe(text).encode(encoding, "backslashreplace").decode(encoding)
+    return cut(shown, max(0, width - 1 - used), signs().ellipsis)
 
 
 def draw(text: str) -> None:
     """Draw a line, which fits, over the one before; an empty text removes it."""
-    os.write(STDERR, _CLEAR + text.encode(sys.stderr.encoding, "backslashreplace"))
+    os.write(STDERR, _CLEAR + text.encode(sys.stderr.encoding))
