@@ -14,7 +14,7 @@ from benchmarks.sizes import Sizes
 from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import Enqueue, FromWorker, NewJob
 from grass.link.messages import Exited, Hello, Start, Started
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.spec import JobPatch
 from grass.model.worker import Unit
 from grass.store.interface import Snapshot

@@ -12,7 +12,7 @@ from functools import partial
 
 from benchmarks.figures import Benchmark, Claim, Figures
 from benchmarks.sizes import Sizes
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.resources import Request
 from grass.scheduler import Scheduler
 

@@ -100,6 +100,21 @@ def test_held_and_waiting_jobs_are_told_what_they_wait_for(tmp_path: Path) -> No
     play(tmp_path, story)
 
 
+def test_members_of_an_array_are_estimated_from_each_other(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await enqueue(api, name="fit-{index}", array="1-3", require={"cpu": 2})
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        api.worker.link.send(Started(start.attempt, 42, 100 * SECOND, "/out", 0))
+        api.worker.link.send(Exited(start.attempt, 160 * SECOND, 0))
+        await api.broker.ended([start.job])
+        await starts(api)
+        answer = await api.post("/jobs/estimate", {"select": ["1-3"]})
+        assert answer.document["runs"] == 1
+
+    play(tmp_path, story)
+
+
 def test_an_estimate_rests_on_earlier_runs(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         for took in (50, 60, 70):

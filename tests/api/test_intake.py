@@ -246,7 +246,7 @@ def test_a_job_begins_at_its_time(tmp_path: Path) -> None:
         ({"array": "1-3%0"}, "after % comes a number"),
         ({"after": [""]}, "--after `` names no job"),
         ({"after": ["7:done"]}, "a job ends as succeeded, failed, any"),
-        ({"after": ["nonsense"]}, "--after `nonsense` selects no job"),
+        ({"after": ["nonsense"]}, "--after: `nonsense` selects no job"),
         ({"after": ["last"]}, "there is no job yet"),
         ({"after": ["7"]}, "there is no job 7"),
         ({"begin_at": "22:00"}, "--begin `22:00` is not a time with an offset"),
@@ -297,5 +297,24 @@ def test_an_array_goes_with_one_command(tmp_path: Path) -> None:
         answer = await api.post("/jobs", body)
         assert answer.document["detail"] == "--array goes with one command, not with 2"
         assert api.broker.state.last_job == 0
+
+    play(tmp_path, story)
+
+
+def test_a_missing_queue_that_the_settings_name_is_said_to_be_theirs(
+    tmp_path: Path,
+) -> None:
+    async def story(api: Api) -> None:
+        context = api.app.state.context
+        settings = context.settings._replace(queue="night")
+        api.app.state.context = context._replace(settings=settings)
+        named = {"command": ["x"], "queue": "default"}
+        assert (await api.post("/jobs", {"jobs": [named]})).status == 200
+        answer = await api.post("/jobs", {"jobs": [named, {"command": ["x"]}]})
+        assert answer.status == 404
+        assert answer.document["detail"] == (
+            "there is no queue `night`, and defaults.queue names it"
+        )
+        assert len(api.broker.state.jobs) == 1
 
     play(tmp_path, story)

@@ -72,6 +72,8 @@ def test_a_worker_is_told_the_values_and_a_rerun_keeps_them(tmp_path: Path) -> N
         ({"names": ["x"], "rows": [["1", "2"]]}, {}, "row 1 has 2 values"),
         ({"names": ["x"], "rows": [[7]]}, {}, "Expected `str`"),
         (PLACED, {"command": "echo '{1}'"}, "`{1}` stands in quotes"),
+        (PLACED, {"command": ["x", "{3}"]}, "each job is given 2 values"),
+        (PLACED, {"command": ["{1}"], "output": "/x/{4}.log"}, "`{4}` is used, but"),
         (PLACED, {"at_most": 0}, "--at-most must be at least 1"),
         ({"names": ["x"], "rows": [["9" * 140_000]]}, {"command": ["{x}"]}, "too long"),
         (None, {"at_most": 2}, "--at-most goes with --array or :::"),

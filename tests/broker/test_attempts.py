@@ -23,7 +23,7 @@ from grass.link.messages import (
     Started,
     Stop,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.spec import JobPatch
 

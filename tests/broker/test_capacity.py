@@ -15,7 +15,7 @@ from grass.broker.core.calls import (
 )
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import KnownUnits
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import JobState
 
 Meanwhile = Callable[[Brokerage], None]

@@ -12,6 +12,7 @@ from grass.broker.core.jobs import eligibility
 from grass.broker.core.jobs.dependency_graph import open_dependencies
 from grass.errors import NotFound, UsageError
 from grass.link.messages import Exited
+from grass.model.dependencies import HAS_ENDED, VERBS
 from grass.model.lifecycle import JobState
 from grass.model.spec import JobPatch
 
@@ -49,8 +50,8 @@ def test_a_dependency_is_met_or_cancels_who_waits(
         assert broker.started_jobs() == [second]
     else:
         assert broker.job_state(second) is JobState.CANCELLED
-        assert f"{first}:{need}" in broker.reason(second)
-        assert how in broker.reason(second)
+        said = f"job {first} to {VERBS[need]}, and it {HAS_ENDED[JobState(how)]}"
+        assert said in broker.reason(second)
         assert not broker.started_jobs()
 
 
@@ -184,9 +185,10 @@ def test_a_dependency_that_failed_before_cancels_the_job_as_one_that_fails_later
     last = broker.enqueue(after=(str(reply.first),))
     for job in (waited, reply.first, held):
         assert broker.job_state(job) is JobState.CANCELLED
-        assert broker.reason(job) == f"waited for job {first}:succeeded, which is {how}"
+        said = f"waited for job {first} to succeed, and it {HAS_ENDED[JobState(how)]}"
+        assert broker.reason(job) == said
     assert broker.job_state(last) is JobState.CANCELLED
-    assert f"job {first} is {how} already" in reply.hint
+    assert f"job {first} {HAS_ENDED[JobState(how)]} already" in reply.hint
 
 
 def test_a_dependency_that_ended_in_the_same_batch_is_seen(broker: Brokerage) -> None:

@@ -9,7 +9,7 @@ from tests.support.brokerage import ME, SECOND, Brokerage
 from grass.broker.core.calls import Edit, Enqueue, NewJob
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import JobState
 from grass.model.resources import request_from
 from grass.model.spec import JobPatch

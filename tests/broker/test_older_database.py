@@ -18,7 +18,7 @@ from grass.link.messages import (
     Started,
     Stop,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.ids import attempt_id
 from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState, JobState

@@ -9,7 +9,7 @@ from tests.support.building import WORKER
 from grass.broker.core.calls import CreateQueue, Done, EditQueue
 from grass.errors import NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.queue import QueuePatch, View
 from grass.model.resources import capacity_from, request_from
 

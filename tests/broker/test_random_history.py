@@ -25,7 +25,7 @@ from grass.link.messages import (
     Start,
     Stop,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import ENDED, JobState
 from grass.worker.core.attempt_table import AllocatedUnits
 

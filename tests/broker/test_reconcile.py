@@ -21,7 +21,7 @@ from grass.link.messages import (
     Stop,
     Welcome,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
 
 MakeBroker = Callable[[str], Brokerage]

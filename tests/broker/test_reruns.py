@@ -10,7 +10,7 @@ from tests.support.building import WORKER
 from grass.broker.core.calls import Cancel, Edit, Enqueue, NewJob, Prune, Rerun
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import request_from
 from grass.model.spec import JobPatch

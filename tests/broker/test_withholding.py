@@ -10,7 +10,7 @@ from grass.broker.core.attempts.tracking import MOST_RETURNS
 from grass.broker.core.calls import FromWorker
 from grass.errors import ProtocolError
 from grass.link.messages import Hello, Resync, Returned, Start, Welcome, Withheld
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.lifecycle import JobState
 from grass.queries.job_documents import why_waiting
 

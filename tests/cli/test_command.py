@@ -45,21 +45,44 @@ def test_enqueue_imports_next_to_nothing(surroundings: dict[str, str]) -> None:
     assert len(imported) <= 20
 
 
-def test_ctrl_c_is_not_lost_in_a_callback() -> None:
-    script = (
-        "import signal, sys, time, weakref\n"
-        "from grass.cli import main as cli\n"
-        "class Thing: pass\n"
-        "def dispatch(words):\n"
-        "    thing = Thing()\n"
-        "    def dropped(_): signal.raise_signal(signal.SIGINT)\n"
-        "    kept = weakref.ref(thing, dropped)\n"
-        "    del thing\n"
-        "    print('still here', flush=True)\n"
-        "    time.sleep(60)\n"
-        "cli.dispatch = dispatch\n"
-        "sys.exit(cli.main())"
-    )
+DROPPED = """
+import signal, sys, time, weakref
+from grass.cli import main as cli
+class Thing: pass
+def drop():
+    thing = Thing()
+    def dropped(_): signal.raise_signal(signal.SIGINT)
+    kept = weakref.ref(thing, dropped)
+    del thing
+"""
+LATER = """
+def dispatch(words):
+    alarm = {signal.SIGALRM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, alarm)
+    drop()
+    print("still here", flush=True)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, alarm)
+    time.sleep(60)
+"""
+BUSY = """
+set_timer = signal.setitimer
+def slow(*words):
+    signal.setitimer = set_timer
+    set_timer(*words)
+    began = time.monotonic()
+    while time.monotonic() < began + 0.2:
+        pass
+    print("still here", flush=True)
+signal.setitimer = slow
+def dispatch(words):
+    drop()
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("dispatch", [LATER, BUSY], ids=["later", "while busy"])
+def test_ctrl_c_is_not_lost_in_a_callback(dispatch: str) -> None:
+    script = f"{DROPPED}{dispatch}cli.dispatch = dispatch\nsys.exit(cli.main())"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (ran.stdout, ran.stderr, ran.returncode) == ("still here\n", "", 130)
 
@@ -183,3 +206,15 @@ def test_a_daemon_of_the_same_version_is_not(grass: Grass, daemon: FakeDaemon) -
     done = {"jobs": [], "warnings": [], "changed": True}
     daemon.answers["POST /pause"] = of_version(__version__, done)
     assert grass("pause").stderr == ""
+
+
+def test_an_answer_of_another_version_that_lacks_something_is_one_line(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    old: dict[str, object] = {"jobs": [], "daemon": {}, "queues": [], "workers": []}
+    fake_daemon.answers["GET /overview"] = of_version("0.0.9", old)
+    ran = call("show")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("grass: the answer of the daemon lacks ")
+    assert "`grass restart` brings them together" in ran.err
+    assert ran.err.count("\n") == 1

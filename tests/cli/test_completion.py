@@ -120,6 +120,7 @@ def test_only_jobs_are_offered_that_a_verb_can_act_on(
 ) -> None:
     states = ["running", "held", "failed"]
     jobs = [job(state=state, id=id) for id, state in enumerate(states, 3)]
+    jobs.append(job(id=8, state="lost", name="a\n9\x1b[31m"))
     queues, workers = [{"name": "q1"}], [{"name": "w", "capacity": {"gpu": {"0": 1}}}]
     told = {"jobs": jobs, "queues": queues, "workers": workers}
     fake_daemon.answers["GET /overview"] = told
@@ -127,6 +128,8 @@ def test_only_jobs_are_offered_that_a_verb_can_act_on(
     selectors = ["last", "all", "@", "name~", "queue:", "state:"]
     assert asked == ["4\ttrain, held", *selectors]
     assert call("completion", "--offer", "jobs", "5").out == "5\ttrain, failed\n"
+    named = call("completion", "--offer", "jobs", "8").out
+    assert named == "8\ta\\n9\\x1b[31m, lost\n"
     offered = {
         "@": "@default\n",
         "queue:": "queue:q1\n",

@@ -6,9 +6,15 @@ import pytest
 
 from grass.cli.commands import enqueue, run
 from grass.cli.parsing.directives import Directives, merged
+from grass.cli.parsing.enqueue_line import EnqueueLine
 from grass.cli.parsing.options import Values
 from grass.errors import NeverFits, UsageError
-from tests.cli.test_grammar import read
+
+
+def read(*words: str) -> EnqueueLine:
+    line = EnqueueLine(enqueue.OPTIONS, words)
+    line.find_queue({"q1": []}.get)
+    return line
 
 
 def fields(head: str) -> dict[str, Any]:
@@ -114,6 +120,9 @@ def test_own_directives_win_over_those_for_slurm() -> None:
         ("#SBATCH --time=soon", "--time `soon` is not a time"),
         ("#SBATCH --mem=much", "--mem `much` is not a size"),
         ("#SBATCH --time", "--time needs a value"),
+        ("#SBATCH --a\x1b[31m=1", "`--a\x1b[31m=1` is no option of sbatch"),
+        ("#SBATCH -", "`-` is no option of sbatch"),
+        ("#SBATCH word", "`word` is no option of sbatch"),
     ],
 )
 def test_an_error_names_file_line_and_option(line: str, message: str) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from grass.cli.parsing.options import Values
 from grass.cli.printing.array_rows import counts, with_arrays
-from grass.cli.printing.command_text import command_text, joined
+from grass.cli.printing.command_text import command_text, in_a_row, joined
 from grass.cli.printing.overview_page import listing_page, overview_page
-from grass.cli.printing.show_options import ShowOptions
+from grass.cli.printing.show_options import FILTERS, ShowOptions
 from grass.cli.printing.signs import ASCII, UNICODE, signs_of_terminal
 from grass.cli.printing.styled import cells
 from grass.cli.printing.table import Screen
@@ -283,6 +283,12 @@ def test_a_command_can_be_pasted(words: list[str]) -> None:
     assert shlex.split(joined(words)) == words
 
 
+def test_a_row_leaves_out_the_comments_at_the_head_of_a_script() -> None:
+    script = "#!/bin/sh\n#GRASS -c 1\n\n  # why\necho 1\n# two\necho 2\n"
+    assert in_a_row({"command": [script], "shell": True}) == "echo 1\n# two\necho 2"
+    assert in_a_row({"command": ["# no more"], "shell": True}) == "# no more"
+
+
 def test_placeholders_need_no_quotes() -> None:
     assert joined(["a", "seed={index}", "{}", "${x}", "{1,2}"]) == (
         "a seed={index} {} '${x}' '{1,2}'"
@@ -308,3 +314,42 @@ def test_signs_are_those_of_the_locale(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert signs_of_terminal() is signs
+
+
+class Asked:
+    """A client that answers every call with one array, and keeps what was asked."""
+
+    def __init__(self, name: str) -> None:
+        self._array = array(5, 16, {"queued": 12}, name=name)
+        self.members: list[bool] = []
+
+    def listing(self, *, members: bool, **_wanted: Any) -> Document:
+        self.members.append(members)
+        arrays = [] if members else [self._array]
+        return {"jobs": [], "arrays": arrays, "totals": {}, "next": None}
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "asked"),
+    [
+        ("name~^fit-4$", "fit-{index}", [False, True]),
+        ("name~^fit$", "fit", [False]),
+        ("@demo", "fit-{index}", [False]),
+        ("state:failed", "fit", [True]),
+    ],
+)
+def test_an_array_is_opened_where_its_members_have_names_to_choose_by(
+    word: str, name: str, asked: list[bool]
+) -> None:
+    client: Any = Asked(name)
+    ShowOptions(Values(), [word]).read(client)
+    assert client.members == asked
+
+
+def test_where_all_jobs_are_shown_none_is_said_to_be_left_out() -> None:
+    values = Values()
+    values.add(next(one for one in FILTERS if one.key == "all"), "")
+    everything = ShowOptions(values, [])
+    document = {"jobs": [running(7)], "arrays": [], "totals": {"queued": 9}}
+    assert "more" not in listing_page(everything, document, PIPE).text()
+    assert "more" in listing_page(WANTED, document, PIPE).text()

@@ -248,3 +248,16 @@ def test_a_refusal_of_the_daemon_is_passed_on(
     called = call("drain", "gpu:9")
     expected = "grass: there is no unit gpu:9 (see `grass capacity`)\n"
     assert (called.code, called.err) == (4, expected)
+
+
+def test_a_queue_that_does_not_exist_is_pointed_out_when_it_is_set(
+    fake_daemon: FakeDaemon, call: Call
+) -> None:
+    fake_daemon.answers["GET /config"] = {"settings": []}
+    fake_daemon.answers["GET /queues/night"] = {"name": "night"}
+    assert call("config", "set", "defaults.queue", "night").err == ""
+    ran = call("config", "set", "defaults.queue", "day")
+    assert (ran.code, "defaults.queue is day now" in ran.out) == (0, True)
+    assert ran.err == (
+        "grass: there is no queue `day` yet (`grass create-queue day`)\n"
+    )

@@ -1,10 +1,14 @@
 """`grass wait`: the bar, the last line, and that only paused queues are left."""
 
+import io
+import os
+import sys
 from typing import Any
 
 import pytest
 
 from grass.cli.commands.wait import closing
+from grass.cli.printing import status_line
 from grass.cli.printing.pause_notice import common_pause
 from grass.cli.printing.progress import bar
 
@@ -61,4 +65,22 @@ def test_a_pause_is_told_only_if_it_holds_everything(
 @pytest.mark.parametrize(("done", "full"), [(0, 0), (1, 6), (2, 13), (3, 20)], ids=str)
 def test_the_bar_is_full_only_at_the_end(done: int, full: int) -> None:
     drawn = bar(done, 3)
-    assert (len(drawn), len(drawn.rstrip("░-"))) == (20, full)
+    assert (len(drawn), len(drawn.rstrip("░."))) == (20, full)
+
+
+def test_the_line_has_only_letters_that_the_terminal_can_show(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = os.terminal_size((20, 10))
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: size)
+    monkeypatch.setenv("TERM", "xterm")
+    text = "job 7 is queued: é is paused"
+    for encoding, locale, shown in (
+        ("utf-8", "C.UTF-8", "job 7 is queued: é…"),
+        ("utf-8", "C", "job 7 is queued:..."),
+        ("ascii", "C.UTF-8", "job 7 is queued:..."),
+    ):
+        monkeypatch.setenv("LC_ALL", locale)
+        stderr = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert status_line.fitted(text) == shown

@@ -231,7 +231,7 @@ def test_a_job_that_is_killed_leaves_nothing_behind(shared: GrassHome) -> None:
 def test_a_terminal_needs_a_terminal(shared: GrassHome, words: tuple[str, ...]) -> None:
     ran = shared.run(*words, input="hi")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "--pty needs a terminal" in ran.stderr
+    assert "this needs a terminal" in ran.stderr
 
 
 def test_a_shell_takes_a_queue_and_no_command(shared: GrassHome) -> None:

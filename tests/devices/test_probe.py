@@ -4,7 +4,8 @@ import os
 
 from grass.devices.probe import boot_id, found_units
 from grass.devices.readings import GpuUnit
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 
 
 def test_without_a_gpu_there_are_only_cores_and_memory() -> None:

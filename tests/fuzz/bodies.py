@@ -74,6 +74,7 @@ BODIES: dict[str, list[Any]] = {
         {**CHANGES, "after": None, "begin_at": "2031-01-01T00:00Z", "retries": 1},
         {"select": ["last"], "after": ["1:any"]},
     ],
+    "POST /jobs/estimate": [{"select": ["all"]}, {"select": ["1"]}],
     "POST /jobs/suspend": [{"select": ["1"]}],
     "POST /jobs/continue": [{"select": ["queue:default"]}],
     "POST /jobs/signal": [{"select": ["1"], "signal": 10}],

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 MORE = int(os.environ.get("GRASS_FUZZ", "1"))
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 _ALARM = signal.ITIMER_REAL, signal.SIGALRM
 _CPU_ALARM = signal.ITIMER_PROF, signal.SIGPROF
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from grass.link import messages as m
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.gpu_use import GpuUse, GpuUser
 from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
 from tests.support.building import BOOT, WORKER, units

@@ -86,6 +86,9 @@ class Line:
     def is_ready(self) -> bool:
         return True
 
+    def watch(self, open_another: object) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from grass.link import messages as m
 from grass.link.frames import ESCAPED
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.times import LATEST
 from tests.fuzz.dose import examples
 from tests.fuzz.garbage import any_text, slipped_bytes, slipped_values, values

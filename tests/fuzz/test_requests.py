@@ -43,7 +43,9 @@ def check(answer: Answer | None) -> None:
 def test_every_route_with_a_body_is_tried() -> None:
     known = {f"{one.method} {one.path}" for one in ENDPOINTS if one.body is not None}
     tried = {
-        name.replace("/queues/q", "/queues/{name}").replace("/w/", "/{name}/")
+        name.replace("/queues/q", "/queues/{name}")
+        .replace("/w/", "/{name}/")
+        .replace("/1/", "/{id}/")
         for name in BODIES
     }
     assert tried == known

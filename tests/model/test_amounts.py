@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.amount_text import decimal_text
+from grass.model.amount_text import WHOLE, decimal_text
 from grass.model.amounts import (
     LARGEST,
-    WHOLE,
     amount_of_bytes,
     capacity_amount,
     decimal_number,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.resources import (
     MOST_UNITS,
     RESERVED_KINDS,

@@ -24,7 +24,7 @@ def test_what_is_no_signal_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("number", range(1, 65))
 def test_a_name_is_read_as_its_number(number: int) -> None:
-    assert signals.signal_number(signals.signal_name(number)) == number
+    assert signals.signal_number(signals.short_name(number)) == number
 
 
 @pytest.mark.parametrize(("number", "instead"), [(19, "suspend"), (18, "continue")])

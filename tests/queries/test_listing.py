@@ -131,7 +131,40 @@ def test_a_job_that_was_only_sent_ahead_is_queued(store: SqliteStore) -> None:
     assert found.listing.left_out == {}
     assert found.listing.arrays[0].totals.states == {QUEUED: 3, RUNNING: 1}
     assert found.totals == {QUEUED: 3, RUNNING: 1}
-    assert ids(look(store, states=(RUNNING,))) == [1]
+    few = look(store, Rows(1, 1, 0, in_all=1))
+    assert ids(few) == [1]
+    assert few.totals == {QUEUED: 3, RUNNING: 1}
+    assert few.arrays[0].totals.states == {QUEUED: 3, RUNNING: 1}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        JobFilter(states=(RUNNING,)),
+        JobFilter(selections=(selectors.read("state:running"),)),
+    ],
+)
+def test_a_view_of_running_jobs_has_none_that_was_only_sent_ahead(
+    store: SqliteStore, wanted: JobFilter
+) -> None:
+    jobs = [a_job(n, state=RUNNING, attempts=1) for n in (1, 2, 3)]
+    fill(store, jobs, *[an_attempt(n, after=n - 1 or None) for n in (1, 2, 3)])
+    found = listing(store, wanted, Rows())
+    assert ids(found) == [1]
+    assert found.totals == {RUNNING: 1}
+    assert found.left_out == {}
+
+
+def test_of_an_array_in_two_queues_a_view_counts_what_it_is_about(
+    store: SqliteStore,
+) -> None:
+    queued = [a_job(n, array=1, index=n, queue="a") for n in (1, 2)]
+    fill(store, [*queued, a_job(3, array=1, index=3, queue="b")])
+    assert look(store).arrays[0].totals.states == {QUEUED: 3}
+    by_selector = {"selections": (selectors.read("queue:a"),)}
+    for wanted in ({"queue": "a"}, by_selector):
+        [view] = look(store, **wanted).arrays
+        assert (view.totals.first, view.totals.states) == (1, {QUEUED: 2})
 
 
 def test_an_overview_of_a_queue_has_the_totals_of_that_queue(

@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from types import FrameType
 
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.resources import Capacity, Request
 from grass.scheduler import Scheduler
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.resources import request_from
 from grass.scheduler.memory_users import Told
 

@@ -5,6 +5,7 @@
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,33 @@ def test_a_watched_list_is_scrolled_and_left_with_q(
         terminal.showing("prepare")
         terminal.press("q")
         assert plain(terminal.ended().screen()) == "\n"
+
+
+def test_what_is_typed_behind_q_is_left_to_the_shell(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    watch = shlex.join([*scenario.home.grass, "show", "--watch"])
+    command = ["sh", "-c", f"{watch}; read -r line; echo read $line"]
+    environment = {**scenario.environment, **LOOKS["plain"]}
+    with Terminal(tmp_path, SIZES["80x24"], command, environment) as terminal:
+        terminal.showing("lines 1-")
+        terminal.press("q", "l", "s", "Enter")
+        terminal.showing("read ls")
+
+
+def test_q_ends_a_watched_list_that_is_seldom_drawn(
+    scenario: Scenario, tmp_path: Path
+) -> None:
+    command = [*scenario.home.grass, "show", "--watch=1000"]
+    environment = {**scenario.environment, **LOOKS["plain"]}
+    with Terminal(tmp_path, SIZES["80x24"], command, environment) as terminal:
+        terminal.showing("lines 1-")
+        scenario.home.ok("pause", "q1")
+        scenario.home.ok("resume", "q1")
+        terminal.press("Down")
+        terminal.showing("lines 2-")
+        terminal.press("q")
+        terminal.ended()
 
 
 def compare(name: str, screen: str, scenario: Scenario) -> None:

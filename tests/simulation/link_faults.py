@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from grass.link.messages import RECALLED, Exited, Report, Returned, Started
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.ids import AttemptId
 from tests.simulation.cluster import Cluster
 from tests.simulation.machine import LEASES_S, Machine

@@ -13,7 +13,7 @@ _ORDERS: dict[Order, Callable[[Job], Any]] = {
     Order.NEWEST: lambda job: -job.id,
     Order.OLDEST: lambda job: job.id,
     Order.NEXT: lambda job: (-job.priority, job.id),
-    Order.FINISHED: lambda job: -(job.finished_at or 0),
+    Order.FINISHED: lambda job: (-(job.finished_at or 0), -job.id),
 }
 
 

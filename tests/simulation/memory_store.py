@@ -23,6 +23,7 @@ from grass.model.spec import Spec
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot
+from grass.store.sqlite import job_filters
 from tests.simulation import memory_filters
 
 _RECENT = 5000
@@ -120,10 +121,13 @@ class MemoryStore:
             found = dict.fromkeys(job.array for job in page if job.array is not None)
             return list(found)[:limit]
 
-    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
-        """Count the members of these arrays, by array."""
+    def array_totals(
+        self, arrays: list[int], wanted: JobFilter
+    ) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays that match, by array."""
         with self._lock:
             known = self._known()
+            matching = memory_filters.page(known, job_filters.counted(wanted))
         found = {}
         for first in arrays:
             members = [job for job in known if job.array == first]
@@ -134,7 +138,7 @@ class MemoryStore:
             found[first] = ArrayTotals(
                 first,
                 max(job.id for job in members),
-                dict(Counter(job.state for job in members)),
+                dict(Counter(job.state for job in matching if job.array == first)),
                 min(starts, default=None),
                 max(ends, default=None),
             )

@@ -317,8 +317,11 @@ def test_pages_can_be_in_the_order_of_ending(with_spec: Store) -> None:
         a_job(1),
         a_job(4, state=JobState.FAILED, finished_at=20),
         a_job(5, state=JobState.SUCCEEDED, finished_at=10),
+        a_job(9, state=JobState.LOST, finished_at=20),
+        a_job(7, state=JobState.SUCCEEDED, finished_at=20),
     )
-    assert ids(with_spec, order=Order.FINISHED) == [4, 5]
+    assert ids(with_spec, order=Order.FINISHED) == [9, 7, 4, 5]
+    assert ids(with_spec, 2, order=Order.FINISHED) == [9, 7]
 
 
 def test_pages_can_be_limited_to_states_and_a_queue(with_spec: Store) -> None:
@@ -384,7 +387,7 @@ def test_a_chain_that_was_cancelled_is_found_by_its_leader(with_spec: Store) -> 
     waits = [a_spec(after=(After(job, "any"),)) for job in (1, 2, 9)]
     specs = dict(enumerate(waits, 101))
     with_spec.commit(Changes(specs=specs))
-    reason = "waited for job 1:any, which is failed"
+    reason = "waited for job 1 to succeed, and it has failed"
     ended = {"state": JobState.CANCELLED, "finished_at": 5, "reason": reason}
     add_jobs(
         with_spec,

@@ -95,7 +95,7 @@ def test_pages_are_read_in_the_order_of_starting_and_of_ending(filled: Store) ->
 
 
 def test_an_array_is_told_as_a_whole(filled: Store) -> None:
-    totals = filled.array_totals([2, 7])
+    totals = filled.array_totals([2, 7], JobFilter())
     counts = {QUEUED: 2, RUNNING: 1, SUCCEEDED: 1}
     assert totals[2] == ArrayTotals(2, 5, counts, started_at=20, finished_at=60)
     assert totals[7] == ArrayTotals(7, 8, {QUEUED: 1, FAILED: 1}, 40, 70)
@@ -109,7 +109,7 @@ def test_counts_follow_the_jobs(reopen: Reopen) -> None:
     store.commit(Changes(jobs={4: moved}))
     assert store.counts(JobFilter(queue="q")) == {QUEUED: 2, RUNNING: 1}
     store.commit(Changes(removed_jobs=[7, 8, 1]))
-    assert store.array_totals([7]) == {}
+    assert store.array_totals([7], JobFilter()) == {}
     again = reopen()
     assert again.load(0).counts == {"queued": 3, "running": 2, "succeeded": 1}
     assert again.counts(JobFilter()) == {QUEUED: 3, RUNNING: 2, SUCCEEDED: 1}
@@ -126,7 +126,9 @@ def test_jobs_that_arrive_in_slices_are_counted_all_at_once(store: Store) -> Non
     store.commit(Changes(removed_arrivals=[1], jobs={**rest, 1: started}))
     counts = {QUEUED: 3, RUNNING: 1}
     assert store.counts(JobFilter()) == counts
-    assert store.array_totals([1]) == {1: ArrayTotals(1, 4, counts, started_at=9)}
+    assert store.array_totals([1], JobFilter()) == {
+        1: ArrayTotals(1, 4, counts, started_at=9)
+    }
 
 
 def test_the_last_job_is_the_last_that_arrived(store: Store) -> None:

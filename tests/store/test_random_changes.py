@@ -66,7 +66,7 @@ def check_same(store: SqliteStore, known: dict[int, Job]) -> None:
         here = Counter(job.state for job in jobs if job.queue == queue)
         assert store.counts(JobFilter(queue=queue)) == here
     arrays = {job.array for job in jobs if job.array is not None}
-    for array, totals in store.array_totals(sorted(arrays)).items():
+    for array, totals in store.array_totals(sorted(arrays), JobFilter()).items():
         members = [job for job in jobs if job.array == array]
         assert totals.states == Counter(job.state for job in members)
     counts = {state: sum(job.state is state for job in jobs) for state in JobState}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.job import Attempt, Common, Job, JobWithParams
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import capacity_from

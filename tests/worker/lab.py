@@ -6,7 +6,7 @@ from typing import Any
 from grass.keeper.codec import decode_entry, name_of
 from grass.keeper.protocol import AbleEntry, Entry, Verb
 from grass.link.messages import Hello, KnownUnits, Resync, Start
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore

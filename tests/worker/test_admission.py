@@ -7,7 +7,8 @@ from typing import Any
 
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.link.messages import Withheld
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 from grass.model.resources import Allocation
 from grass.worker.core.admission import LASTED_S, MIB, Admission
 from grass.worker.core.usage import AttemptUse, Sample

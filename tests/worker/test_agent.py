@@ -17,7 +17,7 @@ from grass.devices.readings import GpuUnit
 from grass.keeper.protocol import AbleEntry, Entry
 from grass.link.channel import Link
 from grass.link.messages import Hello
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.worker.shell import agent
 from grass.worker.shell.agent import KeeperLink, WorkerAgent
 from tests.support.building import typed

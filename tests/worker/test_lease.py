@@ -4,7 +4,7 @@ from typing import Any
 
 from grass.keeper.protocol import LeaseVerb
 from grass.link.messages import Heard, Hello, KnownUnits, Resync, Start, Welcome
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings

@@ -7,7 +7,7 @@ import pytest
 from grass.config import MARKER, user_environment
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.worker.core.prepare import Surroundings, start_verb
 
 AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})

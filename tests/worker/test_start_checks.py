@@ -13,7 +13,8 @@ from grass.link.messages import (
     Welcome,
     Withheld,
 )
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 from grass.worker.core.admission import Admission
 from grass.worker.core.usage import AttemptUse, Sample
 from grass.worker.core.worker_core import WorkerCore

@@ -12,7 +12,7 @@ from grass.link.messages import (
     Started,
     Stop,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.worker.core.effects import WorkerEffects
 from tests.support.building import typed, units
 from tests.worker.lab import FIRST, SECOND, THIRD, Lab, listed, ready, verbs_of

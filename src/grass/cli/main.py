@@ -16,6 +16,7 @@ from grass.errors import GrassError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+    from types import FrameType
 
 COMMANDS = {
     "enqueue": "add a job to a queue",
@@ -68,6 +69,7 @@ _ABOUT_DAEMONS = ("start", "stop", "restart", "daemon", "completion")
 
 INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_AGAIN_S = 0.01
 
 
 def main() -> int:
@@ -95,7 +97,10 @@ def dispatch(words: list[str]) -> int:
     name = words[0] if words else "--help"
     name = ALIASES.get(name, name)
     if name in COMMANDS:
-        code = _run(name, words[1:])
+        try:
+            code = _run(name, words[1:])
+        except KeyError as error:
+            return _tell_what_lacks(error)
         _compare_versions(name)
         return code
     if name in ("-h", "--help", "help"):
@@ -131,6 +136,25 @@ def _run(name: str, words: list[str]) -> int:
         return error.exit_code
 
 
+def _tell_what_lacks(error: KeyError) -> int:
+    """Say that an answer lacks something, as that of an older daemon does."""
+    module = sys.modules.get("grass.client.session")
+    peer = "" if module is None else module.Session.heard_from
+    if not peer:
+        raise error
+    _print_error(
+        f"grass: the answer of {peer} lacks {error}: its version is another",
+        _version_step(peer),
+    )
+    return GrassError.exit_code
+
+
+def _version_step(peer: str) -> str:
+    if peer == "the daemon":
+        return "`grass restart` brings them together; jobs run on"
+    return "give both machines the same version"
+
+
 def _compare_versions(name: str) -> None:
     """Warn when a daemon answered that is not of this version.
 
@@ -143,10 +167,8 @@ def _compare_versions(name: str) -> None:
     from grass.cli.printing.streams import warn
 
     peer = module.Session.heard_from
-    step = "give both machines the same version"
-    if peer == "the daemon":
-        step = "`grass restart` brings them together; jobs run on"
-    warn(f"{peer} is {heard}, this command {__version__} ({step})")
+    versions = f"{peer} is {heard}, this command {__version__}"
+    warn(f"{versions} ({_version_step(peer)})")
 
 
 def _help(words: list[str]) -> int:
@@ -181,9 +203,19 @@ def _repeat_lost_interrupt(ignored: UnraisableHookArgs) -> None:
         return
     import signal
 
-    # In here it would be dropped once more.
-    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    def send_again(_number: int, frame: FrameType | None) -> None:
+        # In here it would be dropped once more: on a busy machine the time may be up
+        # before this function ends.
+        while frame is not None and frame.f_code is not here:
+            frame = frame.f_back
+        if frame is None:
+            signal.raise_signal(signal.SIGINT)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+    here = _repeat_lost_interrupt.__code__
+    signal.signal(signal.SIGALRM, send_again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def _drop_output() -> None:

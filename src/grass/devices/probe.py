@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 
 from grass.devices.readings import GpuUnit
-from grass.model.amounts import GIB, WHOLE, amount_of_bytes
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB, amount_of_bytes
 from grass.model.worker import FoundUnits, Unit
 
 

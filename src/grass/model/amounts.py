@@ -9,8 +9,7 @@ rounding never oversubscribes a unit.
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 
 from grass.errors import UsageError
-from grass.model.amount_text import BYTE_KINDS
-from grass.model.amount_text import WHOLE as WHOLE  # noqa: PLC0414 -- part of this module too
+from grass.model.amount_text import BYTE_KINDS, WHOLE
 
 LARGEST = 10**15 * WHOLE
 """Anything above is a typing error, and would not fit an int64 when summed."""

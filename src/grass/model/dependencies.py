@@ -14,6 +14,14 @@ from grass.model.lifecycle import ENDED, JobState
 
 NEEDS = ("succeeded", "failed", "any")
 MOST_DEPENDENCIES = 100_000
+VERBS = {"any": "end", "succeeded": "succeed", "failed": "fail"}
+"""What a job must do to meet each need."""
+HAS_ENDED = {
+    JobState.SUCCEEDED: "has succeeded",
+    JobState.FAILED: "has failed",
+    JobState.CANCELLED: "was cancelled",
+    JobState.LOST: "is lost",
+}
 
 
 class After(NamedTuple):

@@ -38,6 +38,19 @@ def check(texts: Iterable[str], request: Request, known_kinds: Iterable[str]) ->
                 raise _not_asked_for(found.group(1))
 
 
+def check_positions(texts: Iterable[str], params: Params) -> None:
+    """Raise if a text names a third value, and a job is given two."""
+    count = len(listed(params) or ())
+    for name in sorted(names_in(texts)) if count else ():
+        if name.isdecimal() and int(name) > count:
+            values = "one value" if count == 1 else f"{count} values"
+            last = "{1}" if count == 1 else f"{{1}} to {{{count}}}"
+            raise UsageError(
+                f"`{{{name}}}` is used, but each job is given {values}",
+                f"use {last}, or {{}} for all; give one ::: for each list of values",
+            )
+
+
 def names_in(texts: Iterable[str]) -> set[str]:
     """Return what braces of these texts name; the empty name is that of `{}`."""
     return {found.group(1) for text in texts for found in _BRACES.finditer(text)}

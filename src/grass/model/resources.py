@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 from grass.errors import UsageError
 from grass.model import json5
-from grass.model.amount_text import amount_text
+from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import (
     LARGEST,
-    WHOLE,
     capacity_amount,
     decimal_number,
     request_amount,

@@ -35,7 +35,7 @@ def signal_number(text: str) -> int:
     return number
 
 
-def signal_name(number: int) -> str:
+def short_name(number: int) -> str:
     """Write a signal: `USR1`, or its number where it has no name."""
     try:
         return signal.Signals(number).name.removeprefix("SIG")
@@ -45,7 +45,7 @@ def signal_name(number: int) -> str:
 
 def check_sendable(number: int) -> int:
     """Refuse what is no signal, and those that suspend a job behind grass's back."""
-    name = signal_name(signal_number(str(number)))
+    name = short_name(signal_number(str(number)))
     if name in _INSTEAD:
         raise UsageError(
             f"SIG{name} would leave `grass show` wrong", f"use `{_INSTEAD[name]}`"
@@ -70,7 +70,7 @@ def written_limit_signal(text: str | None) -> str | None:
     if text is None:
         return None
     number, before_s = limit_signal(text)
-    return f"{signal_name(number)}@{_plain(before_s)}"
+    return f"{short_name(number)}@{_plain(before_s)}"
 
 
 def _plain(number: float) -> str:

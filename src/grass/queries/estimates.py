@@ -134,7 +134,7 @@ def unfinished(state: State, jobs: Sequence[int]) -> list[UnfinishedJob]:
     if len(jobs) > MOST_ESTIMATED:
         return []
     known = [state.jobs[number] for number in jobs if number in state.jobs]
-    return [UnfinishedJob(job.name, _since(state, job.id)) for job in known]
+    return [UnfinishedJob(job.common.name, _since(state, job.id)) for job in known]
 
 
 def end_of_all(

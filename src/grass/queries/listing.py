@@ -129,8 +129,10 @@ class _Reading:
         self._add_running()
         for _ in self._ahead:
             _move_to_queued(totals)
-        if self._asked((JobState.QUEUED,)):
-            self._add(self._ahead)
+        if _may_be_queued(self._wanted):
+            self._add(self._ahead[: self._room(len(self._ahead))])
+        else:
+            totals.pop(JobState.QUEUED, None)
         for state in self._asked(_WAITING):
             most = self._room(self._rows.waiting, kept=min(ended, self._rows.ended))
             self._add(self._first(state, most))
@@ -153,11 +155,13 @@ class _Reading:
         """Add the running jobs, but for those that were only sent ahead."""
         if not self._asked((JobState.RUNNING,)):
             return
-        running = self._page((JobState.RUNNING,), Order.NEXT, self._rows.running)
+        # Also for a view of few rows: the totals say how many were only sent ahead.
+        most = max(self._rows.running, RUNNING_SHOWN)
+        running = self._page((JobState.RUNNING,), Order.NEXT, most)
         parts: tuple[list[JobDetails], list[JobDetails]] = ([], [])
         for one in running:
             parts[is_ahead(one.job, last_attempt(one))].append(one)
-        self._add(parts[0])
+        self._add(parts[0][: self._rows.running])
         self._ahead = parts[1]
 
     def _add(self, found: list[JobDetails]) -> None:
@@ -216,11 +220,21 @@ class _Reading:
             yield self._page(states, order, count, array)
 
     def _summaries(self) -> list[ArrayView]:
-        totals = self._store.array_totals(list(self._arrays))
+        totals = self._store.array_totals(list(self._arrays), self._wanted)
         for one in self._ahead:
             if one.job.array in totals:
                 _move_to_queued(totals[one.job.array].states)
+        if not _may_be_queued(self._wanted):
+            for each in totals.values():
+                each.states.pop(JobState.QUEUED, None)
         return [ArrayView(totals[one], shown) for one, shown in self._arrays.items()]
+
+
+def _may_be_queued(wanted: JobFilter) -> bool:
+    """Tell whether a filter may match jobs that are queued as people see it."""
+    asked = {one.state for one in wanted.selections}
+    chosen = not asked or None in asked or JobState.QUEUED in asked
+    return chosen and (not wanted.states or JobState.QUEUED in wanted.states)
 
 
 def _move_to_queued(counts: Counts) -> None:

@@ -7,7 +7,8 @@ attempt used is stored with its end.
 from collections.abc import Iterable
 
 from grass.broker.shell.service import Broker
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 from grass.model.job import Attempt
 from grass.model.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation, Request

@@ -10,7 +10,7 @@ such as a declared one, brings none.
 
 from typing import NamedTuple
 
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.resources import Allocation, Request, Units
 from grass.scheduler.unit_choice import largest_whole, take_kind, tightest
 from grass.scheduler.worker_units import NO_UNITS, KindUnits

@@ -146,8 +146,13 @@ class Store(Protocol):
         The order is `NEXT`, of jobs that wait, or `FINISHED`.
         """
 
-    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
-        """Count the members of these arrays, by array."""
+    def array_totals(
+        self, arrays: list[int], wanted: JobFilter
+    ) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays that match, by array.
+
+        Of a filter only state, queue, project and owner count.
+        """
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -43,7 +43,7 @@ class AfterSelectors:
             try:
                 ids = await select(self._broker, [which])
             except GrassError as error:
-                raise type(error)(f"--after {error.message}", error.hint) from None
+                raise type(error)(f"--after: {error.message}", error.hint) from None
             unfinished = self._broker.state.jobs
             jobs = [
                 one for one in ids if one in unfinished and one not in self._besides

@@ -31,7 +31,7 @@ from grass.broker.core.calls import Done, Enqueue, Enqueued, GiveBackGuest
 from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
 from grass.keeper import pidfd
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import AttemptState
 from grass.model.resources import ONE_CPU, units_json

@@ -21,7 +21,7 @@ from grass.api.routes.request_bodies import (
 from grass.broker.core.calls import Edit, Enqueue, NewJob, Rerun
 from grass.broker.core.jobs.reruns import first_read
 from grass.broker.core.state import State
-from grass.errors import UsageError
+from grass.errors import NotFound, UsageError
 from grass.model import field_readers, params
 from grass.model.arrays import Array, read_array
 from grass.model.dependencies import After
@@ -115,6 +115,7 @@ class _EnqueueReader:
         body = self._body
         common = self._patch(self._defaults)
         jobs = [self._numbered(number, common) for number in range(len(body.jobs))]
+        self._check_usual_queue(jobs)
         if self._array is not None:
             jobs = _members(jobs[0], self._array, body.params)
         field_readers.pairs(body.environment or {})
@@ -185,6 +186,17 @@ class _EnqueueReader:
         patch = JobPatch(**fields)
         self._wanted.update(dict.fromkeys(_named(patch)))
         return patch
+
+    def _check_usual_queue(self, jobs: list[NewJob]) -> None:
+        """Name the setting where the queue that it names does not exist."""
+        queue = self._settings.queue
+        missing = queue not in self._state.queues
+        if missing and any(job.patch.queue == queue for job in jobs):
+            raise NotFound(
+                f"there is no queue `{queue}`, and defaults.queue names it",
+                f"`grass create-queue {queue}`, or `grass config unset defaults.queue`"
+                " and `grass restart`",
+            )
 
     def _default_request(self, queue: str) -> Request | UnsetType:
         """Return what the settings ask for, unless the queue has its own default."""

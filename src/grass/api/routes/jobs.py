@@ -187,7 +187,9 @@ async def wait(request: Request, body: WaitBody) -> JsonObject:
             await while_connected(request, waiting)
         except TimeoutError:
             left = sum(job in broker.state.jobs for job in ids)
-            raise TimedOut(f"{left} of {len(ids)} jobs are unfinished") from None
+            what = f"{left} of {len(ids)} jobs are unfinished"
+            what = f"job {ids[0]} is unfinished" if len(ids) == 1 else what
+            raise TimedOut(what) from None
     found = await broker.read(lambda db: db.outcomes(ids))
     outcomes = [outcome_document(job) for job in found]
     if len(found) == 1:

@@ -8,6 +8,7 @@ states that the command is for.
 
 from __future__ import annotations
 
+from grass.cli.printing.streams import safe
 from grass.cli.printing.wording import ENDED_STATES, UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -58,7 +59,7 @@ def _read(client: Client, kind: str, states: Sequence[str], word: str) -> list[s
 
 
 def _job(job: Document) -> str:
-    return f"{job['id']}\t{job['name']}, {job['state']}"
+    return f"{job['id']}\t{safe(job['name'])}, {job['state']}"
 
 
 def _units(workers: Iterable[Document]) -> list[str]:

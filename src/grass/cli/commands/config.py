@@ -17,7 +17,7 @@ from grass.cli.printing.table import Screen, render, show
 from grass.client.connection import Broken, open_connection
 from grass.config import config_file, home
 from grass.config_file import ConfigFile
-from grass.errors import GrassError, UsageError
+from grass.errors import GrassError, NotFound, UsageError
 from grass.settings import (
     DEFAULT_ORIGIN,
     find_setting,
@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from grass.client.json_codec import Document
 
     Listed = list[dict[str, Any]]
 
@@ -95,6 +97,8 @@ def _set(words: list[str]) -> int:
 
     done = {"name": name, "value": value, **_change_file(change)}
     _report(values, done, f"{name} is {shown(value)} now")
+    if name == "defaults.queue" and _is_missing(str(value)):
+        warn(f"there is no queue `{value}` yet (`grass create-queue {value}`)")
     if os.environ.get(setting.variable):
         warn(f"{setting.variable} is set in this shell, and goes before the file")
     return 0
@@ -157,18 +161,39 @@ def _report(values: Values, done: dict[str, Any], said: str) -> None:
         say(said + (" (`grass restart` applies it)" if restart else ""))
 
 
+def _is_missing(queue: str) -> bool:
+    """Tell whether a running daemon has no such queue."""
+    try:
+        _asked(f"/queues/{queue}")
+    except NotFound:
+        return True
+    except (Broken, GrassError):
+        return False
+    return False
+
+
 def _not_applied(listed: Listed) -> list[str]:
     """Return the settings of which a running daemon has another value."""
     try:
-        connection = open_connection(home().socket)
-        if connection is None:
-            return []
-        theirs = connection.exchange("GET", "/config")["settings"]
-        connection.close()
+        theirs = _asked("/config")
     except (Broken, GrassError):
         return []
-    known = {one["name"]: one["value"] for one in theirs}
+    if theirs is None:
+        return []
+    known = {one["name"]: one["value"] for one in theirs["settings"]}
     return [one["name"] for one in listed if known.get(one["name"]) != one["value"]]
+
+
+def _asked(path: str) -> Document | None:
+    """Return what a running daemon answers; None where none runs."""
+    connection = open_connection(home().socket)
+    if connection is None:
+        return None
+    try:
+        answer: Document = connection.exchange("GET", path)
+        return answer
+    finally:
+        connection.close()
 
 
 def _print_table(listed: Listed, *, with_origin: bool) -> None:

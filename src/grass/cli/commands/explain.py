@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 OPTIONS = (BROKER, JSON)
-CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "", "NOTE")
+CONSTRAINTS = ("WHAT", "NEEDS", "HAS", "OF", "STATUS", "NOTE")
 HOLDERS = ("HELD BY", "NAME", "UNITS", "FOR")
 WORKERS = ("WORKER", "WHY IT DOES NOT START THERE")
 MOST_WORKERS = 8

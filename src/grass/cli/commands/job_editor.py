@@ -90,7 +90,7 @@ class JobEditor:
         if not error.message.startswith(("line ", "the text ")):
             where = self._text.place(text, error)
         hint = f" ({error.hint})" if error.hint else ""
-        sys.stderr.write(f"grass: {where}{safe_lines(error.message)}{hint}\n")
+        sys.stderr.write(safe_lines(f"grass: {where}{error.message}{hint}") + "\n")
         sys.stderr.write("edit again? [Y/n] ")
         sys.stderr.flush()
         try:

@@ -50,8 +50,8 @@ def chosen(values: Values) -> NoInput:
             raise UsageError("--pty and --no-stdin exclude each other")
         if not os.isatty(STDIN):
             raise UsageError(
-                "--pty needs a terminal, and stdin is not one",
-                "without --pty, what is piped in is passed on",
+                "this needs a terminal, and stdin is not one",
+                "`grass run` without --pty passes on what is piped in",
             )
         return Keyboard()
     if values.has("no_stdin") or not _has_something():

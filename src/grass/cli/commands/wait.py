@@ -7,10 +7,10 @@ line on stderr shows the progress; a last line on stderr says how it ended.
 
 from __future__ import annotations
 
-import os
 import time
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, read
+from grass.cli.printing import status_line
 from grass.cli.printing.pause_notice import PauseNotice
 from grass.cli.printing.quantities import brief
 from grass.cli.printing.streams import print_document, warn
@@ -39,7 +39,6 @@ OPTIONS = (
 GRASS_FAILED = 124
 HAS_NO_CODE = 125
 _KILLED = 128
-_STDERR = 2
 _MOST_NAMED = 3
 
 
@@ -135,7 +134,7 @@ def _told(client: Client, select: list[str], quiet: bool, wait: Callable[[], T])
 
 
 def _teller(client: Client, select: list[str]) -> Progress | PauseNotice:
-    if os.isatty(_STDERR) and os.environ.get("TERM", "dumb") != "dumb":
+    if status_line.is_possible():
         from grass.cli.printing.progress import Progress
 
         return Progress(client, select)

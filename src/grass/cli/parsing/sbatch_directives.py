@@ -96,12 +96,15 @@ def _words(text: str) -> list[str]:
 
 
 def _split(word: str) -> tuple[str, bool, str]:
-    if word.startswith("--"):
-        name, equals, value = word[2:].partition("=")
-        return name, bool(equals), value
-    if not word.startswith("-") or word == "-":
+    """Return an option's name, whether its value is in the word, and that value."""
+    name, equals, value = word[2:].partition("=")
+    if not word.startswith("--"):
+        name, equals, value = word[1:2], word[2:3], word[2:].lstrip("=")
+    # Names are printed as they are.
+    plain = name.isascii() and name.replace("-", "").isalnum()
+    if not word.startswith("-") or not plain:
         raise UsageError(f"`{word}` is no option of sbatch")
-    return _SHORT.get(word[1], word[1]), len(word) > len("-t"), word[2:].lstrip("=")
+    return name if len(name) > 1 else _SHORT.get(name, name), bool(equals), value
 
 
 def _same(option: str) -> Callable[[str, Asked], list[str] | None]:

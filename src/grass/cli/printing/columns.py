@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from grass.cli.printing.array_rows import counts
-from grass.cli.printing.command_text import command_text
+from grass.cli.printing.command_text import in_a_row
 from grass.cli.printing.quantities import (
     age,
     between,
@@ -144,7 +144,7 @@ def held_units(job: Document) -> Document:
 
 def _command(job: Document, _now: datetime) -> str:
     """Write a command; of an array, after the states of its members."""
-    text = command_text(job)
+    text = in_a_row(job)
     return f"{counts(job['members'])}: {text}" if "members" in job else text
 
 

@@ -21,6 +21,20 @@ def command_text(job: Document) -> str:
     return joined(words)
 
 
+def in_a_row(job: Document) -> str:
+    """Write a job's command, of a script without the comments at its head.
+
+    These are much alike in all scripts, and a row has room for one line.
+    """
+    text = command_text(job)
+    if not text.startswith("#"):
+        return text
+    lines = text.splitlines()
+    while lines and lines[0].lstrip()[:1] in ("", "#"):
+        del lines[0]
+    return "\n".join(lines) or text
+
+
 def joined(words: Iterable[str]) -> str:
     """Join words, each quoted where a shell would change it."""
     return " ".join(map(quoted, words))

@@ -38,6 +38,12 @@ class EventCollector:
             self._woken = False
             return events
 
+    def rest(self, wait_s: float) -> None:
+        """Wait, also while events come; `wake` ends it."""
+        with self._changed:
+            self._changed.wait_for(self._must_go, wait_s)
+            self._woken = False
+
     def wake(self) -> None:
         """Let the caller that waits go on, without an event."""
         with self._changed:
@@ -51,8 +57,10 @@ class EventCollector:
             self._changed.notify_all()
 
     def _may_go(self) -> bool:
-        ended = self._closed or self._error is not None
-        return bool(self._events) or self._woken or ended
+        return bool(self._events) or self._must_go()
+
+    def _must_go(self) -> bool:
+        return self._woken or self._closed or self._error is not None
 
     def _follow(self) -> None:
         try:

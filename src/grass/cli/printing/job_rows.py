@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from grass.cli.printing import array_rows
 from grass.cli.printing.columns import held_units
-from grass.cli.printing.command_text import command_text
+from grass.cli.printing.command_text import in_a_row
 from grass.cli.printing.quantities import utc_now
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, Row, Span, lines
@@ -73,7 +73,7 @@ class JobTable:
     def _span(self, shown: Row, row: Document, names: list[str]) -> None:
         """Draw an array's bar for its state, and its counts over the last columns."""
         since, first = str(shown[names.index("time")]), names.index("worker")
-        span = Span(*array_rows.told(row, since, command_text(row)))
+        span = Span(*array_rows.told(row, since, in_a_row(row)))
         shown[names.index("state")] = array_rows.bar(row, self._screen.signs)
         shown[first:] = [span] * (len(names) - first)
 

@@ -91,13 +91,17 @@ class Keyboard:
         while piece := _next():
             unread += piece
             *found, unread = _split(unread)
-            self._taken += [_KEYS[key] for key in found]
+            keys = [_KEYS[key] for key in found]
+            self._taken += keys
             self._wake()
+            if "quit" in keys:
+                return
 
 
 def _next() -> bytes:
+    # One at a time: what is typed behind `q` is for the shell.
     try:
-        return os.read(_STDIN, 64)
+        return os.read(_STDIN, 1)
     except OSError:
         return b""
 

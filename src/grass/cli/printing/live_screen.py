@@ -76,6 +76,8 @@ class _Watch:
         self._pause_s = pause_s
         self._refresh_s = refresh_s
         self._read_at = 0.0
+        self._is_old = False
+        """Whether something has happened since it was read."""
         self._document: Document = {}
         self._drawn = ""
         self._window: Window | None = None
@@ -96,7 +98,7 @@ class _Watch:
         self._document = self._read()
         while True:
             self._draw(self._client.outage.told)
-            if self._happened(_TICK_S):
+            if self._is_due(_TICK_S):
                 self._document = self._read()
             for key in keyboard.taken():
                 if key == "quit":
@@ -122,27 +124,32 @@ class _Watch:
         form.write(self._view, self._read(), this_screen())
         sys.stdout.flush()
         while True:
-            if self._happened(None):
+            if self._is_due(None):
                 sys.stdout.write(separator)
                 form.write(self._view, self._read(), this_screen())
                 sys.stdout.flush()
 
-    def _happened(self, wait_s: float | None) -> bool:
-        """Wait for an event, and for the least time between two drawings."""
+    def _is_due(self, wait_s: float | None) -> bool:
+        """Wait for an event or a key; tell whether it is time to read again."""
         if self._refresh_s is not None:
-            due_s = max(0.0, self._read_at + self._refresh_s - time.monotonic())
-            wait_s = due_s if wait_s is None else min(wait_s, due_s)
-        if not self._collector.take(wait_s) and not self._is_due():
+            left_s = max(0.0, self._read_at + self._refresh_s - time.monotonic())
+            wait_s = left_s if wait_s is None else min(wait_s, left_s)
+        happened = bool(self._collector.take(wait_s))
+        self._is_old = self._is_old or happened or self._is_outdated()
+        if not self._is_old:
             return False
-        time.sleep(max(0.0, self._read_at + self._pause_s - time.monotonic()))
-        self._collector.take(0)
-        return True
+        left_s = self._read_at + self._pause_s - time.monotonic()
+        if left_s > 0:
+            self._collector.rest(left_s if wait_s is None else min(left_s, wait_s))
+        return time.monotonic() >= self._read_at + self._pause_s
 
-    def _is_due(self) -> bool:
+    def _is_outdated(self) -> bool:
         waited_s = time.monotonic() - self._read_at
         return self._refresh_s is not None and waited_s >= self._refresh_s
 
     def _read(self) -> Document:
+        self._collector.take(0)
+        self._is_old = False
         self._read_at = time.monotonic()
         document = self._view.read(self._client)
         if "jobs" in document:

@@ -35,7 +35,7 @@ def overview_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pa
     )
     totals = document.get("totals", document["daemon"]["jobs"])
     foot = [Styled((note, "")) for note in summary.notes(document.get("queues", ()))]
-    if "jobs" in document:
+    if "jobs" in document and not wanted.is_whole:
         foot[:0] = left_out(totals, table.covered)
     foot += _flowed(summary.summary(document["daemon"], totals), screen)
     return _page(above, table, foot, screen)
@@ -47,7 +47,8 @@ def listing_page(wanted: ShowOptions, document: Document, screen: Screen) -> Pag
     if not table.lines:
         return Page(body=["no such jobs"])
     foot = [Styled((f"{sum(table.covered.values())} shown", ""))]
-    foot[:0] = left_out(document.get("totals", {}), table.covered)
+    if not wanted.is_whole:
+        foot[:0] = left_out(document.get("totals", {}), table.covered)
     return _page([], table, foot, screen)
 
 

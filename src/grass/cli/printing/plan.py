@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grass.cli.printing.command_text import command_text
+from grass.cli.printing.command_text import in_a_row
 from grass.cli.printing.table import render, this_screen
 from grass.cli.printing.wording import asked
 
@@ -22,7 +22,7 @@ def text(plan: Document) -> str:
             job["name"],
             job["queue"],
             asked(job["request"]) or "nothing",
-            command_text(job),
+            in_a_row(job),
         ]
         for job in jobs
     ]

@@ -8,13 +8,13 @@ daemon's counts. An error here ends the line, never the waiting.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 
+from grass.cli.printing import status_line
 from grass.cli.printing.event_collector import EventCollector
 from grass.cli.printing.outlook import Outlook
-from grass.cli.printing.streams import counted, safe, warn
-from grass.cli.printing.styled import cut, painted
+from grass.cli.printing.streams import counted, warn
+from grass.cli.printing.styled import painted
 from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.5
 _TICK_S = 1.0
-_CLEAR = "\r\x1b[K"
-_STDERR = 2
 _CHUNK = 50
 _BAR_CELLS = 20
 _OF_WORKERS = frozenset({"worker-connected", "worker-disconnected"})
+_FAILURES = ("failed", "lost")
 UNREACHABLE = "running, its worker unreachable"
 
 
@@ -86,14 +85,14 @@ class Progress:
         if self._collector is not None:
             self._collector.close()
         self._thread.join(_PAUSE_S)
-        _write("")
+        status_line.draw("")
 
     def interject(self, text: str) -> None:
         """Print a warning above the line."""
-        _write("")
+        status_line.draw("")
         warn(text)
         if not self._ended.is_set():
-            _write(self._drawn)
+            status_line.draw(self._drawn)
 
     def _run(self) -> None:
         try:
@@ -106,7 +105,7 @@ class Progress:
                 self._read_all(client)
                 self._keep_up(client, outlook)
         except (GrassError, Broken, OSError):
-            _write("")
+            status_line.draw("")
 
     def _count(self, client: Client, outlook: Outlook) -> None:
         before = client.overview()
@@ -122,6 +121,7 @@ class Progress:
 
     def _read_all(self, client: Client) -> None:
         self._states = dict.fromkeys(client.select(self._select)["jobs"], "done")
+        self._note(client.jobs(states=_FAILURES, select=self._select))
         self._read_unfinished(client)
 
     def _read_unfinished(self, client: Client) -> None:
@@ -151,7 +151,7 @@ class Progress:
     def _draw(self, text: str) -> None:
         if not self._ended.is_set():
             self._drawn = text
-            _write(text)
+            status_line.draw(text)
 
     def _note(self, jobs: Iterable[Document]) -> None:
         for job in jobs:
@@ -168,7 +168,7 @@ def tally(states: Mapping[int, str]) -> Tally:
     away = found.count(UNREACHABLE)
     running = found.count("running") + away
     done = sum(state not in (*UNFINISHED_STATES, UNREACHABLE) for state in found)
-    bad = found.count("failed") + found.count("lost")
+    bad = sum(map(found.count, _FAILURES))
     return Tally(len(found), done, bad, running, away)
 
 
@@ -181,19 +181,15 @@ def tally_of_all(before: Document, now: Document) -> Tally:
         if state not in UNFINISHED_STATES
     }
     left = sum(counts.get(state, 0) for state in UNFINISHED_STATES)
-    done, bad = sum(ends.values()), ends.get("failed", 0) + ends.get("lost", 0)
+    done, bad = sum(ends.values()), sum(ends.get(state, 0) for state in _FAILURES)
     away = sum(bool(job.get("unreachable")) for job in now["jobs"])
     return Tally(left + done, done, bad, counts.get("running", 0), away)
 
 
 def line(counts: Tally, text: str) -> str:
     """Lay out the line for this terminal, with a bar where there are several jobs."""
-    try:
-        width = os.get_terminal_size(_STDERR).columns or 80
-    except OSError:
-        width = 80
     shown = bar(counts.done, counts.total) if counts.total > 1 else ""
-    rest = cut(safe(text), max(0, width - 1 - len(shown) - bool(shown)))
+    rest = status_line.fitted(text, used=len(shown) + bool(shown))
     if shown and "NO_COLOR" not in os.environ:
         shown = painted(shown, "green")
     return f"{shown} {rest}" if shown else rest
@@ -202,16 +198,8 @@ def line(counts: Tally, text: str) -> str:
 def bar(done: int, total: int) -> str:
     """Draw what part of jobs is done; full only when all of them are."""
     filled = done * _BAR_CELLS // total
-    full, empty = "█░" if _can_draw("█░") else "#-"
-    return full * filled + empty * (_BAR_CELLS - filled)
-
-
-def _can_draw(text: str) -> bool:
-    try:
-        text.encode(sys.stderr.encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    signs = status_line.signs()
+    return signs.full * filled + signs.empty * (_BAR_CELLS - filled)
 
 
 def _about(states: Mapping[int, str], counts: Tally) -> str:
@@ -223,8 +211,3 @@ def _about(states: Mapping[int, str], counts: Tally) -> str:
 def _next_up(states: Mapping[int, str]) -> int | None:
     """Return the first job that has not ended."""
     return next((job for job in states if states[job] in UNFINISHED_STATES), None)
-
-
-def _write(text: str) -> None:
-    encoded = text.encode(sys.stderr.encoding, "backslashreplace")
-    os.write(_STDERR, _CLEAR.encode() + encoded)

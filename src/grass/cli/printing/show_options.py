@@ -56,6 +56,8 @@ class ShowOptions:
         self.members = values.has("members") or values.has("quiet") or self._opens()
         """Whether members of arrays are rows; a script wants every id."""
         self.limit = _limit(values)
+        self.is_whole = self.every and self.limit is None
+        """Whether no job is left out; meanwhile the totals may have changed."""
         self.sort = values.text("sort") or ""
         self.put = columns.order(self.sort) if self.sort else None
         self.columns = columns.chosen(values.text("columns"))
@@ -80,7 +82,7 @@ class ShowOptions:
 
         All jobs are read one by one, as they are shown.
         """
-        if self.every and self.limit is None and not self.sort:
+        if self.is_whole and not self.sort:
             document = self._view(client, limit=1)
             return {**document, **_WHOLE, "jobs": self.every_job(client)}
         if not self.sort:
@@ -102,11 +104,17 @@ class ShowOptions:
         return list(islice(found, self.limit))
 
     def _view(self, client: Client, limit: int | None) -> Document:
-        document = client.listing(
-            **self._wanted(), limit=limit, members=self.members or self.every
-        )
+        members = self.members or self.every
+        document = client.listing(**self._wanted(), limit=limit, members=members)
+        if self._is_by_name and any("{" in one["name"] for one in document["arrays"]):
+            # Their members have names of their own, and perhaps only some match.
+            document = client.listing(**self._wanted(), limit=limit, members=True)
         del document["next"]
         return document
+
+    @property
+    def _is_by_name(self) -> bool:
+        return self.name is not None or any(w.startswith("name~") for w in self.select)
 
     def _wanted(self) -> dict[str, Any]:
         return {

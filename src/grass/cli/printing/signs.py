@@ -12,6 +12,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TextIO
 
 
 class Signs:
@@ -89,10 +90,10 @@ ASCII = Signs(
 NONE = Signs({}, "#=.", "...", "")
 
 
-def signs_of_terminal() -> Signs:
-    """Return the signs that stdout's terminal can show."""
+def signs_of_terminal(stream: TextIO | None = None) -> Signs:
+    """Return the signs that the terminal can show which a stream is; else stdout."""
     try:
-        "●▌…".encode(sys.stdout.encoding)
+        "●▌…".encode((stream or sys.stdout).encoding)
     except (UnicodeEncodeError, LookupError):
         return ASCII
     plain = _locale() in ("C", "POSIX") or os.environ.get("TERM") == "dumb"

@@ -6,12 +6,11 @@ the job starts; elsewhere it is said once. An error there ends the line alone.
 
 from __future__ import annotations
 
-import os
 from _thread import allocate_lock, start_new_thread  # `threading` costs an import
 
+from grass.cli.printing import status_line
 from grass.cli.printing.quantities import in_local_time
-from grass.cli.printing.streams import safe, warn
-from grass.cli.printing.styled import cut
+from grass.cli.printing.streams import warn
 from grass.cli.printing.wording import UNSTARTED
 from grass.client.client import Client
 from grass.client.connection import Broken
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from grass.client.json_codec import Document
 
 _LOOK_S = 2.0
-_STDERR = 2
-_CLEAR = "\r\x1b[K"
 
 
 class StartNotice:
@@ -44,7 +41,7 @@ class StartNotice:
         self._waiting.acquire()
         if self._job["state"] not in UNSTARTED:
             return self
-        if not (os.isatty(_STDERR) and os.environ.get("TERM", "dumb") != "dumb"):
+        if not status_line.is_possible():
             warn(_waits(self._job))
             return self
         self._draw(_waits(self._job))
@@ -62,7 +59,7 @@ class StartNotice:
             if self._waiting.locked():
                 self._waiting.release()
             if self._drawn:
-                os.write(_STDERR, _CLEAR.encode())
+                status_line.draw("")
                 self._drawn = False
 
     def _keep_up(self) -> None:
@@ -78,14 +75,9 @@ class StartNotice:
             self.end()
 
     def _draw(self, text: str) -> None:
-        try:
-            width = os.get_terminal_size(_STDERR).columns or 80
-        except OSError:
-            width = 80
         with self._drawing:
             if self._waiting.locked():
-                line = _CLEAR + cut(safe(text), width - 1)
-                os.write(_STDERR, line.encode(errors="backslashreplace"))
+                status_line.draw(status_line.fitted(text))
                 self._drawn = True
 
 

@@ -283,17 +283,17 @@ WHERE s.finished_at IS NOT NULL AND EXISTS (
 ) AND EXISTS (
     SELECT 1 FROM jobs AS j INDEXED BY jobs_ended
     WHERE j.array = s.first_job AND j.finished_at IS NOT NULL AND {where}
-) ORDER BY s.finished_at DESC LIMIT ?;
+) ORDER BY s.finished_at DESC, s.first_job DESC LIMIT ?;
 
 -- name: count_members
 SELECT
-    c.array, s.last_job, c.state, SUM(c.jobs), s.started_at,
-    (SELECT MAX(j.finished_at) FROM jobs AS j INDEXED BY jobs_ended
-    WHERE j.array = c.array AND j.finished_at IS NOT NULL)
+    j.array, s.last_job, j.state, SUM(j.jobs), s.started_at,
+    (SELECT MAX(k.finished_at) FROM jobs AS k INDEXED BY jobs_ended
+    WHERE k.array = j.array AND k.finished_at IS NOT NULL)
 FROM json_each(?) AS e INNER JOIN array_spans AS s ON s.first_job = e.value
-INNER JOIN job_counts AS c ON c.array = s.first_job AND c.state IN (
+INNER JOIN job_counts AS j ON j.array = s.first_job AND j.state IN (
     'held', 'waiting', 'queued', 'running', 'succeeded', 'failed', 'cancelled', 'lost'
-) GROUP BY c.array, c.state;
+) AND {counted} GROUP BY j.array, j.state;
 
 -- name: read_attempts
 SELECT job, number, state, output_bytes, ran_s, body

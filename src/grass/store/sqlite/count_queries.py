@@ -49,11 +49,13 @@ def arrays(
 
 
 def array_totals(
-    db: sqlite3.Connection, sql: Statements, arrays: list[int]
+    db: sqlite3.Connection, sql: Statements, arrays: list[int], wanted: JobFilter
 ) -> dict[int, ArrayTotals]:
-    """Count the members of these arrays, by array."""
+    """Count the members of these arrays that match, by array."""
     found: dict[int, ArrayTotals] = {}
-    for row in db.execute(sql["count_members"], (json.dumps(arrays),)):
+    counted, values = job_filters.where(job_filters.counted(wanted))
+    statement = sql["count_members"].format(counted=counted)
+    for row in db.execute(statement, (json.dumps(arrays), *values)):
         first, last, state, count, started_at, finished_at = row
         known = ArrayTotals(first, last, {}, started_at, finished_at)
         found.setdefault(first, known).states[JobState(state)] = count

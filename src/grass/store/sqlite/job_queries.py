@@ -16,7 +16,7 @@ _ORDERS = {
     Order.NEWEST: "j.id DESC",
     Order.OLDEST: "j.id ASC",
     Order.NEXT: "j.priority DESC, j.id ASC",
-    Order.FINISHED: "j.finished_at DESC",
+    Order.FINISHED: "j.finished_at DESC, j.id DESC",
 }
 
 _EVENTS_OF = """seq IN (

@@ -176,9 +176,13 @@ class SqliteStore:
         """Give arrays with a matching member, in the order of those members."""
         return self._read(lambda db: count_queries.arrays(db, self._sql, wanted, limit))
 
-    def array_totals(self, arrays: list[int]) -> dict[int, ArrayTotals]:
-        """Count the members of these arrays, by array."""
-        return self._read(lambda db: count_queries.array_totals(db, self._sql, arrays))
+    def array_totals(
+        self, arrays: list[int], wanted: JobFilter
+    ) -> dict[int, ArrayTotals]:
+        """Count the members of these arrays that match, by array."""
+        return self._read(
+            lambda db: count_queries.array_totals(db, self._sql, arrays, wanted)
+        )
 
     def details(self, ids: list[int]) -> list[JobDetails]:
         """Read these jobs, those that exist, in order of id."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.link.messages import Withheld
-from grass.model.amount_text import amount_text
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE, amount_text
+from grass.model.amounts import GIB
 from grass.model.resources import Allocation, Units
 from grass.worker.core.usage import Sample, strangers
 

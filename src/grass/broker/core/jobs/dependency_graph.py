@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from grass.broker.core.jobs.job_memory import DependencyGroup
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
-from grass.model.dependencies import After, met
+from grass.model.dependencies import HAS_ENDED, VERBS, After, met
 from grass.model.job import Job
 from grass.model.lifecycle import ENDED, JobState
 
 MOST_NEEDS = 1000
-_ENDS = {"any": "end", "succeeded": "succeed", "failed": "fail"}
 
 
 def unmeetable(
@@ -149,7 +148,7 @@ def open_text(state: State, job: Job, still_open: int) -> str:
         return "waits for other jobs to end"
     more = f" and {still_open - 1} more" if still_open > 1 else ""
     asked = {need for wanted in needs.values() for need in wanted}
-    end = _ENDS[asked.pop()] if len(asked) == 1 else "end as asked"
+    end = VERBS[asked.pop()] if len(asked) == 1 else "end as asked"
     return f"waits for job {first} ({known.state}){more} to {end}"
 
 
@@ -215,7 +214,8 @@ def _dependency_ended(
 
 def _unmet(dependency: int, wanted: tuple[str, ...], end: JobState) -> str:
     """Return the reason of a cancelled job; the store finds dependents by it."""
-    return f"waited for job {dependency}:{' and '.join(wanted)}, which is {end}"
+    needs = " and ".join(f"to {VERBS[need]}" for need in wanted)
+    return f"waited for job {dependency} {needs}, and it {HAS_ENDED[end]}"
 
 
 def _needs(state: State, spec: int) -> dict[int, tuple[str, ...]]:

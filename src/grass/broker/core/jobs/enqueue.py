@@ -74,6 +74,7 @@ def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
             if before is None or not _same_command(job, before):
                 with About("command"):
                     check_words(job.words, known)
+                    _check_positions(job, known.spec)
                 if known.spec.shell_program is not None:
                     _check_shell(job, known)
         except UsageError as error:
@@ -81,6 +82,13 @@ def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
         if job.params:
             _check_row(job, known)
         before = job
+
+
+def _check_positions(job: NewJob, spec: Spec) -> None:
+    if job.params and not (spec.raw or spec.verbatim):
+        texts = [text for found in _texts(spec).values() for text in found]
+        name = job.name or job.patch.name or ""
+        placeholders.check_positions((*job.words, name, *texts), job.params)
 
 
 def _check_row(job: NewJob, known: Prepared) -> None:
@@ -224,15 +232,19 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
 
 
 def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:
-    texts = {
+    for field, found in _texts(spec).items():
+        with About(field):
+            placeholders.check(found, spec.request, kinds)
+
+
+def _texts(spec: Spec) -> dict[str, list[str]]:
+    """Return what of a spec may have placeholders, by field."""
+    return {
         "env": [value for _, value in spec.env],
         "cwd": [spec.cwd or ""],
         "output": [spec.output or ""],
         "stderr": [spec.stderr or ""],
     }
-    for field, found in texts.items():
-        with About(field):
-            placeholders.check(found, spec.request, kinds)
 
 
 def _check_input(spec: Spec) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.state import State
+from grass.model.dependencies import HAS_ENDED, VERBS
 from grass.model.queue import Queue
 from grass.model.spec import Spec
 
@@ -27,7 +28,8 @@ def _of_dependencies(prepared: Prepared) -> Iterator[str]:
     if prepared.unmet is not None:
         one, end = prepared.unmet
         yield (
-            f"job {one.job} is {end} already, so what waits for {one} is cancelled"
+            f"job {one.job} {HAS_ENDED[end]} already, so what waits for it to"
+            f" {VERBS[one.need]} is cancelled"
             f" (`grass rerun {one.job} --with-dependents` brings it back)"
         )
 

@@ -23,7 +23,7 @@ from grass.broker.core.state import State
 from grass.link import messages
 from grass.model.job import Job
 from grass.model.lifecycle import AttemptState, JobState
-from grass.model.signals import signal_name
+from grass.model.signals import short_name
 
 MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)
@@ -196,7 +196,7 @@ def _signal(state: State, call: SignalJobs, job: Job) -> str | None:
     if worker is None or not worker.connected:
         # Sent later, it might come at a time when it means something else.
         return f"job {job.id} was not signalled: its worker is unreachable"
-    state.note_by(call.actor, "signalled", job.id, signal=signal_name(call.signal))
+    state.note_by(call.actor, "signalled", job.id, signal=short_name(call.signal))
     sent = messages.Signal(state.attempt_id(attempt), call.signal)
     state.batch.send(attempt.worker, sent)
     return None
