@@ -45,6 +45,7 @@ class AttemptProcesses:
         self._look_at = float("-inf")
         self._cpu: dict[str, tuple[float, float]] = {}
         """Processor time of the processes there were last, and of those that ended."""
+        self._before_cgroup: dict[str, float] = {}
 
     def close(self) -> None:
         """Close what is open; `read` is not called any more."""
@@ -68,8 +69,10 @@ class AttemptProcesses:
         """Keep what is known of these attempts, and forget all others."""
         for name in self._owners.mains.keys() - attempts.keys():
             self._owners.remove(name)
-            for known in (self._cgroups, self._found, self._cpu):
-                known.pop(name, None)
+            self._cgroups.pop(name, None)
+            self._found.pop(name, None)
+            self._cpu.pop(name, None)
+            self._before_cgroup.pop(name, None)
         for name, one in attempts.items():
             if name not in self._owners.mains:
                 self._owners.add(name, one.pid, one.ticks, adopted=False)
@@ -121,10 +124,9 @@ class AttemptProcesses:
         main = self._owners.mains[name]
         # A pid may have been given to another process since it was found.
         live = [one for one in stats if not one.dead and one.ticks >= main.ticks]
-        cpu_s = self._cgroup_cpu_s(name)
+        cpu_s = self._cgroup_cpu_s(name, live)
         if cpu_s is None:
-            ticks = sum(one.cpu_ticks for one in live)
-            cpu_s = self._counted(name, ticks / TICKS_PER_S)
+            cpu_s = self._counted(name, _cpu_s(live))
         alive = frozenset(one.pid for one in live)
         return ProcessUse(alive, PAGE * _pages(live), cpu_s)
 
@@ -135,7 +137,11 @@ class AttemptProcesses:
         self._cpu[name] = now_s, ended_s
         return now_s + ended_s
 
-    def _cgroup_cpu_s(self, name: str) -> float | None:
+    def _cgroup_cpu_s(self, name: str, live: list[Stat]) -> float | None:
+        """Return the processor time that an attempt's cgroup counts, if it has one.
+
+        What its processes used before they were in it is added.
+        """
         path = self._cgroups.get(name)
         if path is None:
             return None
@@ -144,7 +150,17 @@ class AttemptProcesses:
                 label, microseconds = file.readline().split()
         except (OSError, ValueError):
             return None
-        return int(microseconds) / 1e6 if label == b"usage_usec" else None
+        if label != b"usage_usec":
+            return None
+        inside_s = int(microseconds) / 1e6
+        if name not in self._before_cgroup:
+            so_far_s = max(self._counted(name, _cpu_s(live)), inside_s)
+            self._before_cgroup[name] = so_far_s - inside_s
+        return inside_s + self._before_cgroup[name]
+
+
+def _cpu_s(stats: list[Stat]) -> float:
+    return sum(one.cpu_ticks for one in stats) / TICKS_PER_S
 
 
 def _stat(pid: int) -> Stat | None:
