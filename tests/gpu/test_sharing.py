@@ -94,10 +94,10 @@ def test_what_a_job_uses_is_measured_and_kept(
     job = real.hold("-g", "1", mib=2048, busy=True)
 
     def used() -> str:
-        return real.ok("usage", str(job), "--json")
+        return real.run("usage", str(job), "--json").stdout
 
     told = until(used, "no usage", lambda it: "gpu" in it)
-    assert json.loads(told)
+    assert json.loads(told.splitlines()[0])
     real.ok("cancel", str(job))
     real.wait(job)
     record_property("usage of an ended job", f"{len(real.ok('usage', str(job)))} bytes")

@@ -100,8 +100,10 @@ class WorkerAgent:
                 self._link.send,
                 group.create_task,
             )
-            devices = DeviceReader(self._gpus, self._link.send, group.create_task)
             self._sampler = Sampler(self._core.usage, self._gpus, self._sampled)
+            devices = DeviceReader(
+                self._sampler.sample_now, self._link.send, group.create_task
+            )
             sampling = group.create_task(self._sampler.run())
             ended = asyncio.Event()
             self._link.listen(

@@ -60,6 +60,8 @@ class Sampler:
         self._readings: tuple[GpuReading, ...] = ()
         self._written_s = float("-inf")
         self._starts_wait = False
+        self._is_asked = False
+        """Whether somebody looks on, who wants to see the youngest attempts too."""
         self._names: dict[int, str] = {}
 
     def keeper_connected(self, hello: HelloEntry) -> None:
@@ -124,6 +126,14 @@ class Sampler:
         self._starts_wait = True
         self._begin_look()
 
+    async def sample_now(self) -> Sample:
+        """Look at GPUs now, as somebody looks on, and return all that is known."""
+        self._table.watch(boot_s())
+        self._is_asked = True
+        self.look_soon()
+        await self.look()
+        return self._table.sample
+
     def usage_of(self, attempts: list[str]) -> dict[str, AttemptUsage]:
         """Return what attempts use now, of those that were measured."""
         self._table.watch(boot_s())
@@ -154,7 +164,8 @@ class Sampler:
     async def _look(self) -> None:
         now_s, starts_wait = boot_s(), self._starts_wait
         self._starts_wait = False
-        due = self._table.due(now_s)
+        asked, self._is_asked = self._is_asked, False
+        due = self._table.running(now_s) if asked else self._table.due(now_s)
         reads = starts_wait or self._table.needs_gpus(due, now_s)
         if self._gpus is not None and reads:
             self._readings = await self._gpus.read()
