@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.gpus import FakeGpus
 from tests.support.homes import Document, GrassHome
+from tests.support.machines import Machine
 from tests.support.patience import until
 
 pytestmark = pytest.mark.daemon
@@ -89,3 +90,21 @@ def test_without_a_gpu_the_next_step_is_told(cold: GrassHome, tmp_path: Path) ->
     cold.environment.update(FakeGpus(tmp_path / "none").environment)
     assert "grass doctor" in cold.ok("gpu")
     assert json.loads(cold.ok("gpu", "--json"))["workers"][0]["gpus"] == []
+
+
+def test_gpus_of_another_machine_are_shown_there_and_here(
+    machine: Machine, broker: GrassHome, gpus: FakeGpus
+) -> None:
+    gpus.device(0, name="Card C")
+    farm = machine("farm")
+    farm.environment.update(gpus.environment)
+    line = broker.ok("token", "new").strip().splitlines()[-1]
+    farm.ok(*line.split()[1:], "--name", "farm")
+    workers = json.loads(broker.ok("gpu", "--json"))["workers"]
+    found = {one["name"]: [gpu["name"] for gpu in one["gpus"]] for one in workers}
+    assert found["farm"] == ["Card C"]
+    assert "farm gpu 0  Card C" in farm.ok("gpu", "--broker", "local")
+    farm.ok("stop")
+    ran = broker.run("gpu")
+    assert "farm gpu 0  Card C" in ran.stdout
+    assert "farm: worker `farm` is unreachable" in ran.stderr

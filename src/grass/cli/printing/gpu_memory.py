@@ -24,7 +24,10 @@ def part_letter(part: str, signs: Signs) -> str:
 
 def memory_bar(memory: Document, width: int, signs: Signs) -> Styled:
     """Draw a bar of the parts; a little of one is never nothing."""
-    cells = _cells({part: memory[part] or 0 for part in PARTS}, width)
+    sizes = {part: memory[part] or 0 for part in PARTS}
+    if memory["free"] is None:
+        sizes["free"] = max(0, memory["total"] - memory["reserved"])
+    cells = _cells(sizes, width)
     return Styled(
         *(
             (part_letter(part, signs) * cells[part], tint)
