@@ -131,12 +131,14 @@ def test_memory_alone_names_who_uses_it(lab: Lab) -> None:
     )
 
 
-def test_what_is_kept_free_is_not_named_as_a_user(lab: Lab) -> None:
+def test_what_is_kept_free_is_named_where_that_is_all(lab: Lab) -> None:
     lab.worker("w", "{gpu:1,vram:{'0':80}}")
     withhold(lab, _0=1)
     job = lab.enqueue("{vram:80}")
     lab.decide()
-    assert str(lab.explain(job)) == "needs vram 80G, free 79G of 80G"
+    assert str(lab.explain(job)) == (
+        "needs vram 80G, free 79G of 80G; 1G of gpu 0 is kept free"
+    )
 
 
 def test_a_gpu_with_a_fault_is_named_with_it(lab: Lab) -> None:

@@ -47,6 +47,9 @@ _FITTING: dict[type, tuple[str, ...]] = {
 WARNED_LIMIT_S = 1.0
 """Jobs with this time limit get a signal before it."""
 
+GIB_PER_UNIT = 19
+"""How much memory a job asks for where it would ask for one unit of another kind."""
+
 
 class Clients:
     """All callers of one run."""
@@ -147,6 +150,8 @@ class Clients:
             if kind == "cpu" or rng.random() < 0.4:
                 most = min(2, len(units))
                 amounts[kind] = rng.choice((5_000, 10_000, 10_000, most * 10_000))
+        if "vram" in amounts:
+            amounts["vram"] *= GIB_PER_UNIT
         return tuple(sorted(amounts.items()))
 
     def _begin_at(self) -> int:

@@ -11,6 +11,7 @@ from grass.model.resources import capacity_from
 from grass.model.worker import Unit
 from tests.simulation.auditor import Auditor
 from tests.simulation.channels import Link
+from tests.simulation.devices import SimGpus
 from tests.simulation.keeper_shell import Line, RecordsFile, SimKeeper
 from tests.simulation.processes import Processes
 from tests.simulation.worker_shell import Identity, SimWorker
@@ -20,7 +21,8 @@ LONGEST_JUMP_US = 60 * SECOND
 LONGEST_SKEW_US = 30 * 24 * 60 * 60 * SECOND
 """How wrong a worker's clock may be, at any time."""
 LONGEST_UPTIME_US = 24 * 60 * 60 * SECOND
-UNITS = ("{cpu:2}", "{cpu:3}", "{cpu:4,gpu:1}", "{cpu:2,gpu:2}", "{cpu:1}")
+ONE_GPU, TWO_GPUS = "{cpu:4,gpu:1,vram:[40]}", "{cpu:2,gpu:2,vram:[40,40]}"
+UNITS = ("{cpu:2}", "{cpu:3}", ONE_GPU, TWO_GPUS, "{cpu:1}")
 LABELS: tuple[tuple[str, ...], ...] = ((), ("fast",), ("big", "fast"))
 NAMES = ("desk", "node", "node")
 """Two workers have the same name."""
@@ -60,6 +62,8 @@ class Machine:
         self.instance = f"home of {self.id}"
         self.records = RecordsFile()
         self.processes = Processes(self.host, auditor, world.chance(0.5))
+        memory = self.capacity.get("vram", {})
+        self.gpus = SimGpus(self.host, memory, self.processes)
         self.worker: SimWorker | None = None
         self.keeper: SimKeeper | None = None
         self.link: Link | None = None
@@ -113,7 +117,7 @@ class Machine:
             self.host.note("worker up")
             # Set before it connects, because it may find the keeper at once.
             self.worker = SimWorker(
-                self.host, self, self.boot, self.identity, self.processes
+                self.host, self, self.boot, self.identity, self.processes, self.gpus
             )
             self.worker.on_killed = self.kill_worker
 
@@ -275,6 +279,7 @@ class Machine:
         """End all faults of this machine."""
         self.flaps = self.records.full = self.processes.full = False
         self.cut_off_until = self.cuts_next_us = self.sleeps_next_us = 0
+        self.gpus.heal()
         for one in (self.worker, self.keeper):
             if one is not None:
                 one.dies_in = 0

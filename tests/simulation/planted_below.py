@@ -10,6 +10,7 @@ from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
 from grass.keeper.protocol import Entry, StartVerb, StateEntry
 from grass.link.messages import Start
+from grass.worker.core.start_checks import StartChecks
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.keeper_shell import SimKeeper
 from tests.simulation.planting import bug
@@ -70,6 +71,16 @@ def _taken_for_begun(patch: pytest.MonkeyPatch) -> None:
 @bug("a worker keeps what it cannot start")
 def _kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WorkerCore, "_return_unbegun", lambda self: None)
+
+
+@bug("a start is not checked by what is free of its devices")
+def _unchecked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StartChecks, "refusal", lambda self, attempt: None)
+
+
+@bug("a start does not wait for a look at its devices")
+def _not_looked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StartChecks, "holds", lambda self, attempt, now_s: False)
 
 
 @bug("the keeper tells an exit while children live")

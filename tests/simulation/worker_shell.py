@@ -6,9 +6,9 @@ every new link.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
-from grass.keeper.protocol import Entry, HelloVerb, StartVerb
+from grass.keeper.protocol import Entry, HelloVerb, Notes, StartVerb, Verb
 from grass.link.messages import (
     Heartbeat,
     Hello,
@@ -19,19 +19,24 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
+from grass.model.amounts import WHOLE
 from grass.model.worker import FoundUnits
+from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.prepare import Surroundings
+from grass.worker.core.start_checks import FRESH_S
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
+from tests.simulation.devices import SimGpus
 from tests.simulation.keeper_shell import Line
 from tests.simulation.processes import Process, Processes
-from tests.simulation.world import MILLISECOND, SECOND, Host, Killed
+from tests.simulation.world import MILLISECOND, SECOND, Host, Killed, Violation
 
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 YOUNG_US = 500 * MILLISECOND
 USUAL_HEARTBEAT_US = 5 * SECOND
+LOOKS_US = 5 * SECOND
 SILENCE_US = 15 * SECOND
 """How long nothing may be heard before a worker gives a link up."""
 
@@ -82,6 +87,7 @@ class SimWorker:
         boot: str,
         who: Identity,
         processes: Processes,
+        gpus: SimGpus,
     ) -> None:
         self.alive = True
         self.dies_in = 0
@@ -89,7 +95,10 @@ class SimWorker:
         self.who = who
         self.beats = who.remote
         told = (who.worker, who.name, boot, who.found, who.labels, who.instance)
-        self.core = WorkerCore(WorkerIdentity(*told), AROUND, who.lease_s)
+        self._gpus = gpus
+        self._admission = Admission()
+        admission = self._admission if gpus.sizes else None
+        self.core = WorkerCore(WorkerIdentity(*told), AROUND, who.lease_s, admission)
         self.link: Link | None = None
         self.made_up: list[Report] = []
         """Attempts that its next hello reports, and that it was never given."""
@@ -103,6 +112,44 @@ class SimWorker:
         self._seek_keeper()
         self._seek_broker()
         self._beat()
+        if gpus.sizes:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Look at the devices, so rarely that most starts wait for a look."""
+        self._look()
+        told = self._admission.told
+        withheld = {} if told is None else told.units.get("vram", {})
+        free = not any(amount > WHOLE for amount in withheld.values())
+        # Something may wait for what is withheld, so the run is not over.
+        self._host.after(LOOKS_US, "looks", self._look_again, self, quiet=free)
+
+    def _look(self) -> None:
+        self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
+        self.core.sampled(self._gpus.look(self.now_s()))
+        self._flush(checked=True)
+
+    def _check_starts(self, verbs: list[Verb]) -> None:
+        """Check that what starts has its memory, by a look that is not old."""
+        told, looked_s = self._admission.told, self._admission.looked_at_s
+        starts = [verb for verb in verbs if isinstance(verb, StartVerb)]
+        for start in starts if self._checks_starts else ():
+            units = cast("Notes", start.meta).allocation.get("vram", {})
+            if not units or start.after is not None:
+                continue
+            if told is None or looked_s is None or self.now_s() - looked_s > FRESH_S:
+                raise Violation(f"{start.id} starts by an old look at its devices")
+            for unit in units:
+                withheld = told.units["vram"][unit]
+                if self.core._table.units.missing(unit, withheld):
+                    raise Violation(f"{start.id} starts without its memory")
+                if unit in told.faults:
+                    raise Violation(f"{start.id} starts on a faulty gpu")
+
+    @property
+    def _checks_starts(self) -> bool:
+        """Whether the broker has said that it heeds what is withheld."""
+        return bool(self._gpus.sizes) and self.core._checks._supported
 
     def _beat(self) -> None:
         """Give a sign of life, as the dialer does; the answer renews the lease."""
@@ -187,7 +234,7 @@ class SimWorker:
                 self._remove(message)
             else:
                 self.core.from_broker(message)
-        self._flush()
+        self._flush(checked=True)
 
     def _remove(self, wanted: RemoveOutput) -> None:
         """Remove one file after the other, as a thread does, and then say so."""
@@ -199,8 +246,12 @@ class SimWorker:
         pause = self._host.between(20, 20 * MILLISECOND)
         self._host.after(pause, "removes", lambda: self._remove(rest), self)
 
-    def _flush(self) -> None:
+    def _flush(self, *, checked: bool = False) -> None:
         effects = self.core.take()
+        if checked:
+            self._check_starts(effects.to_keeper)
+        if effects.look:
+            self._host.after(self._gpus.delay_us(), "looks", self._look, self)
         self.crash_point()
         if self._keeper is not None:
             for verb in effects.to_keeper:

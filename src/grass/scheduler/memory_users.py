@@ -52,6 +52,10 @@ class Blame(NamedTuple):
         named = [f"gpu {unit}: {fault}" for unit, fault in faults if fault]
         for user in self.users:
             named += _words(user, self.worker, told)
+        kept = [user for user in self.users if user.is_small]
+        if kept and not named:
+            amount = amount_text(kept[0].amount, "vram")
+            named.append(f"{amount} of gpu {kept[0].unit} is kept free")
         return "; ".join(named[: MOST_UNITS * MOST_USERS])
 
 
