@@ -22,6 +22,18 @@ class GpuHome(GrassHome):
         assert worker["problem"] is None
         return list(worker["gpus"])
 
+    def gpu_with(self, pid: int | None) -> Document:
+        """Return GPU 0 once a process is listed there, or is known to be hidden.
+
+        Without a pid, the process of any job.
+        """
+
+        def is_told(gpu: Document) -> bool:
+            pids = [one["pid"] for one in gpu["processes"] if pid or one["job"]]
+            return bool(gpu["pids_hidden"] or (pid in pids if pid else pids))
+
+        return until(lambda: self.gpus()[0], "nothing is told of a process", is_told)
+
     def hold(self, *options: str, mib: int = 1024, busy: bool = False) -> int:
         """Enqueue a job that holds memory, and wait until it does."""
         words = [sys.executable, HOLD, str(mib), *(["busy"] if busy else [])]

@@ -18,15 +18,21 @@ pytestmark = [
 ]
 
 GUEST = f"""
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 sys.path.insert(0, {str(HOLD.rpartition("/")[0])!r})
 import grass
 import hold
 
 with grass.allocate(gpu=0.5):
     kept = hold.hold(512 << 20)
-    told = subprocess.run(["grass", "gpu", "--json"], capture_output=True, text=True)
-    print(json.dumps([os.environ["CUDA_VISIBLE_DEVICES"], json.loads(told.stdout)]))
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        ran = subprocess.run(["grass", "gpu", "--json"], capture_output=True, text=True)
+        told = json.loads(ran.stdout)
+        gpus = [gpu for worker in told["workers"] for gpu in worker["gpus"]]
+        if any(gpu["pids_hidden"] or gpu["memory"]["jobs"] for gpu in gpus):
+            break
+    print(json.dumps([os.environ["CUDA_VISIBLE_DEVICES"], told]))
 """
 DECORATED = """
 import grass as grn
