@@ -153,6 +153,8 @@ def normalised(screen: str, scenario: Scenario) -> str:
         (r"\bcpu:\d+,\d+", "cpu:2,3"),
         (r"\bcpu:\d+(?!,)\b", "cpu:0"),
         (r"(\[dim\]owner +\[/\])\w+", r"\g<1>you"),
+        # What a job uses is there after a while, and differs each time.
+        (r"(?s)\[bold underlined\]USAGE.*?\n\n", ""),
         (r"\b\d+(\.\d+)? [KMG]?i?B\b", "54 B"),
     )
     for pattern, replacement in masks:

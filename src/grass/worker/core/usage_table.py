@@ -11,9 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from grass.devices.readings import GpuReading
-from grass.keeper.protocol import Notes
+from grass.keeper.protocol import ExitEntry, Notes
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
+from grass.worker.core.causes import with_cause
 from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
 from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
 
@@ -26,6 +27,8 @@ WATCHED_S = 10.0
 """For so long after a question somebody is taken to look on."""
 RATE_S = 0.95
 """Processor use is the mean of at least so long."""
+OUT_OF_MEMORY_S = 2.0
+"""An exit so soon after the kernel killed a process may be of that process."""
 _EARLY_S = 0.02
 """A timer may fire this much early."""
 
@@ -59,6 +62,9 @@ class UsageTable:
         self._watched_until = float("-inf")
         self._unwritten: dict[str, list[UsagePoint]] = {}
         """Points by file, of attempts that have ended."""
+        self._oom_kills: int | None = None
+        self._out_of_memory_s = float("-inf")
+        """When the kernel was last seen to have killed a process for want of memory."""
         self.sample = Sample(float("-inf"), (), {})
         """The last look."""
 
@@ -113,6 +119,12 @@ class UsageTable:
     def watch(self, now_s: float) -> None:
         """Note that somebody looks on."""
         self._watched_until = now_s + WATCHED_S
+
+    def oom_kills(self, count: int | None, now_s: float) -> None:
+        """Note how many processes the kernel has killed for want of memory."""
+        before, self._oom_kills = self._oom_kills, count
+        if count is not None and before is not None and count > before:
+            self._out_of_memory_s = now_s
 
     # A look.
 
@@ -174,6 +186,13 @@ class UsageTable:
         """Take in what an earlier daemon measured of an attempt."""
         known = self._measured.setdefault(name, Measured())
         known.peak = peak if known.peak is None else most([peak, known.peak])
+
+    def explained(self, entry: ExitEntry, now_s: float) -> ExitEntry:
+        """Return how an attempt ended, with the cause where that is known."""
+        attempt = self._attempts.get(entry.id)
+        held = {} if attempt is None else attempt.notes.allocation
+        out_of_memory = now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S
+        return with_cause(entry, held, self.sample.gpus, out_of_memory=out_of_memory)
 
     def ended(self, name: str) -> ResourceUse | None:
         """Forget an attempt that has ended, and return the most that it used."""

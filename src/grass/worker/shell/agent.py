@@ -22,7 +22,7 @@ from grass.keeper.codec import (
 )
 from grass.keeper.crash_points import crash_point
 from grass.keeper.launch import reach_keeper
-from grass.keeper.protocol import Entry, HelloEntry, HelloVerb, Verb
+from grass.keeper.protocol import Entry, ExitEntry, HelloEntry, HelloVerb, Verb
 from grass.keeper.start_errors import cause
 from grass.link.channel import Link
 from grass.link.messages import (
@@ -37,6 +37,7 @@ from grass.link.messages import (
     Welcome,
     WriteInput,
 )
+from grass.worker.core.causes import SIGKILL
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.usage import Sample
@@ -45,7 +46,7 @@ from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.output_files import OutputFiles
-from grass.worker.shell.sampler import Sampler, boot_s
+from grass.worker.shell.sampler import Sampler, boot_s, oom_kills
 
 log = EventLog(__name__)
 
@@ -191,6 +192,8 @@ class WorkerAgent:
 
     def _from_keeper(self, entries: list[Entry]) -> None:
         self._set_time()
+        if any(isinstance(one, ExitEntry) and one.signal == SIGKILL for one in entries):
+            self._core.usage.oom_kills(oom_kills(), self._core.now_s)
         for entry in entries:
             if isinstance(entry, HelloEntry) and self._sampler is not None:
                 self._sampler.keeper_connected(entry)

@@ -171,6 +171,7 @@ class Sampler:
             self._readings = await self._gpus.read()
             self._has_gpus = bool(self._readings)
         uses, names = await self._used(due)
+        self._table.oom_kills(oom_kills(), boot_s())
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
         if reads:
             self._on_sample(sample)
@@ -234,3 +235,14 @@ class Sampler:
 def boot_s() -> float:
     """Return seconds since boot, the time the machine slept included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def oom_kills() -> int | None:
+    """Return how many processes the kernel has killed for want of memory."""
+    try:
+        with open("/proc/vmstat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    _, found, rest = text.partition(b"\noom_kill ")
+    return int(rest.split(None, 1)[0]) if found else None
