@@ -73,8 +73,9 @@ def test_mistakes_in_the_home_are_wrong(cold: GrassHome) -> None:
     found = examined(cold, 1)
     assert "chmod" in found["home"]["fix"]
     assert found["settings"]["status"] == "wrong"
-    said = cold.run("doctor").stdout
-    assert "wrong home" in said
+    ran = cold.run("doctor")
+    assert "wrong home" in ran.stdout
+    assert "wrong here: home, settings" in ran.stderr
 
 
 def test_a_worker_finds_its_broker_or_says_what_to_do(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grass.cli.parsing.hosting_options import last_hosting
 from grass.cli.parsing.options import JSON, Command, at_most, read
-from grass.cli.printing.streams import print_document
+from grass.cli.printing.streams import print_document, warn
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import this_screen
 from grass.config import home
@@ -31,10 +31,12 @@ def run(words: list[str]) -> int:
         found.append(finding)
         if not values.has("json"):
             _show(finding, screen)
-    is_well = all(one.status != "wrong" for one in found)
+    wrong = [one.check for one in found if one.status == "wrong"]
     if values.has("json"):
-        print_document({"ok": is_well, "findings": [one._asdict() for one in found]})
-    return 0 if is_well else 1
+        print_document({"ok": not wrong, "findings": [one._asdict() for one in found]})
+    if wrong:
+        warn(f"wrong here: {', '.join(wrong)}")
+    return 1 if wrong else 0
 
 
 def _findings() -> Iterator[Finding]:
