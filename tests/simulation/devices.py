@@ -9,7 +9,8 @@ from typing import cast
 
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.keeper.protocol import Notes
-from grass.model.amounts import GIB, WHOLE
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
 from grass.model.resources import Units
 from grass.worker.core.usage import AttemptUse, Sample
 from tests.simulation.processes import Process, Processes

@@ -19,7 +19,7 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.model.amounts import WHOLE
+from grass.model.amount_text import WHOLE
 from grass.model.worker import FoundUnits
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity

@@ -16,6 +16,7 @@ from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
+from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
@@ -42,7 +43,7 @@ async def worker(
         hosting.labels,
         home_instance(home),
     )
-    core = WorkerCore(who, _surroundings(home), hosting.lease_s)
+    core = WorkerCore(who, _surroundings(home), hosting.lease_s, Admission())
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )
