@@ -108,6 +108,9 @@ def test_an_edited_command_is_checked_with_the_values(tmp_path: Path) -> None:
         await enqueue(api, PLACED)
         answer = await api.post("/jobs/edit", {"select": ["2"], "command": "a '{1}'"})
         assert "stands in quotes" in answer.document["detail"]
+        for change in ({"command": ["a", "{3}"]}, {"name": "fit-{3}"}):
+            answer = await api.post("/jobs/edit", {"select": ["2"], **change})
+            assert "`{3}` is used" in answer.document["detail"]
         await api.post("/jobs/edit", {"select": ["2"], "command": "a {1}; b"})
         job = (await api.get("/jobs/2")).document
         assert job["filled_command"] == ["a 'a b'; b"]

@@ -27,6 +27,7 @@ from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.jobs.enqueue import (
     check_params,
+    check_positions,
     check_words,
     checked,
     ends_of,
@@ -95,6 +96,9 @@ class Change:
         prepared = self._checked(job.spec, spec, queue)
         words = own.get("words", job.words)
         check_words(words, prepared)
+        if "words" in own or "name" in own:
+            texts = (*words, own.get("name") or "")
+            check_positions(texts, prepared.spec, job.params)
         if job.params:
             check_params(job.params, words, prepared, bool(own.get("shell", job.shell)))
         return Edited(job, spec, own, prepared.spec)

@@ -74,7 +74,8 @@ def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
             if before is None or not _same_command(job, before):
                 with About("command"):
                     check_words(job.words, known)
-                    _check_positions(job, known.spec)
+                    name = job.name or job.patch.name or ""
+                    check_positions((*job.words, name), known.spec, job.params or {})
                 if known.spec.shell_program is not None:
                     _check_shell(job, known)
         except UsageError as error:
@@ -84,11 +85,11 @@ def _check_commands(call: Enqueue, prepared: dict[int, Prepared]) -> None:
         before = job
 
 
-def _check_positions(job: NewJob, spec: Spec) -> None:
-    if job.params and not (spec.raw or spec.verbatim):
-        texts = [text for found in _texts(spec).values() for text in found]
-        name = job.name or job.patch.name or ""
-        placeholders.check_positions((*job.words, name, *texts), job.params)
+def check_positions(texts: tuple[str, ...], spec: Spec, params: Params) -> None:
+    """Refuse texts of a job, and of its spec, that name a value it is not given."""
+    if params and not (spec.raw or spec.verbatim):
+        others = [text for found in _texts(spec).values() for text in found]
+        placeholders.check_positions((*texts, *others), params)
 
 
 def _check_row(job: NewJob, known: Prepared) -> None:
