@@ -24,7 +24,7 @@ best = torch.optim.SGD(model.parameters(), lr=0.01)
 for _ in range(50):
     loss = (model(torch.randn(256, 512, device=device)) ** 2).mean()
     best.zero_grad(); loss.backward(); best.step()
-print(torch.cuda.device_count(), torch.cuda.get_device_name(0), float(loss))
+print(torch.cuda.device_count(), torch.cuda.get_device_name(0), loss.item())
 """
 
 

@@ -32,10 +32,7 @@ GUEST_GAVE_UP = "its process does not wait for it any more"
 
 
 def cluster_of(id: str) -> str:
-    """Return the cluster of an attempt, with which its id begins.
-
-    The keeper accepts any id, so it may have none; `model.ids` parses the whole.
-    """
+    """Return the cluster with which an attempt's id begins; any text may be an id."""
     head, dot, _ = id.partition(".")
     return head if dot else ""
 
