@@ -110,3 +110,21 @@ def test_guest_is_not_run_again(broker: Brokerage) -> None:
     broker.exit(job)
     said = broker.refused(Refused, lambda: broker.rerun(job))
     assert "guest" in said
+
+
+def test_guests_among_others_are_left_alone_by_rerun(broker: Brokerage) -> None:
+    guest, job = enter(broker), broker.enqueue()
+    for one in (guest, job):
+        broker.start(one)
+        broker.exit(one)
+    done = broker.rerun(guest, job)
+    assert done.jobs == [job]
+    assert done.warnings == [f"job {guest} was a guest of its process"]
+
+
+def test_guest_stays_on_its_own_machine(broker: Brokerage) -> None:
+    broker.join("other")
+    broker.enqueue(require="{cpu:2}", worker=WORKER)
+    job = enter(broker)
+    move = lambda: broker.edit(job, worker="other")  # noqa: E731
+    assert "stays where its process is" in broker.refused(Refused, move)

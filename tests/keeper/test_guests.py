@@ -13,7 +13,13 @@ from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.process_table import start_ticks
-from grass.keeper.protocol import GUEST_ENDED, GUEST_GONE, GiveBackVerb
+from grass.keeper.protocol import (
+    GUEST_ENDED,
+    GUEST_GAVE_UP,
+    GUEST_GONE,
+    GiveBackVerb,
+    SuspendVerb,
+)
 
 from .conversation import Daemon, alive, kill_and_await
 from .cores import asked, of, spec
@@ -155,3 +161,28 @@ def test_guest_that_has_a_time_limit_is_stopped() -> None:
     core.step(events.Adopted("a", 100, 5, 1), 0.0)
     wanted = core.step(events.TimerTick(), 4.0)
     assert of(wanted, effects.SignalProcesses)
+
+
+def test_guest_that_could_not_be_watched_yet_gives_up() -> None:
+    core = KeeperCore(1, "boot")
+    core.step(asked(spec(argv=[], guest=100, guest_ticks=5)), 0.0)
+    core.starts.begin("a")
+    core.step(events.AdoptedUnclear("a", False, 1), 0.0)
+    core.step(asked(GiveBackVerb("a", 7)), 1.0)
+    core.step(events.GivenBack("a", 7, 2), 1.0)
+    assert (core.attempts["a"].code, core.attempts["a"].reason) == (None, GUEST_GAVE_UP)
+
+
+def test_guest_that_was_suspended_goes_on_when_it_gives_back() -> None:
+    core = core_with_guest()
+    core.step(asked(SuspendVerb("a")), 1.0)
+    wanted = core.step(events.GivenBack("a", 0, 2), 2.0)
+    assert of(wanted, effects.SignalProcesses)[0].signals == (18,)
+
+
+def test_guest_that_has_not_begun_never_does() -> None:
+    core = KeeperCore(1, "boot")
+    core.step(asked(spec(argv=[], guest=100, guest_ticks=5)), 0.0)
+    wanted = core.step(asked(GiveBackVerb("a", 7)), 0.0)
+    assert of(wanted, effects.GiveUp) == [effects.GiveUp("a", GUEST_GAVE_UP)]
+    assert not core.starts.any_due

@@ -8,6 +8,7 @@ acknowledgement that is not in the store is found at once, not at the end.
 import json
 from collections import defaultdict
 
+from grass.keeper.protocol import GUEST_ENDED
 from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
 from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
@@ -282,6 +283,13 @@ class Auditor:
                 raise Violation(f"{name} is recorded as {attempt.state} and is alive")
             run.doomed = True
         elif attempt.state is AttemptState.EXITED:
+            self._check_exit(attempt, name, run)
+
+    def _check_exit(self, attempt: Attempt, name: str, run: Run) -> None:
+        if run.main.guest and _has_no_status(attempt):
+            if run.main.alive and attempt.reason in (None, GUEST_ENDED):
+                raise Violation(f"{name} is recorded as ended, and its process lives")
+        else:
             self._check_status(attempt, name, run.main.status)
             self._check_reason(attempt, name, run)
 
@@ -307,6 +315,9 @@ class Auditor:
         run = self._witness.runs.get(name)
         placed_at = self._placed_at[attempt.job, attempt.number]
         if run is None or self._unclear_at.get(attempt.worker, -1) >= placed_at:
+            return
+        if run.main.guest:
+            # It is done when it says so, which may be long before anybody hears it.
             return
         if attempt.state is AttemptState.EXITED and run.lasted_us is not None:
             wrong_us = (attempt.ran_s or 0.0) * SECOND - run.lasted_us
@@ -345,6 +356,12 @@ class Auditor:
 
     def _name(self, job: int, number: int) -> str:
         return str(AttemptId(self.disk.meta["cluster"], job, number))
+
+
+def _has_no_status(attempt: Attempt) -> bool:
+    """Return whether it is not known how an attempt ended: not all kernels tell."""
+    known = attempt.exit_code is not None or attempt.signal is not None
+    return attempt.state is AttemptState.EXITED and not known
 
 
 def _is_cut_off(attempt: Attempt) -> bool:

@@ -28,6 +28,7 @@ from grass.broker.core.calls import (
 from grass.model.dependencies import After
 from grass.model.spec import JobPatch
 from tests.simulation.cluster import Cluster
+from tests.simulation.guests import Guests
 from tests.simulation.job_plans import LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
 from tests.simulation.requests import Request
@@ -81,11 +82,13 @@ class Clients:
         for _ in range(verbs):
             self._host.after(self._world.between(0, until_us), "", self.some_verb)
 
+        Guests(self, self._cluster).plan(until_us)
+
     def size_of(self, name: str) -> int:
         """Return how many jobs a request enqueues."""
         return self._sizes[name]
 
-    def ask(self, make: Callable[[str], AnyCall], size: int = 0) -> None:
+    def ask(self, make: Callable[[str], AnyCall], size: int = 0) -> Request:
         """Send a request, perhaps for so many jobs."""
         name = f"r{len(self.requests) + 1}"
         self._sizes[name] = size
@@ -93,6 +96,7 @@ class Clients:
         request = Request(self._cluster, name, make, patience)
         self.requests.append(request)
         request.ask()
+        return request
 
     # Enqueue.
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
-from grass.keeper.protocol import StartVerb
+from grass.keeper.protocol import SpawningEntry, StartVerb
 from grass.model.ids import attempt_id
 from tests.simulation.job_plans import MIXED, Plan, plan_of
-from tests.simulation.processes import NO_PROCESS, SIGKILL, Process, Processes
+from tests.simulation.processes import NO_PROCESS, NO_START, SIGKILL, Process, Processes
 from tests.simulation.world import MILLISECOND, Host
 
 SIGPIPE = 13
@@ -44,6 +44,7 @@ class KeeperJobs:
         """Children of careful starts, and what they reported that was not heard."""
         self._adopted: dict[str, Process] = {}
         self._known: dict[str, tuple[int, int]] = {}
+        self._guests: dict[str, tuple[int, int]] = {}
 
     def actions(self) -> dict[type, Callable[[Any], events.Event | None]]:
         """Give who carries out which effect."""
@@ -63,12 +64,17 @@ class KeeperJobs:
             effects.Inspect: self._inspect,
             effects.Know: self._know,
             effects.ReleaseAttempt: self._release,
+            effects.EndGuest: lambda effect: events.GivenBack(
+                effect.id, effect.code, self._host.wall_us
+            ),
         }
 
     # Starting.
 
     def spawn(self, start: StartVerb) -> events.Event:
         """Start a program, the careful way where its plan says so."""
+        if start.guest is not None:
+            return self._begin(start, start.guest)
         who = attempt_id(start.id)
         pace = start.env.get("PACE", MIXED)
         plan = plan_of(self._host.seed, who.job, who.number, pace)
@@ -81,6 +87,18 @@ class KeeperJobs:
         process = self._processes.fork(start, self._keeper)
         self._processes.run_program(process, plan)
         return self._spawned(process)
+
+    def _begin(self, start: StartVerb, pid: int) -> events.Event:
+        """Watch the process of a guest."""
+        self._known[start.id] = self._guests[start.id] = (pid, start.guest_ticks)
+        return self._adopt(start.id, pid, start.guest_ticks)
+
+    def recorded(self, entry: SpawningEntry) -> None:
+        """Note which attempt the process of a guest has, also if this keeper dies."""
+        process = self._processes.find(entry.guest or 0, entry.guest_ticks)
+        if process is not None and process.guest:
+            process.attempt = entry.id
+            process.start = NO_START._replace(id=entry.id, meta=entry.meta)
 
     def _fork_fails(self) -> bool:
         return self._processes.full or self._host.chance(FAILED_FORKS)
@@ -142,7 +160,7 @@ class KeeperJobs:
     # Signals and looks.
 
     def _signal_tree(self, effect: effects.SignalProcesses) -> None:
-        for process in self._processes.tree(effect.id):
+        for process in self._members(effect.id):
             for number in effect.signals:
                 self._processes.signal(process, number)
 
@@ -150,16 +168,25 @@ class KeeperJobs:
         self._signal_tree(effects.SignalProcesses(effect.id, (effect.signal,)))
 
     def _kill_tree(self, effect: effects.KillProcesses) -> None:
-        for process in self._processes.tree(effect.id):
+        for process in self._members(effect.id):
             self._processes.signal(process, SIGKILL)
 
+    def _members(self, id: str) -> list[Process]:
+        if id not in self._guests:
+            return self._processes.tree(id)
+        guest = self._processes.find(*self._guests[id])
+        return [] if guest is None else [guest]
+
     def _survey(self, effect: effects.Survey) -> events.Surveyed:
-        return events.Surveyed(effect.id, not self._processes.tree(effect.id), 0)
+        left = [] if effect.id in self._guests else self._processes.tree(effect.id)
+        return events.Surveyed(effect.id, not left, 0)
 
     # Taking over from a dead keeper.
 
     def _know(self, effect: effects.Know) -> None:
         self._known[effect.id] = (effect.pid, effect.ticks)
+        if effect.guest:
+            self._guests[effect.id] = (effect.pid, effect.ticks)
 
     def _adopt(self, id: str, pid: int, ticks: int) -> events.Event:
         process = self._processes.find(pid, ticks)
@@ -170,6 +197,8 @@ class KeeperJobs:
             # No descriptor left: it lives, but cannot be watched yet.
             return events.AdoptedUnclear(id, False, now)
         self._adopted[id] = process
+        if process.guest:
+            self._processes.begin_guest(process)
         process.watchers.append(lambda: self._ended(id, process))
         return events.Adopted(id, pid, ticks, now)
 
@@ -201,3 +230,4 @@ class KeeperJobs:
     def _release(self, effect: effects.ReleaseAttempt) -> None:
         self._adopted.pop(effect.id, None)
         self._known.pop(effect.id, None)
+        self._guests.pop(effect.id, None)

@@ -23,6 +23,7 @@ from grass.keeper.protocol import (
     ExitEntry,
     ForgottenEntry,
     LeaseVerb,
+    SpawningEntry,
     StartVerb,
     Verb,
 )
@@ -289,6 +290,8 @@ class SimKeeper:
 
     def record(self, entry: Entry) -> None:
         """Have an entry written with the next flush."""
+        if isinstance(entry, SpawningEntry):
+            self._jobs.recorded(entry)
         self._note_exit(entry)
         self._pending.append(entry)
 

@@ -5,7 +5,7 @@ import pytest
 from grass.keeper.core.attempt import KeeperAttempt
 from grass.keeper.core.exits import Exits, UnsyncedExits
 from grass.keeper.core.keeper_core import KeeperCore
-from grass.keeper.core.keeper_events import CannotSpawn, SpawnFailed
+from grass.keeper.core.keeper_events import AdoptedEnded, CannotSpawn, SpawnFailed
 from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
 from grass.keeper.protocol import Entry, StartVerb, StateEntry
@@ -119,3 +119,14 @@ def _exits_of_a_boot(patch: pytest.MonkeyPatch) -> None:
 @bug("exits that are not forgotten are not synced")
 def _never_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(UnsyncedExits, "begin", lambda self: False)
+
+
+@bug("the end of a guest's process is missed")
+def _guest_end_missed(patch: pytest.MonkeyPatch) -> None:
+    ended = Takeover.adopted_ended
+
+    def adopted_ended(self: Takeover, event: AdoptedEnded, now: float) -> None:
+        if not self._state.attempts[event.id].is_guest:
+            ended(self, event, now)
+
+    patch.setattr(Takeover, "adopted_ended", adopted_ended)

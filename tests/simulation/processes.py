@@ -19,6 +19,8 @@ FIRST_PID, LAST_PID = 300, 700
 NO_PROCESS, DISK_FULL = "no more processes are allowed", "no space left on device"
 """Why a machine cannot start any process."""
 CLEAN_UP_US = 3 * MILLISECOND
+NO_START = StartVerb("", [], {}, "/", 0o022, "")
+"""That of a process which no keeper knows."""
 
 
 class Parent(Protocol):
@@ -44,14 +46,14 @@ class Process:
     """One process: a job's main one, or a child of that."""
 
     def __init__(
-        self, host: Host, pid: int, ticks: int, start: StartVerb, parent: Parent
+        self, host: Host, pid: int, ticks: int, start: StartVerb, parent: Parent | None
     ) -> None:
         self.host = host
         self.pid = pid
         self.ticks = ticks
         self.attempt = start.id
         self.start = start
-        self.parent: Parent | None = parent
+        self.parent = parent
         self.main: Process | None = None
         """The main process of its job; None: it is the main process."""
         self.runs = False
@@ -68,6 +70,10 @@ class Process:
         """How often its end was planned; only the last plan is valid."""
         self.left_us = 0
         self.end_status = 0
+        self.guest = False
+        """Whether it was there before its attempt, and goes on after it."""
+        self.gave_back: int | None = None
+        """The status with which a guest was done with its attempt."""
 
 
 class Processes:
@@ -84,11 +90,19 @@ class Processes:
         self._by_pid: dict[int, Process] = {}
         self._trees: dict[str, list[Process]] = {}
         self._next_pid = FIRST_PID
+        self._begun: set[str] = set()
+        """Attempts of guests that have begun."""
 
     # Starts.
 
     def fork(self, start: StartVerb, parent: Parent) -> Process:
         """Fork a child that does not run its program yet."""
+        process = self._new(start, parent)
+        self._trees.setdefault(start.id, []).append(process)
+        self.output.add(start.output)
+        return process
+
+    def _new(self, start: StartVerb, parent: Parent | None) -> Process:
         while self._next_pid in self._by_pid:
             self._count_pid()
         pid = self._next_pid
@@ -96,9 +110,41 @@ class Processes:
         ticks = self._host.boot_us // TICK_US
         process = Process(self._host, pid, ticks, start, parent)
         self._by_pid[pid] = process
-        self._trees.setdefault(start.id, []).append(process)
-        self.output.add(start.output)
         return process
+
+    # Guests.
+
+    def new_guest(self, on_term: str) -> Process:
+        """Start a process that is to become a guest."""
+        process = self._new(NO_START, None)
+        process.guest, process.on_term = True, on_term
+        return process
+
+    def begin_guest(self, process: Process) -> None:
+        """Begin the attempt of a guest, unless that has happened."""
+        if process.runs or process.attempt in self._begun:
+            return
+        self._begun.add(process.attempt)
+        process.runs = True
+        self._witness.started(process)
+        if process.gave_back is not None:
+            self._finish_guest(process, process.gave_back)
+
+    def give_back(self, process: Process, status: int) -> None:
+        """Have a guest be done with its attempt, or with its wait."""
+        process.gave_back = status
+        if process.runs:
+            self._finish_guest(process, status)
+
+    def _finish_guest(self, process: Process, status: int) -> None:
+        process.status = status
+        self._witness.ended(process)
+        process.runs = False
+
+    def end_within(self, process: Process, delay_us: int) -> None:
+        """End a process that is there so long still."""
+        process.left_us = delay_us
+        self._go(process)
 
     def _count_pid(self) -> None:
         self._next_pid = FIRST_PID + (self._next_pid + 1 - FIRST_PID) % (
@@ -170,7 +216,7 @@ class Processes:
         if process.stopped:
             process.stopped = False
             pending, process.pending = process.pending, []
-            if process.runs:
+            if process.runs or process.ends_at is not None:
                 self._go(process)
             for number in pending:
                 self.signal(process, number)
@@ -184,8 +230,9 @@ class Processes:
     def die(self, process: Process, status: int) -> None:
         """End a process; its children are orphans now."""
         process.alive = False
-        process.status = status
-        self._witness.ended(process)
+        if process.gave_back is None:
+            process.status = status
+            self._witness.ended(process)
         for child in process.children:
             child.parent = process.parent
         if process.parent is not None and process.parent.alive:
@@ -217,10 +264,10 @@ class Processes:
     def kill_all(self) -> None:
         """End everything at once: the machine goes down."""
         for process in list(self._by_pid.values()):
-            if process.alive:
-                process.alive = False
+            if process.alive and process.gave_back is None:
                 process.status = SIGKILL
                 self._witness.ended(process)
+            process.alive = False
             self.reap(process)
 
     # Questions.

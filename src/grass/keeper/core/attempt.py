@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from grass.keeper.protocol import (
     GUEST_ENDED,
+    GUEST_GAVE_UP,
     GUEST_GONE,
     KEEPER_KILLED,
     EnclosedEntry,
@@ -149,8 +150,11 @@ class KeeperAttempt:
     def given_back(self, code: int, at: int) -> None:
         """Note that a guest is done with it."""
         self.state = "ended"
-        self.code = code
         self.exited_at = at
+        if self.started_at is None:
+            self.reason = GUEST_GAVE_UP
+        else:
+            self.code = code
 
     def finish(self) -> None:
         """Note that no process of it is left."""

@@ -12,7 +12,7 @@ from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
-from grass.keeper.core.running import SIGTERM
+from grass.keeper.core.running import SIGCONT, SIGTERM
 
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
@@ -57,6 +57,9 @@ class Exits:
         if attempt is not None and attempt.state in ("starting", "running"):
             attempt.given_back(event.code, event.at)
             attempt.measure(now)
+            if attempt.suspended:
+                # Its process goes on, and nobody else would continue it.
+                self._state.want(effects.SignalProcesses(attempt.id, (SIGCONT,)))
             self.main_ended(attempt)
 
     def main_ended(self, attempt: KeeperAttempt) -> None:

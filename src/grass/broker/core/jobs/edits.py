@@ -94,6 +94,8 @@ class Change:
         if "words" in own and own.get("shell") is None:
             own["shell"] = not queue.prefix and is_shell_line(own["words"])
         prepared = self._checked(job.spec, spec, queue)
+        if spec.guest is not None and prepared.spec.worker != spec.worker:
+            raise Refused(f"job {job.id} is a guest, and stays where its process is")
         words = own.get("words", job.words)
         check_words(words, prepared)
         if "words" in own or "name" in own:

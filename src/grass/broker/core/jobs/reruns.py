@@ -75,6 +75,7 @@ class _Again:
         """One object for each, whichever slice it was read for."""
         self._together: dict[int, tuple[After, ...]] = {}
         self._ends: dict[int, JobState] = {}
+        self._guests: set[int] = set()
         self.kept = dependency_edits.Remembered(state)
         self.done = Done()
 
@@ -96,7 +97,9 @@ class _Again:
         """Refuse jobs that would wait in a circle, or for what can never happen."""
         jobs = self._call.jobs
         if len(jobs) == 1 and not self._together:
-            raise Refused(self.done.warnings[0], f"`grass cancel {jobs[0]}` first")
+            first = f"`grass cancel {jobs[0]}` first"
+            hint = "run its program again" if self._guests else first
+            raise Refused(self.done.warnings[0], hint)
         dependency_edits.check(self._state, self._together, self._ends, self._together)
 
     def revive(self, part: Sequence[int], found: Found) -> None:
@@ -121,13 +124,14 @@ class _Again:
             return None
         spec = _spec_of(self._state, job, found)
         if spec.guest is not None:
-            raise Refused(
-                f"job {number} was a guest of its own process", "run that program again"
-            )
+            self._guests.add(number)
+            return None
         return self._change.to(job, self._specs.setdefault(job.spec, spec))
 
     def _leave_alone(self, number: int) -> None:
-        self._warn(f"job {number} has not ended")
+        guest = number in self._guests
+        why = "was a guest of its process" if guest else "has not ended"
+        self._warn(f"job {number} {why}")
 
     def _warn(self, text: str) -> None:
         if len(self.done.warnings) < MOST_WARNINGS:
