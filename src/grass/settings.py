@@ -85,6 +85,14 @@ SETTINGS = (
         "run after every job that has failed or was lost",
     ),
     Setting(
+        *("gpu.guard", "gpu_guard", "size", "512M", "GRASS_GPU_GUARD"),
+        "memory of each GPU that no job gets; of a small one at most a fiftieth",
+    ),
+    Setting(
+        *("gpu.strangers", "gpu_strangers", "share", "10%", "GRASS_GPU_STRANGERS"),
+        "how much of a GPU's memory others may use before no share of it is given",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
@@ -98,6 +106,8 @@ KINDS = {
     "number": ("a whole number", "write 5, without quotes"),
     "store": ("a database", 'write "sqlite", or leave it out'),
     "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
+    "size": ("a size", 'write "512M" or "2G"'),
+    "share": ("a share", 'write "10%", from 0% to 100%'),
     "log format": ("a log format", 'write "text" or "json"'),
 }
 """The name of each kind, and how to write one."""
@@ -124,6 +134,8 @@ class Settings(NamedTuple):
     store: str
     on_finish: NotifyCommand | None
     on_fail: NotifyCommand | None
+    gpu_guard: int
+    gpu_strangers: int
     log_format: str
     sources: tuple[SettingValue, ...]
 
@@ -298,6 +310,20 @@ def _command(value: object, _name: str) -> NotifyCommand:
     return (_string(program), *words)
 
 
+def _size(value: object, _name: str) -> int:
+    from grass.model.amounts import size_bytes
+
+    return size_bytes(_string(value))
+
+
+def _share(value: object, _name: str) -> int:
+    """Return a share in ten-thousandths."""
+    text = _string(value).strip().removesuffix("%")
+    if not text.isdecimal() or int(text) > 100:
+        raise TypeError
+    return int(text) * 100
+
+
 def _log_format(value: object, _name: str) -> str:
     if value not in FORMATS:
         raise TypeError
@@ -318,6 +344,8 @@ _READERS: dict[str, Callable[[object, str], object]] = {
     "number": _number,
     "store": _store,
     "command": _command,
+    "size": _size,
+    "share": _share,
     "log format": _log_format,
 }
 

@@ -85,6 +85,8 @@ def test_every_setting_can_be_set_from_text(setting: Setting) -> None:
         "store.url": "sqlite",
         "notify.on_finish": "echo $GRASS_NAME",
         "notify.on_fail": "mail me",
+        "gpu.guard": "1G",
+        "gpu.strangers": "20%",
         "log.format": "json",
     }
     value = value_of(setting, texts.get(setting.name, "gpu"))

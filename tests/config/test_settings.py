@@ -11,10 +11,12 @@ import pytest
 from grass.config import Home, config_file
 from grass.config_file import line_of
 from grass.errors import UsageError
+from grass.model.amount_text import WHOLE
 from grass.model.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.resources import request_from
 from grass.model.spec import DEFAULT_GRACE_S
 from grass.settings import SETTINGS, default_settings, read_settings
+from grass.worker.core.admission import GUARD
 
 EVERYTHING = """
 [defaults]
@@ -34,6 +36,10 @@ url = "sqlite"
 on_finish = "echo $GRASS_JOB_ID"
 on_fail = ["notify-send", "", "a b"]
 
+[gpu]
+guard = "1G"
+strangers = "25%"
+
 [log]
 format = "json"
 """
@@ -50,7 +56,17 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert settings[:5] == (DEFAULT_QUEUE, None, DEFAULT_PROJECT, DEFAULT_GRACE_S, 0)
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
+    assert (settings.gpu_guard, settings.gpu_strangers) == (GUARD, WHOLE // 10)
     assert settings.log_format == "text"
+
+
+@pytest.mark.parametrize(
+    "line", ["guard = 'much'", "guard = -1", "strangers = '101%'", "strangers = 'x'"]
+)
+def test_a_size_or_share_that_cannot_be_is_refused(file: Path, line: str) -> None:
+    file.write_text(f"[gpu]\n{line}\n")
+    with pytest.raises(UsageError, match="gpu"):
+        read_settings(str(file), {})
 
 
 def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
@@ -59,7 +75,8 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
     assert settings[:-1] == (
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
-        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b"), "json"),
+        *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
+        *(2**30, 2_500, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -76,13 +93,15 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_STORE_URL": "sqlite",
         "GRASS_NOTIFY_ON_FINISH": "true",
         "GRASS_NOTIFY_ON_FAIL": "false",
+        "GRASS_GPU_GUARD": "2G",
+        "GRASS_GPU_STRANGERS": "0%",
         "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false", "text"),
+        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

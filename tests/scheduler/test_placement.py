@@ -207,3 +207,17 @@ def test_only_workers_with_all_labels_run_the_job(lab: Lab) -> None:
     lab.worker("b", "{cpu:1}", "fast", "near")
     job = lab.enqueue("{cpu:1}", labels=("near", "fast"))
     assert lab.decide()[job][0] == "b"
+
+
+def test_how_much_may_be_withheld_of_a_share_can_be_set(lab: Lab) -> None:
+    lab.scheduler.set_most_strangers(whole(1) // 4)
+    lab.worker("w", "{gpu:1,vram:{'0':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(12)}})
+    job = lab.enqueue("{gpu:1}")
+    assert list(lab.decide()) == [job]
+    lab.scheduler.set_most_strangers(0)
+    lab.scheduler.release(job)
+    later = lab.enqueue("{gpu:1}")
+    assert lab.decide() == {}
+    lab.scheduler.withhold("w", {})
+    assert list(lab.decide()) == [later]

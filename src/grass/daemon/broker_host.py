@@ -66,10 +66,11 @@ async def host_broker(
         tcp=None if tcp is None else tcp.endpoint,
     )
     server = ApiServer(application(context))
+    broker.set_most_strangers(settings.gpu_strangers)
     async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
         parts = [group.create_task(broker.run())]
         if own:
-            parts.append(group.create_task(_run_worker(home, hosting, own, broker)))
+            parts.append(group.create_task(_run_worker(context, home, hosting)))
             await _first_report(broker, own)
         serving = group.create_task(server.serve_on(listen(home.socket)))
         restoring = group.create_task(restore_files(home, server, *_database(home)))
@@ -110,13 +111,14 @@ async def _first_report(broker: Broker, own: str) -> None:
     log.warning("worker.not_reported", worker=own)
 
 
-async def _run_worker(home: Home, hosting: Hosting, own: str, broker: Broker) -> None:
+async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     """Run this machine's worker in the broker's process."""
     ends: tuple[LinkEnd[ToWorker, ToBroker], LinkEnd[ToBroker, ToWorker]]
     ends = pair(Resync())
     near, far = ends
-    broker.serve(near, worker=own)
-    agent = await worker(home, hosting, own, far)
+    context.broker.serve(near, worker=context.worker)
+    guard = context.settings.gpu_guard
+    agent = await worker(home, hosting, context.worker, far, guard)
     await agent.run()
 
 

@@ -48,7 +48,8 @@ async def host_worker(
         identity,
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
-    agent = await worker(home, with_worker_name(hosting, works_for), identity, dialer)
+    named = with_worker_name(hosting, works_for)
+    agent = await worker(home, named, identity, dialer, settings.gpu_guard)
     front = WorkerDaemon(
         home,
         identity,

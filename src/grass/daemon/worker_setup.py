@@ -27,9 +27,16 @@ log = EventLog("grass.daemon")
 
 
 async def worker(
-    home: Home, hosting: Hosting, identity: str, link: Link[ToBroker, ToWorker]
+    home: Home,
+    hosting: Hosting,
+    identity: str,
+    link: Link[ToBroker, ToWorker],
+    guard: int,
 ) -> WorkerAgent:
-    """Make the agent of this machine, once its GPUs have answered."""
+    """Make the agent of this machine, once its GPUs have answered.
+
+    `guard` is how many bytes of each GPU no job gets.
+    """
     monitor = GpuMonitor(hosting.gpus)
     await monitor.read()
     if hosting.gpus is not None:
@@ -43,7 +50,7 @@ async def worker(
         hosting.labels,
         home_instance(home),
     )
-    core = WorkerCore(who, _surroundings(home), hosting.lease_s, Admission())
+    core = WorkerCore(who, _surroundings(home), hosting.lease_s, Admission(guard))
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )

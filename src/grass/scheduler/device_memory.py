@@ -15,9 +15,6 @@ from grass.model.resources import Allocation, Request, Units
 from grass.scheduler.unit_choice import largest_whole, take_kind, tightest
 from grass.scheduler.worker_units import NO_UNITS, KindUnits
 
-LEAST_MEMORY = WHOLE * 9 // 10
-"""The part of its memory that a share of a GPU has at least."""
-
 
 class Offer(NamedTuple):
     """What one worker offers to a job."""
@@ -32,6 +29,8 @@ class Offer(NamedTuple):
     """The size of each GPU, for all queues."""
     shares: Units = NO_UNITS
     """What is free of that."""
+    least: int = WHOLE
+    """The part of its memory that a share of a GPU has at least."""
 
 
 def brings_memory(request: Request, kinds: dict[str, KindUnits]) -> bool:
@@ -63,7 +62,7 @@ def least_memory(offer: Offer, amount: int) -> int:
     """Return the least memory with which some GPU could give an amount."""
     vram = offer.kinds["vram"].sizes
     needed = [
-        _least(vram[unit], min(amount, size), offer.gpus[unit])
+        _least(offer, unit, vram[unit], min(amount, size))
         for unit, size in offer.kinds["gpu"].sizes.items()
         if unit in vram
     ]
@@ -116,7 +115,7 @@ def _has_memory(offer: Offer, unit: str, share: int) -> bool:
         return True
     if share == offer.gpus[unit] and _is_shared(offer, unit):
         return False
-    return _brought(offer, unit, share) >= _least(memory, share, offer.gpus[unit])
+    return _brought(offer, unit, share) >= _least(offer, unit, memory, share)
 
 
 def _is_shared(offer: Offer, unit: str) -> bool:
@@ -129,8 +128,8 @@ def _brought(offer: Offer, unit: str, share: int) -> int:
     return offer.units["vram"].get(unit, 0) * share // free if free else 0
 
 
-def _least(memory: int, share: int, size: int) -> int:
-    return memory * share // size * LEAST_MEMORY // WHOLE
+def _least(offer: Offer, unit: str, memory: int, share: int) -> int:
+    return memory * share // offer.gpus[unit] * offer.least // WHOLE
 
 
 def _with_their_memory(offer: Offer, taken: Units) -> Allocation:

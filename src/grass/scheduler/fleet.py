@@ -12,6 +12,7 @@ from grass.model.resources import Allocation, Capacity
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.shapes import Gate, QueueGate, Shape
 from grass.scheduler.worker_units import (
+    LEAST_MEMORY,
     HeldUnits,
     Holder,
     KindUnits,
@@ -27,6 +28,8 @@ class Fleet:
     def __init__(self) -> None:
         self.workers: dict[str, WorkerUnits] = {}
         self.holds: dict[Holder, HeldUnits] = {}
+        self.least = LEAST_MEMORY
+        """The part of its memory that a share of a GPU has at least."""
         self.version = 0
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
@@ -76,6 +79,13 @@ class Fleet:
         else:
             units.discard(unit)
         self._changed(worker)
+
+    def set_least(self, least: int) -> None:
+        """Set which part of its memory a share of a GPU has at least."""
+        self.least = least
+        for worker in self.workers.values():
+            worker.least = least
+            self._changed(worker)
 
     def withhold(self, name: str, withheld: Capacity) -> Allocation:
         """Set what is not on offer of a worker; return what is offered again."""
@@ -212,7 +222,7 @@ class Fleet:
     def _get_or_add(self, name: str) -> WorkerUnits:
         worker = self.workers.get(name)
         if worker is None:
-            worker = self.workers[name] = WorkerUnits(name)
+            worker = self.workers[name] = WorkerUnits(name, self.least)
         return worker
 
     def _set(

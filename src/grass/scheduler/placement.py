@@ -45,7 +45,7 @@ def offer_now(
     if "gpu" not in units:
         return Offer(kinds, units, whole)
     shares = worker.units_for("gpu", "", order)
-    return Offer(kinds, units, whole, _gpus(worker), shares)
+    return Offer(kinds, units, whole, _gpus(worker), shares, least=worker.least)
 
 
 def fits_when_empty(worker: WorkerUnits, queue: str, request: Request) -> bool:
@@ -66,7 +66,8 @@ def drainable(worker: WorkerUnits, queue: str, request: Request) -> Allocation |
         nearest = sorted(free, key=lambda unit: whole.get(unit, 0) - free[unit])
         units[kind] = {unit: whole[unit] for unit in nearest if unit in whole}
     shares = worker.whole_sizes("gpu", "")
-    return fill(request, Offer(kinds, units, units, _gpus(worker), shares))
+    offer = Offer(kinds, units, units, _gpus(worker), shares, least=worker.least)
+    return fill(request, offer)
 
 
 def fill(request: Request, offer: Offer) -> Allocation | None:
@@ -126,7 +127,8 @@ def amounts_needed(worker: WorkerUnits, queue: str, request: Request) -> dict[st
     """Return what a request needs of each kind, the memory of its shares included."""
     kinds, asked = worker.kinds_for(queue), dict(request)
     if brings_memory(request, kinds):
-        asked["vram"] = least_memory(Offer(kinds, {}, {}, _gpus(worker)), asked["gpu"])
+        offer = Offer(kinds, {}, {}, _gpus(worker), least=worker.least)
+        asked["vram"] = least_memory(offer, asked["gpu"])
     return asked
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from grass.errors import NotFound, Refused
+from grass.model.amount_text import WHOLE
 from grass.model.resources import Allocation, Capacity, Request
 from grass.scheduler import invariants
 from grass.scheduler.dispatch import Dispatch, Placement
@@ -72,6 +73,11 @@ class Scheduler:
     def drain(self, worker: str, kind: str, unit: str, on: bool) -> None:
         """Stop (or resume) placing on one unit."""
         self._fleet.drain(worker, kind, unit, on=on)
+
+    def set_most_strangers(self, part: int) -> None:
+        """Set how much of a GPU's memory may be withheld before it gives no share."""
+        if WHOLE - part != self._fleet.least:
+            self._fleet.set_least(WHOLE - part)
 
     def withhold(self, worker: str, withheld: Capacity) -> None:
         """Set what is not on offer of a worker's units; what is held stays held."""

@@ -10,6 +10,7 @@ and removed when it is unused. Units are chosen in `placement`; `fleet` has all 
 
 from typing import NamedTuple
 
+from grass.model.amount_text import WHOLE
 from grass.model.resources import Allocation, Capacity, Units, unit_order
 from grass.scheduler.shapes import Gate, QueueGate, StartOrder
 
@@ -17,6 +18,8 @@ Holder = int | str
 """A job's id, or a lease's name."""
 
 NO_UNITS: Units = {}
+LEAST_MEMORY = WHOLE * 9 // 10
+"""The part of its memory that a share of a GPU has at least, unless it is set."""
 
 
 class KindUnits:
@@ -116,6 +119,7 @@ class WorkerUnits:
         "kinds_version",
         "known",
         "labels",
+        "least",
         "name",
         "reservation",
         "views",
@@ -123,8 +127,10 @@ class WorkerUnits:
         "withheld",
     )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, least: int = LEAST_MEMORY) -> None:
         self.name = name
+        self.least = least
+        """The part of its memory that a share of a GPU has at least."""
         self.away = True
         self.known = False
         self.labels: frozenset[str] = frozenset()

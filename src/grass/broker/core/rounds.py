@@ -108,6 +108,11 @@ class Rounds:
         """Tell whether there is nothing to do."""
         return not self._inbox and (self._deferred or not self.core.busy)
 
+    def set_most_strangers(self, part: int) -> None:
+        """Set how much of a GPU strangers may use before it gives no share."""
+        self._flags.most_strangers = part
+        self._flags.apply_to(self.core.state)
+
     def set_home_worker(self, worker: str) -> None:
         """Note which worker is in the broker's own daemon."""
         self._flags.home_worker = worker

@@ -32,6 +32,7 @@ from grass.broker.core.workers.worker_memory import (
     UnitNotes,
 )
 from grass.errors import StorageError
+from grass.model.amount_text import WHOLE
 from grass.model.ids import AttemptId
 from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
 from grass.model.journal import Kind
@@ -63,6 +64,8 @@ class DaemonFlags(msgspec.Struct):
     home_worker: str | None = None
     """The worker in the broker's own daemon; callers' environments go there."""
     starts_jobs: bool = True
+    most_strangers: int = WHOLE // 10
+    """How much of a GPU's memory strangers may use before it gives no share."""
     shortage: StorageError | None = None
     """Set while the disk is full: nothing is added or started until it has room."""
 
@@ -74,6 +77,7 @@ class DaemonFlags(msgspec.Struct):
     def apply_to(self, state: "State") -> None:
         """Use these flags in a state."""
         state.daemon = self
+        state.scheduler.set_most_strangers(self.most_strangers)
         starts_jobs = self.starts_jobs and not self.disk_full
         state.scheduler.set_paused(state.paused or not starts_jobs)
 

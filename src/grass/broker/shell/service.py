@@ -220,6 +220,10 @@ class Broker:
         while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
+    def set_most_strangers(self, part: int) -> None:
+        """Set how much of a GPU strangers may use before it gives no share."""
+        self._rounds.set_most_strangers(part)
+
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""
         self.output.gone(connection.worker)
