@@ -31,7 +31,7 @@ def test_guest_has_no_output() -> None:
     lab = ready()
     enter(lab)
     effects = lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5)
-    assert effects.to_broker == [Started(FIRST, 7, 5)]
+    assert effects.to_broker == [Started(FIRST, 7, 5, usage="/out/p/n/1/1.usage")]
 
 
 def test_what_is_given_back_goes_to_the_keeper() -> None:
