@@ -82,6 +82,7 @@ WAYS = {
     "POST /resume": Way("resume", (), "resume"),
     "GET /workers": Way("workers", (), "workers"),
     "GET /devices": Way("devices", (), "gpu"),
+    "GET /workers/{name}/gpus/{unit}/usage": Way("gpu_usage", (HOST, "0"), "usage gpu:0", 4),  # noqa: E501
     "POST /workers/{name}/drain": Way("drain_worker", ("w",), f"drain {HOST}"),
     "DELETE /workers/{name}": Way("forget_worker", ("w",), f"workers forget {HOST}", 5),
     "GET /events": Way("events", (), "events"),

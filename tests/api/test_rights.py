@@ -41,6 +41,7 @@ ALLOWED = {
     "POST /guests": "submit operate admin machine",
     "POST /guests/{id}/wait": "submit operate admin machine",
     "POST /guests/{id}/end": "submit operate admin machine",
+    "GET /jobs/{id}/usage": "read submit operate admin machine",
     "GET /queues/{name}": "read submit operate admin machine worker",
     "PUT /queues/{name}": "operate admin machine worker",
     "PATCH /queues/{name}": "operate admin machine worker",
@@ -52,6 +53,7 @@ ALLOWED = {
     "POST /resume": "operate admin machine worker",
     "GET /workers": "read submit operate admin machine worker",
     "GET /devices": "read submit operate admin machine worker",
+    "GET /workers/{name}/gpus/{unit}/usage": "read submit operate admin machine",
     "POST /workers/{name}/drain": "operate admin",
     "DELETE /workers/{name}": "admin",
     "GET /events": "read submit operate admin machine",
@@ -75,7 +77,7 @@ def endpoint(route: str) -> Endpoint:
 async def ask(api: Api, route: str, token: str | None) -> Answer | None:
     """Ask with a body that means nothing: whoever may ask is told so, and no more."""
     method, _, path = route.partition(" ")
-    path = path.format(id="nonsense", name="nobodys")
+    path = path.format(id="nonsense", unit="0", name="nobodys")
     asking = api.remote(method, path, {"nonsense": True}, token)
     try:
         return await asyncio.wait_for(asking, 0.3 if route in STREAMS else 10)
@@ -394,7 +396,7 @@ def test_readers_see_no_environment_and_no_secret(tmp_path: Path) -> None:
         for one in ENDPOINTS:
             readable = one.right is Right.READ and one.method == "GET"
             if readable and f"GET {one.path}" not in STREAMS:
-                path = one.path.format(id=1, name="q")
+                path = one.path.format(id=1, name="q", unit="0")
                 answer = await api.remote("GET", path, {}, token)
                 shown = answer.body.decode()
                 for secret in (SECRET, token.partition(".")[2], *hashes):

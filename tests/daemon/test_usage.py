@@ -143,6 +143,18 @@ def test_a_container_without_pids_is_measured_by_difference_and_said(
     assert "by difference" in desk.ok("show", str(job))
 
 
+def test_the_history_of_a_gpu_is_kept_without_a_job(desk: GrassHome) -> None:
+    # What has gathered is written when the daemon ends.
+    def told() -> str:
+        desk.restart()
+        return desk.run("usage", "gpu:0").stdout
+
+    text = until(told, "no history")
+
+    assert "GPU 0 MEMORY" in text
+    assert "55 %" in text
+
+
 def test_a_job_that_was_not_measured_is_said_to_be_so(desk: GrassHome) -> None:
     job = desk.enqueue("true")
     desk.wait(job)

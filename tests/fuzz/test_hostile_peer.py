@@ -186,6 +186,7 @@ def messages() -> st.SearchStrategy[Any]:
         fields(
             m.UsageData,
             number=whole,
+            devices=st.dictionaries(text, text, max_size=2),
             attempts=st.dictionaries(
                 names, st.fixed_dictionaries({}, optional={"now": use}), max_size=2
             ),

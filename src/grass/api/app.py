@@ -103,6 +103,7 @@ ENDPOINTS = [
     Endpoint("POST", "/resume", OPERATE, workers.resume, request_bodies.ResumeBody, DONE, own=WORK),  # noqa: E501
     Endpoint("GET", "/workers", READ, workers.page, None, documents.WorkersReply, own=WORK),  # noqa: E501
     Endpoint("GET", "/devices", READ, workers.devices, None, documents.DevicesReply, own=WORK),  # noqa: E501
+    Endpoint("GET", "/workers/{name}/gpus/{unit}/usage", READ, usage.of_device),
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
     Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),

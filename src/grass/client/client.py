@@ -133,6 +133,10 @@ class Client(Session):
             f"/jobs/{quoted(str(selector))}/usage" + query(attempt=attempt)
         )
 
+    def gpu_usage(self, worker: str, unit: str) -> Document:
+        """Read how a GPU was used over time: a list of `points`."""
+        return self.read(f"/workers/{quoted(worker)}/gpus/{quoted(unit)}/usage")
+
     def explain(self, selector: int | str) -> Document:
         """Read why a job waits, or how it ended."""
         return self.read(f"/jobs/{quoted(str(selector))}/explain")

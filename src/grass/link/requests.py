@@ -105,6 +105,8 @@ class ReadUsage(Message, tag="read-usage"):
 
     number: int
     attempts: list[str]
+    devices: bool = False
+    """Whether the files with the histories of devices are named, too."""
 
 
 class UsageData(Message, tag="usage-data"):
@@ -112,3 +114,5 @@ class UsageData(Message, tag="usage-data"):
 
     number: int
     attempts: dict[str, AttemptUsage]
+    devices: dict[str, str] = msgspec.field(default_factory=dict)
+    """The file with the history of each GPU."""

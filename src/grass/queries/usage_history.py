@@ -1,4 +1,4 @@
-"""The history of what an attempt used, read from its worker like output."""
+"""The history of what an attempt or a GPU used, read from its worker like output."""
 
 import msgspec
 
@@ -7,6 +7,7 @@ from grass.errors import GrassError, NotFound, Unreachable
 from grass.model.job import Attempt
 from grass.model.times import rfc3339
 from grass.model.usage import UsagePoint, usage_path
+from grass.model.worker import Worker
 from grass.queries.documents import JsonObject
 from grass.queries.output_sources import chosen, out_of_reach
 from grass.store.interface import JobDetails
@@ -31,22 +32,41 @@ async def usage_history(
         "job": attempt.job,
         "attempt": attempt.number,
         "started_at": rfc3339(attempt.started_at),
-        "points": [_point(attempt, one) for one in points],
+        "points": [_point(attempt.started_at, one) for one in points],
+    }
+
+
+async def device_history(broker: Broker, worker: Worker, unit: str) -> JsonObject:
+    """Return the history of one GPU of a worker."""
+    path = (await broker.usage.device_files(worker.id)).get(unit)
+    points = [] if path is None else _parsed(await _whole(broker, worker.id, path))
+    if not points:
+        raise NotFound(f"nothing of gpu {unit} of `{worker.name}` was measured")
+    return {
+        "worker": worker.name,
+        "unit": unit,
+        "points": [_point(0, one) for one in points],
     }
 
 
 async def _read(broker: Broker, attempt: Attempt, path: str) -> bytes:
+    try:
+        return await _whole(broker, attempt.worker, path)
+    except Unreachable:
+        raise out_of_reach(broker, attempt) from None
+
+
+async def _whole(broker: Broker, worker: str, path: str) -> bytes:
+    """Read a file as output is read; nothing where there is none."""
     data = b""
     try:
         while len(data) < LARGEST:
-            more = await broker.output.read(attempt.worker, path, len(data))
+            more = await broker.output.read(worker, path, len(data))
             if not more:
                 break
             data += more
     except NotFound:
         return b""
-    except Unreachable:
-        raise out_of_reach(broker, attempt) from None
     return data
 
 
@@ -64,9 +84,9 @@ def _parsed(data: bytes) -> list[UsagePoint]:
     return points
 
 
-def _point(attempt: Attempt, point: UsagePoint) -> JsonObject:
+def _point(began_at: int, point: UsagePoint) -> JsonObject:
     return {
-        "at": rfc3339(attempt.started_at + int(point.at_s * 1e6)),
+        "at": rfc3339(began_at + int(point.at_s * 1e6)),
         "elapsed_s": point.at_s,
         "span_s": point.span_s,
         "memory": point.memory,

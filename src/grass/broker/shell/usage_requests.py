@@ -25,24 +25,34 @@ class UsageRequests:
         """`link_of` finds a worker's link, if it is connected."""
         self._link_of = link_of
         self._numbers = count(1)
-        self._waiting: dict[int, tuple[str, asyncio.Future[Uses]]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[UsageData]]] = {}
         self._silent: set[str] = set()
 
     async def read(self, worker: str, attempts: list[str]) -> Uses:
         """Return what attempts use now, of those of which the worker tells."""
+        said = await self._ask(worker, attempts)
+        return _checked(said.attempts)
+
+    async def device_files(self, worker: str) -> dict[str, str]:
+        """Return the file with the history of each GPU of a worker."""
+        return (await self._ask(worker, [], devices=True)).devices
+
+    async def _ask(
+        self, worker: str, attempts: list[str], *, devices: bool = False
+    ) -> UsageData:
         link = self._link_of(worker)
         if link is None or worker in self._silent:
-            return {}
+            return UsageData(0, {})
         number = next(self._numbers)
-        answer: asyncio.Future[Uses] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[UsageData] = asyncio.get_running_loop().create_future()
         self._waiting[number] = worker, answer
-        link.send(ReadUsage(number, attempts))
+        link.send(ReadUsage(number, attempts, devices))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await answer
         except TimeoutError:
             self._silent.add(worker)
-            return {}
+            return UsageData(0, {})
         finally:
             del self._waiting[number]
 
@@ -50,14 +60,14 @@ class UsageRequests:
         """Deliver a worker's answer; it is dropped if nobody waits for it."""
         asked, answer = self._waiting.get(said.number, ("", None))
         if answer is not None and asked == worker and not answer.done():
-            answer.set_result(_checked(said.attempts))
+            answer.set_result(said)
 
     def gone(self, worker: str) -> None:
         """Answer the requests that wait for a worker: nothing is known."""
         self._silent.discard(worker)
         for asked, answer in self._waiting.values():
             if asked == worker and not answer.done():
-                answer.set_result({})
+                answer.set_result(UsageData(0, {}))
 
 
 def _checked(uses: Uses) -> Uses:

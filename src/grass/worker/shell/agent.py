@@ -101,7 +101,9 @@ class WorkerAgent:
                 self._link.send,
                 group.create_task,
             )
-            self._sampler = Sampler(self._core.usage, self._gpus, self._sampled)
+            self._sampler = Sampler(
+                self._core.usage, self._gpus, self._output_folder, self._sampled
+            )
             devices = DeviceReader(
                 self._sampler.sample_now, self._link.send, group.create_task
             )
@@ -188,7 +190,8 @@ class WorkerAgent:
     def _tell_usage(self, asked: ReadUsage) -> None:
         if self._sampler is not None:
             uses = self._sampler.usage_of(asked.attempts)
-            self._link.send(UsageData(asked.number, uses))
+            files = self._sampler.devices.files() if asked.devices else {}
+            self._link.send(UsageData(asked.number, uses, files))
 
     def _from_keeper(self, entries: list[Entry]) -> None:
         self._set_time()

@@ -16,6 +16,7 @@ from grass.devices.readings import GpuReading
 from grass.event_log import EventLog
 from grass.keeper.protocol import HelloEntry, StateEntry
 from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
+from grass.worker.core.device_history import DeviceHistory
 from grass.worker.core.usage import ProcessUse, RunningAttempt, Sample
 from grass.worker.core.usage_table import FIRST_LOOK_S, YOUNG_S, UsageTable
 from grass.worker.shell.process_names import process_name
@@ -45,14 +46,16 @@ class Sampler:
         self,
         table: UsageTable,
         gpus: GpuReader | None,
+        folder: str,
         on_sample: Callable[[Sample], None] = lambda _: None,
     ) -> None:
-        """`on_sample` is called after every look."""
+        """`on_sample` is called after every look; `folder` is that of output."""
         self._table = table
         self._gpus = gpus
         self._on_sample = on_sample
         self._processes: AttemptProcesses | None = None
         self._files = UsageFiles()
+        self.devices = DeviceHistory(folder)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sampler")
         self._looking: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -118,7 +121,8 @@ class Sampler:
         finally:
             if self._looking is not None:
                 self._looking.cancel()
-            self._thread.submit(self._files.append, self._table.take_points())
+            points = self._table.take_points() | self.devices.take(every=True)
+            self._thread.submit(self._files.append, points)
             self._thread.shutdown(wait=False)
 
     def look_soon(self) -> None:
@@ -170,6 +174,7 @@ class Sampler:
         if self._gpus is not None and reads:
             self._readings = await self._gpus.read()
             self._has_gpus = bool(self._readings)
+            self.devices.note(self._readings, time.time())
         uses, names = await self._used(due)
         self._table.oom_kills(oom_kills(), boot_s())
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
@@ -221,8 +226,9 @@ class Sampler:
         if running and now_s - self._written_s < due_s:
             return
         self._written_s = now_s
-        points = self._table.take_points()
+        points = self._table.take_points() | self.devices.take()
         keep = {path for path in map(self._table.file_of, running) if path}
+        keep |= set(self.devices.files().values())
         if points:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._thread, self._append, points, keep)
