@@ -67,6 +67,7 @@ def application(daemon: WorkerDaemon) -> Application:
         ("GET", "/devices"): _workers,
         ("GET", "/config"): _config,
         ("POST", "/daemon/stop"): _stop,
+        ("POST", "/guests"): _refuse_guest,
     }
     routes = []
     for one in ENDPOINTS:
@@ -150,6 +151,15 @@ async def _refuse(request: Request) -> object:
     raise Refused(
         f"this daemon works for the broker at {daemon.broker} and has no queue itself",
         _hint(daemon),
+    )
+
+
+async def _refuse_guest(request: Request) -> object:
+    daemon: WorkerDaemon = request.app.state.context
+    raise Refused(
+        f"this machine works for the broker at {daemon.broker}, which takes guests of"
+        " its own machine alone",
+        f"enqueue a command there: --broker {daemon.broker}",
     )
 
 
