@@ -45,7 +45,7 @@ def test_memory_has_four_parts_and_everyone_on_it_is_named(
     shared: GrassHome, two: FakeGpus
 ) -> None:
     job = shared.enqueue("-g", "0.5", "--vram", "10G", "--name", "fit", "use-gpu", "4G")
-    until(lambda: shared.logs(job) if shared.state(job) == "running" else "", "no gpu")
+    until(lambda: shared.run("logs", str(job)).stdout, "no gpu")
     with two.stranger(0, "3G") as stranger:
         first, second = gpus_of(shared)
         assert first["uuid"].startswith("GPU-00000000")

@@ -162,6 +162,12 @@ def messages() -> st.SearchStrategy[Any]:
     """Give anything that a worker can say, most of it nearly right."""
     about = about_attempts()
     few = {kind: st.lists(one, max_size=3) for kind, one in about.items()}
+    withheld = fields(
+        m.Withheld,
+        units=allocation,
+        strangers=st.dictionaries(text, st.lists(text, max_size=2), max_size=2),
+        faults=st.dictionaries(text, text, max_size=2),
+    )
     hello = fields(
         m.Hello,
         worker=mostly(HOSTILE, st.one_of(st.just(WORKER), text)),
@@ -179,8 +185,10 @@ def messages() -> st.SearchStrategy[Any]:
         wall_at=whole,
         confirms_removals=st.booleans(),
         unable=mostly("", text),
+        withheld=st.one_of(st.none(), withheld),
     )
     others = st.one_of(
+        withheld,
         fields(m.Heartbeat, at=seconds, wall_at=whole),
         fields(m.Readiness, unable=mostly("", text)),
         fields(
