@@ -24,6 +24,9 @@ API_PREFIX = "/api/v1"
 
 MARKER = "GRASS_ATTEMPT_ID"
 """In every process of a job, so that it is found again whatever became of it."""
+OWN_PORT = "GRASS_MASTER_PORT"
+"""The port that grass chose for a job, where it also set MASTER_PORT."""
+RENDEZVOUS = "127.0.0.1"
 SETTINGS = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
 SETTING_GROUPS = (
     *("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_"),
@@ -93,14 +96,21 @@ def user_environment(environment: "Mapping[str, str]") -> dict[str, str]:
 
 
 def without_job_variables(environment: "Mapping[str, str]") -> dict[str, str]:
-    """Keep of grass's own variables only the user's settings."""
-    return {
+    """Keep of what grass has set only the user's settings."""
+    left = {
         name: value
         for name, value in environment.items()
         if not name.startswith("GRASS_")
         or name in SETTINGS
         or name.startswith(SETTING_GROUPS)
     }
+    port = environment.get(OWN_PORT)
+    if port is not None and left.get("MASTER_PORT") == port:
+        # Those of a surrounding job; a job inside it has its own.
+        del left["MASTER_PORT"]
+        if left.get("MASTER_ADDR") == RENDEZVOUS:
+            del left["MASTER_ADDR"]
+    return left
 
 
 def _usual_folder() -> str:

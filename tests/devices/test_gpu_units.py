@@ -106,3 +106,28 @@ def test_instances_are_as_near_as_their_devices_but_have_no_nvlink() -> None:
     assert topology.nearness("1", "2") == topology.nearness("2", "1") == "nvlink"
     assert topology.sides["0.1"].cores == (4, 5)
     assert topology.nearness("1", "9") == "far"
+
+
+def indices(units: GpuUnits) -> dict[str, int | None]:
+    return {one.uuid: one.index for one in units.units()}
+
+
+def test_cudas_number_of_a_gpu_is_known_only_while_all_can_be_used() -> None:
+    units = GpuUnits(quiet_s=1, forget_s=100)
+    units.note(seen(device(0, "a"), device(1, "b")), 0)
+    assert indices(units) == {"a": 0, "b": 1}
+    units.note(seen(device(0, "b")), 1)
+    assert indices(units) == {"a": None, "b": None}
+    units.note(seen(device(0, "b")), 101)
+    assert indices(units) == {"b": 0}
+    assert [one.unit for one in units.units()] == ["1"]
+    lost = DeviceReport(1, "c", fault="it is lost from the bus")
+    units.note(seen(device(0, "b"), lost), 102)
+    assert indices(units) == {"b": None}
+
+
+def test_beside_mig_instances_no_number_is_known() -> None:
+    part = PartReport("MIG-a", "A100 MIG", memory=10 * GIB, used=0, instance=1)
+    units = GpuUnits(quiet_s=1)
+    units.note(seen(DeviceReport(0, "a", (part,)), device(1, "b")), 0)
+    assert indices(units) == {"MIG-a": None, "b": None}

@@ -3,7 +3,7 @@
 import os
 
 from grass.devices.probe import boot_id, found_units
-from grass.devices.readings import GpuUnit
+from grass.devices.readings import GpuSide, GpuTopology, GpuUnit, Nearness
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 
@@ -24,6 +24,14 @@ def test_a_gpu_is_a_unit_and_so_is_its_memory() -> None:
         "memory_gib": 80,
     }
     assert units["vram"]["1"].amount == 80 * WHOLE
+
+
+def test_a_gpu_tells_what_is_near_it() -> None:
+    unit = GpuUnit("1", "H200", "GPU-1", 80 * GIB, "GPU-1", 1)
+    near: dict[str, Nearness] = {"0": "nvlink", "2": "far"}
+    topology = GpuTopology({"1": near}, {"1": GpuSide(1, (8, 9, 10))})
+    details = found_units([unit], topology)["gpu"]["1"].details
+    assert (details["index"], details["nvlink"], details["cores"]) == (1, "0", "8-10")
 
 
 def test_a_boot_has_one_id() -> None:

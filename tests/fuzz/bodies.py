@@ -29,6 +29,7 @@ JOB: dict[str, Any] = {
     "retry_on": [3, "signal"],
     "retry_lost": 1,
     "nice": 5,
+    "policy": "spread",
 }
 ARRAY = {"command": "echo {index}", "array": "1-9%2", "max_fails": 1, "hold": True}
 CHANGES: dict[str, Any] = {

@@ -1,6 +1,15 @@
 """A scheduler with short calls, whose every step is followed by a full check."""
 
-from grass.model.resources import Allocation, Capacity, capacity_from, request_from
+from typing import Any
+
+from grass.model.gpu_details import GpuDetails
+from grass.model.resources import (
+    Allocation,
+    Capacity,
+    Policy,
+    capacity_from,
+    request_from,
+)
 from grass.scheduler import Explanation, Placement, Scheduler
 
 Started = dict[int, tuple[str, Allocation]]
@@ -21,9 +30,16 @@ class Lab:
         self.now = 0.0
         self.last = 0
 
-    def worker(self, name: str, capacity: str, *labels: str) -> None:
+    def worker(
+        self,
+        name: str,
+        capacity: str,
+        *labels: str,
+        gpus: dict[str, GpuDetails] | None = None,
+    ) -> None:
         """Add a worker or change its capacity."""
-        self.scheduler.add_worker(name, capacity_from(capacity), frozenset(labels))
+        amounts = capacity_from(capacity)
+        self.scheduler.add_worker(name, amounts, frozenset(labels), gpus)
         self.scheduler.check()
 
     def queue(
@@ -55,6 +71,8 @@ class Lab:
         worker: str | None = None,
         labels: tuple[str, ...] = (),
         limiter: str | None = None,
+        gpu_model: str | None = None,
+        policy: Policy | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -66,6 +84,8 @@ class Lab:
             worker=worker,
             labels=frozenset(labels),
             limiter=limiter,
+            gpu_model=gpu_model,
+            policy=policy,
         )
         self.scheduler.check()
         return self.last
@@ -83,9 +103,9 @@ class Lab:
             self.scheduler.check()
         return self.decide()
 
-    def start(self, request: str, **options: str) -> Allocation:
+    def start(self, request: str, **options: Any) -> Allocation:
         """Enqueue a job that must start at once, and return its units."""
-        job = self.enqueue(request, queue=options.get("queue", "default"))
+        job = self.enqueue(request, **options)
         return self.decide()[job][1]
 
     def explain(self, job: int) -> Explanation:

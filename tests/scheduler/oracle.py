@@ -4,10 +4,10 @@ It shares no code with the scheduler, so that a wrong index or a lost wake-up sh
 a difference.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from grass.model.resources import Allocation, Capacity, Request, Units
+from grass.model.resources import Allocation, Capacity, Policy, Request, Units
 
 
 @dataclass
@@ -19,6 +19,8 @@ class Waiting:
     priority: int
     worker: str | None
     limiter: str | None
+    model: str | None = None
+    policy: Policy | None = None
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Oracle:
     """The state that the calls to the scheduler imply."""
 
     capacity: dict[str, Capacity] = field(default_factory=dict)
+    models: dict[tuple[str, str], str] = field(default_factory=dict)
     views: dict[tuple[str, str], Capacity] = field(default_factory=dict)
     drained: set[tuple[str, str, str]] = field(default_factory=set)
     withheld: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -46,11 +49,18 @@ class Oracle:
 
     def fits(self, asked: Waiting, worker: str) -> bool:
         """Return whether one worker could start a job now."""
+        if asked.model is not None:
+            narrow = self.of_model(worker, asked.model)
+            return narrow.fits(replace(asked, model=None), worker)
         view = self.views.get((asked.queue, worker))
         serves = asked.queue == "default" or view is not None
         if not serves or asked.worker not in (None, worker):
             return False
         request = dict(asked.request)
+        if "vram" in request and "gpu" not in request:
+            largest = max(self._sizes(asked.queue, worker, "vram").values(), default=0)
+            if request["vram"] > largest:
+                return False
         if "gpu" in request and "vram" in request:
             return self._fits_tied(asked, worker, request)
         if "gpu" in request and self._sizes(asked.queue, worker, "vram"):
@@ -64,6 +74,24 @@ class Oracle:
             )
             for kind, amount in request.items()
         )
+
+    def of_model(self, worker: str, model: str) -> "Oracle":
+        """Return the same state in which a worker has GPUs of one model alone."""
+        left = {
+            kind: {
+                unit: size
+                for unit, size in units.items()
+                if kind == "cpu" or self.models.get((worker, unit)) == model
+            }
+            for kind, units in self.capacity[worker].items()
+        }
+        return replace(self, capacity={**self.capacity, worker: left})
+
+    def free_for(self, asked: Waiting, worker: str, kind: str) -> Units:
+        """Return what a job could get of each unit of a kind."""
+        model = asked.model
+        narrow = self if model is None else self.of_model(worker, model)
+        return narrow._free(asked.queue, worker, kind)
 
     def _shares_fit(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k != "gpu"]

@@ -189,9 +189,9 @@ def test_what_could_never_be_met_ignores_what_is_withheld(lab: Lab) -> None:
 
 
 def test_several_units_count_as_whole_without_what_is_withheld(lab: Lab) -> None:
-    lab.worker("w", "{vram:{'0':80,'1':80}}")
-    lab.scheduler.withhold("w", {"vram": {"0": whole(1), "1": whole(1)}})
-    assert lab.start("{vram:100}") == {"vram": {"0": whole(79), "1": whole(21)}}
+    lab.worker("w", "{disk:{'0':80,'1':80}}")
+    lab.scheduler.withhold("w", {"disk": {"0": whole(1), "1": whole(1)}})
+    assert lab.start("{disk:100}") == {"disk": {"0": whole(79), "1": whole(21)}}
 
 
 def test_only_the_named_worker_runs_the_job(lab: Lab) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +20,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from grass.model.resources import Capacity, Request
+from grass.model.gpu_details import GpuDetails
+from grass.model.resources import Capacity, Policy, Request
 from grass.scheduler import Placement, Scheduler
 
 from .oracle import Oracle, Waiting
@@ -27,6 +29,8 @@ from .oracle import Oracle, Waiting
 QUEUES = ("default", "a", "b", "c")
 WORKERS = ("u", "v", "w")
 LIMITERS = ("x", "y")
+MODELS = ("a100", "h200")
+POLICIES: tuple[Policy | None, ...] = (None, None, "spread", "pack")
 KINDS = ("cpu", "gpu", "vram")
 HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
 SMALL = st.sampled_from([2_500, 5_000, 5_000, 10_000, 15_000, 20_000, 30_000])
@@ -81,14 +85,20 @@ class Histories(RuleBasedStateMachine):
     def begin(self, capacity: Capacity, request: Request) -> None:
         """One worker is there from the beginning, and a few jobs wait for it."""
         self.add_worker("u", capacity)
-        self.enqueue("default", request, 0, None, None, copies=3, decides=True)
+        limits = {"worker": None, "limiter": None, "model": None, "policy": None}
+        self.enqueue("default", request, 0, **limits, copies=3, decides=True)
 
     @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
     def add_worker(self, worker: str, capacity: Capacity) -> None:
         """A worker joins, if it is not there; changes have tests of their own."""
         if worker not in self.oracle.capacity and not self._held_on(worker):
-            self.scheduler.add_worker(worker, capacity)
+            # What is found of the last GPU has no model: it was declared.
+            models = {str(unit): model for unit, model in enumerate(MODELS)}
+            gpus = {unit: GpuDetails(model) for unit, model in models.items()}
+            self.scheduler.add_worker(worker, capacity, gpus=gpus)
             self.oracle.capacity[worker] = capacity
+            for unit, model in models.items():
+                self.oracle.models[worker, unit] = model
 
     @rule(worker=st.sampled_from(WORKERS))
     def remove_worker(self, worker: str) -> None:
@@ -175,6 +185,8 @@ class Histories(RuleBasedStateMachine):
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         worker=st.sampled_from([None, None, *WORKERS]),
         limiter=st.sampled_from([None, None, *LIMITERS]),
+        model=st.sampled_from([None, None, *MODELS]),
+        policy=st.sampled_from(POLICIES),
         copies=st.integers(1, 3),
         decides=st.booleans(),
     )
@@ -185,6 +197,8 @@ class Histories(RuleBasedStateMachine):
         priority: int,
         worker: str | None,
         limiter: str | None,
+        model: str | None,
+        policy: Policy | None,
         copies: int,
         decides: bool,
     ) -> None:
@@ -192,9 +206,16 @@ class Histories(RuleBasedStateMachine):
         for _ in range(copies):
             self.jobs += 1
             self.scheduler.enqueue(
-                self.jobs, queue, request, priority, worker=worker, limiter=limiter
+                self.jobs,
+                queue,
+                request,
+                priority,
+                worker=worker,
+                limiter=limiter,
+                gpu_model=model,
+                policy=policy,
             )
-            asked = Waiting(queue, request, priority, worker, limiter)
+            asked = Waiting(queue, request, priority, worker, limiter, model, policy)
             self.oracle.waiting[self.jobs] = asked
         if decides:
             self.decide()
@@ -249,14 +270,21 @@ class Histories(RuleBasedStateMachine):
         assert self.oracle.fits(asked, worker)
         for other, each in self.oracle.waiting.items():
             ahead = (-each.priority, other) < (-asked.priority, job)
-            same = (each.queue, each.request, each.worker, each.limiter) == (
-                asked.queue,
-                asked.request,
-                asked.worker,
-                asked.limiter,
-            )
+            same = replace(each, priority=0) == replace(asked, priority=0)
             assert not (ahead and same), f"{job} went before {other}"
+        self.check_choice(asked, placement)
         self.oracle.running[job] = (asked, worker, allocation)
+
+    def check_choice(self, asked: Waiting, placement: Placement) -> None:
+        """A kind that one unit gives comes from the tightest, or the emptiest one."""
+        (kind, amount), *others = asked.request
+        given = placement.allocation[kind]
+        if others or kind == "gpu" or len(given) > 1:
+            return
+        free = self.oracle.free_for(asked, placement.worker, kind)
+        fitting = [has for has in free.values() if has >= amount]
+        spread = asked.policy == "spread" or (kind == "vram" and not asked.policy)
+        assert free[next(iter(given))] == (max if spread else min)(fitting)
 
     def _check_memory(self, asked: Waiting, placement: Placement) -> None:
         """A share brings what is left of its unit's memory, in its proportion."""
@@ -275,6 +303,9 @@ class HistoriesWithReservations(Histories):
     """The same with heads that reserve units after being overtaken twice."""
 
     overtakes = 2
+
+    def check_choice(self, asked: Waiting, placement: Placement) -> None:
+        """Units that are reserved are left alone, so another one may be chosen."""
 
     def check_nothing_startable_is_left(self) -> None:
         """Allow for jobs that leave reserved units alone."""

@@ -12,7 +12,7 @@ def test_the_best_of_any_range_is_found_while_amounts_come_and_go() -> None:
     chance = random.Random(7)
     key = ShapeKey("q", (), None, frozenset(), None)
     shape = Shape(1, key, QueueGate("q"), None)
-    pool = Pool(WorkerUnits("w"), "cpu", "")
+    pool = Pool(WorkerUnits("w"), "cpu", "", None)
     amounts, plain = RankedAmounts(), dict[int, Ranked]()
     for number in range(3000):
         amount = chance.randrange(1, 400)

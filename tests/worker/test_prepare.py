@@ -8,6 +8,7 @@ from grass.config import MARKER, user_environment
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.amount_text import WHOLE
+from grass.model.worker import Unit
 from grass.worker.core.prepare import Surroundings, start_verb
 
 AROUND = Surroundings("/out", "/home/me", "/bin/bash", {"PATH": "/bin", "W": "1"})
@@ -198,3 +199,62 @@ def test_a_job_that_is_given_input_runs_under_a_host() -> None:
         assert isinstance(given.meta, Notes)
         assert given.meta.input
     assert verb("cat").under == []
+
+
+def test_a_job_with_a_gpu_learns_where_its_processes_meet() -> None:
+    around = AROUND._replace(port=20_017)
+    made = verb("run", around=around)
+    assert (made.env["MASTER_ADDR"], made.env["MASTER_PORT"]) == ("127.0.0.1", "20017")
+    assert isinstance(made.meta, Notes)
+    assert made.meta.port == 20_017
+    for allocation, given in (({"cpu": {"0": WHOLE}}, 0), ({"vram": {"0": 9}}, 20_017)):
+        other = verb("run", around=around, allocation=allocation)
+        assert ("MASTER_PORT" in other.env) == bool(given)
+        assert isinstance(other.meta, Notes)
+        assert other.meta.port == given
+    assert "MASTER_PORT" not in verb("run").env
+
+
+@pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (("run",), {"base_env": {"MASTER_PORT": "1234"}}),
+        (("run",), {"queue_env": (("MASTER_PORT", "1234"),)}),
+        (("run",), {"env": (("MASTER_PORT", "1234"),)}),
+        (("MASTER_PORT=1234", "run"), {}),
+    ],
+)
+def test_a_port_that_is_set_is_left_alone_and_so_is_the_address(
+    words: tuple[str, ...], fields: dict[str, Any]
+) -> None:
+    made = verb(*words, around=AROUND._replace(port=20_017), **fields)
+    assert made.env["MASTER_PORT"] == "1234"
+    assert "MASTER_ADDR" not in made.env
+    assert isinstance(made.meta, Notes)
+    assert made.meta.port == 0
+
+
+def test_an_address_that_is_set_is_left_alone() -> None:
+    around = AROUND._replace(port=20_017)
+    made = verb("run", around=around, env=(("MASTER_ADDR", "desk"),))
+    assert (made.env["MASTER_ADDR"], made.env["MASTER_PORT"]) == ("desk", "20017")
+
+
+def test_a_job_that_a_job_enqueues_does_not_meet_at_the_port_of_that_job() -> None:
+    around = AROUND._replace(port=20_017)
+    outer = verb("run", around=around).env
+    inside = user_environment(outer)
+    assert not {"MASTER_ADDR", "MASTER_PORT"} & inside.keys()
+    own = user_environment({**outer, "MASTER_PORT": "1234", "MASTER_ADDR": "desk"})
+    assert (own["MASTER_ADDR"], own["MASTER_PORT"]) == ("desk", "1234")
+
+
+def test_the_devices_that_cuda_shows_may_have_other_names_than_the_units() -> None:
+    gpus = {
+        "0": Unit(WHOLE, {"uuid": "GPU-a"}),
+        "1.2": Unit(WHOLE, {"uuid": "MIG-b"}),
+    }
+    around = AROUND._replace(gpus=gpus)
+    made = verb("run", "{gpu}", around=around, allocation={"gpu": {"1.2": WHOLE}})
+    assert made.env["CUDA_VISIBLE_DEVICES"] == "MIG-b"
+    assert (made.env["GRASS_GPU"], made.argv) == ("1.2", ["run", "1.2"])

@@ -16,6 +16,7 @@ from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
+from grass.model.worker import FoundUnits
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
@@ -39,24 +40,29 @@ async def worker(
     """
     monitor = GpuMonitor(hosting.gpus)
     await monitor.read()
+    if monitor.units():
+        # How near they are to each other is told with the next look.
+        await monitor.read()
     if hosting.gpus is not None:
         named = ",".join(one.unit for one in monitor.units())
         log.info("gpus.managed", gpus=named or "none")
+    found = found_units(monitor.units(), monitor.topology())
     who = WorkerIdentity(
         identity,
         hosting.machine,
         boot_id(),
-        found_units(monitor.units()),
+        found,
         hosting.labels,
         home_instance(home),
     )
-    core = WorkerCore(who, _surroundings(home), hosting.lease_s, Admission(guard))
+    around = _surroundings(home, found)
+    core = WorkerCore(who, around, hosting.lease_s, Admission(guard))
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )
 
 
-def _surroundings(home: Home) -> Surroundings:
+def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
     return Surroundings(
         output_folder=home.output,
         home=os.path.expanduser("~"),
@@ -64,6 +70,7 @@ def _surroundings(home: Home) -> Surroundings:
         environment=user_environment(os.environ),
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
+        gpus=found.get("gpu", {}),
     )
 
 

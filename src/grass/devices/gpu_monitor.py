@@ -18,7 +18,7 @@ import msgspec
 from grass.config import user_environment
 from grass.devices.child_process import ChildProcess, NoAnswer, file_beside
 from grass.devices.gpu_health import QUIET_S
-from grass.devices.gpu_reports import Snapshot
+from grass.devices.gpu_reports import DevicePlaces, Snapshot
 from grass.devices.gpu_units import FORGET_S, GpuUnits
 from grass.devices.readings import GpuReading, GpuTopology, GpuUnit
 from grass.devices.visible import chosen_units
@@ -67,7 +67,7 @@ class GpuMonitor:
         self._stuck: list[ChildProcess] = []
         self._faults: dict[str, str] = {}
         self.on_units: Callable[[], None] = lambda: None
-        """Called when units have come, gone or changed."""
+        """Called when units or their topology have changed."""
 
     @property
     def child_pid(self) -> int | None:
@@ -131,22 +131,25 @@ class GpuMonitor:
                 await asyncio.gather(task, return_exceptions=True)
         await self._end_child()
 
+    def _known(self) -> tuple[tuple[GpuUnit, ...], DevicePlaces]:
+        return self.units(), self._units.places
+
     def _read_done(self, task: "asyncio.Task[None]") -> None:
         self._reading = None
         if not task.cancelled() and (error := task.exception()) is not None:
             log.defect(error)
 
     async def _read(self) -> None:
-        before = self.units()
+        before = self._known()
         if self._child is None:
             self._open_if_due()
-            if self._opening is not None and not before:
+            if self._opening is not None and not before[0]:
                 # Nothing is known that could be told meanwhile.
                 await asyncio.shield(self._opening)
         else:
             await self._ask_child(self._child)
         self._log_faults()
-        if self.units() != before:
+        if self._known() != before:
             self.on_units()
 
     async def _ask_child(self, child: ChildProcess) -> None:
@@ -189,7 +192,7 @@ class GpuMonitor:
 
     async def _open(self) -> None:
         """Replace the child by a new one, once that has answered."""
-        before = self.units()
+        before = self._known()
         environment = user_environment(os.environ)
         try:
             child = await ChildProcess.start(
@@ -214,7 +217,7 @@ class GpuMonitor:
         self._child = child
         self._units.note(snapshot, time.monotonic())
         self._again_s = time.monotonic() + self._pause_s
-        if self.units() != before:
+        if self._known() != before:
             self.on_units()
 
     async def _end_child(self) -> None:

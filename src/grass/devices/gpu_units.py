@@ -26,6 +26,7 @@ class _Device:
 
     def __init__(self, number: str, health: GpuHealth) -> None:
         self.number = number
+        self.index = 0
         self.health = health
         self.parts: tuple[PartReport, ...] = ()
         self.fault: str | None = None
@@ -37,6 +38,7 @@ class _Device:
     def note(self, report: DeviceReport, now_s: float) -> None:
         self.health.note(report, now_s)
         self.seen_s, self.fault, self.missing = now_s, report.fault, False
+        self.index = report.index
         if report.fault is None:
             self.parts = report.parts
             self.unlisted_s = {
@@ -61,7 +63,8 @@ class GpuUnits:
         self._quiet_s = quiet_s
         self._forget_s = forget_s
         self._devices: dict[str, _Device] = {}
-        self._places = DevicePlaces()
+        self.places = DevicePlaces()
+        """Where the devices are, as it was last told."""
         self.failure: str | None = None
         """Why the library tells nothing, in words."""
         self.driver = ""
@@ -88,7 +91,7 @@ class GpuUnits:
         for report in snapshot.devices:
             if report.uuid:
                 self._device(report).note(report, now_s)
-        self._places = snapshot.places or self._places
+        self.places = snapshot.places or self.places
         self._miss({report.uuid for report in snapshot.devices}, now_s)
 
     def failed(self, why: str) -> None:
@@ -97,9 +100,26 @@ class GpuUnits:
 
     def units(self) -> tuple[GpuUnit, ...]:
         """Return every unit, those with a fault too."""
+        numbered = self._numbered_by_cuda()
         return tuple(
-            GpuUnit(device.unit(part), part.name, part.uuid, part.memory, uuid)
+            GpuUnit(
+                device.unit(part),
+                part.name,
+                part.uuid,
+                part.memory,
+                uuid,
+                device.index if numbered else None,
+            )
             for uuid, device, part in self._parts()
+        )
+
+    def _numbered_by_cuda(self) -> bool:
+        """Tell whether CUDA, which counts only what it can use, counts as NVML does."""
+        return not self.unnamed and all(
+            not device.missing
+            and device.fault is None
+            and [part.instance for part in device.parts] == [None]
+            for device in self._devices.values()
         )
 
     def readings(self, now_s: float) -> tuple[GpuReading, ...]:
@@ -110,7 +130,7 @@ class GpuUnits:
 
     def topology(self) -> GpuTopology:
         """Return how near the units are to each other and to the cores."""
-        told = self._places.pairs
+        told = self.places.pairs
         near = {frozenset((pair.one, pair.other)): pair.nearness for pair in told}
         known = [
             (device.unit(part), uuid, part) for uuid, device, part in self._parts()
@@ -123,7 +143,7 @@ class GpuUnits:
             }
             for unit, uuid, part in known
         }
-        sides = self._places.sides
+        sides = self.places.sides
         return GpuTopology(
             pairs, {unit: sides.get(uuid, GpuSide()) for unit, uuid, _ in known}
         )

@@ -3,13 +3,16 @@
 import os
 from collections.abc import Sequence
 
-from grass.devices.readings import GpuUnit
+from grass.devices.readings import GpuSide, GpuTopology, GpuUnit
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB, amount_of_bytes
+from grass.model.gpu_details import neighbour_details
 from grass.model.worker import FoundUnits, Unit
 
 
-def found_units(gpus: Sequence[GpuUnit]) -> FoundUnits:
+def found_units(
+    gpus: Sequence[GpuUnit], topology: GpuTopology | None = None
+) -> FoundUnits:
     """Return every unit of this machine: `cpu`, `ram`, and with GPUs `gpu`, `vram`."""
     cores = sorted(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -18,7 +21,8 @@ def found_units(gpus: Sequence[GpuUnit]) -> FoundUnits:
         "ram": {"0": Unit(amount_of_bytes(memory), {"bytes": memory})},
     }
     if gpus:
-        found["gpu"] = {one.unit: Unit(WHOLE, _details(one)) for one in gpus}
+        near = topology or GpuTopology()
+        found["gpu"] = {one.unit: Unit(WHOLE, _details(one, near)) for one in gpus}
         found["vram"] = {one.unit: Unit(amount_of_bytes(one.memory)) for one in gpus}
     return found
 
@@ -29,5 +33,8 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def _details(gpu: GpuUnit) -> dict[str, str | int]:
-    return {"name": gpu.name, "uuid": gpu.uuid, "memory_gib": gpu.memory // GIB}
+def _details(gpu: GpuUnit, topology: GpuTopology) -> dict[str, str | int]:
+    side = topology.sides.get(gpu.unit, GpuSide())
+    details = neighbour_details(topology.pairs.get(gpu.unit, {}), side.cores)
+    details |= {"name": gpu.name, "uuid": gpu.uuid, "memory_gib": gpu.memory // GIB}
+    return details if gpu.index is None else {**details, "index": gpu.index}

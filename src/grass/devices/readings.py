@@ -95,3 +95,5 @@ class GpuUnit(msgspec.Struct, frozen=True):
     memory: int
     device: str
     """The uuid of the GPU that it is, or is a part of."""
+    index: int | None = None
+    """CUDA's number for it; None: only its uuid is sure to mean it."""

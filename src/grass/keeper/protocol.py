@@ -20,7 +20,6 @@ MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""
 
 # Reasons of exits that others act on.
-
 CUT_OFF = "cut off from the broker"
 """A lease ran out."""
 KEEPER_KILLED = "the keeper was killed"
@@ -67,6 +66,8 @@ class Notes(NamedTuple):
     """Whether it has a socket for input."""
     usage: str | None = None
     """The history of what it uses, where that is not beside its output."""
+    port: int = 0
+    """The TCP port that was chosen for it; 0: none."""
 
 
 class StartVerb(NamedTuple):

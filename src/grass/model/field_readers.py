@@ -7,7 +7,7 @@ line that names the option. Which field is read how is in the tables of `spec` a
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec import UnsetType
@@ -16,13 +16,15 @@ from grass.errors import About, UsageError
 from grass.model.amounts import size_bytes
 from grass.model.commands import LARGEST_PRIORITY
 from grass.model.durations import LONGEST_S
-from grass.model.resources import Request, check_name, request_from
+from grass.model.resources import Policy, Request, check_name, request_from
+from grass.model.selectors import compile_pattern
 from grass.model.worker import check_label
 
 MOST_RETRIES = 1000
 LOWEST_CPU_PRIORITY = 19
 NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
 LARGEST_WINDOW = 65535
+LONGEST_PATTERN = 256
 FAILURES = ("signal", "time-limit", "not-started")
 """What `--retry-on` takes besides exit codes."""
 WrittenAmounts = str | dict[str, Any]
@@ -233,6 +235,28 @@ def pairs(env: dict[str, str]) -> tuple[tuple[str, str], ...]:
 def labels(words: Iterable[str] | None) -> tuple[str, ...]:
     """Read the labels that a worker must have."""
     return tuple(sorted({check_label(word) for word in words or ()}))
+
+
+def gpu_model(pattern: str | None) -> str | None:
+    """Read a pattern for the names of GPUs."""
+    if pattern is None:
+        return None
+    if not pattern or len(pattern) > LONGEST_PATTERN or not pattern.isprintable():
+        raise UsageError(
+            "--gpu-model is no pattern", "write a part of the name, or 'A100|H100'"
+        )
+    try:
+        compile_pattern(pattern)
+    except ValueError as error:
+        raise UsageError(f"--gpu-model `{pattern}` is no pattern: {error}") from None
+    return pattern
+
+
+def policy(word: str | None) -> Policy | None:
+    """Read how units are chosen."""
+    if word is None or word in get_args(Policy):
+        return cast("Policy | None", word)
+    raise UsageError(f"--policy `{word}` is not known", "use spread or pack")
 
 
 def texts(words: Iterable[str] | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ free. `capacity_from` and `request_from` parse what people write.
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 from grass.errors import UsageError
 from grass.model import json5
@@ -26,6 +27,12 @@ Allocation = dict[str, Units]
 
 Request = tuple[tuple[str, int], ...]
 """Kind and amount, sorted by kind, nothing zero: equal requests are equal values."""
+
+GPU_KINDS = frozenset({"gpu", "vram"})
+"""Kinds whose units are GPUs: those of one name are one device."""
+
+Policy = Literal["spread", "pack"]
+"""Whether a job takes the unit and worker with most free, or the tightest fit."""
 
 MOST_UNITS = 4096
 RESERVED_KINDS = frozenset(

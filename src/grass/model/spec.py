@@ -20,7 +20,7 @@ from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
 from grass.model.dependencies import After
 from grass.model.field_readers import Reader
-from grass.model.resources import Request
+from grass.model.resources import Policy, Request
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
@@ -96,6 +96,10 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """The id of the only worker that may run it; None: any."""
     labels: tuple[str, ...] = ()
     """What a worker must say of itself to run it; sorted."""
+    gpu_model: str | None = None
+    """A pattern that the name of each of its GPUs must match; None: any."""
+    policy: Policy | None = None
+    """How units are chosen among those that fit; None: as usual for its request."""
     at_most: int | None = None
     """How many members of its array may run at a time."""
     max_fails: int | None = None
@@ -149,6 +153,8 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     """By name or id, in a request; in the broker by id."""
     labels: tuple[str, ...] | UnsetType = UNSET
     guest: tuple[int, int] | UnsetType | None = UNSET
+    gpu_model: str | UnsetType | None = UNSET
+    policy: Policy | UnsetType | None = UNSET
 
 
 NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest")
@@ -169,6 +175,8 @@ EDITABLE = (
     "retries",
     "worker",
     "labels",
+    "gpu_model",
+    "policy",
 )
 """What a job that has not started can be given anew, besides its command."""
 
@@ -203,6 +211,8 @@ JOB_READERS = {
     "at_most": Reader(read.at_least_one("--at-most")),
     "max_fails": Reader(read.at_least_one("--max-fails")),
     "labels": Reader(read.labels, list[str] | None),
+    "gpu_model": Reader(read.gpu_model),
+    "policy": Reader(read.policy, str | None),
 }
 """By a field's name in a request: how it is read and checked."""
 

@@ -35,6 +35,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
+    *("gpu_model", "policy"),
 )
 """Fields of a spec that are shown as they are.
 

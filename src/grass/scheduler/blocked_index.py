@@ -12,7 +12,7 @@ its own queue's usage keeps from fitting is not listed until the queue releases 
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from grass.model.resources import Capacity, Units
+from grass.model.resources import GPU_KINDS, Capacity, Units
 from grass.scheduler.placement import TIED
 from grass.scheduler.ranked_amounts import (
     BlockedItem,
@@ -22,9 +22,8 @@ from grass.scheduler.ranked_amounts import (
     tied_fit,
 )
 from grass.scheduler.shapes import Shape, StartOrder
-from grass.scheduler.worker_units import ViewUsage, WorkerUnits
+from grass.scheduler.worker_units import Gpus, ViewUsage, WorkerUnits
 
-TIED_KINDS = frozenset({"gpu", "vram"})
 Freed = Mapping[str, Iterable[str]]
 """Units by kind."""
 
@@ -66,9 +65,9 @@ class Pool(BlockedSet):
 
     __slots__ = ("group", "listed", "queue", "unlisted")
 
-    def __init__(self, worker: WorkerUnits, kind: str, queue: str) -> None:
+    def __init__(self, worker: WorkerUnits, kind: str, queue: str, gpus: Gpus) -> None:
         """Start empty; `queue` is empty where no view limits the kind."""
-        super().__init__(worker, kind)
+        super().__init__(worker, kind, gpus)
         self.queue = queue
         self.group: PoolGroup | None = None
         self.listed: dict[int, PoolAmount] = {}
@@ -86,9 +85,10 @@ class Pool(BlockedSet):
         """Return what fits for the queue now."""
         worker, queue = self.worker, self.queue
         if self.kind is TIED:
-            gpu = worker.units_for("gpu", queue, order)
+            gpu = self._only(worker.units_for("gpu", queue, order))
             return tied_fit(gpu, worker.units_for("vram", queue, order))
-        return self._fit_on(queue, worker.units_for(self.kind, queue, order))
+        units = worker.units_for(self.kind, queue, order)
+        return self._fit_on(queue, units if self.gpus is None else self._only(units))
 
     def best_startable(self) -> tuple[StartOrder, Entry] | None:
         """Return the best entry that fits."""
@@ -133,9 +133,9 @@ class Pool(BlockedSet):
 
     def _left(self, view: ViewUsage | None, kind: str) -> Units:
         if view is not None and kind in view.limits:
-            return view.headroom(kind)
+            return self._only(view.headroom(kind))
         kind_units = self.worker.kinds.get(kind)
-        return {} if kind_units is None else kind_units.sizes
+        return {} if kind_units is None else self._only(kind_units.sizes)
 
 
 class PoolGroup(BlockedSet):
@@ -143,8 +143,10 @@ class PoolGroup(BlockedSet):
 
     __slots__ = ("limits", "pools")
 
-    def __init__(self, worker: WorkerUnits, kind: str, limits: Capacity) -> None:
-        super().__init__(worker, kind)
+    def __init__(
+        self, worker: WorkerUnits, kind: str, limits: Capacity, gpus: Gpus
+    ) -> None:
+        super().__init__(worker, kind, gpus)
         self.limits = limits
         self.pools: dict[str, Pool] = {}
 
@@ -188,7 +190,7 @@ class PoolGroup(BlockedSet):
         return None if best is None else best[1]
 
     def _seen(self, kind: str, order: StartOrder | None) -> Units:
-        units = self.worker.units_for(kind, "", order)
+        units = self._only(self.worker.units_for(kind, "", order))
         limits = self.limits.get(kind)
         if limits is None:
             return units
@@ -200,11 +202,12 @@ class PoolGroup(BlockedSet):
 
 
 class _KindPools:
-    """All pools of one kind of one worker."""
+    """All pools of one kind of one worker, for the same GPUs."""
 
-    __slots__ = ("by_unit", "groups", "pools")
+    __slots__ = ("by_unit", "gpus", "groups", "pools")
 
-    def __init__(self) -> None:
+    def __init__(self, gpus: Gpus) -> None:
+        self.gpus = gpus
         self.pools: dict[str, Pool] = {}
         self.groups: dict[object, PoolGroup] = {}
         self.by_unit: dict[str, dict[PoolGroup, None]] = {}
@@ -215,7 +218,7 @@ class _KindPools:
         limits = {} if view is None else _limits(view, kind)
         pool = self.pools.get(queue if limits else "")
         if pool is None:
-            pool = Pool(worker, kind, queue if limits else "")
+            pool = Pool(worker, kind, queue if limits else "", self.gpus)
             self.pools[pool.queue] = pool
             if limits:
                 self._join(pool, limits)
@@ -249,25 +252,34 @@ class _KindPools:
         key = tuple((kind, tuple(units.items())) for kind, units in limits.items())
         group = self.groups.get(key)
         if group is None:
-            group = self.groups[key] = PoolGroup(pool.worker, pool.kind, limits)
+            group = self.groups[key] = PoolGroup(
+                pool.worker, pool.kind, limits, self.gpus
+            )
             for unit in group.units:
                 self.by_unit.setdefault(unit, {})[group] = None
         group.pools[pool.queue] = pool
         pool.group = group
 
 
+_ByKind = dict[str, _KindPools]
+_NO_POOLS: dict[Gpus, _ByKind] = {}
+
+
 class BlockedIndex:
-    """The pools of every worker."""
+    """The pools of every worker, by the GPUs that their shapes can use."""
 
     def __init__(self) -> None:
-        self._workers: dict[str, dict[str, _KindPools]] = {}
+        self._workers: dict[str, dict[Gpus, _ByKind]] = {}
 
     def insert(self, shape: Shape, worker: WorkerUnits, kind: str, amount: int) -> None:
         """Add a shape for one worker under the kind it lacks there."""
-        by_kind = self._workers.setdefault(worker.name, {})
+        gpus = None if shape.key.model is None else worker.gpus_of(shape.key.model)
+        if gpus is not None and kind not in GPU_KINDS and kind is not TIED:
+            gpus = None
+        by_kind = self._workers.setdefault(worker.name, {}).setdefault(gpus, {})
         pools = by_kind.get(kind)
         if pools is None:
-            pools = by_kind[kind] = _KindPools()
+            pools = by_kind[kind] = _KindPools(gpus)
         pools.pool(worker, kind, shape.key.queue).push(shape, amount)
 
     def remove_entry(self, shape: Shape, worker: str) -> None:
@@ -287,14 +299,8 @@ class BlockedIndex:
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
     ) -> None:
         """Record that a queue itself holds less of these kinds."""
-        by_kind = self._workers.get(worker.name)
-        if by_kind is None:
-            return
-        for kind in _with_tied(kinds):
-            pools = by_kind.get(kind)
-            pool = None if pools is None else pools.pools.get(queue)
-            if pool is not None:
-                pool.list_all()
+        for pool in self._pools_of(worker, queue, kinds):
+            pool.list_all()
 
     def best_startable(
         self, worker: WorkerUnits, freed: Freed
@@ -309,42 +315,50 @@ class BlockedIndex:
 
     def affected_by(self, worker: WorkerUnits, freed: Freed) -> list[Pool | PoolGroup]:
         """Return the pools and groups that wait for any of these units."""
-        by_kind = self._workers.get(worker.name)
-        if by_kind is None:
-            return []
         found: list[Pool | PoolGroup] = []
-        for kind, units in freed.items():
-            if kind in by_kind:
-                found += by_kind[kind].affected_by(units)
-        if TIED in by_kind and not TIED_KINDS.isdisjoint(freed):
-            both = {unit for kind in TIED_KINDS for unit in freed.get(kind, ())}
-            found += by_kind[TIED].affected_by(both)
+        for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
+            for kind, units in freed.items():
+                if kind in by_kind:
+                    found += by_kind[kind].affected_by(units)
+            if TIED in by_kind and not GPU_KINDS.isdisjoint(freed):
+                both = {unit for kind in GPU_KINDS for unit in freed.get(kind, ())}
+                found += by_kind[TIED].affected_by(both)
         return found
 
     def unlisted_pools(
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
     ) -> list[Pool]:
         """Return a queue's pools that have unlisted amounts."""
-        by_kind = self._workers.get(worker.name, {})
-        pools = [
-            by_kind[kind].pools.get(queue)
-            for kind in _with_tied(kinds)
-            if kind in by_kind
-        ]
-        return [pool for pool in pools if pool is not None and pool.unlisted]
+        return [one for one in self._pools_of(worker, queue, kinds) if one.unlisted]
+
+    def _pools_of(
+        self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
+    ) -> list[Pool]:
+        found: list[Pool] = []
+        names = _with_tied(kinds)
+        for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
+            for kind in names:
+                if kind in by_kind:
+                    pool = by_kind[kind].pools.get(queue)
+                    if pool is not None:
+                        found.append(pool)
+        return found
 
     def every_pool(self) -> Iterator[BlockedSet]:
         """Yield all pools and groups."""
-        for by_kind in self._workers.values():
-            for pools in by_kind.values():
-                yield from pools.pools.values()
-                yield from pools.groups.values()
+        for pools in self._every_kind():
+            yield from pools.pools.values()
+            yield from pools.groups.values()
 
     def drop_queue(self, queue: str) -> None:
         """Remove the pools of a queue, whose shapes were removed before."""
-        for by_kind in self._workers.values():
-            for pools in by_kind.values():
-                pools.drop(queue)
+        for pools in self._every_kind():
+            pools.drop(queue)
+
+    def _every_kind(self) -> Iterator[_KindPools]:
+        for by_gpus in self._workers.values():
+            for by_kind in by_gpus.values():
+                yield from by_kind.values()
 
     def clear(self) -> None:
         """Remove all pools; the caller clears the `entries` of the shapes."""
@@ -353,11 +367,11 @@ class BlockedIndex:
 
 def _with_tied(kinds: Iterable[str]) -> list[str]:
     names = list(kinds)
-    return names if TIED_KINDS.isdisjoint(names) else [*names, TIED]
+    return names if GPU_KINDS.isdisjoint(names) else [*names, TIED]
 
 
 def _limits(view: ViewUsage, kind: str) -> Capacity:
-    kinds = TIED_KINDS if kind is TIED else (kind,)
+    kinds = GPU_KINDS if kind is TIED else (kind,)
     return {one: view.limits[one] for one in sorted(kinds) if one in view.limits}
 
 

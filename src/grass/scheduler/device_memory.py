@@ -8,11 +8,14 @@ does not fit there. A whole GPU has no job beside it. A unit of `gpu` without `v
 such as a declared one, brings none.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE
+from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Request, Units
-from grass.scheduler.unit_choice import largest_whole, take_kind, tightest
+from grass.scheduler.nearness import nearest_first
+from grass.scheduler.unit_choice import Pick, largest_whole, take_kind, tightest
 from grass.scheduler.worker_units import NO_UNITS, KindUnits
 
 
@@ -25,12 +28,16 @@ class Offer(NamedTuple):
     """What is on offer of each kind."""
     whole: dict[str, Units]
     """What units offer while no job holds any of them."""
+    pick: Pick = tightest
+    """Chooses one of the units that fit."""
     gpus: Units = NO_UNITS
     """The size of each GPU, for all queues."""
     shares: Units = NO_UNITS
     """What is free of that."""
     least: int = WHOLE
     """The part of its memory that a share of a GPU has at least."""
+    details: Mapping[str, GpuDetails] = {}
+    """What is known of found GPUs."""
 
 
 def brings_memory(request: Request, kinds: dict[str, KindUnits]) -> bool:
@@ -46,8 +53,11 @@ def take_shares(offer: Offer, amount: int) -> Allocation | None:
     left, taken = dict(offer.units["gpu"]), Units()
     whole = offer.whole["gpu"]
     on_one = amount <= offer.kinds["gpu"].largest
+    if not on_one:
+        ready = _with_memory(offer, left)
+        left = nearest_first(ready, whole, amount, offer.details) | left
     while True:
-        unit = tightest(_with_memory(offer, left, amount), amount)
+        unit = offer.pick(_with_memory(offer, left, amount), amount)
         if unit is not None:
             taken[unit] = amount
             return _with_their_memory(offer, taken)
@@ -81,18 +91,26 @@ def most_memory(offer: Offer, amount: int) -> int:
 
 def take_tied(request: Request, offer: Offer) -> Allocation | None:
     """Choose GPUs that give both kinds as asked, memory in equal parts, or None."""
-    asked, kinds = dict(request), offer.kinds
+    asked = dict(request)
     gpu, vram = offer.units["gpu"], offer.units["vram"]
-    most = 1 if asked["gpu"] <= kinds["gpu"].largest else len(gpu)
+    most = 1 if asked["gpu"] <= offer.kinds["gpu"].largest else len(gpu)
     for count in range(1, most + 1):
         share, rest = divmod(asked["vram"], count)
-        near = {unit: free for unit, free in gpu.items() if vram.get(unit, 0) >= share}
-        taken = take_kind(near, kinds["gpu"], offer.whole["gpu"], asked["gpu"])
+        fit = {unit: free for unit, free in gpu.items() if vram.get(unit, 0) >= share}
+        taken = take_gpus(offer, fit, asked["gpu"])
         if taken is not None and len(taken) == count:
             split = _split_evenly(taken, vram, share, rest)
             if split is not None:
                 return {"gpu": taken, "vram": split}
     return None
+
+
+def take_gpus(offer: Offer, units: Units, amount: int) -> Units | None:
+    """Choose from these GPUs alone, whatever memory they have, or None."""
+    kind_units, whole = offer.kinds["gpu"], offer.whole["gpu"]
+    if amount > kind_units.largest:
+        units = nearest_first(units, whole, amount, offer.details) | units
+    return take_kind(units, kind_units, whole, amount, offer.pick)
 
 
 def largest_tied(gpu: Units, vram: Units) -> int:

@@ -263,23 +263,24 @@ class Dispatch:
 
     def _block(self, shape: Shape, worker: WorkerUnits) -> None:
         assert shape.head is not None
-        kind, amount = lacking(worker, shape.key.queue, shape.request, shape.head)
+        kind, amount = lacking(worker, shape.key, shape.head)
         if kind is TIED:
             self._blocked_tied.append((shape, worker, amount))
         else:
             self.index.insert(shape, worker, kind, amount)
 
     def _start_head(self, shape: Shape, places: list[WorkerUnits], now: float) -> bool:
-        order, queue = shape.head, shape.key.queue
+        order, key = shape.head, shape.key
         assert order is not None
         chosen: tuple[float, WorkerUnits, Allocation] | None = None
         for worker in places:
             allocation = reserved_units(worker, order)
             if allocation is None:
-                allocation = allocate(worker, queue, shape.request, order)
+                allocation = allocate(worker, key, order)
             if allocation is None:
                 continue
-            left = slack(worker, queue, shape.request) if len(places) > 1 else 0.0
+            left = slack(worker, key) if len(places) > 1 else 0.0
+            left = -left if key.spread else left
             if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
                 chosen = left, worker, allocation
         if chosen is None:

@@ -11,17 +11,19 @@ from enum import StrEnum
 from functools import partial
 
 from grass.model.amount_text import amount_text, amount_texts
+from grass.model.resources import GPU_KINDS
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.memory_users import Blame, Told, blame_of
 from grass.scheduler.placement import (
     allocate,
     amounts_needed,
     fits_when_empty,
-    never_fits,
+    free_units,
+    kinds_of,
     shortage,
-    too_small,
 )
 from grass.scheduler.shapes import Shape, StartOrder
+from grass.scheduler.unmet_requests import never_fits, too_small
 from grass.scheduler.worker_units import Holder, WorkerUnits
 
 
@@ -35,6 +37,8 @@ class Need:
     total: int
     drained: int = 0
     """How much of it is on drained units."""
+    model: str | None = None
+    """The pattern that the GPUs match which are counted here."""
 
     def __str__(self) -> str:
         """Return one line with the numbers."""
@@ -43,7 +47,13 @@ class Need:
         )
         pieces = ", in smaller pieces" if self.free >= self.asked else ""
         drained = f", {idle} drained" if self.drained else ""
-        return f"needs {self.kind} {asked}, free {free} of {total}{drained}{pieces}"
+        has = f"free {free} of {total}{drained}{pieces}"
+        return f"needs {self.kind} {asked}{of_model(self.model)}, {has}"
+
+
+def of_model(pattern: str | None) -> str:
+    """Say which GPUs are meant, if not all."""
+    return "" if pattern is None else f" of model `{pattern}`"
 
 
 class PlacementObstacle(StrEnum):
@@ -184,7 +194,7 @@ def explain(
         together=together,
         lack="" if nearest is None else _lack(nearest, shape, needs, together),
         blame=None if nearest is None else _blame(nearest, shape, order, short),
-        holders=() if nearest is None else _holders(nearest, short),
+        holders=() if nearest is None else _holders(nearest, shape, short),
         reserved_on=None if reserved is None else reserved[0].name,
         reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
@@ -211,10 +221,9 @@ def _feasibility_of(
     if missing:
         labels = ", ".join(f"`{label}`" for label in missing)
         return Feasibility(name, PlacementObstacle.LABEL, f"does not have {labels}")
-    if not fits_when_empty(worker, key.queue, key.request):
-        return Feasibility(
-            name, PlacementObstacle.TOO_SMALL, too_small(worker, key.queue, key.request)
-        )
+    if not fits_when_empty(worker, key):
+        why = too_small(worker, key)
+        return Feasibility(name, PlacementObstacle.TOO_SMALL, why)
     if worker.away:
         return Feasibility(name, PlacementObstacle.AWAY)
     return _feasibility_here(worker, shape, order)
@@ -252,15 +261,16 @@ def _lack(
         asked = [
             f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
         ]
-        return f"needs {' and '.join(asked)} on the same unit"
+        together_on = f"on the same unit{of_model(shape.key.model)}"
+        return f"needs {' and '.join(asked)} {together_on}"
     return "; ".join(map(str, needs))
 
 
 def _share(worker: WorkerUnits, shape: Shape, memory: Need) -> str:
     """Say that a share of a GPU is free, and its memory is not."""
     asked = dict(shape.request)["gpu"]
-    share = f"needs gpu {amount_text(asked, 'gpu')}"
-    if asked >= worker.kinds_for(shape.key.queue)["gpu"].largest:
+    share = f"needs gpu {amount_text(asked, 'gpu')}{of_model(memory.model)}"
+    if asked >= kinds_of(worker, shape.key)["gpu"].largest:
         return f"{share} whole with its memory"
     return f"{share} with vram {amount_text(memory.asked, 'vram')}"
 
@@ -270,9 +280,9 @@ def _blame(
 ) -> Blame | None:
     if not any(need.kind in ("gpu", "vram") for need in short):
         return None
-    queue, kinds = shape.key.queue, worker.kinds_for(shape.key.queue)
-    gpu = worker.units_for("gpu", queue, order)
-    vram = worker.units_for("vram", queue, order)
+    key, kinds = shape.key, kinds_of(worker, shape.key)
+    gpu = free_units(worker, key, "gpu", order)
+    vram = free_units(worker, key, "vram", order)
     largest = kinds["gpu"].largest if "gpu" in kinds else 0
     share = min(dict(shape.request).get("gpu", 0), largest)
     return blame_of(worker, gpu, vram, share)
@@ -283,8 +293,7 @@ def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
     serving = dispatch.fleet.serving(shape.queue)
     if key.worker is not None:
         serving = [each for each in serving if each.name == key.worker]
-    pinned = key.worker is not None
-    return never_fits(serving, key.queue, key.request, key.labels, pinned=pinned)
+    return never_fits(serving, key)
 
 
 def _away(dispatch: Dispatch, shape: Shape, order: StartOrder) -> tuple[str, ...]:
@@ -304,8 +313,8 @@ def _nearest(
     workers: list[WorkerUnits], shape: Shape, order: StartOrder
 ) -> WorkerUnits | None:
     def missing(worker: WorkerUnits) -> tuple[float, str]:
-        short = shortage(worker, shape.key.queue, shape.request, order)
-        asked = amounts_needed(worker, shape.key.queue, shape.request)
+        short = shortage(worker, shape.key, order)
+        asked = amounts_needed(worker, shape.key)
         # The name makes the choice stable.
         return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
 
@@ -313,7 +322,7 @@ def _nearest(
 
 
 def _needs(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    short = shortage(worker, shape.key.queue, shape.request, order)
+    short = shortage(worker, shape.key, order)
     needs = tuple(_need(worker, shape, order, kind) for kind in short)
     if "gpu" not in dict(shape.request):
         return needs
@@ -321,27 +330,33 @@ def _needs(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, 
 
 
 def _together(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    if allocate(worker, shape.key.queue, shape.request, order) is not None:
+    if allocate(worker, shape.key, order) is not None:
         return ()
     return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
 
 
 def _need(worker: WorkerUnits, shape: Shape, order: StartOrder, kind: str) -> Need:
-    queue = shape.key.queue
-    free = sum(worker.units_for(kind, queue, order).values())
-    total = worker.kinds_for(queue)[kind].total
+    key = shape.key
+    free = sum(free_units(worker, key, kind, order).values())
+    kind_units = kinds_of(worker, key)[kind]
     drained = worker.drained.get(kind, ())
-    idle = sum(worker.capacity.get(kind, {}).get(unit, 0) for unit in drained)
-    asked = amounts_needed(worker, queue, shape.request)[kind]
-    return Need(kind, asked, free, total, idle)
+    idle = sum(kind_units.sizes.get(unit, 0) for unit in drained)
+    asked = amounts_needed(worker, key)[kind]
+    model = key.model if kind in GPU_KINDS else None
+    return Need(kind, asked, free, kind_units.total, idle, model)
 
 
-def _holders(worker: WorkerUnits, needs: tuple[Need, ...]) -> tuple[Holder, ...]:
-    kinds = {need.kind for need in needs}
+def _holders(
+    worker: WorkerUnits, shape: Shape, needs: tuple[Need, ...]
+) -> tuple[Holder, ...]:
+    kinds = kinds_of(worker, shape.key)
+    wanted = [(need.kind, kinds[need.kind].sizes) for need in needs]
     return tuple(
         holder
         for holder, allocation in worker.holders.items()
-        if not kinds.isdisjoint(allocation)
+        if any(
+            not sizes.keys().isdisjoint(allocation.get(k, ())) for k, sizes in wanted
+        )
     )
 
 

@@ -7,7 +7,10 @@ and units of a worker that was never seen can be held: after a restart the broke
 jobs before their workers connect.
 """
 
+from typing import NamedTuple
+
 from grass.errors import NotFound, Refused
+from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.shapes import Gate, QueueGate, Shape
@@ -22,6 +25,14 @@ from grass.scheduler.worker_units import (
 )
 
 
+class WorkerTraits(NamedTuple):
+    """What a worker has and says of itself."""
+
+    capacity: Capacity
+    labels: frozenset[str]
+    gpus: dict[str, GpuDetails]
+
+
 class Fleet:
     """Every worker by name, and every holder."""
 
@@ -34,21 +45,21 @@ class Fleet:
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
 
-    def add(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
+    def add(self, name: str, has: WorkerTraits) -> None:
         """Add a worker, or give a known one a new capacity."""
         worker = self._get_or_add(name)
-        if not worker.away and _unchanged(worker, capacity, labels):
+        if not worker.away and _unchanged(worker, has):
             return
         worker.away = False
-        self._set(worker, capacity, labels)
+        self._set(worker, has)
 
-    def remember(self, name: str, capacity: Capacity, labels: frozenset[str]) -> None:
+    def remember(self, name: str, has: WorkerTraits) -> None:
         """Remember what a worker has, connected or not."""
         worker = self._get_or_add(name)
-        if worker.known and _unchanged(worker, capacity, labels):
+        if worker.known and _unchanged(worker, has):
             return
         worker.known = True
-        self._set(worker, capacity, labels)
+        self._set(worker, has)
 
     def forget(self, name: str) -> None:
         """Remove a worker that will not come back, with its views."""
@@ -216,7 +227,7 @@ class Fleet:
             for worker in self.serving(shape.queue)
             if (key.worker is None or key.worker == worker.name)
             and key.labels <= worker.labels
-            and fits_when_empty(worker, key.queue, key.request)
+            and fits_when_empty(worker, key)
         ]
 
     def _get_or_add(self, name: str) -> WorkerUnits:
@@ -225,11 +236,10 @@ class Fleet:
             worker = self.workers[name] = WorkerUnits(name, self.least)
         return worker
 
-    def _set(
-        self, worker: WorkerUnits, capacity: Capacity, labels: frozenset[str]
-    ) -> None:
-        worker.labels = labels
-        _set_capacity(worker, ordered(capacity))
+    def _set(self, worker: WorkerUnits, has: WorkerTraits) -> None:
+        worker.labels = has.labels
+        worker.gpus = has.gpus
+        _set_capacity(worker, ordered(has.capacity))
         self._changed(worker)
 
     def _new_view(self, worker: WorkerUnits, queue: str, limits: Capacity) -> ViewUsage:
@@ -263,9 +273,9 @@ class Fleet:
             del self.workers[worker.name]
 
 
-def _unchanged(worker: WorkerUnits, capacity: Capacity, labels: frozenset[str]) -> bool:
-    same = worker.capacity == capacity and worker.labels == labels
-    return same and not worker.withdrawn
+def _unchanged(worker: WorkerUnits, has: WorkerTraits) -> bool:
+    same = worker.capacity == has.capacity and worker.labels == has.labels
+    return same and worker.gpus == has.gpus and not worker.withdrawn
 
 
 def _set_capacity(worker: WorkerUnits, wanted: Capacity) -> None:
@@ -333,5 +343,7 @@ def _recompute(worker: WorkerUnits) -> None:
         worker.kinds[kind] = KindUnits(
             {unit: has for unit, has in sizes.items() if has}
         )
+    worker.matching.clear()
+    worker.with_gpus.clear()
     worker.free_version += 1
     worker.kinds_version += 1

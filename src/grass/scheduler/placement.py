@@ -1,83 +1,124 @@
-"""Which units of one worker meet a request, and why none could.
+"""Which units of one worker meet a request, and what is missing where none do.
 
-An amount that fits on one unit goes on one unit, the tightest fit. A larger one takes
-wholly free units, largest first, and the rest from one more: see `unit_choice`. A GPU
-comes with memory of the same device: see `device_memory`.
+An amount that fits on one unit goes on one unit: the tightest fit, or with `spread` the
+one with most free. A larger one takes wholly free units, largest first, and the rest
+from one more: see `unit_choice`. A GPU comes with memory of the same device: see
+`device_memory`; several are near each other, and cores near them: see `nearness`.
+Where a shape names a model, the units of other GPUs do not exist for it.
 """
 
-from grass.model.amount_text import amount_texts
-from grass.model.resources import Allocation, Request, Units, request_text
+from grass.model.resources import GPU_KINDS, Allocation, Request, Units
 from grass.scheduler.device_memory import (
     Offer,
     brings_memory,
     largest_tied,
     least_memory,
     most_memory,
+    take_gpus,
     take_shares,
     take_tied,
 )
-from grass.scheduler.shapes import StartOrder
-from grass.scheduler.unit_choice import largest_on_one, largest_on_several, take_kind
-from grass.scheduler.worker_units import NO_UNITS, KindUnits, WorkerUnits
+from grass.scheduler.nearness import near_cores_first
+from grass.scheduler.shapes import ShapeKey, StartOrder
+from grass.scheduler.unit_choice import (
+    largest_on_one,
+    largest_on_several,
+    loosest,
+    take_kind,
+    tightest,
+)
+from grass.scheduler.worker_units import (
+    NO_UNITS,
+    KindUnits,
+    WorkerUnits,
+    only_of,
+)
 
 TIED = "gpu/vram"
 """Stands for both kinds where neither is lacking alone but no unit has both."""
 
 
 def allocate(
-    worker: WorkerUnits, queue: str, request: Request, order: StartOrder | None
+    worker: WorkerUnits, key: ShapeKey, order: StartOrder | None
 ) -> Allocation | None:
     """Choose units for a job from what is free for its order, or None."""
-    return fill(request, offer_now(worker, queue, request, order))
+    return fill(key.request, offer_now(worker, key, order))
 
 
-def offer_now(
-    worker: WorkerUnits, queue: str, request: Request, order: StartOrder | None
-) -> Offer:
+def offer_now(worker: WorkerUnits, key: ShapeKey, order: StartOrder | None) -> Offer:
     """Return what a worker offers to a job of this order."""
-    kinds = worker.kinds_for(queue)
-    names = _names(request, kinds)
+    queue, model = key.queue, key.model
+    kinds = worker.kinds_for(queue) if model is None else kinds_of(worker, key)
+    names = _names(key.request, kinds)
     units = {kind: worker.units_for(kind, queue, order) for kind in names}
     whole = {
         kind: worker.whole_sizes(kind, queue) if worker.withheld else kinds[kind].sizes
         for kind in names
     }
-    if "gpu" not in units:
-        return Offer(kinds, units, whole)
+    pick = loosest if key.spread else tightest
+    if "gpu" not in units and "vram" not in units:
+        return Offer(kinds, units, whole, pick)
+    if model is not None:
+        units = {kind: free_units(worker, key, kind, order) for kind in names}
     shares = worker.units_for("gpu", "", order)
-    return Offer(kinds, units, whole, _gpus(worker), shares, least=worker.least)
+    return Offer(
+        kinds, units, whole, pick, _gpus(worker), shares, worker.least, worker.gpus
+    )
 
 
-def fits_when_empty(worker: WorkerUnits, queue: str, request: Request) -> bool:
+def kinds_of(worker: WorkerUnits, key: ShapeKey) -> dict[str, KindUnits]:
+    """Return what jobs of a shape could get of a worker if no unit was held."""
+    if key.model is None:
+        return worker.kinds_for(key.queue)
+    return worker.kinds_with(key.queue, worker.gpus_of(key.model))
+
+
+def free_units(
+    worker: WorkerUnits, key: ShapeKey, kind: str, order: StartOrder | None
+) -> Units:
+    """Return what is free of a kind for a job; without an order, also if reserved."""
+    units = worker.units_for(kind, key.queue, order)
+    if key.model is None or kind not in GPU_KINDS:
+        return units
+    gpus = worker.gpus_of(key.model)
+    return units if gpus is None else only_of(units, gpus)
+
+
+def fits_when_empty(worker: WorkerUnits, key: ShapeKey) -> bool:
     """Return whether the worker could meet the request if no unit was held."""
-    kinds = worker.kinds_for(queue)
-    units = {kind: kinds[kind].sizes for kind in _names(request, kinds)}
+    kinds = kinds_of(worker, key)
+    units = {kind: kinds[kind].sizes for kind in _names(key.request, kinds)}
     gpus = _gpus(worker)
-    return fill(request, Offer(kinds, units, units, gpus, gpus)) is not None
+    offer = Offer(kinds, units, units, gpus=gpus, shares=gpus)
+    return fill(key.request, offer) is not None
 
 
-def drainable(worker: WorkerUnits, queue: str, request: Request) -> Allocation | None:
+def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
     """Choose units as if all were free, those first of which the least is held."""
-    kinds = worker.kinds_for(queue)
+    kinds = kinds_of(worker, key)
     units = {}
-    for kind in _names(request, kinds):
-        whole = worker.whole_sizes(kind, queue)
-        free = worker.units_for(kind, queue, None)
+    for kind in _names(key.request, kinds):
+        whole = worker.whole_sizes(kind, key.queue)
+        free = free_units(worker, key, kind, None)
         nearest = sorted(free, key=lambda unit: whole.get(unit, 0) - free[unit])
         units[kind] = {unit: whole[unit] for unit in nearest if unit in whole}
     shares = worker.whole_sizes("gpu", "")
-    offer = Offer(kinds, units, units, _gpus(worker), shares, least=worker.least)
-    return fill(request, offer)
+    gpus, least = _gpus(worker), worker.least
+    offer = Offer(kinds, units, units, gpus=gpus, shares=shares, least=least)
+    return fill(key.request, offer)
 
 
 def fill(request: Request, offer: Offer) -> Allocation | None:
     """Meet every kind of a request from what is offered, or none of it."""
-    allocation = {}
-    for kind, amount in request:
+    allocation: Allocation = {}
+    # Which cores are near depends on the GPUs, so those are chosen first.
+    for kind, amount in reversed(request) if offer.details else request:
         if kind not in offer.kinds:
             return None
         if kind == "vram" and "gpu" in offer.units:
             continue
+        if kind == "cpu" and offer.details:
+            offer = _near_cores(offer, allocation)
         taken = _fill_kind(request, offer, kind, amount)
         if taken is None:
             return None
@@ -85,16 +126,30 @@ def fill(request: Request, offer: Offer) -> Allocation | None:
     return allocation
 
 
+def _near_cores(offer: Offer, allocation: Allocation) -> Offer:
+    cores = near_cores_first(offer.units["cpu"], allocation, offer.details)
+    return offer._replace(units={**offer.units, "cpu": cores})
+
+
 def _fill_kind(
     request: Request, offer: Offer, kind: str, amount: int
 ) -> Allocation | None:
     """Meet one kind of a request; a GPU with the memory that goes with it."""
-    if kind == "gpu" and "vram" in offer.units:
-        if brings_memory(request, offer.kinds):
+    units = offer.units[kind]
+    if kind == "gpu":
+        if "vram" not in offer.units:
+            taken = take_gpus(offer, units, amount)
+        elif brings_memory(request, offer.kinds):
             return take_shares(offer, amount)
-        return take_tied(request, offer)
-    units, whole = offer.units[kind], offer.whole[kind]
-    taken = take_kind(units, offer.kinds[kind], whole, amount)
+        else:
+            return take_tied(request, offer)
+    elif kind == "vram":
+        # Without a GPU it is memory of one device.
+        unit = offer.pick(units, amount)
+        taken = None if unit is None else {unit: amount}
+    else:
+        whole = offer.whole[kind]
+        taken = take_kind(units, offer.kinds[kind], whole, amount, offer.pick)
     return None if taken is None else {kind: taken}
 
 
@@ -109,12 +164,10 @@ def _names(request: Request, kinds: dict[str, KindUnits]) -> list[str]:
     return [*names, "vram"] if brings_memory(request, kinds) else names
 
 
-def lacking(
-    worker: WorkerUnits, queue: str, request: Request, order: StartOrder
-) -> tuple[str, int]:
+def lacking(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[str, int]:
     """Return the scarcest kind that a request lacks, and the amount it asks of it."""
-    asked = amounts_needed(worker, queue, request)
-    missing = shortage(worker, queue, request, order)
+    asked = amounts_needed(worker, key)
+    missing = shortage(worker, key, order)
     if not missing:
         return TIED, asked["vram"]
     kind = max(missing, key=lambda each: missing[each] / asked[each])
@@ -123,20 +176,18 @@ def lacking(
     return kind, asked[kind]
 
 
-def amounts_needed(worker: WorkerUnits, queue: str, request: Request) -> dict[str, int]:
+def amounts_needed(worker: WorkerUnits, key: ShapeKey) -> dict[str, int]:
     """Return what a request needs of each kind, the memory of its shares included."""
-    kinds, asked = worker.kinds_for(queue), dict(request)
-    if brings_memory(request, kinds):
-        offer = Offer(kinds, {}, {}, _gpus(worker), least=worker.least)
+    kinds, asked = kinds_of(worker, key), dict(key.request)
+    if brings_memory(key.request, kinds):
+        offer = Offer(kinds, {}, {}, gpus=_gpus(worker), least=worker.least)
         asked["vram"] = least_memory(offer, asked["gpu"])
     return asked
 
 
-def shortage(
-    worker: WorkerUnits, queue: str, request: Request, order: StartOrder
-) -> dict[str, int]:
+def shortage(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> dict[str, int]:
     """Return how much is missing of each kind that is short on its own."""
-    offer = offer_now(worker, queue, request, order)
+    request, offer = key.request, offer_now(worker, key, order)
     kinds, units = offer.kinds, offer.units
     missing = {}
     for kind, amount in request:
@@ -162,72 +213,14 @@ def _memory_shortage(request: Request, offer: Offer) -> dict[str, int]:
     return {"vram": max(1, needed - has)}
 
 
-def slack(worker: WorkerUnits, queue: str, request: Request) -> float:
+def slack(worker: WorkerUnits, key: ShapeKey) -> float:
     """Return what would be left free of the asked kinds, as a share of capacity."""
-    kinds = worker.kinds_for(queue)
+    queue, model = key.queue, key.model
+    kinds = worker.kinds_for(queue) if model is None else kinds_of(worker, key)
     left = 0.0
-    for kind, amount in request:
-        free = sum(worker.units_for(kind, queue, None).values())
-        left += (free - amount) / kinds[kind].total
+    for kind, amount in key.request:
+        units = worker.units_for(kind, queue, None)
+        if model is not None:
+            units = free_units(worker, key, kind, None)
+        left += (sum(units.values()) - amount) / kinds[kind].total
     return left
-
-
-def never_fits(
-    serving: list[WorkerUnits],
-    queue: str,
-    request: Request,
-    labels: frozenset[str],
-    *,
-    pinned: bool = False,
-) -> str | None:
-    """Say with numbers why none of these workers could meet a request when empty.
-
-    Held and drained units and workers that are away do not count: that passes.
-    """
-    if not serving:
-        return None
-    labelled = [worker for worker in serving if labels <= worker.labels]
-    if not labelled:
-        wanted = ", ".join(f"`{label}`" for label in sorted(labels))
-        lacking = f"no worker of queue `{queue}` has"
-        if pinned:
-            lacking = "the worker that it is pinned to does not have"
-        return f"{lacking} {wanted}"
-    if any(fits_when_empty(worker, queue, request) for worker in labelled):
-        return None
-    for kind, asked in request:
-        most = max(_total(worker, queue, kind) for worker in labelled)
-        if not most:
-            return f"queue `{queue}` has no {kind}; {_kinds(labelled, queue)}"
-        if asked > most:
-            wanted, has = amount_texts(kind, asked, most)
-            text = f"{kind}: asked {wanted}, the most any worker of queue"
-            return f"{text} `{queue}` has is {has}"
-    return f"no worker of queue `{queue}` has {request_text(request)} together"
-
-
-def too_small(worker: WorkerUnits, queue: str, request: Request) -> str:
-    """Say with numbers why a worker could not meet a request, even when empty."""
-    for kind, asked in request:
-        total = _total(worker, queue, kind)
-        if asked > total:
-            wanted, has = amount_texts(kind, asked, total)
-            return f"needs {kind} {wanted}, has {has if total else 'none'}"
-    return f"does not have {request_text(request)} together"
-
-
-def _kinds(workers: list[WorkerUnits], queue: str) -> str:
-    kinds = sorted(
-        {
-            kind
-            for each in workers
-            for kind, kind_units in each.kinds_for(queue).items()
-            if kind_units.total
-        }
-    )
-    return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
-
-
-def _total(worker: WorkerUnits, queue: str, kind: str) -> int:
-    kind_units = worker.kinds_for(queue).get(kind)
-    return 0 if kind_units is None else kind_units.total

@@ -68,8 +68,19 @@ def may_follow(shape: Shape, held: HeldUnits) -> bool:
         return False
     if shape.key.worker not in (None, worker.name):
         return False
-    fits = _is_met_by(shape.request, held.allocation)
-    return fits and shape.key.labels <= worker.labels
+    if not _is_met_by(shape.request, held.allocation):
+        return False
+    return shape.key.labels <= worker.labels and _has_models(shape, held)
+
+
+def _has_models(shape: Shape, held: HeldUnits) -> bool:
+    """Return whether all GPUs that are held match the model that a shape needs."""
+    model, given = shape.key.model, held.allocation
+    if model is None:
+        return True
+    gpus = given.get("gpu", {}) | given.get("vram", {})
+    usable = held.worker.gpus_of(model)
+    return usable is None or usable.issuperset(gpus)
 
 
 def _is_met_by(request: Request, allocation: Allocation) -> bool:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grass.scheduler.device_memory import largest_tied
 from grass.scheduler.unit_choice import largest_on_one, largest_on_several
+from grass.scheduler.worker_units import only_of
 
 if TYPE_CHECKING:
     from grass.model.resources import Units
     from grass.scheduler.shapes import StartOrder
-    from grass.scheduler.worker_units import WorkerUnits
+    from grass.scheduler.worker_units import Gpus, WorkerUnits
 
 BLOCK = 48
 
@@ -73,11 +74,13 @@ def tied_fit(gpu: Units, vram: Units) -> LargestFit:
 class BlockedSet:
     """Items that lack one kind of one worker."""
 
-    __slots__ = ("_buckets", "_by_amount", "_dead", "_live", "kind", "worker")
+    __slots__ = ("_buckets", "_by_amount", "_dead", "_live", "gpus", "kind", "worker")
 
-    def __init__(self, worker: WorkerUnits, kind: str) -> None:
+    def __init__(self, worker: WorkerUnits, kind: str, gpus: Gpus = None) -> None:
         self.worker = worker
         self.kind = kind
+        self.gpus = gpus
+        """The GPUs that its items can use."""
         self._live = 0
         self._dead = 0
         self._buckets: dict[int, list[Ranked]] = {}
@@ -163,7 +166,11 @@ class BlockedSet:
             self._renew(best[1].amount)
 
     def _fit_on(self, queue: str, units: Units) -> LargestFit:
-        kind_units = self.worker.kinds_for(queue).get(self.kind)
+        worker, gpus = self.worker, self.gpus
+        kinds = (
+            worker.kinds_for(queue) if gpus is None else worker.kinds_with(queue, gpus)
+        )
+        kind_units = kinds.get(self.kind)
         if kind_units is None:
             return LargestFit(0, 0, 0)
         several, largest = 0, kind_units.largest
@@ -171,6 +178,10 @@ class BlockedSet:
             whole = self.worker.whole_sizes(self.kind, queue)
             several = largest_on_several(units, whole)
         return LargestFit(min(largest_on_one(units), largest), largest, several)
+
+    def _only(self, units: Units) -> Units:
+        """Return those of some units that its items can use."""
+        return units if self.gpus is None else only_of(units, self.gpus)
 
     def _renew(self, amount: int) -> None:
         """Bring a current item to a bucket's top: renew stale ranks, drop dead ones.

@@ -106,7 +106,7 @@ class Reservations:
         for worker in shape.eligible or ():
             if worker.reservation is not None:
                 continue
-            allocation = drainable(worker, queue, shape.request)
+            allocation = drainable(worker, shape.key)
             if allocation is None:
                 continue
             missing = _missing_share(worker, queue, allocation)

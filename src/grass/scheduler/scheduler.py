@@ -11,12 +11,12 @@ from typing import Any
 
 from grass.errors import NotFound, Refused
 from grass.model.amount_text import WHOLE
-from grass.model.resources import Allocation, Capacity, Request
+from grass.model.gpu_details import GpuDetails
+from grass.model.resources import Allocation, Capacity, Policy, Request
 from grass.scheduler import invariants
 from grass.scheduler.dispatch import Dispatch, Placement
 from grass.scheduler.explanation import Explanation, explain, position
-from grass.scheduler.fleet import Fleet
-from grass.scheduler.placement import never_fits
+from grass.scheduler.fleet import Fleet, WorkerTraits
 from grass.scheduler.prefetch import PrefetchChains, may_follow
 from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import (
@@ -27,7 +27,9 @@ from grass.scheduler.shapes import (
     first,
     job_of,
     order_of,
+    spreads,
 )
+from grass.scheduler.unmet_requests import never_fits
 from grass.scheduler.worker_units import Holder, less
 
 NO_LABELS: frozenset[str] = frozenset()
@@ -47,24 +49,32 @@ class Scheduler:
         self._shapes_made = 0
 
     def add_worker(
-        self, worker: str, capacity: Capacity, labels: frozenset[str] = NO_LABELS
+        self,
+        worker: str,
+        capacity: Capacity,
+        labels: frozenset[str] = NO_LABELS,
+        gpus: dict[str, GpuDetails] | None = None,
     ) -> None:
         """Add a worker or replace its capacity.
 
         A unit that is withdrawn or made smaller than what is held of it keeps its
         amount, takes nothing new, and changes once enough of it was released.
         """
-        self._fleet.add(worker, capacity, labels)
+        self._fleet.add(worker, WorkerTraits(capacity, labels, gpus or {}))
 
     def remove_worker(self, worker: str) -> None:
         """Place nothing more on a worker; what is held stays held until released."""
         self._fleet.remove(worker)
 
     def remember_worker(
-        self, worker: str, capacity: Capacity, labels: frozenset[str] = NO_LABELS
+        self,
+        worker: str,
+        capacity: Capacity,
+        labels: frozenset[str] = NO_LABELS,
+        gpus: dict[str, GpuDetails] | None = None,
     ) -> None:
         """Remember what a worker has, also while it is away: for `never_fits`."""
-        self._fleet.remember(worker, capacity, labels)
+        self._fleet.remember(worker, WorkerTraits(capacity, labels, gpus or {}))
 
     def forget_worker(self, worker: str) -> None:
         """Remove a worker that will not come back, with its views."""
@@ -153,13 +163,16 @@ class Scheduler:
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
         limiter: str | None = None,
+        gpu_model: str | None = None,
+        policy: Policy | None = None,
     ) -> None:
         """Add waiting jobs that ask for the same, in the order of their ids."""
         dispatch = self._dispatch
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(queue, request, worker, labels, limiter)
+        spread = policy == "spread" if policy else spreads(request)
+        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, spread)
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -270,13 +283,15 @@ class Scheduler:
         *,
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
+        gpu_model: str | None = None,
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
         record = self._queues.get(queue) or QueueGate(queue)
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
-        return never_fits(known, queue, request, labels, pinned=worker is not None)
+        key = ShapeKey(queue, request, worker, labels, None, gpu_model)
+        return never_fits(known, key)
 
     def explain(self, job: int, now: float) -> Explanation:
         """Say what a waiting job waits for."""

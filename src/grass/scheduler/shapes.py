@@ -1,7 +1,7 @@
 """Shapes and gates: what waits, and what keeps it waiting though units may be free.
 
-Jobs of one shape (queue, request, constraints, limiter) are interchangeable to the
-placement, so only the head of each shape is ever examined, and a decision does not
+Jobs of one shape (queue, request, constraints, limiter, policy) are interchangeable to
+the placement, so only the head of each shape is ever examined, and a decision does not
 depend on how many jobs wait behind it. `head` is always the best order in the shape. A
 waiting job is one integer: a million of them may wait.
 
@@ -58,6 +58,23 @@ class ShapeKey(NamedTuple):
     worker: str | None
     labels: frozenset[str]
     limiter: str | None
+    model: str | None = None
+    """A pattern that the model of each of its GPUs matches; None: any."""
+    spread: bool = False
+    """Whether it takes the unit and the worker with most free, not the tightest."""
+
+
+def spreads(request: Request) -> bool:
+    """Return whether jobs spread that give no policy: those for memory of a GPU alone.
+
+    Their share of a GPU is unknown, so each is best with the fewest beside it.
+    """
+    found = False
+    for kind, _ in request:
+        if kind == "gpu":
+            return False
+        found = found or kind == "vram"
+    return found
 
 
 class Shape:

@@ -11,7 +11,8 @@ and removed when it is unused. Units are chosen in `placement`; `fleet` has all 
 from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE
-from grass.model.resources import Allocation, Capacity, Units, unit_order
+from grass.model.gpu_details import GpuDetails, has_model
+from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units, unit_order
 from grass.scheduler.shapes import Gate, QueueGate, StartOrder
 
 Holder = int | str
@@ -20,6 +21,10 @@ Holder = int | str
 NO_UNITS: Units = {}
 LEAST_MEMORY = WHOLE * 9 // 10
 """The part of its memory that a share of a GPU has at least, unless it is set."""
+Gpus = frozenset[str] | None
+"""The GPUs of a worker that a job may use; None: any."""
+MOST_PATTERNS = 256
+"""For so many patterns a worker remembers which of its GPUs match."""
 
 
 class KindUnits:
@@ -114,15 +119,18 @@ class WorkerUnits:
         "drained",
         "free",
         "free_version",
+        "gpus",
         "holders",
         "kinds",
         "kinds_version",
         "known",
         "labels",
         "least",
+        "matching",
         "name",
         "reservation",
         "views",
+        "with_gpus",
         "withdrawn",
         "withheld",
     )
@@ -146,6 +154,12 @@ class WorkerUnits:
         """Units that take nothing new: drained or withdrawn."""
         self.withheld: Capacity = {}
         """What of a unit is not on offer: it is used by processes without a holder."""
+        self.gpus: dict[str, GpuDetails] = {}
+        """What is known of found GPUs."""
+        self.matching: dict[str, Gpus] = {}
+        """What `gpus_of` returned, by pattern."""
+        self.with_gpus: dict[tuple[str, Gpus], tuple[object, dict[str, KindUnits]]] = {}
+        """What `kinds_with` made, and of what."""
         self.kinds: dict[str, KindUnits] = {}
         self.free_version = 0
         """Grows whenever `free`, `closed` or `withheld` changes."""
@@ -161,6 +175,34 @@ class WorkerUnits:
             view.kinds = self._kinds_of(view)
             view.kinds_version = self.kinds_version
         return view.kinds
+
+    def gpus_of(self, model: str) -> Gpus:
+        """Return the GPUs whose model matches a pattern; None: all of them do."""
+        if model in self.matching:
+            return self.matching[model]
+        if len(self.matching) >= MOST_PATTERNS:
+            self.matching.clear()
+        names = frozenset(
+            name for name, gpu in self.gpus.items() if has_model(gpu.model, model)
+        )
+        known = (self.kinds[kind].sizes for kind in GPU_KINDS if kind in self.kinds)
+        every = all(names.issuperset(sizes) for sizes in known)
+        self.matching[model] = None if every else names
+        return self.matching[model]
+
+    def kinds_with(self, queue: str, gpus: Gpus) -> dict[str, KindUnits]:
+        """Return what a queue could get here with these GPUs alone."""
+        kinds = self.kinds_for(queue)
+        if gpus is None:
+            return kinds
+        known = self.with_gpus.get((queue, gpus))
+        if known is None or known[0] is not kinds:
+            only = {
+                kind: KindUnits(only_of(kinds[kind].sizes, gpus))
+                for kind in GPU_KINDS & kinds.keys()
+            }
+            known = self.with_gpus[queue, gpus] = kinds, kinds | only
+        return known[1]
 
     def available(self, view: ViewUsage, kind: str) -> Units:
         """Return what a view's queue may take now of a kind that the view limits."""
@@ -254,6 +296,11 @@ def ordered(capacity: Capacity) -> Capacity:
         kind: {unit: units[unit] for unit in sorted(units, key=unit_order)}
         for kind, units in capacity.items()
     }
+
+
+def only_of(units: Units, names: frozenset[str]) -> Units:
+    """Return some of the units."""
+    return {unit: amount for unit, amount in units.items() if unit in names}
 
 
 def less(units: Units, reserved: Units) -> Units:

@@ -139,7 +139,9 @@ async def _reply(broker: Broker, id: int) -> GuestReply:
     if attempt is None or attempt.state is not AttemptState.RUNNING:
         why = why_waiting(job, state, time.monotonic(), {})
         return GuestReply(id, job.state, why or "starts now")
-    variables = own_variables(start_of(state, job, attempt))
+    worker = state.workers.get(attempt.worker)
+    gpus = {} if worker is None else worker.found.get("gpu", {})
+    variables = own_variables(start_of(state, job, attempt), gpus)
     units = units_json(attempt.allocation)
     found = state.workers[attempt.worker].found.get("gpu", {})
     uuids = {name: str(unit.details.get("uuid", "")) for name, unit in found.items()}

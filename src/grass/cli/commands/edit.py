@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 CHANGES = (
     job_options.REQUIRE,
     *job_options.SHORT_REQUIRE,
+    Option("--gpu-model", "PATTERN", "only GPUs of this name: 'A100|H100'; or none"),
+    Option("--policy", "POLICY", "spread over GPUs and workers, or pack them; or none"),
     Option("--priority", "N", "higher starts earlier"),
     Option("--queue", "QUEUE", "move it to another queue"),
     Option("--worker", "WORKER", "run it on this worker only; or none"),
@@ -59,6 +61,8 @@ _CLEARED: dict[str, tuple[str, object]] = {
     "after": ("after", []),
     "worker": ("worker", None),
     "label": ("labels", None),
+    "gpu_model": ("gpu_model", None),
+    "policy": ("policy", None),
 }
 
 

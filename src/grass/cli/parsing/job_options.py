@@ -47,11 +47,15 @@ HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
 WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
+GPU_MODEL = Option("--gpu-model", "PATTERN", "only GPUs of this name: 'A100|H100'")
+POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
 OPTIONS = (
     REQUIRE_OR_JSON,
     *SHORT_REQUIRE,
+    GPU_MODEL,
+    POLICY,
     ENV,
     CWD,
     QUEUE,
@@ -77,7 +81,9 @@ OPTIONS = (
     Option("--max-output", "SIZE", "most output that is kept (default: 10G)"),
     Option("--raw", about="leave {gpu} and other placeholders alone"),
     Option("--verbatim", about="leave those of the command alone", hidden=True),
-    Option("--pin", about="run on the allocated CPU cores only"),
+    Option(
+        "--pin", about="run on the allocated CPU cores only, with GPUs on their side"
+    ),
 )
 """The options of `enqueue` and `run` for a job."""
 
@@ -238,6 +244,8 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "project": ("project", Values.text),
     "worker": ("worker", Values.text),
     "label": ("labels", listed),
+    "gpu_model": ("gpu_model", Values.text),
+    "policy": ("policy", Values.text),
     "priority": ("priority", Values.whole_number),
     "after": ("after", listed),
     "begin": ("begin_at", _moment),

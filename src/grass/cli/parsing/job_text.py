@@ -29,6 +29,8 @@ _ABOUT = {
     "command": "words as in a shell, or with shell = true a line for the shell",
     "priority": "the higher starts earlier",
     "require": "what it needs: {gpu = 0.5, ram = '8G'}",
+    "gpu_model": "only GPUs whose name this pattern matches: A100|H100; or none",
+    "policy": "spread or pack: which unit and worker of those that fit; or none",
     "time_limit": "90s, 45m, 2h, 1:30:00 or none",
     "signal": "USR1@60: a signal so long before the time limit; or none",
     "after": "jobs that must have ended: ['7', '9:failed', '3-5:any']",
@@ -126,6 +128,8 @@ def _shown(job: Document) -> dict[str, Any]:
         "retries": job["retries"],
         "worker": job["wanted_worker"] or NONE,
         "label": job["labels"],
+        "gpu_model": job.get("gpu_model") or NONE,
+        "policy": job.get("policy") or NONE,
     }
 
 

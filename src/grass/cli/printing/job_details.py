@@ -188,6 +188,8 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("array", "array", _given),
     ("max_fails", "max fails", _given),
     ("request", "needs", _needs),
+    ("gpu_model", "GPU model", _given),
+    ("policy", "policy", _given),
     ("wanted_worker", "only on", _given),
     ("labels", "labels", _listed),
     ("allocation", "units", units),

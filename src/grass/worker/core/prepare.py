@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from grass.config import MARKER
+from grass.config import MARKER, OWN_PORT, RENDEZVOUS
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
 from grass.model.commands import safe_file_name, split_assignments
+from grass.model.gpu_details import visible_devices
 from grass.model.params import variable
 from grass.model.placeholders import fill, fill_command, unit_names, values_of
+from grass.model.resources import GPU_KINDS
 from grass.model.signals import limit_signal
 from grass.model.spec import NO_INPUT
+from grass.model.worker import Unit
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
@@ -35,6 +38,10 @@ class Surroundings(NamedTuple):
     """The words that run the host of a job which is given input."""
     input_folder: str = ""
     """Where such jobs have their sockets."""
+    gpus: Mapping[str, Unit] = {}
+    """The GPUs that were found, with their details."""
+    port: int = 0
+    """A TCP port for the next job that has a GPU; 0: none."""
 
 
 def input_socket(folder: str, attempt: str) -> str:
@@ -51,10 +58,11 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
     output = _output_path(start, around, cwd, values)
     stderr = start.stderr and _absolute(cwd, fill(start.stderr, values))
     warning = limit_signal(start.limit_signal) if start.limit_signal else None
+    environment = _environment(start, around, values, assignments)
     return StartVerb(
         id=start.attempt,
         argv=_argv(start, _filled(start, words, values), around.shell),
-        env=_environment(start, around, values, assignments),
+        env=environment,
         cwd=cwd,
         umask=DEFAULT_UMASK if start.umask is None else start.umask,
         output=output,
@@ -69,14 +77,14 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         under=_host(start, around),
         limit_signal=None if warning is None else warning.number,
         limit_signal_before=0.0 if warning is None else warning.before_s,
-        meta=_notes(start, around, output, stderr),
+        meta=_notes(start, around, output, stderr, _port_in(environment, around)),
         guest=guest[0],
         guest_ticks=guest[1],
     )
 
 
 def _notes(
-    start: Start, around: Surroundings, output: str, stderr: str | None
+    start: Start, around: Surroundings, output: str, stderr: str | None, port: int
 ) -> Notes:
     """Return what a worker notes of an attempt; a guest has no output of its own."""
     is_guest, is_own = start.guest is not None, start.output is None
@@ -89,6 +97,7 @@ def _notes(
         placed_at=start.placed_at,
         input=start.stdin != NO_INPUT and not is_guest,
         usage=None if is_own and not is_guest else history,
+        port=0 if is_guest else port,
     )
 
 
@@ -163,11 +172,27 @@ def _environment(
     environment = {"PYTHONUNBUFFERED": "1", **_threads(start), **base}
     for name, value in start.queue_env:
         environment[name] = fill(value, values)
-    environment.update(own_variables(start))
+    environment.update(own_variables(start, around.gpus))
     for name, value in (*start.env, *assignments):
         environment[name] = fill(value, values)
     environment[MARKER] = start.attempt
+    if around.port and not GPU_KINDS.isdisjoint(start.allocation):
+        _add_rendezvous(environment, around.port)
     return environment
+
+
+def _add_rendezvous(environment: dict[str, str], port: int) -> None:
+    """Set where the processes of a job meet: on this machine, as all of it runs here.
+
+    A job that is given a port of its own keeps it, and its address.
+    """
+    if "MASTER_PORT" not in environment:
+        environment["MASTER_PORT"] = environment[OWN_PORT] = str(port)
+        environment.setdefault("MASTER_ADDR", RENDEZVOUS)
+
+
+def _port_in(environment: Mapping[str, str], around: Surroundings) -> int:
+    return around.port if environment.get(OWN_PORT) == str(around.port) else 0
 
 
 def _threads(start: Start) -> dict[str, str]:
@@ -175,7 +200,7 @@ def _threads(start: Start) -> dict[str, str]:
     return {} if start.threads is None else {"OMP_NUM_THREADS": str(start.threads)}
 
 
-def own_variables(start: Start) -> dict[str, str]:
+def own_variables(start: Start, gpus: Mapping[str, Unit]) -> dict[str, str]:
     """Return the variables that tell a job what it is and has."""
     units = unit_names(start.allocation)
     own = {
@@ -191,8 +216,13 @@ def own_variables(start: Start) -> dict[str, str]:
         "GRASS_NAME": start.name,
         "GRASS_PROJECT": start.project,
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": units.get("gpu", units.get("vram", "")),
+        "CUDA_VISIBLE_DEVICES": _visible(start, gpus),
     }
+
+
+def _visible(start: Start, gpus: Mapping[str, Unit]) -> str:
+    allocation = start.allocation
+    return visible_devices(gpus, allocation.get("gpu") or allocation.get("vram") or {})
 
 
 def _pinned(start: Start) -> list[int] | None:

@@ -87,7 +87,7 @@ class WorkerCore:
         """The wall clock, set by the shell."""
         self._lease = WorkerLease(lease_s)
         self._hello = HelloState(identity, self._lease)
-        self._around = around
+        self.around = around
         self._table = table = AttemptTable()
         self._attempts, self._units = table.attempts, table.units
         self.is_running = table.is_running
@@ -202,7 +202,7 @@ class WorkerCore:
             self._add(message, None if predecessor is None else message.after)
 
     def _add(self, message: Start, after: str | None) -> None:
-        start = start_verb(message, self._around)
+        start = start_verb(message, self.around)
         attempt = WorkerAttempt(cast("keeper.Notes", start.meta), after, start)
         self._table.add(message.attempt, attempt)
         if not start.argv and start.guest is None:

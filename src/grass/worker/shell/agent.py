@@ -8,7 +8,7 @@ processes of the first.
 import asyncio
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from grass.devices.gpu_monitor import GpuMonitor
 from grass.devices.probe import found_units
@@ -31,12 +31,14 @@ from grass.link.messages import (
     ReadOutput,
     ReadUsage,
     RemoveOutput,
+    Start,
     ToBroker,
     ToWorker,
     UsageData,
     Welcome,
     WriteInput,
 )
+from grass.model.resources import GPU_KINDS
 from grass.worker.core.causes import SIGKILL
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
@@ -45,6 +47,7 @@ from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
+from grass.worker.shell.job_ports import JobPorts
 from grass.worker.shell.output_files import OutputFiles
 from grass.worker.shell.sampler import Sampler, boot_s, oom_kills
 
@@ -77,6 +80,7 @@ class WorkerAgent:
         self._output_folder = output_folder
         self._log_format = log_format
         self._gpus = monitor
+        self._ports = JobPorts(core.is_running)
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._inputs: JobInputs | None = None
@@ -120,6 +124,7 @@ class WorkerAgent:
                 keeping.cancel()
                 sampling.cancel()
                 files.close()
+                self._ports.close()
                 self._watch.close()
                 if self._keeper is not None:
                     self._keeper.close()
@@ -178,6 +183,9 @@ class WorkerAgent:
                 case Welcome():
                     self._core.from_broker(message)
                     self.welcomed.set()
+                case Start() if _wants_port(message):
+                    self._offer(port=self._ports.take(message.attempt))
+                    self._core.from_broker(message)
                 case _:
                     self._core.from_broker(message)
         self._flush()
@@ -198,8 +206,10 @@ class WorkerAgent:
         if any(isinstance(one, ExitEntry) and one.signal == SIGKILL for one in entries):
             self._core.usage.oom_kills(oom_kills(), self._core.now_s)
         for entry in entries:
-            if isinstance(entry, HelloEntry) and self._sampler is not None:
-                self._sampler.keeper_connected(entry)
+            if isinstance(entry, HelloEntry):
+                self._ports.adopt(entry)
+                if self._sampler is not None:
+                    self._sampler.keeper_connected(entry)
             self._core.from_keeper(with_kernel_status(entry, self._watch.status))
         self._flush()
 
@@ -207,8 +217,14 @@ class WorkerAgent:
         """Tell the broker that GPUs have come, gone or been divided."""
         assert self._gpus is not None
         self._set_time()
-        self._core.units_found(found_units(self._gpus.units()))
+        found = found_units(self._gpus.units(), self._gpus.topology())
+        self._offer(gpus=found.get("gpu", {}))
+        self._core.units_found(found)
         self._flush()
+
+    def _offer(self, **what: Any) -> None:  # noqa: ANN401 -- fields of `Surroundings`
+        """Change what the next jobs are offered."""
+        self._core.around = self._core.around._replace(**what)
 
     def _set_time(self) -> None:
         self._core.now_s = boot_s()
@@ -284,6 +300,11 @@ class KeeperLink(asyncio.Protocol):
         """End the connection; the keeper and its jobs go on."""
         if self._transport is not None:
             self._transport.close()
+
+
+def _wants_port(start: Start) -> bool:
+    """Tell whether a job has a GPU, and an environment that grass makes."""
+    return start.guest is None and not GPU_KINDS.isdisjoint(start.allocation)
 
 
 def _understood(lines: list[bytes]) -> list[Entry]:

@@ -101,6 +101,8 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         worker=spec.worker,
         labels=frozenset(spec.labels),
         limiter=array_limits.limiter_of(one, spec),
+        gpu_model=spec.gpu_model,
+        policy=spec.policy,
     )
 
 

@@ -25,7 +25,7 @@ from grass.model.job import DEFAULT_QUEUE
 from grass.model.lifecycle import JobState
 from grass.model.params import Params, check_kinds
 from grass.model.queue import Queue
-from grass.model.resources import ONE_CPU
+from grass.model.resources import GPU_KINDS, ONE_CPU
 from grass.model.signals import check_limit_signal
 from grass.model.spec import NO_INPUT, JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
@@ -224,12 +224,22 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         check_limit_signal(spec.limit_signal, spec.time_limit_s)
     with About("stdin"):
         _check_input(spec)
+    if spec.gpu_model is not None:
+        _check_model(spec)
     with About("require"):
         registry.check_fit(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:
         _check_placeholders(spec, kinds)
     return Prepared(queue.name, queue.prefix, spec, kinds)
+
+
+def _check_model(spec: Spec) -> None:
+    if GPU_KINDS.isdisjoint(kind for kind, _ in spec.request):
+        with About("gpu_model"):
+            raise UsageError(
+                "--gpu-model goes with a request for a GPU", "add -g 1 or --vram 8G"
+            )
 
 
 def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:

@@ -62,7 +62,11 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
         raise NeverFits(f"worker `{name}` has no part in queue `{queue.name}`", hint)
     labels = frozenset(spec.labels)
     problem = state.scheduler.never_fits(
-        queue.name, spec.request, worker=pinned, labels=labels
+        queue.name,
+        spec.request,
+        worker=pinned,
+        labels=labels,
+        gpu_model=spec.gpu_model,
     )
     if problem is not None:
         raise NeverFits(problem, hint)

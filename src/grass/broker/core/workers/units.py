@@ -25,6 +25,7 @@ from grass.broker.core.workers.worker_memory import GPU_KINDS
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import amount_texts
+from grass.model.gpu_details import found_gpus
 from grass.model.journal import Kind
 from grass.model.resources import Capacity
 from grass.model.worker import FoundUnits, Worker
@@ -100,9 +101,10 @@ def forget_drained(state: State, worker: Worker) -> None:
 def publish(state: State, worker: Worker) -> None:
     """Tell the scheduler what a worker has, and while it is here the worker too."""
     capacity, labels = known_capacity(state, worker), frozenset(worker.labels)
-    state.scheduler.remember_worker(worker.id, capacity, labels)
+    gpus = found_gpus(worker.found)
+    state.scheduler.remember_worker(worker.id, capacity, labels, gpus)
     if worker.connected and not worker.draining and not worker.unable:
-        state.scheduler.add_worker(worker.id, capacity, labels)
+        state.scheduler.add_worker(worker.id, capacity, labels, gpus)
     else:
         state.scheduler.remove_worker(worker.id)
     for kind, names in worker.drained.items():

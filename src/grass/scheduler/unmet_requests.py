@@ -1,0 +1,140 @@
+"""Why a request can never be met, in words and with numbers.
+
+What is held, drained or withheld does not count, nor that a worker is away: that
+passes. A request for GPUs is answered with a list of those that there are.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from grass.model.amount_text import amount_text, amount_texts
+from grass.model.resources import GPU_KINDS, Units, request_text
+from grass.scheduler.placement import fits_when_empty, kinds_of
+from grass.scheduler.shapes import ShapeKey
+from grass.scheduler.worker_units import NO_UNITS, WorkerUnits
+
+MOST_LISTED = 8
+"""How many sorts of GPUs are listed."""
+
+
+def never_fits(serving: list[WorkerUnits], key: ShapeKey) -> str | None:
+    """Say why none of these workers could meet a request when empty, or None."""
+    if not serving:
+        return None
+    labelled = [worker for worker in serving if key.labels <= worker.labels]
+    if not labelled:
+        return _unlabelled(key)
+    if any(fits_when_empty(worker, key) for worker in labelled):
+        return None
+    problems = (_too_much(labelled, key, kind, asked) for kind, asked in key.request)
+    found = next(filter(None, problems), None)
+    if found is not None:
+        return found
+    text = f"no worker of queue `{key.queue}` has {request_text(key.request)} together"
+    return _with_gpus(text, labelled, key)
+
+
+def too_small(worker: WorkerUnits, key: ShapeKey) -> str:
+    """Say why one worker could not meet a request, even when empty."""
+    for kind, asked in key.request:
+        most = _most(worker, key, kind)
+        if asked > most:
+            wanted, has = amount_texts(kind, asked, most)
+            of_model = f" that matches `{key.model}`" if _is_of_model(key, kind) else ""
+            return f"needs {kind} {wanted}, has {has if most else 'none'}{of_model}"
+    return f"does not have {request_text(key.request)} together"
+
+
+def _unlabelled(key: ShapeKey) -> str:
+    wanted = ", ".join(f"`{label}`" for label in sorted(key.labels))
+    if key.worker is not None:
+        return f"the worker that it is pinned to does not have {wanted}"
+    return f"no worker of queue `{key.queue}` has {wanted}"
+
+
+def _too_much(
+    workers: list[WorkerUnits], key: ShapeKey, kind: str, asked: int
+) -> str | None:
+    """Say that there is no such kind, or less of it than is asked for, or None."""
+    queue = key.queue
+    if not any(_sizes(worker, queue, kind) for worker in workers):
+        return f"queue `{queue}` has no {kind}; {_kinds(workers, queue)}"
+    most = max(_most(worker, key, kind) for worker in workers)
+    if asked <= most:
+        return None
+    if kind not in GPU_KINDS:
+        wanted, has = amount_texts(kind, asked, most)
+        text = f"{kind}: asked {wanted}, the most any worker of queue"
+        return f"{text} `{queue}` has is {has}"
+    return _with_gpus(_too_few_gpus(key, kind, asked, most), workers, key)
+
+
+def _too_few_gpus(key: ShapeKey, kind: str, asked: int, most: int) -> str:
+    if not most:
+        return f"no GPU of queue `{key.queue}` matches `{key.model}`"
+    wanted, has = amount_texts(kind, asked, most)
+    of_model = "" if key.model is None else f" that match `{key.model}`"
+    if kind == "vram" and _is_on_one(key):
+        what = "that matches" if key.model else "of queue"
+        where = f"`{key.model or key.queue}`"
+        return f"vram: asked {wanted}, the largest GPU {what} {where} has {has}"
+    text = f"{kind}: asked {wanted}, the most any worker of queue `{key.queue}` has"
+    return f"{text} is {has}{of_model}"
+
+
+def _with_gpus(text: str, workers: list[WorkerUnits], key: ShapeKey) -> str:
+    """Add a list of the GPUs that there are, if the request is for any."""
+    if GPU_KINDS.isdisjoint(kind for kind, _ in key.request):
+        return text
+    listed = gpu_list(workers, key.queue)
+    return f"{text}; there are {listed}" if listed else text
+
+
+def gpu_list(workers: Iterable[WorkerUnits], queue: str) -> str:
+    """List the GPUs of a queue: `4 NVIDIA A100 of 80G, 1 Tesla T4 of 15G`."""
+    sorts: Counter[str] = Counter()
+    for worker in workers:
+        vram = _sizes(worker, queue, "vram")
+        for unit in _sizes(worker, queue, "gpu") or vram:
+            details = worker.gpus.get(unit)
+            model = details.model if details else ""
+            memory = f" of {amount_text(vram[unit], 'vram')}" if unit in vram else ""
+            if model or memory:
+                sorts[f"{model or 'GPU'}{memory}"] += 1
+    texts = [f"{count} {sort}" for sort, count in sorts.most_common(MOST_LISTED)]
+    return ", ".join(texts + ["..."] * (len(sorts) > MOST_LISTED))
+
+
+def _most(worker: WorkerUnits, key: ShapeKey, kind: str) -> int:
+    """Return the most of a kind that a job of this shape could have on a worker."""
+    kind_units = kinds_of(worker, key).get(kind)
+    if kind_units is None:
+        return 0
+    on_one = kind == "vram" and _is_on_one(key)
+    return kind_units.largest if on_one else kind_units.total
+
+
+def _is_on_one(key: ShapeKey) -> bool:
+    """Return whether a request for memory is for that of one GPU."""
+    return all(kind != "gpu" for kind, _ in key.request)
+
+
+def _is_of_model(key: ShapeKey, kind: str) -> bool:
+    return key.model is not None and kind in GPU_KINDS
+
+
+def _kinds(workers: list[WorkerUnits], queue: str) -> str:
+    kinds = sorted(
+        {
+            kind
+            for each in workers
+            for kind, kind_units in each.kinds_for(queue).items()
+            if kind_units.total
+        }
+    )
+    return f"it has {', '.join(kinds)}" if kinds else "it has nothing"
+
+
+def _sizes(worker: WorkerUnits, queue: str, kind: str) -> Units:
+    kind_units = worker.kinds_for(queue).get(kind)
+    return NO_UNITS if kind_units is None else kind_units.sizes
