@@ -8,6 +8,7 @@ from grass.model.gpu_details import (
     GpuDetails,
     found_gpus,
     has_model,
+    named_gpus,
     neighbour_details,
     visible_devices,
 )
@@ -79,3 +80,9 @@ def test_cuda_is_told_numbers_where_they_are_sure_and_uuids_elsewhere() -> None:
     assert visible_devices(divided, ["0.1", "1"]) == "GPU-b,MIG-a"
     assert visible_devices({}, ["0", "3"]) == "0,3"
     assert visible_devices(sure, []) == ""
+
+
+def test_units_are_named_where_a_model_may_be() -> None:
+    assert named_gpus("gpu:0,2") == frozenset({"0", "2"})
+    assert named_gpus("GPU") is None
+    assert named_gpus("A100|gpu:0") is None

@@ -175,7 +175,7 @@ def test_async_block_holds_units(lab: GrassHome) -> None:
         lab,
         "import asyncio, grass\n"
         "async def one():\n"
-        "    async with grass.allocate(gpu=0.5) as a:\n"
+        "    async with grass.allocate(gpu=1) as a:\n"
         "        await asyncio.sleep(0.1)\n"
         "        return a.job\n"
         "async def main(): print(*await asyncio.gather(one(), one()))\n"
@@ -222,3 +222,46 @@ def test_without_a_daemon_it_runs_if_allowed_and_says_so_once(
         cold, "import grass\nwith grass.allocate(gpu=1): pass", GRASS_AUTOSTART="0"
     )
     assert "NoDaemon" in plain.stderr
+
+
+def test_process_keeps_its_first_gpu_and_waits_for_it(
+    lab: GrassHome, programs: Programs
+) -> None:
+    twice = """
+import grass, sys
+for _ in range(2):
+    with grass.allocate(gpu=1) as a: print(*a.gpus, flush=True)
+    sys.stdin.readline()
+"""
+    program = programs.begin(lab, twice)
+    assert program.stdout is not None
+    assert program.stdin is not None
+    first = program.stdout.readline().strip()
+    holders = {}
+    for _ in range(2):
+        holder, job = held(programs, lab)
+        (unit,) = lab.client.job(job)["allocation"]["gpu"]
+        holders[unit] = holder
+    (other,) = holders.keys() - {first}
+    holders[other].communicate("\n\n")
+    program.stdin.write("\n")
+    program.stdin.flush()
+    (waits,) = until(
+        lambda: list(lab.client.jobs(states=["queued"])), "it does not ask again"
+    )
+    assert f"gpu:{first}" in lab.client.job(waits["id"])["reason"]
+    holders[first].communicate("\n\n")
+    assert program.stdout.readline().strip() == first
+
+
+def test_threads_of_one_process_share_its_gpu(lab: GrassHome) -> None:
+    ran = python(
+        lab,
+        "import grass\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "def one(_):\n"
+        "    with grass.allocate(gpu=1) as a: return a.gpus[0]\n"
+        "with ThreadPoolExecutor(4) as pool:\n"
+        "    print(len(set(pool.map(one, range(6)))))\n",
+    )
+    assert ran.stdout == "1\n", ran.stderr

@@ -18,6 +18,8 @@ FAR = len(NEARNESS)
 LONGEST_TEXT = 256
 """A detail that would be longer is left out."""
 MOST_CORES = 4096
+UNITS = "gpu:"
+"""How the choice of a GPU begins that names units, not a model."""
 
 Details = Mapping[str, str | int]
 
@@ -39,6 +41,13 @@ class GpuDetails(NamedTuple):
 def has_model(model: str, pattern: str) -> bool:
     """Return whether a pattern is found in the name of a GPU, in any case."""
     return matches(f"(?i){pattern}", model)
+
+
+def named_gpus(pattern: str) -> frozenset[str] | None:
+    """Return the GPUs that `gpu:0` or `gpu:0,2` names; None: it is a pattern."""
+    if not pattern.startswith(UNITS):
+        return None
+    return frozenset(pattern.removeprefix(UNITS).split(","))
 
 
 def found_gpus(found: FoundUnits) -> dict[str, GpuDetails]:

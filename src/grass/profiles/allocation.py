@@ -157,18 +157,30 @@ class Allocation:
             self.units = _shared(outer.units, self._asked, outer.job)
         elif (job := state.outer_job) is not None:
             self.units = _shared(_units_of_job(), self._asked, job)
+        elif not self._wants_gpus:
+            self._enter(self._asked)
+        elif state.await_first(lambda: self._given_up):
+            try:
+                self._enter(self._asked)
+            finally:
+                state.chosen()
         else:
-            self._enter()
+            self._enter({**self._asked, "gpu_model": f"gpu:{','.join(state.gpus)}"})
+
+    @property
+    def _wants_gpus(self) -> bool:
+        asked = self._asked.get("require")
+        return asked is None or not {"gpu", "vram"}.isdisjoint(asked)
 
     @property
     def is_of_this_process(self) -> bool:
         """Whether it was made here, and not before a fork."""
         return self._pid == os.getpid()
 
-    def _enter(self) -> None:
+    def _enter(self, asked: Document) -> None:
         calls = GuestCalls()
         try:
-            entered = calls.enter(self._asked)
+            entered = calls.enter(asked)
         except NoDaemon as error:
             calls.close()
             if not self._may_go_on:
@@ -214,7 +226,7 @@ class Allocation:
         """Refuse GPUs other than those that CUDA uses in this process already."""
         if not self.gpus:
             return
-        if state.gpus and state.gpus != tuple(self.gpus):
+        if state.gpus and not set(self.gpus) <= set(state.gpus):
             raise Refused(_other_gpu(state.gpus, self.gpus), _KEEPS)
         wanted = [uuids.get(unit, "") for unit in self.gpus]
         seen = cuda_state.visible_gpus()

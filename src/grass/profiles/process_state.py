@@ -15,7 +15,9 @@ from grass.config import MARKER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+_LOOK_S = 0.1
 
 
 class ProcessState:
@@ -24,6 +26,8 @@ class ProcessState:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._lock = allocate_lock()
+        self._first = allocate_lock()
+        """Held while the first GPUs are waited for: the others will be the same."""
         self._held: dict[int, str] = {}
         self._before: dict[str, str | None] = {}
         self.gpus: tuple[str, ...] = ()
@@ -41,6 +45,26 @@ class ProcessState:
     @property
     def _is_own(self) -> bool:
         return self._pid == os.getpid()
+
+    def await_first(self, given_up: Callable[[], bool]) -> bool:
+        """Wait until the GPUs of this process are known, or are to be chosen now.
+
+        Tells whether the caller chooses them, and so has to call `chosen`.
+        """
+        with self._lock:
+            self._start_over_in_child()
+        while not self.gpus:
+            if self._first.acquire(timeout=_LOOK_S):
+                if not self.gpus:
+                    return True
+                self._first.release()
+            elif given_up():
+                return False
+        return False
+
+    def chosen(self) -> None:
+        """End the choice of the first GPUs, whether there are any now or not."""
+        self._first.release()
 
     def hold(
         self, job: int, variables: Mapping[str, str], gpus: tuple[str, ...]
@@ -73,6 +97,7 @@ class ProcessState:
     def _start_over_in_child(self) -> None:
         if not self._is_own:
             self._pid = os.getpid()
+            self._first = allocate_lock()
             self._held.clear()
             self._before.clear()
 

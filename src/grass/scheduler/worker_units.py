@@ -11,7 +11,7 @@ and removed when it is unused. Units are chosen in `placement`; `fleet` has all 
 from typing import NamedTuple
 
 from grass.model.amount_text import WHOLE
-from grass.model.gpu_details import GpuDetails, has_model
+from grass.model.gpu_details import GpuDetails, has_model, named_gpus
 from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units, unit_order
 from grass.scheduler.shapes import Gate, QueueGate, StartOrder
 
@@ -177,7 +177,13 @@ class WorkerUnits:
         return view.kinds
 
     def gpus_of(self, model: str) -> Gpus:
-        """Return the GPUs whose model matches a pattern; None: all of them do."""
+        """Return the GPUs whose model matches a pattern; None: all of them do.
+
+        Those that are named are meant, whether they were found or declared.
+        """
+        named = named_gpus(model)
+        if named is not None:
+            return named
         if model in self.matching:
             return self.matching[model]
         if len(self.matching) >= MOST_PATTERNS:

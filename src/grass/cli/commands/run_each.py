@@ -69,7 +69,7 @@ def _check(values: Values, commands: list[str]) -> None:
 
 def _enqueued(client: Client, values: Values, commands: list[str]) -> Document:
     """Add the jobs; where there is no GPU and none was asked for, take a core each."""
-    fields = settings(values, values.text("queue"))
+    fields = {"policy": "spread", **settings(values, values.text("queue"))}
     jobs: list[Document] = [{"command": one} for one in commands]
     asked = {"require", "require_also"} & fields.keys()
     if asked:

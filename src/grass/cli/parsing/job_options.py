@@ -47,7 +47,7 @@ HOLD = Option("--hold", about="start only after `grass release`")
 TIME_LIMIT = Option("--time-limit", "TIME", "end it after 90s, 45m, 2h or 1-02:00:00")
 WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
-GPU_MODEL = Option("--gpu-model", "PATTERN", "only GPUs of this name: 'A100|H100'")
+GPU_MODEL = Option("--gpu-model", "PATTERN", "only such GPUs: 'A100|H100', or gpu:1")
 POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
