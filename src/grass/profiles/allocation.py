@@ -228,14 +228,14 @@ class Allocation:
             return
         if state.gpus and not set(self.gpus) <= set(state.gpus):
             raise Refused(_other_gpu(state.gpus, self.gpus), _KEEPS)
-        wanted = [uuids.get(unit, "") for unit in self.gpus]
+        names = {uuid.partition("-")[2]: unit for unit, uuid in uuids.items()}
+        wanted = [one for one, unit in names.items() if one and unit in self.gpus]
         seen = cuda_state.visible_gpus()
-        if seen is None or not all(wanted) or seen[: len(wanted)] == wanted:
+        if seen is None or len(wanted) < len(self.gpus):
             return
-        names = {uuid: unit for unit, uuid in uuids.items()}
-        raise Refused(
-            _other_gpu([names.get(one, one) for one in seen[:1]], self.gpus), _BEFORE
-        )
+        if set(seen[: len(wanted)]) != set(wanted):
+            has = [names.get(one, one) for one in seen[:1]] or ["none"]
+            raise Refused(_other_gpu(has, self.gpus), _BEFORE)
 
     def _give_up(self) -> None:
         """Have the thread that waits for the units return."""

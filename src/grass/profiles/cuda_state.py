@@ -19,7 +19,10 @@ _SUCCESS = 0
 
 
 def visible_gpus() -> list[str] | None:
-    """Return the UUIDs of the GPUs that CUDA sees, in its order; None: not started."""
+    """Return the UUIDs of the GPUs that CUDA sees, in its order; None: not started.
+
+    They are without the `GPU-` or `MIG-` that NVML writes before them.
+    """
     import ctypes
 
     try:
@@ -33,7 +36,7 @@ def visible_gpus() -> list[str] | None:
 
 
 def _uuid(driver: CDLL, number: int) -> str:
-    """Return the UUID of a GPU as NVML writes it; empty: it is not told."""
+    """Return the UUID of a GPU, or of a part of one; empty: it is not told."""
     import ctypes
 
     device, raw = ctypes.c_int(), ctypes.create_string_buffer(16)
@@ -44,4 +47,4 @@ def _uuid(driver: CDLL, number: int) -> str:
         return ""
     text = raw.raw.hex()
     parts = (text[:8], text[8:12], text[12:16], text[16:20], text[20:])
-    return "GPU-" + "-".join(parts)
+    return "-".join(parts)
