@@ -27,6 +27,14 @@ _ATTRIBUTES_OFF, _COLOUR_OFF = 22, 39
 _SEQUENCE = re.compile(r"\x1b\[([\d;]*)m|\x1b[()][A-Z0]|[\x0e\x0f]")
 _TAG = re.compile(r"\[([a-z ]+)\](.*?)\[/\]")
 
+GOLDEN = Path(__file__).with_name("golden")
+SIZES = {"80": (80, 44), "120": (120, 44), "200": (200, 44), "80x24": (80, 24)}
+LOOKS = {
+    "colour": {"LANG": "C.UTF-8"},
+    "plain": {"LANG": "C.UTF-8", "NO_COLOR": "1"},
+    "ascii": {"LANG": "C", "NO_COLOR": "1"},
+}
+
 
 class Run(NamedTuple):
     """Letters of one style."""

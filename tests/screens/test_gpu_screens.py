@@ -14,8 +14,7 @@ from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 
-from .terminal import Terminal
-from .test_screens import GOLDEN, LOOKS, SIZES
+from .terminal import GOLDEN, LOOKS, SIZES, Terminal
 
 pytestmark = [
     pytest.mark.daemon,

@@ -14,20 +14,12 @@ from typing import NamedTuple
 import pytest
 
 from .scenario import Scenario
-from .terminal import Terminal, plain
+from .terminal import GOLDEN, LOOKS, SIZES, Terminal, plain
 
 pytestmark = [
     pytest.mark.daemon,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
 ]
-
-GOLDEN = Path(__file__).with_name("golden")
-SIZES = {"80": (80, 44), "120": (120, 44), "200": (200, 44), "80x24": (80, 24)}
-LOOKS = {
-    "colour": {"LANG": "C.UTF-8"},
-    "plain": {"LANG": "C.UTF-8", "NO_COLOR": "1"},
-    "ascii": {"LANG": "C", "NO_COLOR": "1"},
-}
 
 
 class Case(NamedTuple):

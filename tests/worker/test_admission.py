@@ -1,39 +1,22 @@
 """What is withheld of GPUs: strangers, what jobs use beyond their share, a guard."""
 
-from collections.abc import Mapping
 from itertools import count
 from random import Random
-from typing import Any
 
-from grass.devices.readings import GpuProcess, GpuReading
 from grass.link.messages import Withheld
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.resources import Allocation
 from grass.worker.core.admission import LASTED_S, MIB, Admission
 from grass.worker.core.usage import AttemptUse, Sample
+from tests.worker.gpu_values import GUARD, MEMORY, memory
+from tests.worker.gpu_values import listed_reading as reading
 
-MEMORY = 80 * GIB
-GUARD = WHOLE // 2
 JOB, OTHER = "job", "other"
-
-
-def reading(processes: Mapping[int, int | None], unit: str = "0", **facts: Any) -> Any:
-    listed = tuple(GpuProcess(pid, memory) for pid, memory in processes.items())
-    used = sum(memory or 0 for memory in processes.values())
-    told: dict[str, Any] = {"memory": MEMORY, "used": used, "fault": None, **facts}
-    names = "utilization", "temperature", "power_w", "power_limit_w"
-    unknown: dict[str, Any] = dict.fromkeys(names)
-    identity: dict[str, Any] = {"unit": unit, "name": "A", "uuid": "u"}
-    return GpuReading(processes=listed, **identity, **unknown, **told)
 
 
 def use(pid: int, memory: int, unit: str = "0") -> AttemptUse:
     return AttemptUse(frozenset([pid]), 0, 0.0, {unit: memory})
-
-
-def memory(amount_gib: float, unit: str = "0") -> Allocation:
-    return {"gpu": {unit: WHOLE // 2}, "vram": {unit: int(amount_gib * WHOLE)}}
 
 
 def withheld(told: Withheld | None, unit: str = "0") -> int:

@@ -4,9 +4,8 @@ import pytest
 
 from grass.keeper.protocol import ExitEntry
 from grass.worker.core.causes import OUT_OF_MEMORY, with_cause
+from tests.worker.gpu_values import HALF, reading, running
 from tests.worker.lab import FIRST, ready
-from tests.worker.test_gpu_use import HALF, reading
-from tests.worker.test_usage_table import running
 
 FAULTY = reading(fault="it has fallen off the bus")
 

@@ -1,7 +1,8 @@
 """The history of GPUs, whoever uses them."""
 
+from grass.model.amounts import GIB
 from grass.worker.core.device_history import DeviceHistory
-from tests.worker.test_gpu_use import GIB, reading
+from tests.worker.gpu_values import reading
 
 
 def test_looks_become_points_of_ten_seconds_that_are_written_now_and_then() -> None:

@@ -1,29 +1,11 @@
 """What of a GPU counts for which attempt."""
 
-from typing import Any
-
-from grass.devices.readings import GpuProcess, GpuReading
+from grass.devices.readings import GpuProcess
+from grass.model.amounts import GIB
 from grass.worker.core.gpu_use import BY_DIFFERENCE, NOT_TOLD, GpuDivision, Holders
+from tests.worker.gpu_values import HALF, reading
 
-GIB = 2**30
-HALF = {"gpu": {"0": 5000}, "vram": {"0": 40 * 10_000}}
 ELSEWHERE = {"gpu": {"1": 10_000}}
-
-
-def reading(*processes: GpuProcess, used: int = 0, **facts: Any) -> GpuReading:
-    told = {"utilization": 80, "fault": None, **facts}
-    return GpuReading(
-        unit="0",
-        name="g",
-        uuid="u",
-        memory=80 * GIB,
-        used=used,
-        temperature=None,
-        power_w=None,
-        power_limit_w=None,
-        processes=processes,
-        **told,
-    )
 
 
 def test_processes_count_for_their_attempts_and_strangers_for_none() -> None:

@@ -18,8 +18,9 @@ from grass.model.amounts import GIB
 from grass.worker.core.admission import Admission
 from grass.worker.core.usage import AttemptUse, Sample
 from grass.worker.core.worker_core import WorkerCore
+from tests.worker.gpu_values import GUARD, memory
+from tests.worker.gpu_values import listed_reading as reading
 from tests.worker.lab import AROUND, FIRST, SECOND, THIRD, Lab, verbs_of
-from tests.worker.test_admission import GUARD, memory, reading
 
 CLUSTER = "a" * 16
 GPU = {"gpu": {"0": 2 * WHOLE}, "vram": {"0": 80 * WHOLE}}

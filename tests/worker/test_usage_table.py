@@ -1,15 +1,11 @@
 """When the worker looks at its attempts, and what comes of it."""
 
 from grass.devices.readings import GpuProcess
+from grass.model.amounts import GIB
 from grass.model.usage import ResourceUse, UnitUse
 from grass.worker.core.usage import ProcessUse
-from tests.worker.lab import FIRST, SECOND, Lab, ready
-from tests.worker.test_gpu_use import GIB, reading
-
-
-def running(lab: Lab, name: str = FIRST, since: float = 100.0, pid: int = 7) -> None:
-    lab.start(name)
-    lab.keeper("started", id=name, pid=pid, ticks=9, at=5, since=since)
+from tests.worker.gpu_values import reading, running
+from tests.worker.lab import FIRST, SECOND, ready
 
 
 def use(memory: int, cpu_s: float = 0.0, pid: int = 7) -> ProcessUse:

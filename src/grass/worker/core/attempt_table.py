@@ -134,8 +134,8 @@ def dropped_event(dropped: list[str]) -> list[LogEvent]:
     """Return what is logged when exits of other brokers' attempts were dropped."""
     if not dropped:
         return []
-    facts = {"attempt": dropped[0], "limit": MOST_KEPT}
-    return [log_event("exits.dropped", exits=len(dropped), **facts)]
+    first, count = dropped[0], len(dropped)
+    return [log_event("exits.dropped", exits=count, attempt=first, limit=MOST_KEPT)]
 
 
 class AttemptTable:
