@@ -148,7 +148,10 @@ def test_a_neighbouring_version_is_welcome(tmp_path: Path, version: int) -> None
         async with linked(tcp, await machine_token(tcp)) as channel:
             await say(channel, hello(version=version))
             assert await hears(channel, Welcome) == Welcome(
-                tcp.api.broker.state.cluster, LINK_VERSION, heeds_readiness=True
+                tcp.api.broker.state.cluster,
+                LINK_VERSION,
+                heeds_readiness=True,
+                heeds_withheld=True,
             )
             assert tcp.api.broker.state.workers[REMOTE].connected
 

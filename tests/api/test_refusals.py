@@ -128,7 +128,7 @@ def test_only_the_owner_and_root_may_call(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         for uid in (uid for uid in WHO if uid != 0):
             for one in app.ENDPOINTS:
-                path = one.path.format(id=1, name="q")
+                path = one.path.format(id=1, name="q", worker="w", unit="gpu:0")
                 answer = await api.send(one.method, path, b"{}", uid=uid)
                 assert (answer.status, answer.document["code"]) == (403, "forbidden")
             assert (await api.get("/openapi.json", uid=uid)).status == 403

@@ -34,7 +34,7 @@ def test_a_chain_comes_back_with_its_leader(shared: GrassHome, tmp_path: Path) -
     first = shared.enqueue("--", "test", "-e", str(mended))
     assert shared.wait(first)["state"] == "failed"
     late = shared.run("enqueue", "--array", "1-3", "--after", str(first), "--", "true")
-    assert (late.returncode, f"job {first} is failed" in late.stderr) == (0, True)
+    assert (late.returncode, f"job {first} has failed" in late.stderr) == (0, True)
     last = shared.enqueue("--after", late.stdout.strip(), "--", "true")
     assert shared.wait(last)["state"] == "cancelled"
     mended.touch()
