@@ -299,8 +299,16 @@ class BlockedIndex:
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
     ) -> None:
         """Record that a queue itself holds less of these kinds."""
-        for pool in self._pools_of(worker, queue, kinds):
-            pool.list_all()
+        by_gpus = self._workers.get(worker.name)
+        if by_gpus is None:
+            return
+        names = _with_tied(kinds)
+        for by_kind in by_gpus.values():
+            for kind in names:
+                pools = by_kind.get(kind)
+                pool = None if pools is None else pools.pools.get(queue)
+                if pool is not None:
+                    pool.list_all()
 
     def best_startable(
         self, worker: WorkerUnits, freed: Freed
@@ -329,19 +337,14 @@ class BlockedIndex:
         self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
     ) -> list[Pool]:
         """Return a queue's pools that have unlisted amounts."""
-        return [one for one in self._pools_of(worker, queue, kinds) if one.unlisted]
-
-    def _pools_of(
-        self, worker: WorkerUnits, queue: str, kinds: Iterable[str]
-    ) -> list[Pool]:
         found: list[Pool] = []
         names = _with_tied(kinds)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind in names:
-                if kind in by_kind:
-                    pool = by_kind[kind].pools.get(queue)
-                    if pool is not None:
-                        found.append(pool)
+                pools = by_kind.get(kind)
+                pool = None if pools is None else pools.pools.get(queue)
+                if pool is not None and pool.unlisted:
+                    found.append(pool)
         return found
 
     def every_pool(self) -> Iterator[BlockedSet]:

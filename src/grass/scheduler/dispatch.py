@@ -23,6 +23,7 @@ from grass.scheduler.shapes import (
     StartOrder,
     job_of,
     order_of,
+    spreads,
 )
 from grass.scheduler.worker_units import HeldUnits, WorkerUnits
 
@@ -273,14 +274,15 @@ class Dispatch:
         order, key = shape.head, shape.key
         assert order is not None
         chosen: tuple[float, WorkerUnits, Allocation] | None = None
+        several = len(places) > 1
+        sign = -1.0 if several and spreads(key) else 1.0
         for worker in places:
             allocation = reserved_units(worker, order)
             if allocation is None:
                 allocation = allocate(worker, key, order)
             if allocation is None:
                 continue
-            left = slack(worker, key) if len(places) > 1 else 0.0
-            left = -left if key.spread else left
+            left = sign * slack(worker, key) if several else 0.0
             if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
                 chosen = left, worker, allocation
         if chosen is None:

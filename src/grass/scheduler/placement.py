@@ -19,7 +19,7 @@ from grass.scheduler.device_memory import (
     take_tied,
 )
 from grass.scheduler.nearness import near_cores_first
-from grass.scheduler.shapes import ShapeKey, StartOrder
+from grass.scheduler.shapes import ShapeKey, StartOrder, spreads
 from grass.scheduler.unit_choice import (
     largest_on_one,
     largest_on_several,
@@ -55,9 +55,10 @@ def offer_now(worker: WorkerUnits, key: ShapeKey, order: StartOrder | None) -> O
         kind: worker.whole_sizes(kind, queue) if worker.withheld else kinds[kind].sizes
         for kind in names
     }
-    pick = loosest if key.spread else tightest
     if "gpu" not in units and "vram" not in units:
+        pick = tightest if key.policy != "spread" else loosest
         return Offer(kinds, units, whole, pick)
+    pick = loosest if spreads(key) else tightest
     if model is not None:
         units = {kind: free_units(worker, key, kind, order) for kind in names}
     shares = worker.units_for("gpu", "", order)
@@ -111,13 +112,14 @@ def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
 def fill(request: Request, offer: Offer) -> Allocation | None:
     """Meet every kind of a request from what is offered, or none of it."""
     allocation: Allocation = {}
+    details = offer.details
     # Which cores are near depends on the GPUs, so those are chosen first.
-    for kind, amount in reversed(request) if offer.details else request:
+    for kind, amount in reversed(request) if details else request:
         if kind not in offer.kinds:
             return None
         if kind == "vram" and "gpu" in offer.units:
             continue
-        if kind == "cpu" and offer.details:
+        if details and kind == "cpu":
             offer = _near_cores(offer, allocation)
         taken = _fill_kind(request, offer, kind, amount)
         if taken is None:
@@ -178,7 +180,10 @@ def lacking(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[str,
 
 def amounts_needed(worker: WorkerUnits, key: ShapeKey) -> dict[str, int]:
     """Return what a request needs of each kind, the memory of its shares included."""
-    kinds, asked = kinds_of(worker, key), dict(key.request)
+    asked = dict(key.request)
+    if "gpu" not in asked:
+        return asked
+    kinds = kinds_of(worker, key)
     if brings_memory(key.request, kinds):
         offer = Offer(kinds, {}, {}, gpus=_gpus(worker), least=worker.least)
         asked["vram"] = least_memory(offer, asked["gpu"])

@@ -27,7 +27,6 @@ from grass.scheduler.shapes import (
     first,
     job_of,
     order_of,
-    spreads,
 )
 from grass.scheduler.unmet_requests import never_fits
 from grass.scheduler.worker_units import Holder, less
@@ -171,8 +170,7 @@ class Scheduler:
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        spread = policy == "spread" if policy else spreads(request)
-        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, spread)
+        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, policy)
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)

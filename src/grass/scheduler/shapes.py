@@ -17,7 +17,7 @@ from enum import Enum
 from heapq import heappop, heappush, nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
-from grass.model.resources import Request
+from grass.model.resources import Policy, Request
 
 if TYPE_CHECKING:
     from grass.scheduler.blocked_index import Entry
@@ -60,21 +60,20 @@ class ShapeKey(NamedTuple):
     limiter: str | None
     model: str | None = None
     """A pattern that the model of each of its GPUs matches; None: any."""
-    spread: bool = False
-    """Whether it takes the unit and the worker with most free, not the tightest."""
+    policy: Policy | None = None
+    """Which of the units and workers that fit it takes; None: see `spreads`."""
 
 
-def spreads(request: Request) -> bool:
-    """Return whether jobs spread that give no policy: those for memory of a GPU alone.
+def spreads(key: ShapeKey) -> bool:
+    """Return whether a shape takes what has most free, not the tightest fit.
 
-    Their share of a GPU is unknown, so each is best with the fewest beside it.
+    Without a policy that is so for memory of a GPU alone: the share that such a job
+    uses of the GPU is unknown, so it is best with the fewest beside it.
     """
-    found = False
-    for kind, _ in request:
-        if kind == "gpu":
-            return False
-        found = found or kind == "vram"
-    return found
+    if key.policy is not None:
+        return key.policy == "spread"
+    kinds = [kind for kind, _ in key.request]
+    return "vram" in kinds and "gpu" not in kinds
 
 
 class Shape:
