@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
 from tests.api.tcp_api import HOST, TcpApi
 from tests.support.building import BOOT, units
@@ -9,11 +10,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from grass.link.frames import decoder_to_worker, encode
-from grass.link.messages import LINK_VERSION, Hello, Message, ToWorker, Welcome
+from grass.link.messages import LINK_VERSION, Hello, Message, Welcome
 from grass.link.remote_end import WORKER_HEADER
 from grass.tls.pins import client_context
 
 REMOTE = "00000000000000f9"
+Said = TypeVar("Said", bound=Message)
 
 
 def hello(worker: str = REMOTE, version: int = LINK_VERSION) -> Hello:
@@ -45,7 +47,7 @@ async def say(channel: ClientConnection, *messages: Message) -> None:
         await channel.send(frame)
 
 
-async def hears(channel: ClientConnection, kind: type[ToWorker]) -> ToWorker:
+async def hears(channel: ClientConnection, kind: type[Said]) -> Said:
     while True:
         frame = await channel.recv()
         assert isinstance(frame, bytes)
