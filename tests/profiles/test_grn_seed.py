@@ -66,7 +66,7 @@ def test_job(lab: GrassHome) -> None:
     ran = script(lab, "job.py", ours(JOB))
     assert ran.stdout == "randn 1000 cuda:0\n", ran.stderr
     (job,) = [one for one in lab.client.jobs() if one["name"] == "job.py::job"]
-    assert job["state"] == "succeeded"
+    assert lab.wait(job["id"])["state"] == "succeeded"
 
 
 def test_short_job_runs_first_and_then_the_long_one(lab: GrassHome) -> None:

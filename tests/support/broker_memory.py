@@ -8,6 +8,7 @@ from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.broker.core.workers.units import known_capacity
 from grass.broker.core.workers.worker_memory import Declared
+from grass.errors import NotFound
 from grass.model.lifecycle import JobState
 
 
@@ -38,9 +39,18 @@ def _check_units(state: State, worker: str) -> None:
                     held[kind, unit] = held.get((kind, unit), 0) + amount
     has = known_capacity(state, state.workers[worker])
     for (kind, unit), amount in held.items():
-        # One that was removed is kept by who holds it, to its end.
+        # One that was removed or made smaller is kept by who holds it, to its end.
+        kept = _kept(state, worker, kind, unit)
         most = has.get(kind, {}).get(unit, amount)
-        assert amount <= most, f"{kind} {unit} is sold twice"
+        assert amount <= max(most, kept), f"{kind} {unit} is sold twice"
+
+
+def _kept(state: State, worker: str, kind: str, unit: str) -> int:
+    """Return what the scheduler, which is checked itself, counts of a unit."""
+    try:
+        return state.scheduler.capacity(worker).get(kind, {}).get(unit, 0)
+    except NotFound:
+        return 0
 
 
 def memory(state: State) -> dict[str, object]:
