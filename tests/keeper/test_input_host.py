@@ -190,8 +190,9 @@ def test_it_outlives_signals_that_its_program_survives(hosted: Hosted) -> None:
 
 
 def test_a_shell_that_ignores_sigterm_is_hung_up(hosted: Hosted) -> None:
-    hosted.start("pty", "exec bash --norc -i")
-    hosted.reads(b"bash")
+    # From its prompt on it ignores the signal.
+    hosted.start("pty", "PS1=prompt: exec bash --norc -i")
+    hosted.reads(b"prompt:")
     assert hosted.process is not None
     hosted.process.terminate()
     assert hosted.end()[0] == -signal.SIGHUP
