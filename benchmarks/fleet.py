@@ -15,7 +15,7 @@ from grass.broker.core.broker_core import BrokerCore
 from grass.broker.core.calls import Enqueue, FromWorker, NewJob
 from grass.link.messages import Exited, Hello, Start, Started
 from grass.model.amount_text import WHOLE
-from grass.model.spec import JobPatch
+from grass.model.jobs.spec import JobPatch
 from grass.model.worker import Unit
 from grass.store.interface import Snapshot
 

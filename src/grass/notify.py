@@ -19,8 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from grass.event_log import EventLog
-from grass.model.job import Job
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
 from grass.settings import NotifyCommand, Settings
 

@@ -288,7 +288,7 @@ def _age(value: object, name: str) -> float:
 def _number(value: object, _name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError
-    from grass.model.commands import LARGEST_PRIORITY
+    from grass.model.jobs.commands import LARGEST_PRIORITY
 
     if abs(value) > LARGEST_PRIORITY:
         raise UsageError(f"{value} is out of range", f"at most {LARGEST_PRIORITY}")

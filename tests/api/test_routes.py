@@ -18,7 +18,7 @@ from grass.link.messages import (
     Started,
     Stop,
 )
-from grass.model.spec import Spec
+from grass.model.jobs.spec import Spec
 from grass.queries.job_documents import SHOWN_AS_STORED
 
 ONE: dict[str, Any] = {"jobs": [{"command": ["true"]}]}

@@ -8,7 +8,7 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import EditQueue
 from grass.link.messages import Start
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.model.queue import QueuePatch
 
 Meanwhile = Callable[[Brokerage], None]

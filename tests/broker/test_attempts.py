@@ -24,8 +24,8 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import AttemptState, JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import JobPatch
 
 
 def test_a_start_leaves_only_together_with_its_committed_attempt(

@@ -22,7 +22,7 @@ from tests.worker.lab import entry_of
 
 from grass.keeper.codec import encode
 from grass.link.messages import Resync, ToBroker, ToWorker
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.store.sqlite.sqlite_store import SqliteStore
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings

@@ -22,8 +22,8 @@ from grass.broker.core.jobs import bulk_calls
 from grass.broker.core.jobs.bulk_calls import BulkCall
 from grass.errors import NeverFits, NotFound, Refused, StorageError
 from grass.link.messages import Start
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 
 
 @pytest.fixture(autouse=True)

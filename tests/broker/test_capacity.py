@@ -16,7 +16,7 @@ from grass.broker.core.calls import (
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 Meanwhile = Callable[[Brokerage], None]
 MakeBroker = Callable[[str], Brokerage]

@@ -12,9 +12,9 @@ from grass.broker.core.jobs import eligibility
 from grass.broker.core.jobs.dependency_graph import open_dependencies
 from grass.errors import NotFound, UsageError
 from grass.link.messages import Exited
-from grass.model.dependencies import HAS_ENDED, VERBS
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.dependencies import HAS_ENDED, VERBS
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 

@@ -10,9 +10,9 @@ from grass.broker.core.calls import Edit, Enqueue, NewJob
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
-from grass.model.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 

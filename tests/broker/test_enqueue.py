@@ -16,8 +16,8 @@ from grass.broker.core.calls import (
 )
 from grass.errors import GrassError, NeverFits, NotFound, Refused, UsageError
 from grass.link.messages import Start
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 
 MakeBroker = Callable[[str], Brokerage]
 PLAIN = JobPatch()

@@ -8,8 +8,8 @@ from tests.support.brokerage import ME, Brokerage, outcome_of
 from grass.broker.core.calls import Edit, SetPaused
 from grass.broker.core.jobs import edits
 from grass.errors import Refused
-from grass.model.commands import LARGEST_PRIORITY
-from grass.model.spec import JobPatch
+from grass.model.jobs.commands import LARGEST_PRIORITY
+from grass.model.jobs.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 

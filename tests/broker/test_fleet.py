@@ -22,7 +22,7 @@ from grass.link.messages import (
     Stop,
     Welcome,
 )
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from
 from grass.model.worker import Unit

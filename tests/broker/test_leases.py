@@ -7,7 +7,7 @@ from tests.support.brokerage import Brokerage
 
 from grass.keeper.protocol import CUT_OFF
 from grass.link.messages import Exited, Start
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 LEASE_S = 30.0
 GRACE_S = 15.0

@@ -32,9 +32,9 @@ from grass.broker.core.calls import (
     WorkerGone,
 )
 from grass.link.messages import Returned, Started
-from grass.model.dependencies import After
-from grass.model.lifecycle import AttemptState, JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import JobPatch
 
 failures = st.sampled_from(["1", "2", "signal", "time-limit", "not-started"])
 # One number for all choices of a step: hypothesis gives up on long runs of large steps.

@@ -20,8 +20,8 @@ from grass.link.messages import (
 )
 from grass.model.amount_text import WHOLE
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState, JobState
 
 EARLIER = 5
 """When the attempt was placed that this database knows nothing of."""

@@ -7,7 +7,7 @@ from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker.core.calls import Cancel
 from grass.link.messages import Exited, Recall, Returned, Start
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 MakeBroker = Callable[[str], Brokerage]
 

@@ -10,7 +10,7 @@ from grass.broker.core.calls import CreateQueue, DeleteQueue
 from grass.errors import NotFound, Refused, UsageError
 from grass.link.messages import KnownUnits, Start
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from
 

@@ -26,7 +26,7 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.worker.core.attempt_table import AllocatedUnits
 
 REQUESTS = [

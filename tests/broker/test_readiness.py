@@ -7,7 +7,7 @@ from tests.support.building import BOOT, WORKER, units
 from grass.broker.core.calls import FromWorker
 from grass.errors import ProtocolError
 from grass.link.messages import RECALLED, Hello, Readiness, Returned, Start
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 FULL = "no space left on device"
 

@@ -22,7 +22,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.lifecycle import AttemptState, JobState
 
 MakeBroker = Callable[[str], Brokerage]
 FOREIGN = f"{'f' * 16}.7.1"

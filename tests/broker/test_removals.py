@@ -9,7 +9,7 @@ from tests.support.building import BOOT, WORKER, units
 from grass.broker.core.calls import Enqueue, NewJob, Prune
 from grass.broker.core.jobs import bulk_enqueue, removals
 from grass.link.messages import Hello, Removed, RemoveOutput, Started
-from grass.model.spec import JobPatch
+from grass.model.jobs.spec import JobPatch
 
 
 class Home(Brokerage):

@@ -18,7 +18,7 @@ from grass.broker.core.calls import (
 from grass.errors import Forbidden, Refused
 from grass.link.messages import Hello
 from grass.model.access import Token, hash_of, rights_of
-from grass.model.spec import JobPatch
+from grass.model.jobs.spec import JobPatch
 
 W1, W2 = (f"{number:016x}" for number in (1, 2))
 Meanwhile = Callable[[Brokerage], None]

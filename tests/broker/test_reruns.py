@@ -11,9 +11,9 @@ from grass.broker.core.calls import Cancel, Edit, Enqueue, NewJob, Prune, Rerun
 from grass.errors import GrassError, NeverFits, NotFound, Refused
 from grass.link.messages import Exited, Forget, Start
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
-from grass.model.spec import JobPatch
 
 Meanwhile = Callable[[Brokerage], None]
 

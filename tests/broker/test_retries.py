@@ -14,7 +14,7 @@ from grass.broker.core.attempts.outcomes import (
     retried,
 )
 from grass.link.messages import Exited, Start
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.lifecycle import AttemptState, JobState
 
 Meanwhile = Callable[[Brokerage], None]
 

@@ -17,7 +17,7 @@ from grass.link.messages import (
     Start,
     Started,
 )
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 FARM = "farm"
 

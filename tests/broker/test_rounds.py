@@ -22,8 +22,8 @@ from grass.broker.core.shell_interface import Commit, Read, Step
 from grass.errors import StorageError
 from grass.link.messages import Exited, Hello, ToWorker
 from grass.log_lines import LogEvent
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 

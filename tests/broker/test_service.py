@@ -29,9 +29,9 @@ from grass.link.messages import (
     Start,
     Welcome,
 )
-from grass.model.dependencies import After
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 
 ONE = [NewJob(("true",), JobPatch())]
 

@@ -34,7 +34,7 @@ from grass.link.messages import (
     ToWorker,
     Welcome,
 )
-from grass.model.spec import JobPatch
+from grass.model.jobs.spec import JobPatch
 
 FARM = "farm"
 

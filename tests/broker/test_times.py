@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.support.brokerage import SECOND, Brokerage
 
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 Meanwhile = Callable[[Brokerage], None]
 

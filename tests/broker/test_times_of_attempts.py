@@ -5,7 +5,7 @@ from tests.support.brokerage import Brokerage
 from tests.support.building import BOOT
 
 from grass.link.messages import Exited, Hello, Report, Started
-from grass.model.job import Attempt
+from grass.model.jobs.job import Attempt
 
 FOREVER_S = 1e10
 

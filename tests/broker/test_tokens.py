@@ -22,8 +22,8 @@ from grass.broker.core.calls import (
 from grass.errors import Forbidden, GrassError, NotFound, Refused, Unauthorized
 from grass.link.messages import Hello
 from grass.model.access import ROLES, START_CODE, Token, hash_of
-from grass.model.lifecycle import JobState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch
 
 HOUR = 3600 * SECOND
 W1, W2, W3 = (f"{number:016x}" for number in (1, 2, 3))

@@ -17,7 +17,7 @@ from grass.link.messages import (
     Stop,
     Suspend,
 )
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.lifecycle import ENDED, JobState
 
 Meanwhile = Callable[[Brokerage], None]
 

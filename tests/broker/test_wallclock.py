@@ -14,7 +14,7 @@ from grass.broker.core.calls import Enqueue, HoldJobs, NewJob
 from grass.broker.shell.service import Broker
 from grass.broker.shell.wall_clock import WallClock
 from grass.link.messages import Start
-from grass.model.spec import JobPatch
+from grass.model.jobs.spec import JobPatch
 
 PATIENCE_S = 10.0
 SOON_US = 5_000_000

@@ -11,7 +11,7 @@ from grass.broker.core.calls import FromWorker
 from grass.errors import ProtocolError
 from grass.link.messages import Hello, Resync, Returned, Start, Welcome, Withheld
 from grass.model.amount_text import WHOLE
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.queries.job_documents import why_waiting
 
 GPUS = "{cpu:2, gpu:2, vram:{'0':80,'1':80}}"

@@ -3,11 +3,12 @@
 import pytest
 
 from grass.cli.commands.explain import explained
-from grass.cli.printing import job_details, wording
-from grass.cli.printing.columns import COLUMNS, chosen, order, rows
+from grass.cli.printing import wording
 from grass.cli.printing.quantities import utc_now
+from grass.cli.printing.show import job_details
+from grass.cli.printing.show.columns import COLUMNS, chosen, order, rows
+from grass.cli.printing.show.summary import notes, queue_rows, worker_rows
 from grass.cli.printing.styled import cells
-from grass.cli.printing.summary import notes, queue_rows, worker_rows
 from grass.cli.printing.table import Screen, render
 from grass.cli.printing.wording import TINTS
 from grass.errors import UsageError

@@ -7,7 +7,7 @@ import pytest
 
 from grass.cli.commands.events import line
 from grass.cli.printing.prefixed_output import JsonLines, Prefixed, prefix
-from grass.cli.printing.progress import UNREACHABLE, tally, tally_of_all
+from grass.cli.printing.waits.progress import UNREACHABLE, tally, tally_of_all
 
 LOCK = threading.Lock()
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from grass.cli.commands.wait import exit_code
 from grass.cli.printing.quantities import brief, size_text
+from grass.cli.printing.show.summary import folded
 from grass.cli.printing.streams import safe
 from grass.cli.printing.styled import cells, cut
-from grass.cli.printing.summary import folded
 from grass.cli.printing.table import Screen, render
 from grass.cli.printing.wording import number
 from grass.client.id_ranges import as_ranges

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.cli.parsing.options import Values
-from grass.cli.printing.array_rows import counts, with_arrays
 from grass.cli.printing.command_text import command_text, in_a_row, joined
-from grass.cli.printing.overview_page import listing_page, overview_page
-from grass.cli.printing.show_options import FILTERS, ShowOptions
+from grass.cli.printing.show.array_rows import counts, with_arrays
+from grass.cli.printing.show.overview_page import listing_page, overview_page
+from grass.cli.printing.show.show_options import FILTERS, ShowOptions
+from grass.cli.printing.show.unit_bars import worker_lines
 from grass.cli.printing.signs import ASCII, UNICODE, signs_of_terminal
 from grass.cli.printing.styled import cells
 from grass.cli.printing.table import Screen
-from grass.cli.printing.unit_bars import worker_lines
 
 from .documents import Document, attempt, job
 
@@ -111,7 +111,7 @@ def test_the_counts_of_an_array(states: Document, text: str, state: str) -> None
 
 
 def test_a_row_of_an_array_can_be_written_in_every_column() -> None:
-    from grass.cli.printing.columns import COLUMNS
+    from grass.cli.printing.show.columns import COLUMNS
 
     wanted = ShowOptions(Values(), [])
     wanted.columns, wanted.has_usual_columns = list(COLUMNS), False

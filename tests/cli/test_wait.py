@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from grass.cli.commands.wait import closing
-from grass.cli.printing import status_line
-from grass.cli.printing.pause_notice import common_pause
-from grass.cli.printing.progress import bar
+from grass.cli.printing.waits import status_line
+from grass.cli.printing.waits.pause_notice import common_pause
+from grass.cli.printing.waits.progress import bar
 
 
 def end(id: int, state: str = "succeeded", **more: Any) -> dict[str, Any]:

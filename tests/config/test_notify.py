@@ -13,8 +13,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.processes import await_end
 
 from grass import notify
-from grass.model.job import Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
 from grass.notify import CommandEnvironment, Notifier
 from grass.settings import NotifyCommand, default_settings
 

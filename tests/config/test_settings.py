@@ -12,9 +12,9 @@ from grass.config import Home, config_file
 from grass.config_file import line_of
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
-from grass.model.job import DEFAULT_PROJECT, DEFAULT_QUEUE
+from grass.model.jobs.job import DEFAULT_PROJECT, DEFAULT_QUEUE
+from grass.model.jobs.spec import DEFAULT_GRACE_S
 from grass.model.resources import request_from
-from grass.model.spec import DEFAULT_GRACE_S
 from grass.settings import SETTINGS, default_settings, read_settings
 from grass.worker.core.admission import GUARD
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from grass.model.lifecycle import (
+from grass.model.jobs.lifecycle import (
     ATTEMPT_ARROWS,
     ENDED,
     JOB_ARROWS,

@@ -25,7 +25,9 @@ def _text(module: str, reader: str, *more: Any) -> Target:
 
 
 def _dependencies(data: bytes) -> object:
-    return import_module("grass.model.dependencies").read([data.decode("latin-1")], 7)
+    return import_module("grass.model.jobs.dependencies").read(
+        [data.decode("latin-1")], 7
+    )
 
 
 def _body(data: bytes) -> object:
@@ -51,7 +53,7 @@ TARGETS: dict[str, Target] = {
     "capacity": _text("grass.model.resources", "capacity_from"),
     "size": _text("grass.model.amounts", "size_bytes"),
     "selector": _text("grass.model.selectors", "read"),
-    "array": _text("grass.model.arrays", "read_array"),
+    "array": _text("grass.model.jobs.arrays", "read_array"),
     "duration": _text("grass.model.durations", "seconds"),
     "begin": _text("grass.model.field_readers", "begin_at"),
     "dependencies": _dependencies,

@@ -27,8 +27,8 @@ from grass.link.channel import LinkEnd, pair
 from grass.link.frames import decoder_to_broker, decoder_to_worker, encode
 from grass.link.messages import Hello, Start, Started, ToBroker, ToWorker, Welcome
 from grass.link.remote_end import RemoteEnd
+from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
-from grass.model.spec import JobPatch
 from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory

@@ -16,7 +16,8 @@ from grass.errors import GrassError, UsageError
 from grass.keeper.codec import BrokenLine
 from grass.keeper.protocol import RecalledEntry
 from grass.keeper.system.connections import LINE_LIMIT, DaemonConnection
-from grass.model import arrays, dependencies, field_readers
+from grass.model import field_readers
+from grass.model.jobs import arrays, dependencies
 from grass.model.resources import capacity_from, request_from
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings

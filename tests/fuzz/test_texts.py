@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from grass.cli.parsing.job_options import moment
 from grass.errors import GrassError, UsageError
-from grass.model import (
-    arrays,
-    dependencies,
-    durations,
-    field_readers,
-    json5,
-    placeholders,
-    selectors,
-)
+from grass.model import durations, field_readers, json5, selectors
 from grass.model.amount_text import decimal_text
 from grass.model.amounts import (
     LARGEST,
@@ -27,8 +19,9 @@ from grass.model.amounts import (
     request_amount,
     size_bytes,
 )
-from grass.model.commands import safe_file_name
-from grass.model.default_names import default_name
+from grass.model.jobs import arrays, dependencies, placeholders
+from grass.model.jobs.commands import safe_file_name
+from grass.model.jobs.default_names import default_name
 from grass.model.resources import (
     MOST_UNITS,
     capacity_from,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.arrays import MOST_MEMBERS, limiter, read_array
+from grass.model.jobs.arrays import MOST_MEMBERS, limiter, read_array
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grass.model.commands import (
+from grass.model.jobs.commands import (
     is_shell_line,
     safe_file_name,
     split_assignments,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grass.model.default_names import default_name
+from grass.model.jobs.default_names import default_name
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.dependencies import MOST_DEPENDENCIES, NEEDS, After, met, read
-from grass.model.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.jobs.dependencies import MOST_DEPENDENCIES, NEEDS, After, met, read
+from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 
 afters = st.builds(After, st.integers(1, 10**9), st.sampled_from(NEEDS))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grass.model.endings import exit_meaning
+from grass.model.jobs.endings import exit_meaning
 
 
 @pytest.mark.parametrize(

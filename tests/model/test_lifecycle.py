@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from grass.errors import InvalidTransition
-from grass.model.lifecycle import (
+from grass.model.jobs.lifecycle import (
     ATTEMPT_ARROWS,
     ENDED,
     JOB_ARROWS,

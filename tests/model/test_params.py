@@ -5,10 +5,10 @@ import sys
 import pytest
 
 from grass.errors import UsageError
-from grass.model.arrays import MOST_MEMBERS
-from grass.model.job import Common, Job, new_job
-from grass.model.lifecycle import JobState
-from grass.model.params import MOST_NAMES, check_kinds, positions, rows, variable
+from grass.model.jobs.arrays import MOST_MEMBERS
+from grass.model.jobs.job import Common, Job, new_job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.params import MOST_NAMES, check_kinds, positions, rows, variable
 
 COMMON = Common(1, ("x",), False, "fit-{index}-{lr}-{id}-{gpu}", "p", "me", "q", 0, 0)
 

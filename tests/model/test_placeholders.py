@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grass.errors import UsageError
-from grass.model.placeholders import (
+from grass.model.jobs.placeholders import (
     check,
     check_quoted,
     fill,

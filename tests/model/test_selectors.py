@@ -3,7 +3,7 @@
 import pytest
 
 from grass.errors import UsageError
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import LARGEST_ID, Selection, read
 
 

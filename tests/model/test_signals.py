@@ -3,7 +3,7 @@
 import pytest
 
 from grass.errors import UsageError
-from grass.model import signals
+from grass.model.jobs import signals
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from grass.errors import UsageError
 from grass.link.messages import Start
-from grass.model.job import Common
-from grass.model.spec import (
+from grass.model.jobs.job import Common
+from grass.model.jobs.spec import (
     EDITABLE,
     JOB_READERS,
     JobPatch,

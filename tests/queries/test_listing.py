@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from grass.model import selectors
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import JobState
 from grass.queries.listing import Listing, Rows, listing, picture
 from grass.store import Changes, JobFilter
 from grass.store.sqlite.sqlite_store import SqliteStore

@@ -10,11 +10,11 @@ from collections import defaultdict
 
 from grass.keeper.protocol import GUEST_ENDED
 from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
-from grass.model.dependencies import met
 from grass.model.ids import AttemptId, attempt_id
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import ENDED, AttemptState, JobState
-from grass.model.spec import Spec
+from grass.model.jobs.dependencies import met
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.store.changes import Changes
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process

@@ -24,7 +24,7 @@ from grass.link.messages import (
     ToWorker,
 )
 from grass.log_lines import LogEvent
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.store.changes import Changes
 from tests.simulation.channels import Link
 from tests.simulation.faulty_store import FaultyStore, is_fatal

@@ -25,8 +25,8 @@ from grass.broker.core.calls import (
     SetWorkerDrained,
     SuspendJobs,
 )
-from grass.model.dependencies import After
-from grass.model.spec import JobPatch
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.spec import JobPatch
 from tests.simulation.cluster import Cluster
 from tests.simulation.guests import Guests
 from tests.simulation.job_plans import LONG, MIXED, SHORT

@@ -13,7 +13,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.jobs import dependency_graph, eligibility
 from grass.broker.core.rounds import LONGEST_PAUSE_S
 from grass.keeper.core.attempt import attempts_of
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from tests.simulation import replay
 from tests.simulation.clients import Clients
 from tests.simulation.cluster import Cluster

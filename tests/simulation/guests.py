@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from grass.broker.core.calls import AnyCall, Enqueue, GiveBackGuest, NewJob
-from grass.model.lifecycle import AttemptState
-from grass.model.spec import JobPatch
+from grass.model.jobs.lifecycle import AttemptState
+from grass.model.jobs.spec import JobPatch
 from tests.simulation.cluster import Cluster
 from tests.simulation.job_plans import DIES, IGNORES
 from tests.simulation.machine import Machine

@@ -6,8 +6,8 @@ invariants, and that a broker loaded from the disk would have exactly the same s
 
 from grass.broker.core.attempts.placing import MOST_SKIPPED
 from grass.broker.core.broker_core import BrokerCore
-from grass.model.job import Job
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import ENDED, JobState
 from tests.simulation.broker_shell import SimBroker
 from tests.simulation.cluster import Cluster
 from tests.simulation.link_faults import FAR_ID

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from grass.model import selectors
-from grass.model.job import Job
-from grass.model.lifecycle import UNFINISHED
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import UNFINISHED
 from grass.model.selectors import Selection
 from grass.store.interface import JobFilter, Order
 

@@ -15,11 +15,11 @@ import msgspec
 
 from grass.errors import StorageError
 from grass.model.access import Token
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
-from grass.model.spec import Spec
 from grass.model.worker import Worker
 from grass.store.changes import AnsweredCall, Changes, Env, Removal, StoredEvent
 from grass.store.interface import ArrayTotals, JobDetails, JobFilter, Snapshot

@@ -14,8 +14,8 @@ from grass.keeper.core.running import SIGTERM
 from grass.keeper.protocol import CUT_OFF, StartVerb
 from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.worker import Worker
 from grass.worker.core.hello import WorkerLease
 from tests.simulation.planting import bug

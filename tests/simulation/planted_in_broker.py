@@ -19,8 +19,8 @@ from grass.broker.core.state import State
 from grass.keeper.protocol import ExitEntry, RecallVerb
 from grass.link.messages import Exited, Hello, Recall, RemoveOutput, Start
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import ENDED, AttemptState, JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.store.changes import Changes
 from grass.worker.core.attempt_table import AllocatedUnits
 from grass.worker.core.worker_core import WorkerCore

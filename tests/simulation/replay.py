@@ -8,7 +8,7 @@ the number of attempts and the end of a job must be exact.
 import json
 from typing import NamedTuple
 
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.lifecycle import ENDED, JobState
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.world import Violation
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from grass.model.dependencies import After
-from grass.model.lifecycle import JobState
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import Changes, Event
 from tests.simulation.auditor import Auditor
 from tests.simulation.memory_store import new_disk

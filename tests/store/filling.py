@@ -16,8 +16,8 @@ from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker.core.calls import Enqueue, Enrol, NewJob, NewToken
 from grass.model.access import hash_of
+from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
-from grass.model.spec import JobPatch
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
 KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))

@@ -13,10 +13,10 @@ from tests.support.building import a_job, a_spec, an_attempt
 
 from grass.errors import StorageError
 from grass.model.access import Token
-from grass.model.job import Attempt, Common, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Attempt, Common, Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue, View
-from grass.model.spec import Spec
 from grass.model.worker import Unit, Worker
 from grass.store import Changes
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text

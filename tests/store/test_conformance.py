@@ -9,8 +9,8 @@ from tests.support.building import a_job, a_spec, an_attempt
 
 from grass.errors import StorageError
 from grass.model import selectors
-from grass.model.dependencies import After
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
 from grass.store import Changes, Event, JobFilter, Order, Store

@@ -14,7 +14,7 @@ from tests.store.filling import FOUND, KEPT, dump, restored, version_of
 from tests.support.brokerage import Brokerage
 
 from grass.errors import GrassError, StorageError
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.store.sqlite import database_file
 from grass.store.sqlite.database_file import SCHEMA_VERSION
 from grass.store.sqlite.sqlite_store import SqliteStore

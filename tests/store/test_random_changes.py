@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.building import a_job, a_spec
 
-from grass.model.job import Job
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store import Changes, JobFilter, Order
 from grass.store.sqlite.sqlite_store import SqliteStore
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.building import a_job, a_spec
 
 from grass.errors import StorageError
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.store import Changes
 from grass.store.sqlite import vacuum
 from grass.store.sqlite.sqlite_store import SqliteStore

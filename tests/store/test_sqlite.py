@@ -8,8 +8,8 @@ import pytest
 from tests.support.building import a_job, a_spec
 
 from grass.errors import GrassError, StorageError
-from grass.model.job import Attempt
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.store import Changes
 from grass.store.changes import Env
 from grass.store.sqlite.database_file import SCHEMA_VERSION, is_fatal

@@ -9,7 +9,7 @@ from grass.broker.core.state import State
 from grass.broker.core.workers.units import known_capacity
 from grass.broker.core.workers.worker_memory import Declared
 from grass.errors import NotFound
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 
 def check(state: State) -> None:

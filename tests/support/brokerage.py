@@ -54,11 +54,11 @@ from grass.link.messages import (
     ToBroker,
     ToWorker,
 )
-from grass.model import dependencies
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs import dependencies
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
 from grass.model.resources import capacity_from, request_from
-from grass.model.spec import JobPatch
 from grass.store.interface import JobDetails
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.broker_memory import check, memory

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from grass.model.amount_text import WHOLE
-from grass.model.job import Attempt, Common, Job, JobWithParams
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt, Common, Job, JobWithParams
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.resources import capacity_from
-from grass.model.spec import Spec
 from grass.model.worker import FoundUnits, Unit
 
 BOOT = "boot-1"

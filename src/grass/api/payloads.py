@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 
 from grass.errors import UsageError
 from grass.model import selectors
-from grass.model.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.queries.selection import read_selectors
 from grass.store import JobFilter, Order

@@ -33,8 +33,8 @@ from grass.link.requests import (
     UsageData,
     WriteInput,
 )
+from grass.model.jobs.spec import RunOptions
 from grass.model.resources import Allocation, Capacity
-from grass.model.spec import RunOptions
 from grass.model.usage import ResourceUse
 from grass.model.worker import FoundUnits
 

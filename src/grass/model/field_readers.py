@@ -14,8 +14,8 @@ from msgspec import UnsetType
 
 from grass.errors import About, UsageError
 from grass.model.amounts import size_bytes
-from grass.model.commands import LARGEST_PRIORITY
 from grass.model.durations import LONGEST_S
+from grass.model.jobs.commands import LARGEST_PRIORITY
 from grass.model.resources import Policy, Request, check_name, request_from
 from grass.model.selectors import compile_pattern
 from grass.model.worker import check_label

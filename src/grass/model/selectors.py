@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from grass.errors import UsageError
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 
 LARGEST_ID = 2**53
 

@@ -15,8 +15,8 @@ from grass.broker.core.workers import registry, units
 from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound
-from grass.model.job import Attempt
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import JobState
 from grass.model.queue import Queue
 from grass.model.resources import Capacity, request_json, units_json
 from grass.model.times import rfc3339

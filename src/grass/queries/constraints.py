@@ -12,10 +12,10 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.broker.core.workers.worker_memory import UnitNotes
 from grass.model.amount_text import decimal_text
-from grass.model.dependencies import After, met
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import JobState
-from grass.model.spec import Spec
+from grass.model.jobs.dependencies import After, met
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames

@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from grass.broker.core.state import State
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.queries.constraints import open_units
 from grass.scheduler.explanation import Explanation
 

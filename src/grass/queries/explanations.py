@@ -8,11 +8,11 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound
-from grass.model.endings import exit_meaning, killed
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import ENDED, AttemptState, JobState
+from grass.model.jobs.endings import exit_meaning, killed
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.resources import units_json
-from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.model.usage import AttemptUsage
 from grass.queries.cluster_documents import WorkerNames

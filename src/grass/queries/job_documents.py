@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from grass.broker.core.jobs import eligibility
 from grass.broker.core.state import State
 from grass.errors import NotFound
-from grass.model.commands import split_assignments
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import UNFINISHED, AttemptState, JobState
-from grass.model.placeholders import fill_command, values_of
+from grass.model.jobs.commands import split_assignments
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
+from grass.model.jobs.placeholders import fill_command, values_of
+from grass.model.jobs.spec import Spec
 from grass.model.resources import request_json, units_json
-from grass.model.spec import Spec
 from grass.model.times import rfc3339
 from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.store import JobFilter, Order, Store
 from grass.store.interface import ArrayTotals, JobDetails
 

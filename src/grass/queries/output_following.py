@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 from grass.broker.shell.service import Broker
 from grass.errors import NotFound, Unreachable
-from grass.model.job import Attempt
+from grass.model.jobs.job import Attempt
 from grass.queries.constraints import is_unreachable
 from grass.queries.output_sources import (
     OutputSource,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable, UsageError
-from grass.model.job import Attempt
-from grass.model.lifecycle import AttemptState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState
 from grass.queries.constraints import absence
 from grass.store.interface import JobDetails
 

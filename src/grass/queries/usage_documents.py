@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from grass.broker.shell.service import Broker
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.model.job import Attempt
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.resources import Allocation, Request
 from grass.model.usage import AttemptUsage, ResourceUse, UnitUse
 from grass.queries.documents import JsonObject

@@ -4,7 +4,7 @@ import msgspec
 
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError, NotFound, Unreachable
-from grass.model.job import Attempt
+from grass.model.jobs.job import Attempt
 from grass.model.times import rfc3339
 from grass.model.usage import UsagePoint, usage_path
 from grass.model.worker import Worker

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from grass.model.access import Token
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue, View
-from grass.model.spec import Spec
 from grass.model.worker import Worker
 
 

@@ -11,7 +11,7 @@ from grass.api.context import context_of
 from grass.broker.core.workers import registry
 from grass.errors import Forbidden
 from grass.model.access import Right
-from grass.model.job import DEFAULT_QUEUE
+from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.queue import Queue
 
 

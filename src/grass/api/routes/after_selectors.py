@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable
 from grass.api.routes.request_bodies import EnqueueBody
 from grass.broker.shell.service import Broker
 from grass.errors import GrassError
-from grass.model.dependencies import NEEDS
+from grass.model.jobs.dependencies import NEEDS
 from grass.queries.selection import select
 
 

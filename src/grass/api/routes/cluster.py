@@ -30,9 +30,9 @@ from grass.broker.shell.service import Broker
 from grass.errors import GrassError, UsageError
 from grass.model.access import Right
 from grass.model.field_readers import read_fields
+from grass.model.jobs.spec import given
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.resources import check_name
-from grass.model.spec import given
 from grass.queries.cluster_documents import (
     daemon_document,
     queue_document,

@@ -32,8 +32,8 @@ from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
 from grass.keeper import pidfd
 from grass.model.amount_text import WHOLE
-from grass.model.job import DEFAULT_QUEUE
-from grass.model.lifecycle import AttemptState
+from grass.model.jobs.job import DEFAULT_QUEUE
+from grass.model.jobs.lifecycle import AttemptState
 from grass.model.resources import ONE_CPU, units_json
 from grass.queries.documents import GuestReply
 from grass.queries.job_documents import why_waiting

@@ -22,11 +22,12 @@ from grass.broker.core.calls import Edit, Enqueue, NewJob, Rerun
 from grass.broker.core.jobs.reruns import first_read
 from grass.broker.core.state import State
 from grass.errors import NotFound, UsageError
-from grass.model import field_readers, params
-from grass.model.arrays import Array, read_array
-from grass.model.dependencies import After
+from grass.model import field_readers
+from grass.model.jobs import params
+from grass.model.jobs.arrays import Array, read_array
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.spec import JobPatch, given, job_fields
 from grass.model.resources import Request
-from grass.model.spec import JobPatch, given, job_fields
 from grass.settings import Settings
 
 MOST_JOBS = 100_000

@@ -14,9 +14,9 @@ from grass.api.server.cancellation import while_connected
 from grass.broker.shell.service import Broker
 from grass.errors import Refused, Unreachable
 from grass.link.messages import WriteInput
-from grass.model.job import Attempt
-from grass.model.lifecycle import AttemptState
-from grass.model.spec import NO_INPUT
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import AttemptState
+from grass.model.jobs.spec import NO_INPUT
 from grass.queries.constraints import absence, is_unreachable
 from grass.queries.documents import InputReply
 

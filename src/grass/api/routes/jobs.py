@@ -49,8 +49,8 @@ from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
 from grass.model.access import Right
 from grass.model.ids import is_fresh
-from grass.model.job import Job
-from grass.model.signals import check_sendable, signal_number
+from grass.model.jobs.job import Job
+from grass.model.jobs.signals import check_sendable, signal_number
 from grass.queries.documents import (
     EndsReply,
     EstimateReply,

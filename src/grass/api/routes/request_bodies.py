@@ -16,14 +16,14 @@ from msgspec import UNSET, UnsetType
 from grass.keeper.input_pieces import LARGEST_PIECE
 from grass.model.access import DEFAULT_ROLE
 from grass.model.field_readers import LARGEST_WINDOW, WrittenAmounts, request_forms
-from grass.model.queue import QUEUE_READERS, QueuePatch
-from grass.model.spec import (
+from grass.model.jobs.spec import (
     EDITABLE,
     JOB_READERS,
     NOT_IN_A_REQUEST,
     RERUNNABLE,
     JobPatch,
 )
+from grass.model.queue import QUEUE_READERS, QueuePatch
 
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]

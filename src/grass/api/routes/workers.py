@@ -26,8 +26,8 @@ from grass.broker.core.calls import (
 from grass.broker.core.workers import registry
 from grass.errors import UsageError
 from grass.model.access import Right
-from grass.model.job import Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
 from grass.model.resources import capacity_from
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import worker_document

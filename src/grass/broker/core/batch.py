@@ -4,7 +4,7 @@ import msgspec
 
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.store.changes import Changes
 
 

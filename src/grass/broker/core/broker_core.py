@@ -45,8 +45,8 @@ from grass.link.messages import (
     Started,
     Withheld,
 )
-from grass.model.job import alike
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import alike
+from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import JobDetails, Snapshot
 
 MINUTE_US = 60 * 1_000_000

@@ -16,10 +16,10 @@ import msgspec
 
 from grass.link.messages import ToBroker
 from grass.model.access import Token
-from grass.model.params import Params
+from grass.model.jobs.params import Params
+from grass.model.jobs.spec import JobPatch
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
-from grass.model.spec import JobPatch
 from grass.store.changes import Env
 from grass.store.interface import JobDetails
 

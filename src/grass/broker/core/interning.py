@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from grass.model.spec import Spec
+from grass.model.jobs.spec import Spec
 from grass.store.bodies import json_text
 from grass.store.changes import Env
 

@@ -10,7 +10,7 @@ from grass.broker.core.calls import Found, FromWorker
 from grass.errors import StorageError
 from grass.link.messages import ToWorker
 from grass.log_lines import LogEvent
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.store.changes import Changes
 from grass.store.interface import Store
 

@@ -34,9 +34,9 @@ from grass.broker.core.workers.worker_memory import (
 from grass.errors import StorageError
 from grass.model.amount_text import WHOLE
 from grass.model.ids import AttemptId
-from grass.model.job import DEFAULT_QUEUE, Attempt, Job, alike
+from grass.model.jobs.job import DEFAULT_QUEUE, Attempt, Job, alike
+from grass.model.jobs.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.journal import Kind
-from grass.model.lifecycle import AttemptState, JobState, moved_attempt, moved_job
 from grass.model.queue import Queue
 from grass.scheduler import Scheduler
 from grass.store.bodies import json_text

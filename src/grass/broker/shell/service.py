@@ -41,7 +41,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.log_lines import LogEvent
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.store import Store
 
 log = EventLog(__name__)

@@ -70,7 +70,7 @@ def _warn_of_unreachable(jobs: list[Document]) -> None:
 
 
 def _number(text: str) -> int:
-    from grass.model.signals import signal_number
+    from grass.model.jobs.signals import signal_number
 
     return signal_number(text)
 

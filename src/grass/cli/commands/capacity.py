@@ -40,7 +40,8 @@ def _show(values: Values, rest: list[str]) -> int:
     if values.has("json"):
         print_document({"workers": workers})
         return 0
-    from grass.cli.printing import summary, table
+    from grass.cli.printing import table
+    from grass.cli.printing.show import summary
     from grass.cli.printing.wording import TINTS
 
     rows = summary.worker_rows(workers)

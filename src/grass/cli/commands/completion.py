@@ -12,7 +12,7 @@ import sys
 
 from grass.cli.commands.completion_offers import JOBS, QUEUES, UNITS, WORKERS
 from grass.cli.parsing.options import Command, Option, one_word, read
-from grass.cli.printing.columns import COLUMNS
+from grass.cli.printing.show.columns import COLUMNS
 from grass.cli.printing.wording import ENDED_STATES, UNFINISHED_STATES
 from grass.errors import UsageError
 

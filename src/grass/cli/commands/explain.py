@@ -18,7 +18,7 @@ from grass.cli.printing.table import Screen, render, this_screen
 from grass.cli.printing.usage_text import usage_lines
 from grass.cli.printing.wording import ENDS, TINTS, number, units
 from grass.client.client import Client
-from grass.model.endings import signal_name
+from grass.model.jobs.endings import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

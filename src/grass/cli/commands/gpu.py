@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, at_most, read
 from grass.cli.printing.gpu_page import GpuPage, GpuRows
-from grass.cli.printing.show_views import AsJson, AsText
+from grass.cli.printing.show.show_views import AsJson, AsText
 from grass.cli.printing.streams import warn
 from grass.cli.printing.table import this_screen
 from grass.client.client import Client
@@ -13,7 +13,7 @@ from grass.model.durations import seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
-    from grass.cli.printing.show_views import ShowView
+    from grass.cli.printing.show.show_views import ShowView
 
 OPTIONS = (
     Option("--oneline", about="one line for each GPU"),

@@ -74,7 +74,7 @@ def _follow(
     client: Client, values: Values, job: Document, writer: OutputWriter
 ) -> None:
     """Copy what a job writes; say that it has not started, and how it ended."""
-    from grass.cli.printing.start_notice import StartNotice
+    from grass.cli.printing.waits.start_notice import StartNotice
 
     with StartNotice(client, job) as notice:
         _copy(client, values, job["id"], writer, notice.end)

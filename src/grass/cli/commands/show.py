@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, read
-from grass.cli.printing import columns
-from grass.cli.printing.show_options import FILTERS, ShowOptions
-from grass.cli.printing.show_views import (
+from grass.cli.printing.show import columns
+from grass.cli.printing.show.show_options import FILTERS, ShowOptions
+from grass.cli.printing.show.show_views import (
     AsJson,
     AsNames,
     AsText,
@@ -21,7 +21,7 @@ from grass.model.durations import seconds
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.cli.parsing.options import Values
-    from grass.cli.printing.show_views import Form, ShowView
+    from grass.cli.printing.show.show_views import Form, ShowView
 
 OPTIONS = (
     *FILTERS,

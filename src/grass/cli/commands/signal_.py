@@ -13,7 +13,7 @@ def run(words: list[str]) -> int:
     values, names = read(OPTIONS, words)
     if not names:
         raise UsageError("the signal is missing", "grass signal USR1 7")
-    from grass.model.signals import check_sendable, signal_number
+    from grass.model.jobs.signals import check_sendable, signal_number
 
     number = check_sendable(signal_number(names[0]))
     with Client(broker=values.broker) as client:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 
 from grass.cli.parsing.options import BROKER, JSON, Command, Option, names_one, read
-from grass.cli.printing import status_line
-from grass.cli.printing.pause_notice import PauseNotice
 from grass.cli.printing.quantities import brief
 from grass.cli.printing.streams import print_document, warn
 from grass.cli.printing.usage_text import in_short
+from grass.cli.printing.waits import status_line
+from grass.cli.printing.waits.pause_notice import PauseNotice
 from grass.cli.printing.wording import ENDED_STATES, ended
 from grass.client.client import Client
 from grass.errors import GrassError, TimedOut, UsageError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from grass.cli.printing.progress import Progress
+    from grass.cli.printing.waits.progress import Progress
     from grass.client.json_codec import Document
 
     T = TypeVar("T")
@@ -135,7 +135,7 @@ def _told(client: Client, select: list[str], quiet: bool, wait: Callable[[], T])
 
 def _teller(client: Client, select: list[str]) -> Progress | PauseNotice:
     if status_line.is_possible():
-        from grass.cli.printing.progress import Progress
+        from grass.cli.printing.waits.progress import Progress
 
         return Progress(client, select)
     return PauseNotice(client, select)

@@ -12,10 +12,10 @@ from itertools import product
 from math import prod
 
 from grass.errors import GrassError, UsageError
-from grass.model.arrays import MOST_MEMBERS
-from grass.model.commands import is_shell_line
-from grass.model.params import positions
-from grass.model.placeholders import names_in
+from grass.model.jobs.arrays import MOST_MEMBERS
+from grass.model.jobs.commands import is_shell_line
+from grass.model.jobs.params import positions
+from grass.model.jobs.placeholders import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

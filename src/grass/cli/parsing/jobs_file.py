@@ -140,7 +140,7 @@ def _unknown(field: str) -> tuple[str, str]:
     from difflib import get_close_matches
 
     from grass.model.field_readers import request_forms
-    from grass.model.spec import JOB_READERS, NOT_IN_A_REQUEST, JobPatch
+    from grass.model.jobs.spec import JOB_READERS, NOT_IN_A_REQUEST, JobPatch
 
     known = {"command", *request_forms(JobPatch, JOB_READERS)} - {*NOT_IN_A_REQUEST}
     near = get_close_matches(field, sorted(known), 1)

@@ -60,7 +60,7 @@ def _found(words: Sequence[str], cwd: str) -> tuple[str, str] | None:
 
 def check_executable(words: Sequence[str], cwd: str) -> None:
     """Refuse a script in the job's directory that may not be executed."""
-    from grass.model.commands import split_assignments
+    from grass.model.jobs.commands import split_assignments
 
     _, command = split_assignments(words)
     program = command[0] if command else ""
@@ -88,7 +88,7 @@ def _head(path: str) -> bytes:
 
 def _is_run(word: str, words: Sequence[str]) -> bool:
     """Tell whether a file is what a command runs, and not what it reads."""
-    from grass.model.default_names import default_name
+    from grass.model.jobs.default_names import default_name
 
     return default_name(words) == os.path.basename(word)[:64]
 

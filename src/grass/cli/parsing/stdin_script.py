@@ -14,7 +14,7 @@ from grass.cli.parsing.directives import Directives, merged
 from grass.cli.parsing.job_options import settings
 from grass.cli.parsing.scripts import tell
 from grass.errors import UsageError
-from grass.model.commands import LONGEST_WORD
+from grass.model.jobs.commands import LONGEST_WORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from grass.cli.parsing.jobs_file import label, text_of
 from grass.errors import UsageError
-from grass.model.params import positions
+from grass.model.jobs.params import positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import time
 
 from grass.cli.printing.event_collector import EventCollector
 from grass.cli.printing.keys import Keyboard
-from grass.cli.printing.show_views import AsJson, AsText
+from grass.cli.printing.show.show_views import AsJson, AsText
 from grass.cli.printing.streams import printable, warn
 from grass.cli.printing.styled import Styled, painted_cells
 from grass.cli.printing.table import Screen, this_screen
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from grass.cli.printing.page import Window
-    from grass.cli.printing.show_views import Form, ShowView
+    from grass.cli.printing.show.show_views import Form, ShowView
     from grass.client.client import Client
     from grass.client.json_codec import Document
 

@@ -90,7 +90,7 @@ def connection_state(worker: Document) -> str:
 def ending(job: Document) -> str:
     """Write how a job or an attempt ended: `exit 3`, `killed by SIGTERM`."""
     if job["signal"] is not None:
-        from grass.model.endings import killed
+        from grass.model.jobs.endings import killed
 
         # Every signal that a worker sends has a reason: cancelled, time limit.
         by_grass = bool(job.get("reason")) or job.get("state") == "cancelled"

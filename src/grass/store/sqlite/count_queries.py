@@ -7,7 +7,7 @@ range of ids needs a look at the jobs themselves.
 import json
 import sqlite3
 
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import ArrayTotals, JobFilter, Order
 from grass.store.sqlite import job_filters
 from grass.store.sqlite.statements import Statements

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
-from grass.model.job import Common, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Common, Job
+from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import Changes
 from grass.store.sqlite.statements import Statements
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from grass.model.lifecycle import UNFINISHED, JobState
+from grass.model.jobs.lifecycle import UNFINISHED, JobState
 from grass.model.selectors import Selection
 from grass.store.interface import JobFilter, Order
 

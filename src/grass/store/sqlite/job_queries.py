@@ -5,7 +5,7 @@ import sqlite3
 from operator import attrgetter
 
 from grass.model import selectors
-from grass.model.job import Job
+from grass.model.jobs.job import Job
 from grass.model.selectors import Selection
 from grass.store.changes import StoredEvent
 from grass.store.interface import JobDetails, JobFilter, Order

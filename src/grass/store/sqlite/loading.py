@@ -12,10 +12,10 @@ from operator import attrgetter
 from typing import TypeVar
 
 from grass.model.access import Token
-from grass.model.job import Job, alike
-from grass.model.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.jobs.job import Job, alike
+from grass.model.jobs.lifecycle import ENDED, UNFINISHED, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
-from grass.model.spec import Spec
 from grass.store.bodies import json_text
 from grass.store.changes import AnsweredCall, Env
 from grass.store.interface import Snapshot

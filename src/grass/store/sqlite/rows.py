@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from grass.model.access import Token
-from grass.model.job import Attempt, Common, Job, JobWithParams, filled_name
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt, Common, Job, JobWithParams, filled_name
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue, View
-from grass.model.spec import Spec
 from grass.model.worker import Worker
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
 from grass.store.changes import Removal

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from grass.errors import GrassError, StorageError
-from grass.model.job import Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
 from grass.model.selectors import Selection
 from grass.store.bodies import CorruptRow, from_json, json_text
 from grass.store.changes import AnsweredCall, Changes, Env, StoredEvent

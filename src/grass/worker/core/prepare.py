@@ -13,13 +13,13 @@ from typing import NamedTuple
 from grass.config import MARKER, OWN_PORT, RENDEZVOUS
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
-from grass.model.commands import safe_file_name, split_assignments
 from grass.model.gpu_details import visible_devices
-from grass.model.params import variable
-from grass.model.placeholders import fill, fill_command, unit_names, values_of
+from grass.model.jobs.commands import safe_file_name, split_assignments
+from grass.model.jobs.params import variable
+from grass.model.jobs.placeholders import fill, fill_command, unit_names, values_of
+from grass.model.jobs.signals import limit_signal
+from grass.model.jobs.spec import NO_INPUT
 from grass.model.resources import GPU_KINDS
-from grass.model.signals import limit_signal
-from grass.model.spec import NO_INPUT
 from grass.model.worker import Unit
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")

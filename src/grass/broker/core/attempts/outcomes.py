@@ -2,9 +2,9 @@
 
 from grass.keeper.protocol import GUEST_GAVE_UP, TIME_LIMIT
 from grass.link.messages import Exited
-from grass.model.job import Job
-from grass.model.lifecycle import JobState
-from grass.model.spec import Spec
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 
 FORGOTTEN = "its worker was forgotten"
 """The reason of an attempt that may be alive on a worker that was forgotten."""

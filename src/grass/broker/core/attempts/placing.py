@@ -11,11 +11,11 @@ from grass.broker.core.attempts import tracking
 from grass.broker.core.state import State
 from grass.link.messages import Recall, Start, ToWorker
 from grass.model.ids import AttemptId
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import AttemptState, JobState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import Spec, run_options
 from grass.model.queue import View
 from grass.model.resources import units_json
-from grass.model.spec import Spec, run_options
 from grass.scheduler import Placement
 
 _NO_VIEW = View({})

@@ -15,7 +15,7 @@ from grass.broker.core.state import State
 from grass.errors import ProtocolError
 from grass.link.messages import Recall
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt, Job
+from grass.model.jobs.job import Attempt, Job
 
 SHORT_S = 0.05
 """Jobs that run longer than this on average are not prefetched."""

@@ -25,8 +25,8 @@ from grass.errors import Forbidden
 from grass.link.messages import LINK_VERSION, Hello, Readiness, Report, Stop, Welcome
 from grass.model.access import may_work
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import AttemptState
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import AttemptState
 from grass.model.resources import Allocation
 from grass.model.worker import Worker
 

@@ -21,9 +21,9 @@ from grass.link.messages import (
     Stop,
 )
 from grass.model.ids import attempt_id
-from grass.model.job import Attempt, Job
-from grass.model.lifecycle import AttemptState, JobState
-from grass.model.spec import Spec
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.spec import Spec
 from grass.model.worker import Worker
 
 MOST_RETURNS = 20

@@ -9,11 +9,11 @@ fail five hundred jobs; resuming the queue resets the count.
 from grass.broker.core.attempts import prefetch
 from grass.broker.core.jobs.job_memory import ArrayState
 from grass.broker.core.state import State
-from grass.model.arrays import limiter
-from grass.model.job import Common, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.arrays import limiter
+from grass.model.jobs.job import Common, Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
-from grass.model.spec import Spec
 
 
 def limiter_of(job: Job, spec: Spec) -> str | None:

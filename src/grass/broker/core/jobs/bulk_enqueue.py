@@ -16,12 +16,12 @@ from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import BulkCall, Work
 from grass.broker.core.state import State
 from grass.errors import GrassError
-from grass.model.commands import is_shell_line
-from grass.model.default_names import default_name
-from grass.model.dependencies import After
-from grass.model.job import DEFAULT_PROJECT, Common, Job, alike, new_job
-from grass.model.lifecycle import JobState
-from grass.model.spec import Spec
+from grass.model.jobs.commands import is_shell_line
+from grass.model.jobs.default_names import default_name
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.job import DEFAULT_PROJECT, Common, Job, alike, new_job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.store.changes import AnsweredCall
 
 SLICE = 1000

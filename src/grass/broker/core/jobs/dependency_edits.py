@@ -12,8 +12,8 @@ from grass.broker.core.jobs import dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import Slices
 from grass.broker.core.state import State
 from grass.errors import Refused
-from grass.model.dependencies import After
-from grass.model.lifecycle import JobState
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.lifecycle import JobState
 
 Waits = tuple[After, ...]
 """The dependencies of a job; jobs that share them share the object."""

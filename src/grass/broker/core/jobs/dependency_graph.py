@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from grass.broker.core.jobs.job_memory import DependencyGroup
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
-from grass.model.dependencies import HAS_ENDED, VERBS, After, met
-from grass.model.job import Job
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.dependencies import HAS_ENDED, VERBS, After, met
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import ENDED, JobState
 
 MOST_NEEDS = 1000
 

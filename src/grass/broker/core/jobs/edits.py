@@ -35,12 +35,12 @@ from grass.broker.core.jobs.enqueue import (
 )
 from grass.broker.core.state import State
 from grass.errors import Refused
-from grass.model.commands import LARGEST_PRIORITY, is_shell_line
-from grass.model.dependencies import After
-from grass.model.job import Common, Job
-from grass.model.lifecycle import JobState
+from grass.model.jobs.commands import LARGEST_PRIORITY, is_shell_line
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.job import Common, Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import JobPatch, Spec, changed, given
 from grass.model.queue import Queue
-from grass.model.spec import JobPatch, Spec, changed, given
 
 READ_AT_ONCE = 10_000
 """Jobs whose priority is read in one slice: some 2 ms of work."""

@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
 from grass.broker.core.jobs import array_limits, dependency_graph
 from grass.broker.core.state import State
-from grass.model.job import Job
-from grass.model.lifecycle import JobState
-from grass.model.spec import Spec
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
 from grass.model.times import rfc3339
 
 SLICE = 1000

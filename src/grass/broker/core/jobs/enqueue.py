@@ -18,16 +18,16 @@ from grass.broker.core.jobs.bulk_enqueue import Arrival, Prepared, is_for_a_shel
 from grass.broker.core.state import State
 from grass.broker.core.workers import registry
 from grass.errors import About, GrassError, Refused, UsageError
-from grass.model import placeholders
-from grass.model.commands import UNCHECKED_LENGTH, check_size, split_assignments
 from grass.model.field_readers import PTY
-from grass.model.job import DEFAULT_QUEUE
-from grass.model.lifecycle import JobState
-from grass.model.params import Params, check_kinds
+from grass.model.jobs import placeholders
+from grass.model.jobs.commands import UNCHECKED_LENGTH, check_size, split_assignments
+from grass.model.jobs.job import DEFAULT_QUEUE
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.params import Params, check_kinds
+from grass.model.jobs.signals import check_limit_signal
+from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed
 from grass.model.queue import Queue
 from grass.model.resources import GPU_KINDS, ONE_CPU
-from grass.model.signals import check_limit_signal
-from grass.model.spec import NO_INPUT, JobPatch, Spec, changed
 from grass.store.changes import AnsweredCall
 
 LONG_VALUES = 1000

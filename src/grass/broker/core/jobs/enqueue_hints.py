@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.state import State
-from grass.model.dependencies import HAS_ENDED, VERBS
+from grass.model.jobs.dependencies import HAS_ENDED, VERBS
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
-from grass.model.spec import Spec
 
 
 def hints(state: State, prepared: Iterable[Prepared]) -> str:

@@ -8,8 +8,8 @@ from grass.broker.core.jobs import enqueue_hints
 from grass.broker.core.jobs.bulk_enqueue import Prepared, is_for_a_shell, name_of
 from grass.broker.core.jobs.enqueue import checked_call
 from grass.broker.core.state import State
-from grass.model.job import DEFAULT_PROJECT
-from grass.model.placeholders import fill, fill_command, values_of
+from grass.model.jobs.job import DEFAULT_PROJECT
+from grass.model.jobs.placeholders import fill, fill_command, values_of
 from grass.model.resources import request_json
 
 MOST_LISTED = 1000

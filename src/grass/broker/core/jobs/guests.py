@@ -11,8 +11,8 @@ from grass.broker.core.state import State
 from grass.errors import Refused
 from grass.keeper.protocol import GUEST_GAVE_UP
 from grass.link.messages import GiveBack
-from grass.model.job import Attempt
-from grass.model.lifecycle import JobState
+from grass.model.jobs.job import Attempt
+from grass.model.jobs.lifecycle import JobState
 
 
 def give_back(state: State, call: GiveBackGuest) -> Done:

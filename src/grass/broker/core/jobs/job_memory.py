@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from grass.model.lifecycle import JobState
+from grass.model.jobs.lifecycle import JobState
 from grass.store.changes import AnsweredCall, Changes
 
 if TYPE_CHECKING:

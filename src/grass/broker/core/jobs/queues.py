@@ -11,11 +11,11 @@ from grass.broker.core.jobs import array_limits
 from grass.broker.core.state import State
 from grass.broker.core.workers import queue_views, registry, units
 from grass.errors import NotFound, Refused, UsageError
-from grass.model.job import DEFAULT_QUEUE
+from grass.model.jobs.job import DEFAULT_QUEUE
+from grass.model.jobs.spec import given
 from grass.model.journal import Kind
 from grass.model.queue import Queue, View
 from grass.model.resources import Request, check_name
-from grass.model.spec import given
 from grass.model.worker import Worker
 
 QueueLimits = dict[str, Request | int | None]

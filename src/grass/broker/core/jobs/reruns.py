@@ -23,10 +23,10 @@ from grass.broker.core.jobs.enqueue import ends_of
 from grass.broker.core.jobs.verbs import MOST_WARNINGS
 from grass.broker.core.state import State
 from grass.errors import Busy, NotFound, Refused
-from grass.model.dependencies import After
-from grass.model.job import Job
-from grass.model.lifecycle import ENDED, JobState
-from grass.model.spec import NO_INPUT, Spec, given
+from grass.model.jobs.dependencies import After
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import ENDED, JobState
+from grass.model.jobs.spec import NO_INPUT, Spec, given
 
 
 def rerun(state: State, call: Rerun) -> Done | BulkCall:

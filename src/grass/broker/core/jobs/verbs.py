@@ -21,9 +21,9 @@ from grass.broker.core.jobs import bulk_calls, dependency_graph, eligibility
 from grass.broker.core.jobs.bulk_calls import BulkCall, Slices, Work
 from grass.broker.core.state import State
 from grass.link import messages
-from grass.model.job import Job
-from grass.model.lifecycle import AttemptState, JobState
-from grass.model.signals import short_name
+from grass.model.jobs.job import Job
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.signals import short_name
 
 MOST_WARNINGS = 10
 _WAITING = (JobState.WAITING, JobState.QUEUED)

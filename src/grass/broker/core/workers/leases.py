@@ -14,7 +14,7 @@ again each time: so the broker always waits longer than the keeper.
 from grass.broker.core.attempts import tracking
 from grass.broker.core.state import State
 from grass.broker.core.workers.worker_memory import Absence
-from grass.model.job import Attempt
+from grass.model.jobs.job import Attempt
 from grass.model.worker import Worker
 
 MARGIN_S = 10.0

@@ -12,8 +12,8 @@ from grass.broker.core.state import State
 from grass.broker.core.workers import registry, units
 from grass.errors import NeverFits, NotFound, Refused
 from grass.model.amount_text import amount_texts
-from grass.model.commands import check_size
-from grass.model.job import DEFAULT_QUEUE
+from grass.model.jobs.commands import check_size
+from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.queue import Queue, View
 from grass.model.resources import Capacity, Request
 from grass.model.worker import Worker

@@ -8,8 +8,8 @@ import re
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
-from grass.model.spec import Spec
 from grass.model.worker import Worker, is_worker_id
 
 LONGEST_NAME = 64

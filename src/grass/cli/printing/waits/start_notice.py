@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from _thread import allocate_lock, start_new_thread  # `threading` costs an import
 
-from grass.cli.printing import status_line
 from grass.cli.printing.quantities import in_local_time
 from grass.cli.printing.streams import warn
+from grass.cli.printing.waits import status_line
 from grass.cli.printing.wording import UNSTARTED
 from grass.client.client import Client
 from grass.client.connection import Broken

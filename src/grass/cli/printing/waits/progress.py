@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import threading
 
-from grass.cli.printing import status_line
 from grass.cli.printing.event_collector import EventCollector
-from grass.cli.printing.outlook import Outlook
 from grass.cli.printing.streams import counted, warn
 from grass.cli.printing.styled import painted
+from grass.cli.printing.waits import status_line
+from grass.cli.printing.waits.outlook import Outlook
 from grass.cli.printing.wording import UNFINISHED_STATES
 from grass.client.client import Client
 from grass.client.connection import Broken

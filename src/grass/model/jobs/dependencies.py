@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from grass.errors import UsageError
 from grass.model import selectors
-from grass.model.lifecycle import ENDED, JobState
+from grass.model.jobs.lifecycle import ENDED, JobState
 
 NEEDS = ("succeeded", "failed", "any")
 MOST_DEPENDENCIES = 100_000

@@ -6,8 +6,7 @@ these are few. In a pipe each unit is written out with its numbers.
 
 from __future__ import annotations
 
-from grass.cli.printing.styled import Styled
-from grass.cli.printing.summary import (
+from grass.cli.printing.show.summary import (
     FAULTY,
     WORKERS,
     folded,
@@ -15,6 +14,7 @@ from grass.cli.printing.summary import (
     unit_marks,
     worker_rows,
 )
+from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, lines
 from grass.cli.printing.wording import TINTS, number
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from grass.cli.printing.array_rows import counts
 from grass.cli.printing.command_text import in_a_row
 from grass.cli.printing.quantities import (
     age,
@@ -18,6 +17,7 @@ from grass.cli.printing.quantities import (
     ran,
     utc_now,
 )
+from grass.cli.printing.show.array_rows import counts
 from grass.cli.printing.usage_text import (
     CPU,
     GPU_MEMORY,

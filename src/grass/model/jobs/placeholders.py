@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from grass.errors import UsageError
-from grass.model.params import Params, listed
+from grass.model.jobs.params import Params, listed
 from grass.model.resources import Allocation, Request, unit_order
 
 _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_.-]*|[0-9]{0,3})\}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from grass.cli.printing import job_details
-from grass.cli.printing.overview_page import listing_page, overview_page
 from grass.cli.printing.page import Page
+from grass.cli.printing.show import job_details
+from grass.cli.printing.show.overview_page import listing_page, overview_page
 from grass.cli.printing.streams import printable
 from grass.client.json_codec import encoded
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
 
-    from grass.cli.printing.show_options import ShowOptions
+    from grass.cli.printing.show.show_options import ShowOptions
     from grass.cli.printing.table import Screen
     from grass.client.client import Client
     from grass.client.json_codec import Document

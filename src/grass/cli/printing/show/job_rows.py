@@ -7,10 +7,10 @@ pipe each job is one line of words.
 
 from __future__ import annotations
 
-from grass.cli.printing import array_rows
-from grass.cli.printing.columns import held_units
 from grass.cli.printing.command_text import in_a_row
 from grass.cli.printing.quantities import utc_now
+from grass.cli.printing.show import array_rows
+from grass.cli.printing.show.columns import held_units
 from grass.cli.printing.styled import Styled
 from grass.cli.printing.table import Fit, Row, Span, lines
 from grass.cli.printing.wording import ENDED_STATES, TINTS, reason, state, units
@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from grass.cli.printing.columns import Column
-    from grass.cli.printing.show_options import ShowOptions
+    from grass.cli.printing.show.columns import Column
+    from grass.cli.printing.show.show_options import ShowOptions
     from grass.cli.printing.table import Cell, Screen
     from grass.client.json_codec import Document
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from grass.cli.printing import summary
-from grass.cli.printing.job_rows import JobTable
 from grass.cli.printing.page import Page, Part
+from grass.cli.printing.show import summary
+from grass.cli.printing.show.job_rows import JobTable
+from grass.cli.printing.show.unit_bars import folded_lines, worker_lines
 from grass.cli.printing.styled import Styled, cells
 from grass.cli.printing.table import lines
-from grass.cli.printing.unit_bars import folded_lines, worker_lines
 from grass.cli.printing.wording import IN_ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from grass.cli.printing.show_options import ShowOptions
+    from grass.cli.printing.show.show_options import ShowOptions
     from grass.cli.printing.table import Screen
     from grass.client.json_codec import Document
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from grass.model.lifecycle import AttemptState, JobState
-from grass.model.params import Params
-from grass.model.placeholders import fill, of_the_job
+from grass.model.jobs.lifecycle import AttemptState, JobState
+from grass.model.jobs.params import Params
+from grass.model.jobs.placeholders import fill, of_the_job
 from grass.model.resources import Allocation
 from grass.model.usage import ResourceUse
 

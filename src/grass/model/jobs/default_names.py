@@ -8,7 +8,7 @@ that are all named `python` tells nothing. Programs that start others, such as
 import re
 from collections.abc import Sequence
 
-from grass.model.commands import split_assignments
+from grass.model.jobs.commands import split_assignments
 
 LONGEST = 64
 _SPACE = re.compile(r"\s")

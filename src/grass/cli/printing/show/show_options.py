@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 
 from grass.cli.parsing.options import Option, at_most, is_selector, names_one
-from grass.cli.printing import columns
+from grass.cli.printing.show import columns
 from grass.errors import UsageError
 
 TYPE_CHECKING = False

@@ -15,11 +15,11 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from grass.errors import About
-from grass.model import dependencies, signals
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
-from grass.model.dependencies import After
 from grass.model.field_readers import Reader
+from grass.model.jobs import dependencies, signals
+from grass.model.jobs.dependencies import After
 from grass.model.resources import Policy, Request
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30

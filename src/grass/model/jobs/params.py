@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from grass.errors import UsageError
-from grass.model.arrays import MOST_MEMBERS
+from grass.model.jobs.arrays import MOST_MEMBERS
 
 Params = dict[str, str]
 

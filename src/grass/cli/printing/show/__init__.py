@@ -1,0 +1,1 @@
+"""What `grass show` prints."""

@@ -1,0 +1,1 @@
+"""A job: what users say of it, and its states."""
