@@ -214,12 +214,14 @@ class Keyboard(PassedInput):
         """Leave the terminal of the job as it is."""
 
     def _pass_all(self, sender: InputSender, job: int, interrupts: Interrupts) -> None:
-        self.talk(f"job {job} has this terminal; Enter ~ . leaves it to itself")
         with self._lock:
             if self._over:
                 return
             self._modes = termios.tcgetattr(STDIN)
             tty.setraw(STDIN, termios.TCSADRAIN)
+        # The keys that it names work only now.
+        warn(f"job {job} has this terminal; Enter ~ . leaves it to itself")
+        sys.stderr.write("\r")
         keys, more = DetachKeys(), sender.send(window=_window())
         while more:
             ready, _, _ = select.select([STDIN, self._wakeup], [], [])
