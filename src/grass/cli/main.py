@@ -73,13 +73,26 @@ _AGAIN_S = 0.01
 
 
 def main() -> int:
-    """Run the command that the process was called with; return its exit code."""
+    """Run the command that the process was called with; return its exit code.
+
+    A command other than a daemon ends the process here, without the interpreter's own
+    teardown, which costs a short command a sixth of its time and has nothing to save.
+    """
+    code = _run_reporting()
+    if sys.argv[1:2] != ["daemon"]:
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _run_reporting() -> int:
     _open_closed_streams()
     sys.unraisablehook = _repeat_lost_interrupt
     try:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
+        _flush_quietly()
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -216,6 +229,13 @@ def _repeat_lost_interrupt(ignored: UnraisableHookArgs) -> None:
     here = _repeat_lost_interrupt.__code__
     signal.signal(signal.SIGALRM, send_again)
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _flush_quietly() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
 
 
 def _drop_output() -> None:
