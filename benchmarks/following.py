@@ -95,7 +95,7 @@ def _follower(fresh: FreshHome, id: int, wanted: bool) -> Iterator[None]:
         yield
         return
     words = [sys.executable, "-m", "grass", "logs", "-f", str(id)]
-    address = fresh.client.overview()["daemon"]["door"]["address"]
+    address = fresh.client.overview()["daemon"]["tcp"]["address"]
     follower = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,

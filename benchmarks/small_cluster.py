@@ -57,8 +57,8 @@ def _daemon(folder: Path, options: list[str]) -> Iterator[Client]:
 
 def _join(broker: Client, folder: Path, port: int, name: str, role: str) -> None:
     issued = broker.new_token(role=role, code=True)
-    door = broker.overview()["daemon"]["door"]
-    invitation = read_invitation(f"{_HOST}:{port}/{door['pin']}/{issued['code']}")
+    tcp = broker.overview()["daemon"]["tcp"]
+    invitation = read_invitation(f"{_HOST}:{port}/{tcp['pin']}/{issued['code']}")
     home = Home(str(folder))
     home.make()
     with Client.invited(home, invitation) as stranger:

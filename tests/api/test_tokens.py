@@ -163,10 +163,10 @@ def test_an_unknown_token_cannot_be_revoked(tmp_path: Path) -> None:
 
 def test_the_overview_has_the_tcp_address(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
-        told = (await api.get("/overview")).document["daemon"]["door"]
+        told = (await api.get("/overview")).document["daemon"]["tcp"]
         assert told == {"address": DOOR.address, "pin": DOOR.pin}
         api.app.state.context = api.app.state.context._replace(tcp=None)
-        assert (await api.get("/overview")).document["daemon"]["door"] is None
+        assert (await api.get("/overview")).document["daemon"]["tcp"] is None
 
     play(tmp_path, story)
 

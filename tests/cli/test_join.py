@@ -27,7 +27,7 @@ def line(broker: FakeBroker, code: str = "c0de") -> str:
 
 
 def overview(**daemon: Any) -> dict[str, Any]:
-    return {"daemon": {"pid": 4711, "jobs": {}, "door": None, **daemon}}
+    return {"daemon": {"pid": 4711, "jobs": {}, "tcp": None, **daemon}}
 
 
 def worker(broker: FakeBroker, **more: Any) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def test_a_role_that_does_not_work_leaves_the_daemon_alone(
             "`grass restart` makes it a worker once it has ended",
         ),
         (
-            {"door": {"address": "here:7500", "pin": "x"}},
+            {"tcp": {"address": "here:7500", "pin": "x"}},
             "this machine's daemon is a broker for others",
             "`grass restart --no-broker` makes it a worker instead",
         ),

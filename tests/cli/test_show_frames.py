@@ -9,12 +9,12 @@ from grass.cli.printing.keys import _split
 from grass.cli.printing.live_screen import frame
 from grass.cli.printing.page import Page, Part
 from grass.cli.printing.show.show_options import ShowOptions
-from grass.cli.printing.show.show_views import Listing
+from grass.cli.printing.show.show_views import JobList
 from grass.cli.printing.styled import cells
 
 from .documents import job
 
-VIEW = Listing(ShowOptions(Values(), []))
+VIEW = JobList(ShowOptions(Values(), []))
 
 
 def drawn_lines(drawn: str) -> list[str]:

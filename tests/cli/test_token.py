@@ -42,9 +42,9 @@ MADE = {
 
 @pytest.fixture
 def broker(fake_daemon: FakeDaemon) -> FakeDaemon:
-    """A broker with a door."""
-    door = {"address": "my.server.com:7500", "pin": PIN}
-    fake_daemon.answers["GET /overview"] = {"daemon": {"door": door}}
+    """A broker that listens for TCP."""
+    tcp = {"address": "my.server.com:7500", "pin": PIN}
+    fake_daemon.answers["GET /overview"] = {"daemon": {"tcp": tcp}}
     fake_daemon.answers["POST /tokens"] = MADE
     fake_daemon.answers["GET /tokens"] = {"tokens": [LAPTOP, OPEN]}
     return fake_daemon

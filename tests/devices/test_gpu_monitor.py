@@ -16,14 +16,14 @@ import pytest
 
 from grass.devices import child_process, gpu_monitor
 from grass.devices.child_process import ChildProcess
-from grass.devices.gpu_monitor import GpuMonitor, Patience
+from grass.devices.gpu_monitor import GpuMonitor, MonitorLimits
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.model.amounts import GIB
 from tests.support.gpus import USE_GPU, FakeGpus
 from tests.support.patience import PATIENCE_S
 from tests.support.processes import await_end
 
-QUICK = Patience(
+QUICK = MonitorLimits(
     open_s=PATIENCE_S,
     read_s=1.0,
     first_pause_s=0.02,
@@ -237,7 +237,7 @@ def test_a_library_that_hangs_from_the_start_has_no_gpus_until_it_works(
     gpus: FakeGpus,
 ) -> None:
     gpus.hang()
-    quick = Patience(open_s=0.5, first_pause_s=0.02, longest_pause_s=0.1)
+    quick = MonitorLimits(open_s=0.5, first_pause_s=0.02, longest_pause_s=0.1)
 
     async def test() -> None:
         async with watching(patience=quick) as monitor:
@@ -292,7 +292,7 @@ def test_children_that_cannot_even_be_killed_do_not_grow_in_number(
         started.append(words)
         return await start(*words)
 
-    quick = Patience(open_s=0.1, first_pause_s=0.001, longest_pause_s=0.001)
+    quick = MonitorLimits(open_s=0.1, first_pause_s=0.001, longest_pause_s=0.001)
 
     async def test() -> None:
         async with watching(patience=quick) as monitor:
@@ -340,7 +340,7 @@ def test_a_gpu_keeps_its_name_when_one_before_it_is_gone(gpus: FakeGpus) -> None
 
 def test_units_that_come_and_go_are_told(gpus: FakeGpus) -> None:
     async def test() -> None:
-        quick = Patience(first_pause_s=0.02, longest_pause_s=0.1, forget_s=0.2)
+        quick = MonitorLimits(first_pause_s=0.02, longest_pause_s=0.1, forget_s=0.2)
         async with watching(patience=quick) as monitor:
             told: list[list[str]] = []
             monitor.on_units = lambda: told.append(

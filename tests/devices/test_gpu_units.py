@@ -6,8 +6,8 @@ from grass.devices.gpu_reports import (
     DevicePair,
     DevicePlaces,
     DeviceReport,
+    DeviceSnapshot,
     PartReport,
-    Snapshot,
 )
 from grass.devices.gpu_units import HIDDEN_S, GpuUnits
 from grass.devices.readings import GpuProcess, GpuSide
@@ -20,8 +20,8 @@ def device(index: int, uuid: str, **part: Any) -> DeviceReport:
     return DeviceReport(index, uuid, (PartReport(uuid, "A100", **facts),))
 
 
-def seen(*devices: DeviceReport, **more: Any) -> Snapshot:
-    return Snapshot(devices, **more)
+def seen(*devices: DeviceReport, **more: Any) -> DeviceSnapshot:
+    return DeviceSnapshot(devices, **more)
 
 
 def faults(units: GpuUnits, now_s: float) -> dict[str, str | None]:
@@ -73,7 +73,7 @@ def test_a_device_that_was_never_read_is_no_unit() -> None:
 def test_a_library_that_fails_is_the_fault_of_all_until_it_works() -> None:
     units = GpuUnits(quiet_s=1)
     units.note(seen(device(0, "a", used=GIB)), 0)
-    units.note(Snapshot(error="no driver"), 1)
+    units.note(DeviceSnapshot(error="no driver"), 1)
     [reading] = units.readings(1)
     assert (reading.fault, reading.used) == ("no driver", GIB)
     units.note(seen(device(0, "a")), 2)

@@ -162,13 +162,13 @@ def test_output_checks_come_closer_as_the_limit_does() -> None:
     core.step(events.TimerTick(), 0.1)
     assert core.timers.next_due() == 8.1
     assert core.step(events.TimerTick(), 8.1) == [effects.Measure("a")]
-    core.step(events.Measured("a", 6 << 30), 8.1)
+    core.step(events.OutputMeasured("a", 6 << 30), 8.1)
     assert core.timers.next_due() == 10.1
     core.step(events.TimerTick(), 10.1)
-    core.step(events.Measured("a", 8 << 30), 10.1)
+    core.step(events.OutputMeasured("a", 8 << 30), 10.1)
     assert core.timers.next_due() == 10.35
     core.step(events.TimerTick(), 10.35)
-    wanted = core.step(events.Measured("a", (8 << 30) + 1), 10.35)
+    wanted = core.step(events.OutputMeasured("a", (8 << 30) + 1), 10.35)
     assert of(wanted, effects.SignalProcesses)
 
 

@@ -55,7 +55,7 @@ class KeeperJobs:
             effects.KillProcesses: self._kill_tree,
             effects.Survey: self._survey,
             effects.Enclose: lambda effect: None,
-            effects.Measure: lambda effect: events.Measured(effect.id, 0),
+            effects.Measure: lambda effect: events.OutputMeasured(effect.id, 0),
             effects.Truncate: lambda effect: None,
             effects.Adopt: lambda effect: self._adopt(
                 effect.id, effect.pid, effect.ticks

@@ -66,7 +66,7 @@ def copy_home(original: GrassHome, copy: GrassHome) -> GrassHome:
 def tcp_endpoint(home: GrassHome) -> object:
     """Return where a daemon listens for other machines, if it does."""
     home.client.close()
-    return home.client.overview()["daemon"]["door"]
+    return home.client.overview()["daemon"]["tcp"]
 
 
 def worker_of(broker: GrassHome, name: str) -> Document | None:

@@ -182,7 +182,7 @@ async def _overview(request: Request) -> object:
             "jobs": {"running": daemon.agent.running},
             "output_bytes": 0,
             "last_event": 0,
-            "door": None,
+            "tcp": None,
             "broker": {
                 "address": daemon.broker,
                 "pin": daemon.works_for.known.pin,

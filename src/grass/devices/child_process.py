@@ -20,7 +20,7 @@ _LEAVE_S = 1.0
 _PAUSE_S = 0.01
 
 
-class NoAnswer(Exception):
+class ChildSilent(Exception):
     """The child is gone, or has not answered in time."""
 
 
@@ -67,15 +67,15 @@ class ChildProcess:
         return cls(process, reader, writer)
 
     async def ask(self, limit_s: float) -> bytes:
-        """Return the answer to a question that may take so long; raises NoAnswer."""
+        """Return the answer to a question that may take so long; raises ChildSilent."""
         try:
             async with asyncio.timeout(limit_s + _GRACE_S):
                 self._writer.write(b"%.3f\n" % limit_s)
                 line = await self._reader.readline()
         except (OSError, TimeoutError, ValueError) as error:
-            raise NoAnswer from error
+            raise ChildSilent from error
         if not line.endswith(b"\n"):
-            raise NoAnswer
+            raise ChildSilent
         return line
 
     async def end(self) -> None:

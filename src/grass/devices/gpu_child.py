@@ -21,7 +21,7 @@ if __name__ == "__main__" and sys.flags.isolated:
 import msgspec
 
 from grass.devices.gpu_library import GpuDevice, GpuLibrary, LibraryError
-from grass.devices.gpu_reports import DevicePlaces, DeviceReport, Snapshot
+from grass.devices.gpu_reports import DevicePlaces, DeviceReport, DeviceSnapshot
 
 LIBRARIES = {"nvml": ("grass.devices.nvml", "NvmlLibrary")}
 
@@ -30,7 +30,7 @@ _MARGIN = 0.8
 """The share of the daemon's patience after which an answer is late."""
 
 
-class DeviceReader(Thread):
+class DeviceThread(Thread):
     """Reads one device whenever it is asked, in a thread that may hang."""
 
     def __init__(self, library: GpuLibrary, index: int, answers: "Answers") -> None:
@@ -78,7 +78,7 @@ class DeviceReader(Thread):
             return self.failed(f"{type(error).__name__}: {error}")
 
 
-Answers = SimpleQueue[tuple[DeviceReader, DeviceReport]]
+Answers = SimpleQueue[tuple[DeviceThread, DeviceReport]]
 
 
 class LibraryThread(Thread):
@@ -87,7 +87,7 @@ class LibraryThread(Thread):
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.answers: Answers = SimpleQueue()
-        self.readers: list[DeviceReader] = []
+        self.readers: list[DeviceThread] = []
         self.opened = Event()
         self.error: str | None = None
         self.driver = ""
@@ -120,7 +120,7 @@ class LibraryThread(Thread):
         library.open()
         self.driver = library.driver
         self.readers = [
-            DeviceReader(library, index, self.answers)
+            DeviceThread(library, index, self.answers)
             for index in range(library.count())
         ]
         for reader in self.readers:
@@ -133,7 +133,7 @@ class LibraryThread(Thread):
         self.outdated = library.changed()
 
 
-class Reading:
+class LibraryReading:
     """All devices of a library, as they can be told within a time."""
 
     def __init__(self, name: str) -> None:
@@ -142,22 +142,22 @@ class Reading:
         self._library.start()
         self._told_places = False
 
-    def snapshot(self, limit_s: float) -> Snapshot:
+    def snapshot(self, limit_s: float) -> DeviceSnapshot:
         """Return all that can be told within this time."""
         library, limit_s = self._library, limit_s * _MARGIN
         until_s = time.monotonic() + limit_s
         if not library.opened.wait(limit_s):
-            return Snapshot(error="its library does not answer in time")
+            return DeviceSnapshot(error="its library does not answer in time")
         if library.error is not None:
-            return Snapshot(error=library.error)
+            return DeviceSnapshot(error=library.error)
         reports = self._reports(until_s, limit_s)
         library.look()
         outdated = library.outdated or any(one.lost for one in library.readers)
-        return Snapshot(reports, None, outdated, self._places(), library.driver)
+        return DeviceSnapshot(reports, None, outdated, self._places(), library.driver)
 
     def _reports(self, until_s: float, limit_s: float) -> tuple[DeviceReport, ...]:
         """Ask every device that is not busy, and wait for these."""
-        reports: dict[DeviceReader, DeviceReport] = {}
+        reports: dict[DeviceThread, DeviceReport] = {}
         readers, answers = self._library.readers, self._library.answers
         asked = {reader for reader in readers if not reader.busy}
         for reader in asked:
@@ -181,7 +181,7 @@ class Reading:
 
 def main() -> None:
     """Answer until the daemon is gone."""
-    reading = Reading(sys.argv[1])
+    reading = LibraryReading(sys.argv[1])
     for line in sys.stdin.buffer:
         answer = msgspec.json.encode(reading.snapshot(float(line)))
         sys.stdout.buffer.write(answer + b"\n")

@@ -16,9 +16,9 @@ from collections.abc import Callable
 import msgspec
 
 from grass.config import user_environment
-from grass.devices.child_process import ChildProcess, NoAnswer, file_beside
+from grass.devices.child_process import ChildProcess, ChildSilent, file_beside
 from grass.devices.gpu_health import QUIET_S
-from grass.devices.gpu_reports import DevicePlaces, Snapshot
+from grass.devices.gpu_reports import DevicePlaces, DeviceSnapshot
 from grass.devices.gpu_units import FORGET_S, GpuUnits
 from grass.devices.readings import GpuReading, GpuTopology, GpuUnit
 from grass.devices.visible import chosen_units
@@ -33,7 +33,7 @@ MOST_STUCK = 3
 """So many children that were killed may hang in the driver before none is started."""
 
 
-class Patience(msgspec.Struct, frozen=True):
+class MonitorLimits(msgspec.Struct, frozen=True):
     """How long things may take; tests have less of it."""
 
     open_s: float = 20.0
@@ -53,11 +53,11 @@ class GpuMonitor:
     """The GPUs of this machine, now."""
 
     def __init__(
-        self, visible: str | None = None, patience: Patience | None = None
+        self, visible: str | None = None, patience: MonitorLimits | None = None
     ) -> None:
         """`visible` restricts it to some GPUs, as CUDA_VISIBLE_DEVICES is written."""
         self._visible = visible
-        self._patience = patience or Patience()
+        self._patience = patience or MonitorLimits()
         self._units = GpuUnits(self._patience.quiet_s, self._patience.forget_s)
         self._child: ChildProcess | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -242,10 +242,10 @@ class GpuMonitor:
         self._faults = faults
 
 
-async def _snapshot(child: ChildProcess, limit_s: float) -> Snapshot | None:
+async def _snapshot(child: ChildProcess, limit_s: float) -> DeviceSnapshot | None:
     try:
-        return msgspec.json.decode(await child.ask(limit_s), type=Snapshot)
-    except (NoAnswer, msgspec.DecodeError):
+        return msgspec.json.decode(await child.ask(limit_s), type=DeviceSnapshot)
+    except (ChildSilent, msgspec.DecodeError):
         return None
 
 

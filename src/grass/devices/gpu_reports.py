@@ -61,7 +61,7 @@ class DevicePlaces(msgspec.Struct, frozen=True, omit_defaults=True):
     sides: dict[str, GpuSide] = {}
 
 
-class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+class DeviceSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """All devices at one moment."""
 
     devices: tuple[DeviceReport, ...] = ()

@@ -9,7 +9,12 @@ are units of their own as long as they exist.
 from collections.abc import Iterator
 
 from grass.devices.gpu_health import GpuHealth
-from grass.devices.gpu_reports import DevicePlaces, DeviceReport, PartReport, Snapshot
+from grass.devices.gpu_reports import (
+    DevicePlaces,
+    DeviceReport,
+    DeviceSnapshot,
+    PartReport,
+)
 from grass.devices.readings import GpuReading, GpuSide, GpuTopology, GpuUnit, Nearness
 
 LOST = "it is lost from the bus"
@@ -77,7 +82,7 @@ class GpuUnits:
         missing = any(device.missing for device in self._devices.values())
         return missing or bool(self.unnamed)
 
-    def note(self, snapshot: Snapshot, now_s: float) -> None:
+    def note(self, snapshot: DeviceSnapshot, now_s: float) -> None:
         """Take in what the library told."""
         if snapshot.error is not None:
             self.failed(snapshot.error)

@@ -1,8 +1,8 @@
 """Which GPUs the CUDA driver of this process sees, if it has started.
 
 The driver reads `CUDA_VISIBLE_DEVICES` once, when it starts. After that no variable
-changes what `cuda:0` is, so an allocation of another GPU would be a promise that nobody
-keeps. The driver is asked itself, whichever framework started it; where it is not
+changes what `cuda:0` is, so an allocation of another GPU would be a promise that is not
+kept. The driver is asked itself, whichever framework started it; where it is not
 loaded nothing is loaded.
 """
 

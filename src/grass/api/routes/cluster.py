@@ -65,7 +65,7 @@ async def overview(request: Request) -> JsonObject:
             "full": context.broker.shortage() is not None,
             "last_event": found.last_event,
             "last_job": state.last_job,
-            "door": None if context.tcp is None else context.tcp._asdict(),
+            "tcp": None if context.tcp is None else context.tcp._asdict(),
         },
         "workers": [worker_document(one, state) for one in state.workers.values()],
         "queues": [

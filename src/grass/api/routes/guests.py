@@ -100,7 +100,7 @@ def _has_units(broker: Broker, id: int) -> bool:
 
 
 def _watch(request: Request, id: int) -> None:
-    """End the wait of a guest whose process is gone: nobody would take its units."""
+    """End the wait of a guest whose process is gone: its units would never be used."""
     broker, watching = context_of(request).broker, api_state(request).waiting_guests
     job = broker.state.jobs.get(id)
     guest = None if job is None else broker.state.specs[job.spec].guest

@@ -251,7 +251,7 @@ def _prune(state: State, call: Prune) -> list[JobDetails]:
     gone = [one for one in known if _may_go(state, one.job.id)]
     for details in gone:
         state.totals.states[details.job.state] -= 1
-        # After a restart the ends of jobs are known also if nobody waits for them.
+        # After a restart the ends of jobs are known also if no call waits for them.
         state.dependencies.ends.pop(details.job.id, None)
     removals.add(state, gone)
     state.batch.changes.removed_jobs.extend(details.job.id for details in gone)

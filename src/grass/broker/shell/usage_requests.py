@@ -57,7 +57,7 @@ class UsageRequests:
             del self._waiting[number]
 
     def received(self, worker: str, said: UsageData) -> None:
-        """Deliver a worker's answer; it is dropped if nobody waits for it."""
+        """Deliver a worker's answer; it is dropped if no call waits for it."""
         asked, answer = self._waiting.get(said.number, ("", None))
         if answer is not None and asked == worker and not answer.done():
             answer.set_result(said)

@@ -108,7 +108,7 @@ class Interrupts:
                 with client.beside() as aside:
                     aside.cancel([str(job)], signal=signal.SIGHUP)
         except (GrassError, Broken):
-            """Nobody is there to be told."""
+            """No terminal is left to print it on."""
         return HUNG_UP
 
     def _interrupted(self, _signal: int, _frame: object) -> None:

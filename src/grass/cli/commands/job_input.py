@@ -53,7 +53,7 @@ def chosen(values: Values) -> NoInput:
                 "this needs a terminal, and stdin is not one",
                 "`grass run` without --pty passes on what is piped in",
             )
-        return Keyboard()
+        return TerminalInput()
     if values.has("no_stdin") or not _has_something():
         return NoInput()
     if values.has("retries") or values.has("retry_lost"):
@@ -161,7 +161,7 @@ class PassedInput(NoInput):
         sender.send(end=True)
 
 
-class Keyboard(PassedInput):
+class TerminalInput(PassedInput):
     """The keys of a terminal, which is the job's while it runs."""
 
     def __init__(self) -> None:

@@ -176,7 +176,7 @@ def _obstacle(daemon: Document, known: Known) -> JoinObstacle | None:
     hosting = last_hosting()
     if not hosting.has_worker:
         return JoinObstacle("this machine is to run no jobs (--no-worker)", _INSTEAD)
-    if daemon.get("door") or hosting.stays_broker:
+    if daemon.get("tcp") or hosting.stays_broker:
         return JoinObstacle("this machine's daemon is a broker for others", _INSTEAD)
     jobs = sum(daemon["jobs"].get(state, 0) for state in UNFINISHED_STATES)
     if not jobs or works_for(daemon, known):

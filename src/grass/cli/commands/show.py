@@ -9,8 +9,8 @@ from grass.cli.printing.show.show_views import (
     AsJson,
     AsNames,
     AsText,
+    JobList,
     JobView,
-    Listing,
     Overview,
 )
 from grass.cli.printing.table import this_screen
@@ -66,7 +66,7 @@ def _view(values: Values, wanted: ShowOptions) -> ShowView:
         raise UsageError(f"--{parts[0]} shows no jobs", "leave out what selects jobs")
     if wanted.names_one(values):
         return JobView(wanted.select[0])
-    return Listing(wanted)
+    return JobList(wanted)
 
 
 def _form(values: Values) -> Form:

@@ -116,7 +116,7 @@ def report(pid: int, *, started: bool, as_json: bool) -> None:
     broker = daemon.get("broker")
     gpus = last_hosting().gpus
     if line is not None:
-        _warn_of_loopback(daemon["door"]["address"])
+        _warn_of_loopback(daemon["tcp"]["address"])
     if as_json:
         document: Document = {"pid": pid, "started": started}
         document |= {"join": line} if line else {}
@@ -167,13 +167,13 @@ def works_for(daemon: Document, known: Known) -> bool:
 
 def _invitation(client: Client, daemon: Document) -> str | None:
     """Return the line with which machines join a daemon that listens for them."""
-    door = daemon.get("door")
-    if not door:
+    tcp = daemon.get("tcp")
+    if not tcp:
         return None
     from grass.model.access import START_CODE
 
     code = client.new_token(name=START_CODE, code=True)["code"]
-    return f"grass join {door['address']}/{door['pin']}/{code}"
+    return f"grass join {tcp['address']}/{tcp['pin']}/{code}"
 
 
 def _warn_of_loopback(place: str) -> None:

@@ -62,8 +62,8 @@ def _new(values: Values, rest: list[str]) -> int:
         made = client.new_token(
             role=values.text("role"), name=_name(values), hours=_hours(values)
         )
-        door = client.overview()["daemon"]["door"]
-    line = f"grass join {door['address']}/{door['pin']}/{made['code']}"
+        tcp = client.overview()["daemon"]["tcp"]
+    line = f"grass join {tcp['address']}/{tcp['pin']}/{made['code']}"
     if values.has("json"):
         print_document({**made, "line": line})
         return 0

@@ -108,7 +108,7 @@ class KeeperAttempt:
 
     @property
     def is_guest(self) -> bool:
-        """Whether its process is somebody else's, and only watched."""
+        """Whether another process started its process, which is only watched."""
         return self.spawning.guest is not None
 
     def began(self, spawned: Spawned, now: float) -> None:
@@ -139,7 +139,7 @@ class KeeperAttempt:
         self.state = "ended"
         self.exited_at = at
         if status is None and self.is_guest:
-            # Nobody but the guest knows more, so nothing was lost.
+            # Only the guest knows more, so nothing was lost.
             self.reason = GUEST_ENDED if self.started_at else GUEST_GONE
         elif status is None:
             self.lost = True

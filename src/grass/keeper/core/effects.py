@@ -121,7 +121,7 @@ class Enclose(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """Measure how much the attempt wrote; answered by Measured, or not at all."""
+    """Measure how much the attempt wrote; answered by OutputMeasured, or not at all."""
 
     id: str
 

@@ -58,7 +58,7 @@ class Exits:
             attempt.given_back(event.code, event.at)
             attempt.measure(now)
             if attempt.suspended:
-                # Its process goes on, and nobody else would continue it.
+                # Its process goes on, and nothing else would continue it.
                 self._state.want(effects.SignalProcesses(attempt.id, (SIGCONT,)))
             self.main_ended(attempt)
 

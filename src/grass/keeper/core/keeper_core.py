@@ -84,7 +84,7 @@ class KeeperCore:
             events.Surveyed: self._exits.surveyed,
             events.Forked: self._running.forked,
             events.Enclosed: self._running.enclosed,
-            events.Measured: self._running.measured,
+            events.OutputMeasured: self._running.measured,
             events.Adopted: self._takeover.adopted,
             events.Missing: self._takeover.missing,
             events.AdoptedEnded: self._takeover.adopted_ended,

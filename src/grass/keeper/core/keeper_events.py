@@ -145,7 +145,7 @@ class Enclosed(NamedTuple):
     cgroup: str
 
 
-class Measured(NamedTuple):
+class OutputMeasured(NamedTuple):
     """How many bytes the attempt has written so far."""
 
     id: str
@@ -192,7 +192,7 @@ Event = (
     | AdoptedUnclear
     | GivenBack
     | Enclosed
-    | Measured
+    | OutputMeasured
     | SocketMissing
     | Synced
     | Restored

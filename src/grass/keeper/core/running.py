@@ -159,7 +159,7 @@ class RunningAttempts:
         """Have the output measured."""
         self._state.want(effects.Measure(attempt.id))
 
-    def measured(self, event: events.Measured, now: float) -> None:
+    def measured(self, event: events.OutputMeasured, now: float) -> None:
         """Stop an attempt that wrote too much, or measure again later."""
         attempt = self._state.attempts.get(event.id)
         limit = None if attempt is None else attempt.spawning.max_output

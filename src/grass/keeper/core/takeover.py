@@ -1,7 +1,7 @@
 """Attempts of an earlier keeper: restored from its records, their processes adopted.
 
 An adopted process is not this keeper's child, so its exit code may be unknown. A code
-is never guessed. The process of a guest is nobody's child here either, and is watched
+is never guessed. The process of a guest is no child of a keeper either, and is watched
 in the same way from the beginning.
 """
 

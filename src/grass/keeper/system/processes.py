@@ -163,10 +163,12 @@ class JobProcesses:
         with suppress(OSError):
             os.truncate(effect.path, effect.size)
 
-    def measure(self, effect: effects.Measure) -> events.Measured | None:
+    def measure(self, effect: effects.Measure) -> events.OutputMeasured | None:
         """Measure how much the attempt wrote."""
         written = self.starter.sizes.written(effect.id)
-        return None if written is None else events.Measured(effect.id, sum(written))
+        return (
+            None if written is None else events.OutputMeasured(effect.id, sum(written))
+        )
 
     def know(self, effect: effects.Know) -> None:
         """Add the process of an earlier keeper's attempt."""

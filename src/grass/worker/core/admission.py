@@ -1,7 +1,7 @@
 """What is really free of the GPUs: the memory that no job may have.
 
 The scheduler counts what jobs have reserved, in full, whether they use it yet or not.
-From looks at the machine this adds what nobody reserved: the memory of strangers, what
+From looks at the machine this adds what no job reserved: the memory of strangers, what
 jobs use beyond their reservation, the driver's own part, and a guard. More is told at
 once; less only when it has lasted a little, so that a process that takes and returns
 memory all the time moves nothing. A change too small to matter is not told at all.
@@ -19,7 +19,7 @@ from grass.link.messages import Withheld
 from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import GIB
 from grass.model.resources import Allocation, Units
-from grass.worker.core.usage import Sample, strangers
+from grass.worker.core.samples import Sample, strangers
 
 MIB = 2**20
 GUARD = 512 * MIB
@@ -83,7 +83,7 @@ class Admission:
     def __init__(self, guard: int = GUARD) -> None:
         """The guard is in bytes."""
         self.told: Withheld | None = None
-        """What holds for starts; None: nobody has looked yet."""
+        """What holds for starts; None: there was no look yet."""
         self.looked_at_s: float | None = None
         self._guard = guard
         self._units: dict[str, UnitLooks] = {}

@@ -3,7 +3,7 @@
 from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry
 from grass.model.resources import Allocation
-from grass.worker.core.gpu_use import KINDS
+from grass.worker.core.gpu_attribution import KINDS
 
 SIGKILL = 9
 OUT_OF_MEMORY = "the machine ran out of memory, and the kernel killed it"

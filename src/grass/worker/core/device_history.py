@@ -1,4 +1,4 @@
-"""The history of each GPU of this machine, whoever uses it.
+"""The history of each GPU of this machine, with all its users.
 
 Looks are joined to points of ten seconds, which are written now and then. Files are
 thinned with age, like those of attempts, so each is a ring. Times are of the wall
@@ -7,7 +7,7 @@ clock: the history goes on over restarts of the machine.
 
 from grass.devices.readings import GpuReading
 from grass.model.usage import UsagePoint
-from grass.worker.core.usage_history import joined
+from grass.worker.core.history_thinning import joined
 
 POINT_S = 10.0
 MOST_WAITING = 6

@@ -15,8 +15,8 @@ from grass.keeper.protocol import ExitEntry, Notes
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import with_cause
-from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
-from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
+from grass.worker.core.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.samples import AttemptUse, ProcessUse, RunningAttempt, Sample
 
 YOUNG_S = 10.0
 YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
@@ -24,7 +24,7 @@ YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
 FIRST_LOOK_S = 0.3
 """At this age an attempt is looked at for the first time; many have ended by then."""
 WATCHED_S = 10.0
-"""For so long after a question somebody is taken to look on."""
+"""For so long after a question a client is taken to watch."""
 RATE_S = 0.95
 """Processor use is the mean of at least so long."""
 OUT_OF_MEMORY_S = 2.0
@@ -117,7 +117,7 @@ class UsageTable:
         return any(kind in units for units in held for kind in KINDS)
 
     def watch(self, now_s: float) -> None:
-        """Note that somebody looks on."""
+        """Note that a client watches."""
         self._watched_until = now_s + WATCHED_S
 
     def oom_kills(self, count: int | None, now_s: float) -> None:

@@ -58,8 +58,8 @@ from grass.worker.core.keeper_entries import (
 )
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
+from grass.worker.core.samples import Sample
 from grass.worker.core.start_checks import StartChecks
-from grass.worker.core.usage import Sample
 from grass.worker.core.usage_table import UsageTable
 
 NAME_IS_TAKEN = "another attempt of this number is still there"

@@ -1,4 +1,4 @@
-"""Tells how the GPUs of this machine are used when somebody looks.
+"""Tells how the GPUs of this machine are used when a client asks.
 
 Which process belongs to which attempt, and what each attempt uses, is what the sampler
 has found; any other process is a stranger. What processes run and whose they are is
@@ -12,7 +12,7 @@ from grass.devices.readings import GpuProcess, GpuReading
 from grass.event_log import EventLog
 from grass.link.messages import Devices, ReadDevices
 from grass.model.gpu_use import GpuUse, GpuUser
-from grass.worker.core.usage import Sample
+from grass.worker.core.samples import Sample
 from grass.worker.shell.output_files import Begin
 from grass.worker.shell.process_names import program_and_owner
 

@@ -17,7 +17,7 @@ from grass.event_log import EventLog
 from grass.keeper.protocol import HelloEntry, StateEntry
 from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
 from grass.worker.core.device_history import DeviceHistory
-from grass.worker.core.usage import ProcessUse, RunningAttempt, Sample
+from grass.worker.core.samples import ProcessUse, RunningAttempt, Sample
 from grass.worker.core.usage_table import FIRST_LOOK_S, YOUNG_S, UsageTable
 from grass.worker.shell.process_names import process_name
 from grass.worker.shell.process_use import AttemptProcesses
@@ -64,7 +64,7 @@ class Sampler:
         self._written_s = float("-inf")
         self._starts_wait = False
         self._is_asked = False
-        """Whether somebody looks on, who wants to see the youngest attempts too."""
+        """Whether a client watches, which wants to see the youngest attempts too."""
         self._names: dict[int, str] = {}
 
     def keeper_connected(self, hello: HelloEntry) -> None:
@@ -131,7 +131,7 @@ class Sampler:
         self._begin_look()
 
     async def sample_now(self) -> Sample:
-        """Look at GPUs now, as somebody looks on, and return all that is known."""
+        """Look at GPUs now, as a client watches, and return all that is known."""
         self._table.watch(boot_s())
         self._is_asked = True
         self.look_soon()

@@ -150,7 +150,7 @@ def _known_call(state: State, call: Enqueue) -> Enqueued | Arrival | None:
 def answered(earlier: AnsweredCall, actor: str) -> Enqueued:
     """Return the answer to a repeated call; only its own caller gets it."""
     if earlier.actor != actor:
-        raise Refused("this idempotency key belongs to somebody else")
+        raise Refused("this idempotency key belongs to another caller")
     return Enqueued(earlier.first_job, earlier.last_job)
 
 

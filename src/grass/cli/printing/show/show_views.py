@@ -78,7 +78,7 @@ class Overview:
             yield one["id" if part == "jobs" else "name"]
 
 
-class Listing:
+class JobList:
     """Some jobs."""
 
     def __init__(self, wanted: ShowOptions) -> None:

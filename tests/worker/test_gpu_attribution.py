@@ -2,7 +2,12 @@
 
 from grass.devices.readings import GpuProcess
 from grass.model.amounts import GIB
-from grass.worker.core.gpu_use import BY_DIFFERENCE, NOT_TOLD, GpuDivision, Holders
+from grass.worker.core.gpu_attribution import (
+    BY_DIFFERENCE,
+    NOT_TOLD,
+    GpuDivision,
+    Holders,
+)
 from tests.worker.gpu_values import HALF, reading
 
 ELSEWHERE = {"gpu": {"1": 10_000}}
