@@ -16,7 +16,6 @@ from grass.model.jobs.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.jobs.spec import DEFAULT_GRACE_S
 from grass.model.resources import request_from
 from grass.settings import SETTINGS, default_settings, read_settings
-from grass.worker.core.admission import GUARD
 
 EVERYTHING = """
 [defaults]
@@ -56,7 +55,7 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert settings[:5] == (DEFAULT_QUEUE, None, DEFAULT_PROJECT, DEFAULT_GRACE_S, 0)
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
-    assert (settings.gpu_guard, settings.gpu_strangers) == (GUARD, WHOLE // 10)
+    assert (settings.gpu_guard, settings.gpu_strangers) == (2**29, WHOLE // 10)
     assert settings.log_format == "text"
 
 

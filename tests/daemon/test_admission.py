@@ -1,5 +1,6 @@
 """Jobs are admitted by what is really free of the GPUs."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.daemon
 @pytest.fixture
 def gpus(tmp_path: Path) -> FakeGpus:
     made = FakeGpus(tmp_path / "gpus")
-    made.device(0, memory="80G")
+    # The driver reserves some for itself, and uses some without a process.
+    made.device(0, memory="80G", reserved="650M", used="5M")
     return made
 
 
@@ -57,11 +59,30 @@ def test_a_stranger_delays_what_waits_by_name_and_touches_nothing_that_runs(
         assert "uses 50G of gpu 0" in why
         assert desk.state(running) == "running"
         now = worker(desk)
-        assert now["withheld"]["vram"]["0"] == 50.5
+        assert now["withheld"]["vram"]["0"] == 50
         assert now["strangers"]["0"][0].endswith(": 50G")
     assert desk.wait(waiting)["state"] == "succeeded"
     assert desk.state(running) == "running"
     desk.ok("cancel", str(running))
+
+
+def test_a_job_may_ask_for_all_that_is_shown_as_free_of_an_idle_card(
+    desk: GrassHome,
+) -> None:
+    (told,) = json.loads(desk.ok("gpu", "--json"))["workers"]
+    exactly = f"{told['gpus'][0]['memory']['free'] // 2**20}M"
+    shown = desk.ok("gpu").partition(" free ")[2].split()[0]
+    assert shown == "78.8G"
+    for amount in (exactly, shown):
+        job = desk.enqueue("--vram", amount, "--", "true")
+        assert desk.wait(job)["state"] == "succeeded"
+
+
+def test_more_than_a_card_has_for_jobs_is_refused(desk: GrassHome) -> None:
+    refused = desk.run("enqueue", "--vram", "79.3G", "--", "true")
+    assert refused.returncode == 6
+    assert "asked 79.3G, the largest GPU of queue `default` has 78.9G" in refused.stderr
+    assert "there are 1 NVIDIA Stand-in of 78.9G" in refused.stderr
 
 
 def test_a_start_onto_memory_that_is_gone_is_returned_and_waits(

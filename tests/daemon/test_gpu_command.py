@@ -50,7 +50,7 @@ def test_memory_has_four_parts_and_everyone_on_it_is_named(
         first, second = gpus_of(shared)
         assert first["uuid"].startswith("GPU-00000000")
         assert (first["utilization"], first["temperature"]) == (87, 40)
-        sizes = {"total": 79, "jobs": 4, "reserved": 6, "strangers": 3, "free": 66}
+        sizes = {"total": 78.5, "jobs": 4, "reserved": 6, "strangers": 3, "free": 65.5}
         assert first["memory"] == {part: of * GIB for part, of in sizes.items()}
         by_job = {one["job"]: one for one in first["processes"]}
         assert by_job[None]["pid"] == stranger
@@ -58,10 +58,10 @@ def test_memory_has_four_parts_and_everyone_on_it_is_named(
         assert by_job[job]["memory"] == 4 * GIB
         assert by_job[job]["user"] == by_job[None]["user"] != ""
         assert first["jobs"][0]["name"] == "fit"
-        assert second["memory"]["free"] == 40 * GIB
+        assert second["memory"]["free"] == 39.5 * GIB
         said = shared.ok("gpu")
         assert f"stranger  sleep  pid {stranger}" in said
-        assert "jobs 4G  reserved 6G  strangers 3G  free 66G" in said
+        assert "jobs 4G  reserved 6G  strangers 3G  free 65.5G" in said
         assert "job 1" in shared.ok("gpu", "--oneline").splitlines()[1]
 
 

@@ -13,7 +13,7 @@ from tests.support.patience import until
 
 pytestmark = pytest.mark.daemon
 
-LIST = "there are 2 NVIDIA H200 of 80G, 2 Tesla T4 of 15G"
+LIST = "there are 2 NVIDIA H200 of 79.5G, 2 Tesla T4 of 14.7G"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def _neighbours(home: GrassHome) -> object:
         ),
         (
             ["--vram", "100G"],
-            f"vram: asked 100G, the largest GPU of queue `default` has 80G; {LIST}",
+            f"vram: asked 100G, the largest GPU of queue `default` has 79.5G; {LIST}",
         ),
     ],
 )

@@ -131,3 +131,13 @@ def test_beside_mig_instances_no_number_is_known() -> None:
     units = GpuUnits(quiet_s=1)
     units.note(seen(DeviceReport(0, "a", (part,)), device(1, "b")), 0)
     assert indices(units) == {"MIG-a": None, "b": None}
+
+
+def test_a_guard_is_kept_free_of_each_gpu_and_of_a_small_one_a_fiftieth() -> None:
+    units = GpuUnits(quiet_s=1, guard=GIB // 2)
+    units.note(seen(device(0, "a"), device(1, "b", memory=10 * GIB)), 0)
+    expected = [80 * GIB - GIB // 2, 10 * GIB - GIB // 5]
+    assert [one.memory for one in units.units()] == expected
+    readings = units.readings(0)
+    assert [one.memory for one in readings] == expected
+    assert [one.guard for one in readings] == [GIB // 2, GIB // 5]

@@ -131,13 +131,13 @@ def test_memory_alone_names_who_uses_it(lab: Lab) -> None:
     )
 
 
-def test_what_is_kept_free_is_named_where_that_is_all(lab: Lab) -> None:
+def test_what_is_withheld_without_a_stranger_is_named(lab: Lab) -> None:
     lab.worker("w", "{gpu:1,vram:{'0':80}}")
     withhold(lab, _0=1)
     job = lab.enqueue("{vram:80}")
     lab.decide()
     assert str(lab.explain(job)) == (
-        "needs vram 80G, free 79G of 80G; 1G of gpu 0 is kept free"
+        "needs vram 80G, free 79G of 80G; 1G of gpu 0 is withheld"
     )
 
 

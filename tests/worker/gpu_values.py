@@ -10,7 +10,7 @@ from grass.model.resources import Allocation
 from tests.worker.lab import FIRST, Lab
 
 MEMORY = 80 * GIB
-GUARD = WHOLE // 2
+GUARD = GIB // 2
 HALF = {"gpu": {"0": 5000}, "vram": {"0": 40 * 10_000}}
 
 

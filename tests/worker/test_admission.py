@@ -1,4 +1,4 @@
-"""What is withheld of GPUs: strangers, what jobs use beyond their share, a guard."""
+"""What is withheld of GPUs: strangers, and what jobs use beyond their share."""
 
 from itertools import count
 from random import Random
@@ -24,21 +24,20 @@ def withheld(told: Withheld | None, unit: str = "0") -> int:
     return told.units["vram"][unit]
 
 
-def test_only_the_guard_is_withheld_of_a_gpu_that_nobody_uses() -> None:
+def test_nothing_is_withheld_of_a_gpu_that_nobody_uses() -> None:
     told = Admission().sampled(Sample(0.0, (reading({}),), {}), {}, 0.0)
-    assert withheld(told) == GUARD
-    assert told == Withheld({"vram": {"0": GUARD}})
+    assert told == Withheld({"vram": {"0": 0}})
 
 
-def test_the_guard_is_a_fiftieth_of_a_small_gpu() -> None:
-    look = Sample(0.0, (reading({}, memory=10 * GIB),), {})
-    assert withheld(Admission().sampled(look, {}, 0.0)) == WHOLE // 5
-    assert withheld(Admission(guard=0).sampled(look, {}, 0.0)) == 0
+def test_the_guard_covers_what_little_is_used_without_a_process() -> None:
+    for used, expected in ((GUARD, 0), (GUARD + 1, WHOLE // 2 + 1)):
+        look = Sample(0.0, (reading({}, used=used, guard=GUARD),), {})
+        assert withheld(Admission().sampled(look, {}, 0.0)) == expected
 
 
-def test_the_part_of_the_driver_is_withheld() -> None:
-    look = Sample(0.0, (reading({}, reserved=GIB),), {})
-    assert withheld(Admission().sampled(look, {}, 0.0)) == WHOLE + GUARD
+def test_the_guard_covers_no_stranger() -> None:
+    look = Sample(0.0, (reading({7: GUARD}, guard=GUARD),), {})
+    assert withheld(Admission().sampled(look, {}, 0.0)) == WHOLE // 2
 
 
 def test_strangers_cost_their_memory_and_are_named_the_largest_first() -> None:
@@ -46,7 +45,7 @@ def test_strangers_cost_their_memory_and_are_named_the_largest_first() -> None:
     processes = {8: 100 * MIB, 7: 12 * GIB, 9: 10 * MIB}
     look = Sample(0.0, (reading(processes),), {}, names)
     told = Admission().sampled(look, {}, 0.0)
-    expected = 12 * WHOLE + 110 * WHOLE // 1024 + 1 + GUARD
+    expected = 12 * WHOLE + 110 * WHOLE // 1024 + 1
     assert withheld(told) == expected
     assert told is not None
     assert told.strangers == {
@@ -58,7 +57,7 @@ def test_what_a_job_has_reserved_is_not_withheld_used_or_not() -> None:
     for used in (0, 3 * GIB, 10 * GIB):
         look = Sample(0.0, (reading({5: used}),), {JOB: use(5, used)})
         told = Admission().sampled(look, {JOB: memory(10)}, 0.0)
-        assert withheld(told) == GUARD
+        assert withheld(told) == 0
         assert not told.strangers  # type: ignore[union-attr]
 
 
@@ -67,18 +66,18 @@ def test_what_jobs_use_beyond_their_reservation_is_withheld() -> None:
     uses = {JOB: use(5, 30 * GIB), OTHER: use(6, 2 * GIB)}
     look = Sample(0.0, (reading(processes),), uses)
     told = Admission().sampled(look, {JOB: memory(10), OTHER: memory(10)}, 0.0)
-    assert withheld(told) == 20 * WHOLE + GUARD
+    assert withheld(told) == 20 * WHOLE
 
 
 def test_what_a_job_leaves_behind_counts_until_it_is_gone() -> None:
     look = Sample(0.0, (reading({5: 8 * GIB}),), {JOB: use(5, 8 * GIB)})
-    assert withheld(Admission().sampled(look, {}, 0.0)) == 8 * WHOLE + GUARD
+    assert withheld(Admission().sampled(look, {}, 0.0)) == 8 * WHOLE
 
 
 def test_memory_that_no_listed_process_uses_is_withheld() -> None:
     look = Sample(0.0, (reading({5: GIB}, used=4 * GIB),), {JOB: use(5, GIB)})
     told = Admission().sampled(look, {JOB: memory(10)}, 0.0)
-    assert withheld(told) == 3 * WHOLE + GUARD
+    assert withheld(told) == 3 * WHOLE
 
 
 def test_without_pids_the_rest_is_the_jobs_as_far_as_they_reserved_it() -> None:
@@ -89,11 +88,11 @@ def test_without_pids_the_rest_is_the_jobs_as_far_as_they_reserved_it() -> None:
         admission.sampled(look, attempts, at_s)
         return withheld(admission.told)
 
-    assert told(2, 0.0) == 2 * WHOLE + GUARD
+    assert told(2, 0.0) == 2 * WHOLE
     # The job has not begun to use any: what was there before it is not its own.
-    assert told(2, 10.0, job=memory(10)) == 2 * WHOLE + GUARD
-    assert told(12, 20.0, job=memory(10)) == 2 * WHOLE + GUARD
-    assert told(30, 30.0, job=memory(10)) == 20 * WHOLE + GUARD
+    assert told(2, 10.0, job=memory(10)) == 2 * WHOLE
+    assert told(12, 20.0, job=memory(10)) == 2 * WHOLE
+    assert told(30, 30.0, job=memory(10)) == 20 * WHOLE
 
 
 def test_more_is_told_at_once_and_less_when_it_has_lasted() -> None:
@@ -103,20 +102,20 @@ def test_more_is_told_at_once_and_less_when_it_has_lasted() -> None:
         listed: dict[int, int | None] = {7: used * GIB} if used else {}
         return admission.sampled(Sample(at_s, (reading(listed),), {}), {}, at_s)
 
-    assert withheld(look(4, 0.0)) == 4 * WHOLE + GUARD
-    assert withheld(look(8, 0.1)) == 8 * WHOLE + GUARD
+    assert withheld(look(4, 0.0)) == 4 * WHOLE
+    assert withheld(look(8, 0.1)) == 8 * WHOLE
     for tenth in range(2, 30):
         assert look(tenth % 2 * 8, tenth / 10) is None
     assert look(0, 5.0) is None
     gone = look(0, 2.9 + LASTED_S)
-    assert gone == Withheld({"vram": {"0": GUARD}})
+    assert gone == Withheld({"vram": {"0": 0}})
 
 
 def test_a_look_after_a_long_time_counts_at_once() -> None:
     admission = Admission()
     admission.sampled(Sample(0.0, (reading({7: 9 * GIB}),), {}), {}, 0.0)
     told = admission.sampled(Sample(10.0, (reading({}),), {}), {}, 10.0)
-    assert withheld(told) == GUARD
+    assert withheld(told) == 0
 
 
 def test_changes_too_small_to_matter_are_not_told() -> None:
@@ -149,9 +148,9 @@ def test_a_gpu_that_comes_and_one_that_goes_are_told() -> None:
     both = reading({}), reading({}, "1")
     admission.sampled(Sample(0.0, both[:1], {}), {}, 0.0)
     more = admission.sampled(Sample(1.0, both, {}), {}, 1.0)
-    assert more == Withheld({"vram": {"0": GUARD, "1": GUARD}})
+    assert more == Withheld({"vram": {"0": 0, "1": 0}})
     less = admission.sampled(Sample(2.0, both[1:], {}), {}, 2.0)
-    assert less == Withheld({"vram": {"1": GUARD}})
+    assert less == Withheld({"vram": {"1": 0}})
 
 
 class Machine:

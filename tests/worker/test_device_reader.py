@@ -26,7 +26,6 @@ def reading(*processes: GpuProcess, used: int = 0, hidden: bool = False) -> GpuR
         power_limit_w=700.0,
         processes=processes,
         fault=None,
-        reserved=GIB,
         pids_hidden=hidden,
     )
 
@@ -59,7 +58,7 @@ def test_a_process_belongs_to_the_attempt_that_the_sampler_found() -> None:
     answer = told_of(gpu, {JOB: use})
     assert answer.number == 3
     (told_gpu,) = answer.gpus
-    assert told_gpu.memory == 79 * GIB
+    assert told_gpu.memory == 80 * GIB
     assert told_gpu.attempts == {JOB: 4 * GIB}
     assert [one.attempt for one in told_gpu.users] == [JOB, ""]
     assert told_gpu.users[0].utilization == 50

@@ -18,8 +18,8 @@ from grass.model.amounts import GIB
 from grass.worker.core.admission import Admission
 from grass.worker.core.samples import AttemptUse, Sample
 from grass.worker.core.worker_core import WorkerCore
-from tests.worker.gpu_values import GUARD, memory
 from tests.worker.gpu_values import listed_reading as reading
+from tests.worker.gpu_values import memory
 from tests.worker.lab import AROUND, FIRST, SECOND, THIRD, Lab, verbs_of
 
 CLUSTER = "a" * 16
@@ -54,7 +54,7 @@ def test_a_start_waits_for_a_look_and_then_begins() -> None:
     assert not effects.to_keeper
     looked = lab.look()
     assert verbs_of(looked.to_keeper) == ["start"]
-    assert looked.to_broker == [Withheld({"vram": {"0": GUARD}})]
+    assert looked.to_broker == [Withheld({"vram": {"0": 0}})]
 
 
 def test_after_a_fresh_look_it_begins_at_once() -> None:
@@ -80,8 +80,8 @@ def test_it_is_returned_after_the_broker_is_told_why() -> None:
     assert not looked.to_keeper
     told, returned = looked.to_broker
     assert isinstance(told, Withheld)
-    assert told.units == {"vram": {"0": 12 * WHOLE + GUARD}}
-    why = "gpu 0 has 4.5G less than it needs; python (pid 7, alice): 12G"
+    assert told.units == {"vram": {"0": 12 * WHOLE}}
+    why = "gpu 0 has 4G less than it needs; python (pid 7, alice): 12G"
     assert returned == Returned(FIRST, why, 3)
     assert not lab.reported().running
 
@@ -171,7 +171,7 @@ def test_a_hello_tells_it_and_a_welcome_repeats_only_what_is_new() -> None:
     lab.look(strangers=12)
     told = lab.reported().withheld
     assert told is not None
-    assert told.units == {"vram": {"0": 12 * WHOLE + GUARD}}
+    assert told.units == {"vram": {"0": 12 * WHOLE}}
     welcome = Welcome(CLUSTER, heeds_withheld=True)
     assert not lab.broker(welcome).to_broker
     lab.core.sampled(Sample(9.0, (reading({}, fault="slow"),), {}))

@@ -38,7 +38,7 @@ async def worker(
 
     `guard` is how many bytes of each GPU no job gets.
     """
-    monitor = GpuMonitor(hosting.gpus)
+    monitor = GpuMonitor(hosting.gpus, guard=guard)
     await monitor.read()
     if monitor.units():
         # How near they are to each other is told with the next look.
@@ -56,7 +56,7 @@ async def worker(
         home_instance(home),
     )
     around = _surroundings(home, found)
-    core = WorkerCore(who, around, hosting.lease_s, Admission(guard))
+    core = WorkerCore(who, around, hosting.lease_s, Admission())
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )

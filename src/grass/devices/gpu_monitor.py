@@ -53,12 +53,19 @@ class GpuMonitor:
     """The GPUs of this machine, now."""
 
     def __init__(
-        self, visible: str | None = None, patience: MonitorLimits | None = None
+        self,
+        visible: str | None = None,
+        patience: MonitorLimits | None = None,
+        guard: int = 0,
     ) -> None:
-        """`visible` restricts it to some GPUs, as CUDA_VISIBLE_DEVICES is written."""
+        """`visible` restricts it to some GPUs, as CUDA_VISIBLE_DEVICES is written.
+
+        `guard` is how many bytes of each GPU no job gets.
+        """
         self._visible = visible
         self._patience = patience or MonitorLimits()
-        self._units = GpuUnits(self._patience.quiet_s, self._patience.forget_s)
+        quiet_s, forget_s = self._patience.quiet_s, self._patience.forget_s
+        self._units = GpuUnits(quiet_s, forget_s, guard)
         self._child: ChildProcess | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None

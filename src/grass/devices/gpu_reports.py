@@ -16,8 +16,8 @@ class PartReport(msgspec.Struct, frozen=True, omit_defaults=True):
     uuid: str
     name: str
     memory: int
+    """What processes can have: without the part that the driver reserves."""
     used: int
-    reserved: int = 0
     instance: int | None = None
     """The index of the MIG instance; None: the whole device."""
     utilization: int | None = None

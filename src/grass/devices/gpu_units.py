@@ -4,6 +4,9 @@ A GPU is known by its uuid and keeps the name it was given first, its index at t
 time: when one is lost, the indices of those behind it change. One that is lost stays a
 unit, with a fault, and is back by itself; after a while it is forgotten. MIG instances
 are units of their own as long as they exist.
+
+Of the memory that processes can have of a GPU, jobs get all but a *guard*, which is
+kept free of every one.
 """
 
 from collections.abc import Iterator
@@ -24,6 +27,8 @@ HIDDEN_S = 5.0
 """For so long memory without a process is that of one that has just ended."""
 HIDDEN_BYTES = 256 << 20
 """Less memory than this may be used without a process."""
+GUARD_PART = 50
+"""The guard is at most this part of a small GPU: a fiftieth."""
 
 
 class _Device:
@@ -64,8 +69,12 @@ class _Device:
 class GpuUnits:
     """Every GPU that was seen, by uuid."""
 
-    def __init__(self, quiet_s: float, forget_s: float = FORGET_S) -> None:
+    def __init__(
+        self, quiet_s: float, forget_s: float = FORGET_S, guard: int = 0
+    ) -> None:
+        """The guard is in bytes."""
         self._quiet_s = quiet_s
+        self._guard = guard
         self._forget_s = forget_s
         self._devices: dict[str, _Device] = {}
         self.places = DevicePlaces()
@@ -111,7 +120,7 @@ class GpuUnits:
                 device.unit(part),
                 part.name,
                 part.uuid,
-                part.memory,
+                part.memory - self._guard_of(part),
                 uuid,
                 device.index if numbered else None,
             )
@@ -180,12 +189,16 @@ class GpuUnits:
                 if now_s - device.seen_s >= self._forget_s:
                     del self._devices[uuid]
 
+    def _guard_of(self, part: PartReport) -> int:
+        return min(self._guard, part.memory // GUARD_PART)
+
     def _reading(self, device: _Device, part: PartReport, now_s: float) -> GpuReading:
+        guard = self._guard_of(part)
         return GpuReading(
             unit=device.unit(part),
             name=part.name,
             uuid=part.uuid,
-            memory=part.memory,
+            memory=part.memory - guard,
             used=part.used,
             utilization=part.utilization,
             temperature=part.temperature,
@@ -193,7 +206,7 @@ class GpuUnits:
             power_limit_w=part.power_limit_w,
             processes=part.processes,
             fault=self.failure or device.fault or device.health.fault(now_s),
-            reserved=part.reserved,
+            guard=guard,
             pids_hidden=device.hides_pids(part, now_s),
         )
 

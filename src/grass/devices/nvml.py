@@ -133,7 +133,7 @@ class NvmlDevice:
     def _part(
         self, handle: Any, uuid: str, name: str, instance: int | None
     ) -> PartReport:
-        total, reserved, used = self._memory(handle)
+        total, memory, used = self._memory(handle)
         seen_us = self._seen_us.get(uuid, 0)
         processes, self._seen_us[uuid] = processes_on(
             handle, total, seen_us, self._asked.answer
@@ -147,9 +147,8 @@ class NvmlDevice:
         return PartReport(
             uuid,
             name,
-            total,
+            memory,
             used,
-            reserved,
             instance,
             None if rates is None else rates.gpu,
             temperature,
@@ -160,15 +159,18 @@ class NvmlDevice:
         )
 
     def _memory(self, handle: Any) -> tuple[int, int, int]:
-        """Return total, reserved and used; older drivers count reserved as used."""
+        """Return all there is, what processes can have of it, and what they use.
+
+        Older drivers count what they have reserved for themselves as used.
+        """
         info = self._asked.answer(
             "memory",
             lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, pynvml.nvmlMemory_v2),
         )
         if info is not None:
-            return info.total, info.reserved, info.used
+            return info.total, max(0, info.total - info.reserved), info.used
         info = pynvml.nvmlDeviceGetMemoryInfo(handle)
-        return info.total, 0, info.used
+        return info.total, info.total, info.used
 
     def _answer(self, name: str, question: Callable[[Any], Any]) -> Any:
         return self._asked.answer(name, lambda: question(self.handle))

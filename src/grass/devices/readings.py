@@ -41,8 +41,9 @@ class GpuReading(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     uuid: str
     memory: int
+    """What jobs can have: without the driver's part, and without the guard."""
     used: int
-    """What processes use, without the part that the driver reserves."""
+    """What processes use."""
     utilization: int | None
     temperature: int | None
     power_w: float | None
@@ -51,19 +52,14 @@ class GpuReading(msgspec.Struct, frozen=True, omit_defaults=True):
     """Every process once, by pid."""
     fault: str | None
     """Why nothing can run there, in words; None while it works."""
-    reserved: int = 0
-    """The driver's own part of `memory`: no process can have it."""
+    guard: int = 0
+    """What is kept free beside `memory`."""
     pids_hidden: bool = False
     """Whether its processes cannot be named from here.
 
     So it is in a container without the pids of the host: none of the listed ones
     exists here, or memory is used and no process is listed.
     """
-
-    @property
-    def free(self) -> int:
-        """What a process could still get."""
-        return max(0, self.memory - self.reserved - self.used)
 
 
 class GpuSide(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -93,6 +89,7 @@ class GpuUnit(msgspec.Struct, frozen=True):
     name: str
     uuid: str
     memory: int
+    """What jobs can have."""
     device: str
     """The uuid of the GPU that it is, or is a part of."""
     index: int | None = None

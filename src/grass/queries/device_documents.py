@@ -125,7 +125,7 @@ def _parts(
     jobs = sum(used.values())
     strangers = max(0, use.used - jobs)
     left = max(0, use.memory - jobs - strangers)
-    # A whole GPU is reserved with the driver's part, and whatever strangers use.
+    # A whole GPU is reserved with whatever strangers use of it.
     unused = min(unused, left)
     return {
         "total": use.memory,

@@ -13,8 +13,6 @@ from grass.scheduler.worker_units import NO_UNITS, Holder, WorkerUnits
 
 MOST_UNITS, MOST_USERS = 2, 2
 """GPUs that are named, and users of each."""
-SMALL_PART = 20
-"""What is withheld is named as such only above this part of a GPU: a twentieth."""
 
 
 class MemoryUser(NamedTuple):
@@ -24,7 +22,6 @@ class MemoryUser(NamedTuple):
     amount: int
     holder: Holder | None
     """None: it is withheld."""
-    is_small: bool = False
 
 
 class Told(NamedTuple):
@@ -52,10 +49,6 @@ class Blame(NamedTuple):
         named = [f"gpu {unit}: {fault}" for unit, fault in faults if fault]
         for user in self.users:
             named += _words(user, self.worker, told)
-        kept = [user for user in self.users if user.is_small]
-        if kept and not named:
-            amount = amount_text(kept[0].amount, "vram")
-            named.append(f"{amount} of gpu {kept[0].unit} is kept free")
         return "; ".join(named[: MOST_UNITS * MOST_USERS])
 
 
@@ -80,8 +73,7 @@ def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:
     ]
     withheld = worker.withheld.get("vram", NO_UNITS).get(unit, 0)
     if withheld:
-        is_small = withheld * SMALL_PART < worker.capacity["vram"].get(unit, 0)
-        found.append(MemoryUser(unit, withheld, None, is_small))
+        found.append(MemoryUser(unit, withheld, None))
     return sorted(found, key=lambda user: -user.amount)[:MOST_USERS]
 
 
@@ -95,5 +87,5 @@ def _words(user: MemoryUser, worker: str, told: Told) -> Iterator[str]:
         for stranger in strangers[:MOST_USERS]:
             who, _, size = stranger.rpartition(": ")
             yield f"{who} uses {size} of gpu {user.unit}"
-    elif not user.is_small:
+    else:
         yield f"{amount} of gpu {user.unit} is withheld"

@@ -60,9 +60,12 @@ def amounts(memory: Document) -> str:
 
 
 def size(number: int) -> str:
-    """Write a number of bytes: `0`, `512M`, `8G`, `79.4G`."""
+    """Write a number of bytes: `0`, `512M`, `8G`, `79.4G`.
+
+    It is rounded down, so that a job can have what is shown as free.
+    """
     if number < _MIB:
         return "0"
     if number < _GIB:
-        return f"{round(number / _MIB)}M"
-    return f"{number / _GIB:.1f}".removesuffix(".0") + "G"
+        return f"{number // _MIB}M"
+    return f"{number * 10 // _GIB / 10:.1f}".removesuffix(".0") + "G"

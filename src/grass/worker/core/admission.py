@@ -1,10 +1,11 @@
 """What is really free of the GPUs: the memory that no job may have.
 
 The scheduler counts what jobs have reserved, in full, whether they use it yet or not.
-From looks at the machine this adds what no job reserved: the memory of strangers, what
-jobs use beyond their reservation, the driver's own part, and a guard. More is told at
-once; less only when it has lasted a little, so that a process that takes and returns
-memory all the time moves nothing. A change too small to matter is not told at all.
+From looks at the machine this adds what no job reserved: the memory of strangers, and
+what jobs use beyond their reservation. More is told at once; less only when it has
+lasted a little, so that a process that takes and returns memory all the time moves
+nothing. A change too small to matter is not told at all. The guard of a GPU is no part
+of its capacity; it covers the little that the driver uses without a process.
 
 Where the processes of a device cannot be named, as in a container, or do not tell what
 they use, the rest counts as the jobs' own as far as they have reserved it; but never as
@@ -22,10 +23,6 @@ from grass.model.resources import Allocation, Units
 from grass.worker.core.samples import Sample, strangers
 
 MIB = 2**20
-GUARD = 512 * MIB
-"""What is kept free of every GPU, unless a setting says otherwise."""
-GUARD_PART = 50
-"""The guard is at most this part of a small GPU: a fiftieth."""
 STEP = WHOLE // 16
 """A change of less than this, 64 MiB, is not told."""
 LASTED_S = 3.0
@@ -80,12 +77,10 @@ class UnitLooks:
 class Admission:
     """What is withheld of each unit, as the broker is told it."""
 
-    def __init__(self, guard: int = GUARD) -> None:
-        """The guard is in bytes."""
+    def __init__(self) -> None:
         self.told: Withheld | None = None
         """What holds for starts; None: there was no look yet."""
         self.looked_at_s: float | None = None
-        self._guard = guard
         self._units: dict[str, UnitLooks] = {}
         self._named: dict[str, list[int]] = {}
         """The pids of the strangers that were told, by unit."""
@@ -148,8 +143,7 @@ class Admission:
             looks = self._units[unit]
             looks.before = looks.before if own else rest
             rest = max(rest - unused, min(rest, looks.before))
-        guard = min(self._guard, reading.memory // GUARD_PART)
-        taken = others + rest + beyond + reading.reserved + guard
+        taken = others + beyond + (rest if rest > reading.guard else 0)
         return -(-min(taken, reading.memory) * WHOLE // GIB)
 
 

@@ -69,7 +69,7 @@ def use_of(reading: GpuReading, sample: Sample, names: Names) -> GpuUse:
         unit=reading.unit,
         name=reading.name,
         uuid=reading.uuid,
-        memory=max(0, reading.memory - reading.reserved),
+        memory=reading.memory,
         used=reading.used,
         utilization=reading.utilization,
         temperature=reading.temperature,
