@@ -191,6 +191,34 @@ def test_far_gpus_are_better_than_none(lab: Lab) -> None:
     assert on(lab.start("{gpu:3}")) == "367"
 
 
+def hold(lab: Lab, units: str) -> None:
+    for unit in units:
+        lab.scheduler.occupy(unit, "w", {"gpu": {unit: whole(1)}})
+
+
+def test_gpus_that_are_reserved_are_nearest_too() -> None:
+    lab = Lab(overtakes=1)
+    lab.worker("w", "{gpu:8}", gpus=eight({"05": 0, "14": 0, "27": 0, "36": 0}))
+    hold(lab, "01234567")
+    large, first, second = map(lab.enqueue, ("{gpu:2}", "{gpu:1}", "{gpu:1}"))
+    assert list(lab.release("3")) == [first]
+    assert lab.explain(large).reserved_on == "w"
+    assert list(lab.release("0")) == [second]
+    lab.enqueue("{gpu:1}")
+    assert lab.release("6") == {}
+    assert on(lab.release(first)[large][1]) == "36"
+
+
+def test_gpus_that_are_free_are_reserved_before_near_ones() -> None:
+    lab = Lab(overtakes=1)
+    lab.worker("w", "{gpu:8}", gpus=eight(QUADS))
+    hold(lab, "01567")
+    large, small = lab.enqueue("{gpu:4}"), lab.enqueue("{gpu:1}")
+    assert on(lab.decide()[small][1]) == "2"
+    assert lab.release("0") == {}
+    assert on(lab.release("1")[large][1]) == "0134"
+
+
 def test_cores_are_of_the_side_of_the_gpus(lab: Lab) -> None:
     lab.worker("w", "{gpu:8,cpu:8}", gpus=eight(QUADS, cores=4))
     lab.scheduler.occupy("a", "w", {"gpu": {"0": whole(1)}})

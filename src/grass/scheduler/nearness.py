@@ -3,10 +3,11 @@
 A job that takes several whole GPUs gets those that NVLink or the PCI tree puts nearest.
 Of sets that are equally near, the one that is farthest from the GPUs left over, so that
 those are near each other for the next job. Nearness only orders units: it never keeps
-a job from starting.
+a job from starting. A job that waits for GPUs to drain gets as many as possible that no
+job holds, and of such sets the nearest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 
 from grass.model.gpu_details import FAR, GpuDetails
@@ -17,12 +18,19 @@ MOST_COMBINED = 8
 MOST_COMPARED = 16
 """Further GPUs are not compared; they are taken only where these are too few."""
 
+HELD = 10_000
+"""A GPU that a job holds counts as so far from each other one."""
+
 Apart = dict[str, dict[str, int]]
 """How far each GPU is from each other one."""
 
 
 def nearest_first(
-    units: Units, whole: Units, amount: int, gpus: Mapping[str, GpuDetails]
+    units: Units,
+    whole: Units,
+    amount: int,
+    gpus: Mapping[str, GpuDetails],
+    held: Collection[str] = (),
 ) -> Units:
     """Return the whole GPUs that an amount takes, nearest to each other; or none."""
     if not gpus:
@@ -32,7 +40,7 @@ def nearest_first(
     count = amount // size if size else 0
     if not 1 < count < len(ready):
         return {}
-    chosen = _nearest(ready[:MOST_COMPARED], count, gpus)
+    chosen = _nearest(ready[:MOST_COMPARED], count, gpus, held)
     return {unit: units[unit] for unit in chosen}
 
 
@@ -47,13 +55,21 @@ def near_cores_first(
 
 
 def _nearest(
-    units: list[str], count: int, gpus: Mapping[str, GpuDetails]
+    units: list[str],
+    count: int,
+    gpus: Mapping[str, GpuDetails],
+    held: Collection[str],
 ) -> tuple[str, ...]:
     """Return the nearest set of so many GPUs; the first of several in their order."""
     if count >= len(units):
         return tuple(units)
+    extra = {one: HELD if one in held else 0 for one in units}
     apart = {
-        one: {two: _distance(gpus, one, two) for two in units if two != one}
+        one: {
+            two: _distance(gpus, one, two) + extra[one] + extra[two]
+            for two in units
+            if two != one
+        }
         for one in units
     }
     outlying = {one: sum(row.values()) for one, row in apart.items()}

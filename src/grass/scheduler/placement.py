@@ -18,7 +18,7 @@ from grass.scheduler.device_memory import (
     take_shares,
     take_tied,
 )
-from grass.scheduler.nearness import near_cores_first
+from grass.scheduler.nearness import near_cores_first, nearest_first
 from grass.scheduler.shapes import ShapeKey, StartOrder, spreads
 from grass.scheduler.unit_choice import (
     largest_on_one,
@@ -95,7 +95,10 @@ def fits_when_empty(worker: WorkerUnits, key: ShapeKey) -> bool:
 
 
 def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
-    """Choose units as if all were free, those first of which the least is held."""
+    """Choose units as if all were free, those first of which the least is held.
+
+    Of several GPUs, those first that no job holds, and then those that are nearest.
+    """
     kinds = kinds_of(worker, key)
     units = {}
     for kind in _names(key.request, kinds):
@@ -103,6 +106,11 @@ def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
         free = free_units(worker, key, kind, None)
         nearest = sorted(free, key=lambda unit: whole.get(unit, 0) - free[unit])
         units[kind] = {unit: whole[unit] for unit in nearest if unit in whole}
+        if kind == "gpu":
+            held = [unit for unit in units[kind] if free[unit] < whole[unit]]
+            asked = dict(key.request)[kind]
+            near = nearest_first(units[kind], whole, asked, worker.gpus, held)
+            units[kind] = near | units[kind]
     shares = worker.whole_sizes("gpu", "")
     gpus, least = _gpus(worker), worker.least
     offer = Offer(kinds, units, units, gpus=gpus, shares=shares, least=least)
