@@ -59,7 +59,7 @@ def test_memory_and_processor_time_of_all_processes_count(job: Job) -> None:
     attempts = {"a": attempt(process.pid), "b": attempt(os.getppid())}
 
     use = until(
-        lambda: processes.read(attempts, ())["a"],
+        lambda: processes.read(attempts, attempts, ())["a"],
         "its child used no processor time",
         lambda use: use.cpu_s > 0.2,
     )
@@ -76,8 +76,11 @@ def test_a_process_on_a_gpu_is_found_at_once(job: Job) -> None:
     # No look at all processes is due.
     processes._look_at = 1.0
 
-    assert processes.read(attempts, ())["a"].pids == {process.pid}
-    assert processes.read(attempts, (child, 1))["a"].pids == {process.pid, child}
+    assert processes.read(attempts, attempts, ())["a"].pids == {process.pid}
+    assert processes.read(attempts, attempts, (child, 1))["a"].pids == {
+        process.pid,
+        child,
+    }
     processes.close()
 
 
@@ -86,7 +89,7 @@ def test_processor_time_does_not_fall_when_a_process_has_ended(job: Job) -> None
     processes = AttemptProcesses(os.getpid())
     attempts = {"a": attempt(process.pid)}
     before = until(
-        lambda: processes.read(attempts, ())["a"].cpu_s,
+        lambda: processes.read(attempts, attempts, ())["a"].cpu_s,
         "its child used no processor time",
         lambda cpu_s: cpu_s > 0.2,
     )
@@ -94,5 +97,5 @@ def test_processor_time_does_not_fall_when_a_process_has_ended(job: Job) -> None
     os.kill(process.pid, 9)
     process.wait()
 
-    assert processes.read(attempts, ())["a"].cpu_s >= before
+    assert processes.read(attempts, attempts, ())["a"].cpu_s >= before
     processes.close()

@@ -6,6 +6,7 @@ All sizes are bytes. A process on a GPU that is in no attempt is a *stranger*.
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from grass.devices.readings import GpuProcess, GpuReading
 
@@ -49,10 +50,24 @@ class Sample(NamedTuple):
     at_s: float
     """When, in seconds since boot."""
     gpus: tuple[GpuReading, ...]
-    """Read before the pids of attempts, so that a new one is never a stranger."""
+    """Read before the pids of attempts, so that a new one is never a stranger.
+
+    They are without those processes of attempts that have ended meanwhile.
+    """
     attempts: dict[str, AttemptUse]
     names: dict[int, str] = {}  # noqa: RUF012 -- never changed
     """Of strangers, by pid: `python (pid 4711, alice)`."""
+
+
+def without(gpus: tuple[GpuReading, ...], ended: set[int]) -> tuple[GpuReading, ...]:
+    """Return GPUs as they are without these processes and what they held."""
+    return tuple(_without(one, ended) for one in gpus) if ended else gpus
+
+
+def _without(reading: GpuReading, ended: set[int]) -> GpuReading:
+    held = sum(one.memory or 0 for one in reading.processes if one.pid in ended)
+    left = tuple(one for one in reading.processes if one.pid not in ended)
+    return replace(reading, processes=left, used=max(0, reading.used - held))
 
 
 def strangers(sample: Sample) -> dict[str, list[GpuProcess]]:

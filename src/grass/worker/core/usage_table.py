@@ -25,6 +25,8 @@ FIRST_LOOK_S = 0.3
 """At this age an attempt is looked at for the first time; many have ended by then."""
 WATCHED_S = 10.0
 """For so long after a question a client is taken to watch."""
+AFTER_END_S = 5.0
+"""For so long GPUs are looked at every second after an attempt on one has ended."""
 RATE_S = 0.95
 """Processor use is the mean of at least so long."""
 OUT_OF_MEMORY_S = 2.0
@@ -109,12 +111,26 @@ class UsageTable:
             if one.age_s < YOUNG_S or name not in self._processes
         }
 
+    def known(self, now_s: float) -> dict[str, RunningAttempt]:
+        """Return the attempts that a process on a GPU may be of.
+
+        They are all but those that are too young to be looked at and hold no GPU.
+        """
+        return {
+            name: one
+            for name, one in self.running(now_s).items()
+            if one.age_s >= FIRST_LOOK_S - _EARLY_S or self._holds_gpus(name)
+        }
+
+    def _holds_gpus(self, name: str) -> bool:
+        held = self._attempts[name].notes.allocation
+        return any(kind in held for kind in KINDS)
+
     def needs_gpus(self, due: Mapping[str, RunningAttempt], now_s: float) -> bool:
         """Tell whether GPUs are to be read with a look at these attempts."""
         if now_s - self.sample.at_s >= LOOK_S or self._all_at == now_s:
             return True
-        held = (self._attempts[name].notes.allocation for name in due)
-        return any(kind in units for units in held for kind in KINDS)
+        return any(self._holds_gpus(name) for name in due)
 
     def watch(self, now_s: float) -> None:
         """Note that a client watches."""
@@ -127,6 +143,17 @@ class UsageTable:
             self._out_of_memory_s = now_s
 
     # A look.
+
+    def left(self, uses: Mapping[str, ProcessUse]) -> set[int]:
+        """Return the processes that were of an attempt and now are of none.
+
+        Of what a look has found, `uses` is not taken in yet.
+        """
+        now = {**self._processes, **uses}
+        running = self.running(0.0).keys() & now.keys()
+        own = {pid for name in running for pid in now[name].pids}
+        before = {pid for use in self.sample.attempts.values() for pid in use.pids}
+        return before.union(*(use.pids for use in uses.values())) - own
 
     def sampled(
         self,
@@ -194,8 +221,11 @@ class UsageTable:
         out_of_memory = now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S
         return with_cause(entry, held, self.sample.gpus, out_of_memory=out_of_memory)
 
-    def ended(self, name: str) -> ResourceUse | None:
+    def ended(self, name: str, now_s: float) -> ResourceUse | None:
         """Forget an attempt that has ended, and return the most that it used."""
+        if name in self._attempts and self._holds_gpus(name):
+            # What it used beyond its reservation is withheld until a look.
+            self._watched_until = max(self._watched_until, now_s + AFTER_END_S)
         self._processes.pop(name, None)
         known = self._measured.pop(name, None)
         if known is None:

@@ -367,7 +367,7 @@ class WorkerCore:
 
     def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
         entry = self.usage.explained(entry, self.now_s)
-        peak = self.usage.ended(entry.id)
+        peak = self.usage.ended(entry.id, self.now_s)
         attempt.exited, attempt.start = exited_of(attempt, entry, peak), None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)

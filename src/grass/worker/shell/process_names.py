@@ -7,12 +7,9 @@ LONGEST = 40
 
 
 def process_name(pid: int) -> str:
-    """Return a process in words: `python (pid 4711, alice)`."""
+    """Return a process in words: `python (pid 4711, alice)`; empty where unknown."""
     known = program_and_owner(pid)
-    if known is None:
-        return f"a process (pid {pid})"
-    program, owner = known
-    return f"{program} (pid {pid}, {owner})"
+    return "" if known is None else f"{known[0]} (pid {pid}, {known[1]})"
 
 
 def program_and_owner(pid: int) -> tuple[str, str] | None:

@@ -52,17 +52,23 @@ class AttemptProcesses:
         self._owners.close()
 
     def read(
-        self, attempts: Mapping[str, RunningAttempt], on_gpus: Iterable[int]
+        self,
+        attempts: Mapping[str, RunningAttempt],
+        due: Iterable[str],
+        on_gpus: Iterable[int],
     ) -> dict[str, ProcessUse]:
-        """Return what each of these attempts uses; also sorts processes on GPUs."""
+        """Return what those of the attempts use that are due.
+
+        So it does of any other that one of the processes on GPUs turns out to be of.
+        """
         self._follow(attempts)
         self._look_at_all(attempts)
-        found = {name: self._pids(name) for name in attempts}
+        found = {name: self._pids(name) for name in due}
         known = {pid for pids in found.values() for pid in pids}
         for pid in on_gpus:
             owner = None if pid in known else self._owner_of(pid)
-            if owner in found:
-                found[owner].add(pid)
+            if owner is not None:
+                found.setdefault(owner, self._pids(owner)).add(pid)
         return {name: self._use(name, pids) for name, pids in found.items()}
 
     def _follow(self, attempts: Mapping[str, RunningAttempt]) -> None:

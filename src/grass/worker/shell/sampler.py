@@ -14,10 +14,11 @@ from typing import Protocol
 
 from grass.devices.readings import GpuReading
 from grass.event_log import EventLog
+from grass.keeper.process_table import read_stat
 from grass.keeper.protocol import HelloEntry, StateEntry
 from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
 from grass.worker.core.device_history import DeviceHistory
-from grass.worker.core.samples import ProcessUse, RunningAttempt, Sample
+from grass.worker.core.samples import ProcessUse, RunningAttempt, Sample, without
 from grass.worker.core.usage_table import FIRST_LOOK_S, YOUNG_S, UsageTable
 from grass.worker.shell.process_names import process_name
 from grass.worker.shell.process_use import AttemptProcesses
@@ -177,6 +178,8 @@ class Sampler:
             self.devices.note(self._readings, time.time())
         uses, names = await self._used(due)
         self._table.oom_kills(oom_kills(), boot_s())
+        left = self._table.left(uses) & self._on_gpus()
+        self._readings = without(self._readings, {*filter(has_ended, left)})
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
         if reads:
             self._on_sample(sample)
@@ -185,24 +188,36 @@ class Sampler:
         self, due: dict[str, RunningAttempt]
     ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
         """Return what attempts use, and the names of processes that are of none."""
-        on_gpus = {one.pid for gpu in self._readings for one in gpu.processes}
+        on_gpus = self._on_gpus()
         if not due and not on_gpus:
             return {}, {}
+        # One may have started or ended while the GPUs were read.
+        known = self._table.known(boot_s())
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._read, due, on_gpus)
+        return await loop.run_in_executor(
+            self._thread, self._read, known, due.keys() & known.keys(), on_gpus
+        )
 
     def _read(
-        self, due: dict[str, RunningAttempt], on_gpus: set[int]
+        self, attempts: dict[str, RunningAttempt], due: set[str], on_gpus: set[int]
     ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
-        uses = {} if self._processes is None else self._processes.read(due, on_gpus)
-        others = self._table.sample.attempts.values()
-        own = frozenset[int]().union(
-            *(one.pids for one in uses.values()), *(one.pids for one in others)
+        others = (
+            use.pids
+            for name, use in self._table.sample.attempts.items()
+            if name in attempts and name not in due
         )
+        unknown = on_gpus - frozenset[int]().union(*others)
+        uses = {}
+        if self._processes is not None:
+            uses = self._processes.read(attempts, due, unknown)
+        unknown -= frozenset[int]().union(*(one.pids for one in uses.values()))
         known, self._names = self._names, {}
-        for pid in on_gpus - own:
+        for pid in unknown:
             self._names[pid] = known.get(pid) or process_name(pid)
         return uses, self._names
+
+    def _on_gpus(self) -> set[int]:
+        return {one.pid for gpu in self._readings for one in gpu.processes}
 
     async def _wait(self) -> None:
         """Wait until a look is due."""
@@ -241,6 +256,15 @@ class Sampler:
 def boot_s() -> float:
     """Return seconds since boot, the time the machine slept included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether a process is gone, or only its exit code is left of it."""
+    try:
+        stat = read_stat(pid)
+    except OSError:
+        return True
+    return stat is None or stat.dead
 
 
 def oom_kills() -> int | None:
