@@ -1,13 +1,13 @@
 """Amounts as people read them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from grass.model.amount_text import amount_text, amount_texts
-from grass.model.amounts import capacity_amount, request_amount
+from grass.model.amount_text import WHOLE, amount_text, amount_texts
+from grass.model.amounts import LARGEST, capacity_amount, request_amount
 
-sizes = st.integers(min_value=0, max_value=10**12)
+sizes = st.integers(min_value=0, max_value=LARGEST)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,8 @@ def test_other_kinds_are_numbers() -> None:
 
 
 @given(sizes, sizes)
+@example(2 * 1024**2 * WHOLE, 2 * 1024**2 * WHOLE + 1)
+@example(LARGEST, LARGEST - 1)
 def test_sizes_that_differ_are_written_differently(one: int, other: int) -> None:
     first, second = amount_texts("ram", one, other)
     assert (first == second) == (one == other)
@@ -42,3 +44,8 @@ def test_sizes_that_differ_are_written_differently(one: int, other: int) -> None
 def test_digits_are_added_only_where_they_are_needed() -> None:
     assert amount_texts("ram", 234_400, 234_375) == ["23.44G", "23.438G"]
     assert amount_texts("ram", 250_000, 234_375) == ["25G", "23.4G"]
+    petabytes = 2 * 1024**2 * WHOLE
+    assert amount_texts("ram", petabytes, petabytes + 1) == [
+        "2097152G",
+        "2097152.0001G",
+    ]

@@ -14,7 +14,8 @@ BYTE_KINDS = frozenset({"ram", "vram"})
 
 _STEP = 1024
 _LETTERS = "MGTP"
-_MOST_DECIMALS = 4
+_MOST_FINER = 4
+"""How many more decimals are tried before sizes are written exactly."""
 
 
 def decimal_text(amount: int) -> str:
@@ -33,12 +34,11 @@ def amount_texts(kind: str, *amounts: int) -> list[str]:
     if kind not in BYTE_KINDS:
         return [decimal_text(amount) for amount in amounts]
     distinct = len(set(amounts))
-    texts = list[str]()
-    for finer in range(_MOST_DECIMALS + 1):
+    for finer in range(_MOST_FINER + 1):
         texts = [_size(amount, finer) for amount in amounts]
         if len(set(texts)) == distinct:
-            break
-    return texts
+            return texts
+    return [f"{decimal_text(amount)}G" for amount in amounts]
 
 
 def _size(amount: int, finer: int) -> str:
