@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulation.runner import Result, run_seed
 
-SEEDS, CHUNK = 300, 15
+SEEDS, CHUNK = 300, 5
 FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
 _KEPT = Path(__file__).with_name("seeds.txt")
 

@@ -99,3 +99,48 @@ def test_processor_time_does_not_fall_when_a_process_has_ended(job: Job) -> None
 
     assert processes.read(attempts, attempts, ())["a"].cpu_s >= before
     processes.close()
+
+
+LOADERS = """
+import mmap, os, time
+MIB = 1 << 20
+data = mmap.mmap(-1, 200 * MIB, flags=mmap.MAP_PRIVATE)
+data.write(b"x" * (200 * MIB))
+for number in range(4):
+    if os.fork() == 0:
+        # Each writes to some of what it has inherited, and has some more.
+        data[: 20 * MIB] = b"y" * (20 * MIB)
+        more = bytearray(b"z" * (10 * MIB))
+        print("ready", flush=True)
+        time.sleep(60)
+        os._exit(0)
+time.sleep(60)
+"""
+
+
+def test_pages_that_forked_processes_have_in_common_count_once() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", LOADERS],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # Without time, a walk is always due.
+    processes = AttemptProcesses(os.getpid(), clock=lambda: 0.0)
+    try:
+        assert process.stdout is not None
+        with process.stdout as said:
+            for _ in range(4):
+                assert said.readline() == "ready\n"
+        attempts = {"a": attempt(process.pid)}
+
+        def memory() -> int:
+            return processes.read(attempts, attempts, ())["a"].memory >> 20
+
+        assert 200 < memory() < 250
+        measured = [memory() for _ in range(5)]
+        assert all(200 + 4 * 30 - 5 < each < 400 for each in measured), measured
+    finally:
+        processes.close()
+        os.killpg(process.pid, 9)
+        process.wait()

@@ -36,6 +36,8 @@ class Stat(NamedTuple):
     """Processor time, that of children it waited for included."""
     resident: int = 0
     """Memory, in pages."""
+    start_stack: int = 0
+    """Where its stack begins; a fork has it at the same place. 0: not told."""
 
 
 class MainProcess:
@@ -68,7 +70,7 @@ def read_stat(pid: int) -> Stat | None:
     finally:
         os.close(descriptor)
     # The name may hold anything, so count fields from its closing bracket.
-    fields = text[text.rindex(b")") + 2 :].split(None, 22)
+    fields = text[text.rindex(b")") + 2 :].split(None, 26)
     dead = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
     return Stat(
         pid,
@@ -78,6 +80,7 @@ def read_stat(pid: int) -> Stat | None:
         dead,
         sum(map(int, fields[11:15])),
         int(fields[21]),
+        int(fields[25]),
     )
 
 

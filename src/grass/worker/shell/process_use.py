@@ -5,8 +5,7 @@ their processor time. Otherwise they are found as the keeper finds them. That ta
 look at every process of the machine, so on a machine with many it is done less often;
 between two such looks a process that is new is found only if it is on a GPU.
 
-Pages that several processes share count once; pages that a fork has not copied yet
-count for each process.
+How much memory they have together is counted in `process_memory`.
 """
 
 import os
@@ -18,8 +17,8 @@ from grass.keeper.mounts import find_cgroup2, read_mountinfo
 from grass.keeper.process_owners import ProcessOwners
 from grass.keeper.process_table import Stat, cgroup_of, read_stat
 from grass.worker.core.samples import ProcessUse, RunningAttempt
+from grass.worker.shell.process_memory import PAGE, ProcessMemory
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 LOOK_SHARE = 0.005
 """Which part of a core looking at all processes may take."""
@@ -36,6 +35,7 @@ class AttemptProcesses:
     ) -> None:
         self.keeper_pid = keeper_pid
         self._clock = clock
+        self._memory = ProcessMemory(clock)
         self._owners = ProcessOwners(keeper_pid)
         self._owners.daemons.add(os.getpid())
         self._mount = find_cgroup2(read_mountinfo())
@@ -69,7 +69,9 @@ class AttemptProcesses:
             owner = None if pid in known else self._owner_of(pid)
             if owner is not None:
                 found.setdefault(owner, self._pids(owner)).add(pid)
-        return {name: self._use(name, pids) for name, pids in found.items()}
+        uses = {name: self._use(name, pids) for name, pids in found.items()}
+        self._memory.walk_if_due()
+        return uses
 
     def _follow(self, attempts: Mapping[str, RunningAttempt]) -> None:
         """Keep what is known of these attempts, and forget all others."""
@@ -134,7 +136,7 @@ class AttemptProcesses:
         if cpu_s is None:
             cpu_s = self._counted(name, _cpu_s(live))
         alive = frozenset(one.pid for one in live)
-        return ProcessUse(alive, PAGE * _pages(live), cpu_s)
+        return ProcessUse(alive, PAGE * self._memory.pages(live), cpu_s)
 
     def _counted(self, name: str, now_s: float) -> float:
         """Return processor time that does not fall when a process has ended."""
@@ -174,21 +176,3 @@ def _stat(pid: int) -> Stat | None:
         return read_stat(pid)
     except OSError:
         return None
-
-
-def _pages(stats: list[Stat]) -> int:
-    """Return the pages that processes have together."""
-    resident = sum(one.resident for one in stats)
-    if len(stats) <= 1:
-        return resident
-    shared = [_shared(one.pid) for one in stats]
-    return max(0, resident - sum(shared) + max(shared))
-
-
-def _shared(pid: int) -> int:
-    """Return the pages of a process that are of a file or shared."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[2])
-    except (OSError, IndexError, ValueError):
-        return 0
