@@ -141,3 +141,16 @@ def test_a_guard_is_kept_free_of_each_gpu_and_of_a_small_one_a_fiftieth() -> Non
     readings = units.readings(0)
     assert [one.memory for one in readings] == expected
     assert [one.guard for one in readings] == [GIB // 2, GIB // 5]
+
+
+def test_of_a_gpu_that_does_not_answer_only_its_memory_is_still_told() -> None:
+    units = GpuUnits(60.0)
+    busy = GpuProcess(7, GIB, 80)
+    facts = {"utilization": 90, "temperature": 60, "power_w": 300.0}
+    units.note(seen(device(0, "a", processes=(busy,), used=GIB, **facts)), 0)
+
+    units.note(seen(DeviceReport(0, "a", fault="it does not answer in time")), 1)
+
+    (reading,) = units.readings(1)
+    assert (reading.used, reading.processes) == (GIB, (GpuProcess(7, GIB),))
+    assert reading.utilization is reading.temperature is reading.power_w is None

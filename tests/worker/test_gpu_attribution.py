@@ -69,9 +69,20 @@ def test_memory_that_is_not_told_of_a_process_is_measured_by_difference() -> Non
     assert (use.memory, use.note) == ({"0": 3 * GIB}, BY_DIFFERENCE)
 
 
-def test_a_gpu_that_fails_tells_nothing() -> None:
+def test_the_memory_of_a_gpu_with_a_fault_is_still_its_jobs() -> None:
     failed = reading(GpuProcess(1, GIB), used=GIB, fault="lost from the bus")
 
     use = GpuDivision().divide((failed,), Holders({"a": {1}}, {"a": HALF}))["a"]
 
-    assert (use.memory, use.utilization) == ({}, {})
+    assert use.memory == {"0": GIB}
+
+
+def test_what_a_gpu_uses_without_jobs_is_not_learned_from_one_with_a_fault() -> None:
+    division, nobody = GpuDivision(), Holders({}, {})
+    division.divide((reading(used=GIB),), nobody)
+    division.divide((reading(used=9 * GIB, fault="it hangs"),), nobody)
+
+    hidden = reading(used=3 * GIB, pids_hidden=True)
+    use = division.divide((hidden,), Holders({"a": {1}}, {"a": HALF}))["a"]
+
+    assert use.memory == {"0": 2 * GIB}

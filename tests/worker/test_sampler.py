@@ -28,10 +28,11 @@ class OneGpu:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self.fault: str | None = None
         self.afterwards: Callable[[], object] = lambda: None
 
     async def read(self) -> tuple[GpuReading, ...]:
-        seen = reading(GpuProcess(self._pid, 8 * GIB), used=9 * GIB)
+        seen = reading(GpuProcess(self._pid, 8 * GIB), used=9 * GIB, fault=self.fault)
         self.afterwards()
         return (seen,)
 
@@ -133,6 +134,20 @@ def test_what_a_process_holds_that_gave_its_units_back_is_not_free(
     (stranger,) = strangers(looked(sampler, lab))["0"]
 
     assert (stranger.pid, stranger.memory) == (process.pid, 8 * GIB)
+
+
+def test_a_gpu_that_does_not_answer_keeps_no_process_that_has_ended(
+    sampler: Sampler, lab: Lab, process: Process, gpu: OneGpu
+) -> None:
+    start(lab, process, age_s=20.0)
+    looked(sampler, lab)
+    end(lab, process)
+    gpu.fault = "it does not answer in time"
+
+    for _ in range(2):
+        sample = looked(sampler, lab)
+
+        assert (sample.gpus[0].processes, sample.gpus[0].used) == ((), GIB)
 
 
 def test_gpus_are_looked_at_again_soon_after_an_attempt_on_one_ended(

@@ -11,6 +11,8 @@ kept free of every one.
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from grass.devices.gpu_health import GpuHealth
 from grass.devices.gpu_reports import (
     DevicePlaces,
@@ -18,7 +20,14 @@ from grass.devices.gpu_reports import (
     DeviceSnapshot,
     PartReport,
 )
-from grass.devices.readings import GpuReading, GpuSide, GpuTopology, GpuUnit, Nearness
+from grass.devices.readings import (
+    GpuProcess,
+    GpuReading,
+    GpuSide,
+    GpuTopology,
+    GpuUnit,
+    Nearness,
+)
 
 LOST = "it is lost from the bus"
 FORGET_S = 600.0
@@ -193,7 +202,8 @@ class GpuUnits:
         return min(self._guard, part.memory // GUARD_PART)
 
     def _reading(self, device: _Device, part: PartReport, now_s: float) -> GpuReading:
-        guard = self._guard_of(part)
+        guard, silent = self._guard_of(part), self.failure or device.fault
+        part = part if silent is None else _remembered(part)
         return GpuReading(
             unit=device.unit(part),
             name=part.name,
@@ -205,10 +215,18 @@ class GpuUnits:
             power_w=part.power_w,
             power_limit_w=part.power_limit_w,
             processes=part.processes,
-            fault=self.failure or device.fault or device.health.fault(now_s),
+            fault=silent or device.health.fault(now_s),
             guard=guard,
             pids_hidden=device.hides_pids(part, now_s),
         )
+
+
+def _remembered(part: PartReport) -> PartReport:
+    """Return what holds of a part that does not answer: who has its memory."""
+    held = tuple(GpuProcess(one.pid, one.memory) for one in part.processes)
+    return replace(
+        part, utilization=None, temperature=None, power_w=None, processes=held
+    )
 
 
 def _nearness(

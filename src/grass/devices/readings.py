@@ -1,8 +1,9 @@
 """What is told of GPUs: values only, the same for every vendor.
 
 A *reading* is one GPU, or one MIG instance of it, at one moment. All sizes are bytes.
-What a library does not tell is None, never a guess; a GPU that cannot be used has its
-fault in words, and then its numbers are the last ones that were known.
+What a library does not tell is None, never a guess. A GPU that cannot be used has its
+fault in words. If it does not answer, its memory and processes are the last that were
+known, and nothing else is told.
 """
 
 from typing import Literal

@@ -57,8 +57,7 @@ class GpuDivision:
         owners = {pid: name for name, pids in holders.pids.items() for pid in pids}
         uses = {name: GpuUses() for name in holders.pids}
         for reading in readings:
-            if reading.fault is None:
-                self._divide_one(reading, owners, holders, uses)
+            self._divide_one(reading, owners, holders, uses)
         return uses
 
     def _divide_one(
@@ -73,7 +72,8 @@ class GpuDivision:
         holding = holders_of(unit, holders.allocations)
         present = {*holding, *(name for name in on_it if name is not None)}
         if not present:
-            self._unheld[unit] = reading.used
+            if reading.fault is None:
+                self._unheld[unit] = reading.used
             return
         untold = self._told(reading, owners, uses)
         alone = len(present) == 1 and (reading.pids_hidden or None not in on_it)

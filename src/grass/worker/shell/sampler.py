@@ -178,8 +178,7 @@ class Sampler:
             self.devices.note(self._readings, time.time())
         uses, names = await self._used(due)
         self._table.oom_kills(oom_kills(), boot_s())
-        left = self._table.left(uses) & self._on_gpus()
-        self._readings = without(self._readings, {*filter(has_ended, left)})
+        self._readings = without(self._readings, self._ended(uses))
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
         if reads:
             self._on_sample(sample)
@@ -215,6 +214,16 @@ class Sampler:
         for pid in unknown:
             self._names[pid] = known.get(pid) or process_name(pid)
         return uses, self._names
+
+    def _ended(self, uses: dict[str, ProcessUse]) -> set[int]:
+        """Return processes that have ended since the GPUs were read.
+
+        A GPU with a fault may have been read long ago.
+        """
+        faulty = (gpu for gpu in self._readings if gpu.fault and not gpu.pids_hidden)
+        doubtful = {one.pid for gpu in faulty for one in gpu.processes}
+        doubtful |= self._table.left(uses) & self._on_gpus()
+        return {pid for pid in doubtful if has_ended(pid)}
 
     def _on_gpus(self) -> set[int]:
         return {one.pid for gpu in self._readings for one in gpu.processes}
