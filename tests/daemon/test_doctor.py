@@ -48,6 +48,24 @@ def test_gpus_a_restriction_and_the_daemon_are_named(
     assert found["clock"]["status"] == "ok"
 
 
+def test_a_daemon_that_was_stopped_is_started_by_grass_start_alone(
+    cold: GrassHome,
+) -> None:
+    cold.ok("start")
+    cold.ok("stop")
+    assert "any command" not in examined(cold)["daemon"]["fix"]
+
+
+def test_what_a_daemon_would_log_is_not_among_the_findings(
+    cold: GrassHome, gpus: FakeGpus
+) -> None:
+    gpus.device(0)
+    gpus.fail()
+    cold.environment.update(gpus.environment)
+    ran = cold.run("doctor")
+    assert ran.stderr == "grass: wrong here: nvml\n"
+
+
 @pytest.mark.parametrize("fault", ["fail", "lost"])
 def test_a_gpu_that_cannot_be_used_is_wrong(
     cold: GrassHome, gpus: FakeGpus, fault: str

@@ -1,6 +1,7 @@
 """One look at the GPUs of this machine, for a command that has no daemon to ask."""
 
 import asyncio
+import logging
 from typing import NamedTuple
 
 from grass.devices.gpu_monitor import GpuMonitor
@@ -21,6 +22,8 @@ class GpuLook(NamedTuple):
 
 def look() -> GpuLook:
     """Look at all GPUs, in bounded time."""
+    # What the monitor of a daemon would log is in what is returned.
+    logging.getLogger("grass.devices").addHandler(logging.NullHandler())
     return asyncio.run(_look())
 
 

@@ -1,5 +1,6 @@
 """The daemon here, the way to the broker, the workers, and the clocks."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ def broker_findings(home: Home, works_for: RemoteBroker | None) -> Iterator[Find
             daemon = client.overview()["daemon"]
     except NoDaemon as error:
         daemon = None
-        yield note("daemon", error.message, "`grass start`, or any command, starts it")
+        yield note("daemon", error.message, _start(home))
     except GrassError as error:
         daemon = None
         yield wrong("daemon", error.message, error.hint or f"see {home.log}")
@@ -32,6 +33,11 @@ def broker_findings(home: Home, works_for: RemoteBroker | None) -> Iterator[Find
         yield from _way(home, works_for)
     elif daemon is not None:
         yield from _workers(home)
+
+
+def _start(home: Home) -> str:
+    stopped = os.path.exists(home.stopped)
+    return f"`grass start`{'' if stopped else ', or any command,'} starts it"
 
 
 def _daemon(daemon: Document) -> Finding:
