@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from grass.devices.readings import GpuUnit
 from grass.errors import UsageError
 
-_NONE = frozenset({"", "-1", "none", "nodevfiles"})
+NONE = frozenset({"", "-1", "none", "nodevfiles"})
 """What means no GPU, in lower case; CUDA takes the second and the last so, too."""
 _ALL = "all"
 
@@ -22,7 +22,7 @@ def chosen_units(
 
     Raises UsageError for a word that means none, unless one may be missing.
     """
-    if text.strip().lower() in _NONE:
+    if text.strip().lower() in NONE:
         return ()
     if text.strip().lower() == _ALL:
         return tuple(one.unit for one in units)

@@ -95,14 +95,19 @@ def choose_gpus(values: Values) -> None:
 
 def managed_gpus(text: str) -> str:
     """Say which GPUs are managed, of what was written for --gpus."""
+    from grass.devices.visible import NONE
+
     named = [word.strip() for word in text.split(",")]
-    return "no GPUs" if text == "none" else f"GPUs {', '.join(named)}"
+    return "no GPUs" if text.lower() in NONE else f"GPUs {', '.join(named)}"
 
 
 def _gpus(values: Values) -> str | None:
     """Read which GPUs are managed; None: all of them."""
-    text = (values.text("gpus") or "all").strip()
-    return None if text.lower() == "all" else text
+    text = values.text("gpus")
+    if text is None or text.strip().lower() == "all":
+        return None
+    # An empty list, as of a variable that is not set, must not mean all of them.
+    return text.strip() or "none"
 
 
 def check_gpus(values: Values) -> None:
