@@ -12,7 +12,7 @@ import pytest
 from grass.client import session
 from grass.client.client import Client
 from grass.config import Home
-from grass.errors import NoDaemon, NotFound
+from grass.errors import NoBroker, NoDaemon, NotFound
 from tests.client.scripted import CHUNKED, CUT, Daemon, sized
 
 DONE = sized(b'{"jobs":[7],"warnings":[],"changed":true}')
@@ -157,6 +157,18 @@ def test_a_daemon_that_does_not_come_back_is_given_up(
         Path(home.socket).unlink()
         with pytest.raises(NoDaemon, match="went away before it answered"):
             client.job(7)
+
+
+def test_a_worker_whose_broker_is_away_is_not_asked_again(home: Home) -> None:
+    problem = b'{"code":"no-broker","detail":"desk:7500 is away","hint":""}'
+    reply = b"HTTP/1.1 503 No\r\nContent-Length: %d\r\n\r\n%s"
+    with (
+        playing(home, reply % (len(problem), problem)) as daemon,
+        Client(home) as client,
+        pytest.raises(NoBroker, match="desk:7500 is away"),
+    ):
+        client.overview()
+    assert len(daemon.requests) == 1
 
 
 def test_jobs_are_read_page_by_page(home: Home) -> None:

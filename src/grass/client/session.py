@@ -17,7 +17,7 @@ import time
 from grass.client.connection import Broken, HttpConnection, open_connection
 from grass.client.json_codec import query
 from grass.config import BROKER_VARIABLE, LOCAL, Home, home
-from grass.errors import NoAnswer, NoDaemon, Stopping
+from grass.errors import NoAnswer, NoBroker, NoDaemon, Stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,7 +190,9 @@ class Session:
             except NoAnswer:
                 raise
             except NoDaemon as absent:
-                if not self._was_connected or self._is_stopped():
+                # A worker's own daemon that says its broker is away has answered.
+                answered = isinstance(absent, NoBroker) and not self.remote
+                if answered or not self._was_connected or self._is_stopped():
                     raise
                 error = absent if self.remote else error
             if deadline is None:
