@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.api.farm import joined
+from tests.support.building import WORKER
 from tests.support.calling import Answer, Api, play
 
 from grass.link.messages import GiveBack, Start, Started
@@ -74,12 +76,72 @@ def test_what_is_not_the_caller_itself_is_refused(
     play(tmp_path, story)
 
 
-def test_caller_of_another_machine_cannot_be_a_guest(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("role", "worker"),
+    [("admin", None), ("machine", None), ("operate", "f1"), ("submit", WORKER)],
+)
+def test_only_the_machine_of_a_worker_names_a_process(
+    tmp_path: Path, role: str, worker: str | None
+) -> None:
     async def story(api: Api) -> None:
-        token = await api.new_token("admin")
-        answer = await api.remote("POST", "/guests", {"ticks": 1}, token)
-        assert answer.status == 409 or answer.document["code"] == "refused"
-        assert "worker's own machine" in answer.document["detail"]
+        await joined(api)
+        token = await api.new_token(role)
+        api.broker.state.tokens[role].worker = worker
+        for body in ({"ticks": 1}, {"ticks": 1, "pid": os.getpid()}):
+            answer = await api.remote("POST", "/guests", body, token)
+            assert answer.document["code"] == "refused"
+            assert "worker's own machine" in answer.document["detail"]
+        assert not api.broker.state.jobs
+
+    play(tmp_path, story)
+
+
+def test_guest_of_another_machine_is_placed_there(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        farm, token = await joined(api), await api.new_token("machine")
+        api.broker.state.tokens["machine"].worker = "f1"
+        body = {"ticks": 99, "pid": 4711, "require": {"cpu": 1}, "name": "fit"}
+        entered = (await api.remote("POST", "/guests", body, token)).document
+        start = await farm.hears(Start)
+        assert isinstance(start, Start)
+        assert start.guest == (4711, 99)
+        job = (await api.get(f"/jobs/{entered['first']}")).document
+        assert (job["owner"], job["guest"]) == ("token:machine", 4711)
+        assert not api.app.state.api.guest_tasks
+
+    play(tmp_path, story)
+
+
+def test_same_pid_on_another_machine_is_another_process(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await joined(api)
+        tokens = {}
+        for role, worker in (("machine", "f1"), ("admin", WORKER)):
+            tokens[worker] = await api.new_token(role)
+            api.broker.state.tokens[role].worker = worker
+        body = {"ticks": 99, "pid": os.getpid(), "require": {"cpu": 1}}
+        entered = await api.remote("POST", "/guests", body, tokens["f1"])
+        path = f"/guests/{entered.document['first']}/end"
+        assert (await ask(api, path, {})).status == 403
+        assert (await ask(api, path, {"pid": os.getpid()})).status == 403
+        own = {"pid": os.getpid()}
+        assert (await api.remote("POST", path, own, tokens[WORKER])).status == 403
+        other = {"pid": os.getpid() + 1}
+        assert (await api.remote("POST", path, other, tokens["f1"])).status == 403
+        assert (await api.remote("POST", path, own, tokens["f1"])).status == 200
+
+    play(tmp_path, story)
+
+
+def test_pid_that_a_process_of_this_machine_says_counts_for_nothing(
+    tmp_path: Path,
+) -> None:
+    async def story(api: Api) -> None:
+        body = {"ticks": start_ticks(), "pid": 2, "require": {"cpu": 1}}
+        await ask(api, "/guests", body)
+        start = await api.worker.hears(Start)
+        assert isinstance(start, Start)
+        assert start.guest == (os.getpid(), start_ticks())
 
     play(tmp_path, story)
 

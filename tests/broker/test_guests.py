@@ -21,7 +21,7 @@ def enter(broker: Brokerage, require: str = "{cpu:2}", **fields: Any) -> int:
     return int(broker.call(Enqueue(ME, [NewJob((), patch, name="fit")])).first)
 
 
-def give_back(broker: Brokerage, job: int, code: int = 0) -> None:
+def give_back(broker: Brokerage, job: int, code: int | None = 0) -> None:
     broker.call(GiveBackGuest(ME, job, code))
 
 
@@ -79,6 +79,18 @@ def test_guest_that_gives_up_while_it_waits_is_cancelled(broker: Brokerage) -> N
     broker.start(first)
     broker.exit(first)
     assert not broker.started_jobs()
+
+
+def test_process_that_is_gone_ends_only_its_wait(broker: Brokerage) -> None:
+    first, second = enter(broker), enter(broker)
+    for job in (first, second):
+        give_back(broker, job, None)
+    (ended,) = broker.store.outcomes([second])
+    assert ended.state is JobState.CANCELLED
+    broker.start(first)
+    give_back(broker, first, None)
+    assert not messages(broker, GiveBack)
+    assert broker.state.jobs[first].state is JobState.RUNNING
 
 
 def test_guest_whose_process_died_has_failed(broker: Brokerage) -> None:

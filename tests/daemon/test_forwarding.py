@@ -11,7 +11,8 @@ from starlette.types import Message
 
 from grass.api.app import Application
 from grass.config import API_PREFIX, Home
-from grass.daemon.forwarding import WorkerDaemon, application
+from grass.daemon.forwarding import application
+from grass.daemon.remote_calls import WorkerDaemon
 
 
 def daemon(folder: Path) -> WorkerDaemon:

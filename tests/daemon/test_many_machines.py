@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.profiles.programs import python
 from tests.support.homes import GrassHome
 from tests.support.machines import (
     LOOPBACK,
@@ -310,13 +309,3 @@ def test_a_client_becomes_a_worker_later(broker: GrassHome, machine: Machine) ->
     assert event["data"]["name"] != "desk"
     id = broker.enqueue("--worker", event["data"]["name"], "--", "true")
     assert broker.wait(id)["state"] == "succeeded"
-
-
-def test_machine_that_works_for_a_broker_elsewhere_takes_no_guests(
-    broker: GrassHome, machine: Machine
-) -> None:
-    rack = join(broker, machine("rack"), "rack")
-    ran = python(rack, "import grass\nwith grass.allocate(cpu=1): pass")
-    assert "takes guests of its own machine alone" in ran.stderr
-    ran = python(broker, "import grass\nwith grass.allocate(cpu=1): print('held')")
-    assert ran.stdout == "held\n", ran.stderr

@@ -83,9 +83,9 @@ BODIES: dict[str, list[Any]] = {
     "POST /jobs/1/input": [
         {"sender": "me", "offset": 0, "data": "aGk=", "end": True, "window": [24, 80]}
     ],
-    "POST /guests": [{"ticks": 1, "name": "f", "require": {"cpu": 1}}],
-    "POST /guests/1/wait": [{"timeout_s": 0.01}],
-    "POST /guests/1/end": [{"exit_code": 1}],
+    "POST /guests": [{"ticks": 1, "pid": 2, "name": "f", "require": {"cpu": 1}}],
+    "POST /guests/1/wait": [{"timeout_s": 0.01, "pid": 2}],
+    "POST /guests/1/end": [{"exit_code": 1, "pid": 2}],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
     "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],

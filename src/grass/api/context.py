@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
 
@@ -55,8 +55,8 @@ class ApiState:
         self.naming = asyncio.Lock()
         """Held while a new token's name is chosen."""
         self.forgotten_names = ForgottenNames()
-        self.waiting_guests: dict[int, asyncio.Task[None]] = {}
-        """By job: what looks whether the process of a guest that waits is there."""
+        self.guest_tasks: dict[int, asyncio.Future[Any]] = {}
+        """By job: what is done for a guest between its requests."""
 
 
 def api_state(request: HTTPConnection) -> ApiState:

@@ -14,13 +14,14 @@ from grass.client.credentials import Credentials, Known
 from grass.config import Home
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.file_restore import restore_files
-from grass.daemon.forwarding import WorkerDaemon, application
+from grass.daemon.forwarding import application
 from grass.daemon.hosting import (
     Hosting,
     RemoteBroker,
     save_options,
     with_worker_name,
 )
+from grass.daemon.remote_calls import WorkerDaemon
 from grass.daemon.worker_setup import worker, worker_id
 from grass.errors import GrassError
 from grass.event_log import EventLog

@@ -1,8 +1,9 @@
 """The calls of a guest: to enter, to wait for its units, to give them back.
 
 They go to the daemon of this machine, which is started if need be, wherever other
-commands go: a guest is a process of this machine. Every call may be repeated, so a
-restart of the daemon is not noticed.
+commands go: a guest is a process of this machine. A daemon that works for another
+machine's broker passes them on. Every call may be repeated, so a restart of the daemon
+is not noticed.
 """
 
 from __future__ import annotations
@@ -11,11 +12,17 @@ import os
 import time
 
 from grass.client.client import Client
-from grass.config import LOCAL
+from grass.client.connection import open_connection
+from grass.config import BROKER_VARIABLE, LOCAL
+from grass.errors import NoBroker, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from grass.client.json_codec import Document
+    from grass.config import Home
+
+_PAUSE_S = 1.0
+"""How long to wait before a broker that is away is asked again."""
 
 
 class GuestCalls:
@@ -26,6 +33,7 @@ class GuestCalls:
 
     def enter(self, asked: Document) -> Document:
         """Ask for units; return the job's id as `first`, and a `hint`."""
+        _check_has_worker(self._client.home)
         key = f"{time.time_ns() // 10**9:x}-{os.urandom(12).hex()}"
         body = {**asked, "ticks": start_ticks(), "key": key}
         return self._client.idempotent("POST", "/guests", body)
@@ -33,9 +41,14 @@ class GuestCalls:
     def wait(self, job: int, timeout_s: float) -> Document:
         """Return the job once it has its units or has ended, or the time is up."""
         path, body = f"/guests/{job}/wait", {"timeout_s": timeout_s}
-        document: Document = self._client.repeat(
-            lambda: self._client.once("POST", path, body, may_last=True)
-        )
+        try:
+            document: Document = self._client.repeat(
+                lambda: self._client.once("POST", path, body, may_last=True)
+            )
+        except NoBroker as error:
+            # Its place in the queue is kept there, however long that takes.
+            time.sleep(_PAUSE_S)
+            return {"state": "queued", "reason": str(error), "environment": {}}
         return document
 
     def give_back(self, job: int, exit_code: int) -> None:
@@ -50,6 +63,31 @@ class GuestCalls:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def _check_has_worker(home: Home) -> None:
+    """Refuse to start a daemon on a machine that only calls another one's broker."""
+    is_local = os.environ.get(BROKER_VARIABLE) == LOCAL
+    if is_local or not os.path.exists(home.brokers) or _is_served(home):
+        return
+    from grass.client.credentials import Credentials
+    from grass.model.access import may_work
+
+    known = Credentials.load(home).current()
+    if known is not None and not may_work(known.role):
+        raise NoDaemon(
+            f"this machine only calls the broker at {known.place} and has no worker, so"
+            " its processes cannot be guests",
+            "`grass start` gives it a queue of its own, or join as a worker with a line"
+            " of `grass token new` there",
+        )
+
+
+def _is_served(home: Home) -> bool:
+    found = open_connection(home.socket)
+    if found is not None:
+        found.close()
+    return found is not None
 
 
 def start_ticks() -> int:

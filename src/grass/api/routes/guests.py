@@ -1,20 +1,19 @@
 """Routes of guests: processes that ask for units, wait for them, and give them back.
 
-A guest names nothing but itself. Its pid and uid are those that the kernel tells of the
-socket, so only a caller on this machine can be one; when it started, which it says
-itself, has to agree with the kernel, as a pid alone may be that of another process by
-now.
+A guest names nothing but itself: `access/own_process` has its pid from the kernel. On
+another machine the daemon of the worker there does that and names the pid, with the
+token of that worker: so nobody can name a process of a machine that is not theirs.
 """
 
 import asyncio
 import contextlib
-import os
 import time
 
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from grass.api.access.auth import actor
+from grass.api.access.auth import actor, connection_of, identify
+from grass.api.access.own_process import calling_process, check_started, until_gone
 from grass.api.context import Context, api_state, context_of
 from grass.api.routes.job_calls import enqueue_call
 from grass.api.routes.request_bodies import (
@@ -30,7 +29,7 @@ from grass.broker.core.attempts.placing import start_of
 from grass.broker.core.calls import Done, Enqueue, Enqueued, GiveBackGuest
 from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
-from grass.keeper import pidfd
+from grass.model.access import Right
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.jobs.lifecycle import AttemptState
@@ -44,19 +43,20 @@ ONE_GPU = (("gpu", WHOLE),)
 
 async def enter(request: Request, body: GuestBody) -> Enqueued:
     """Ask for units for the calling process; answered once that is durable."""
-    context, guest = context_of(request), (_caller(request), body.ticks)
-    if not _is_alive(*guest):
-        raise Refused("this process is not the one that was named")
-    if not context.worker:
+    context, (worker, pid) = context_of(request), _process(request, body.pid)
+    if _is_here(request):
+        check_started(pid, body.ticks)
+    if not worker:
         raise Refused(
             "this machine has no worker, so its processes cannot be guests",
             "start one: `grass start`",
         )
     call = _call(context, body, actor(request))
     (job,) = call.jobs
-    patch = replace(job.patch, guest=guest, worker=context.worker)
+    patch = replace(job.patch, guest=(pid, body.ticks), worker=worker)
     if body.require is None and body.require_also is None:
-        patch = replace(patch, request=_usual(context, patch.queue or DEFAULT_QUEUE))
+        usual = _usual(context, patch.queue or DEFAULT_QUEUE, worker)
+        patch = replace(patch, request=usual)
     done = await context.broker.call(replace(call, jobs=[replace(job, patch=patch)]))
     _watch(request, done.first)
     return done
@@ -70,17 +70,17 @@ def _call(context: Context, body: GuestBody, who: str) -> Enqueue:
     return enqueue_call(jobs, who, context.broker.state, context.settings)
 
 
-def _usual(context: Context, queue: str) -> tuple[tuple[str, int], ...]:
+def _usual(context: Context, queue: str, worker: str) -> tuple[tuple[str, int], ...]:
     """Return what a guest gets that does not say what it needs."""
     problem = context.broker.state.scheduler.never_fits(
-        queue, ONE_GPU, worker=context.worker, labels=frozenset()
+        queue, ONE_GPU, worker=worker, labels=frozenset()
     )
     return ONE_GPU if problem is None else ONE_CPU
 
 
 async def wait(request: Request, body: WaitGuestBody) -> GuestReply:
     """Answer when a guest has its units, has ended, or the time is up."""
-    broker, id = context_of(request).broker, _own_guest(request)
+    broker, id = context_of(request).broker, _own_guest(request, body.pid)
     _watch(request, id)
     waiting = asyncio.wait_for(_begun(broker, id), body.timeout_s)
     with contextlib.suppress(TimeoutError):
@@ -101,10 +101,12 @@ def _has_units(broker: Broker, id: int) -> bool:
 
 def _watch(request: Request, id: int) -> None:
     """End the wait of a guest whose process is gone: its units would never be used."""
-    broker, watching = context_of(request).broker, api_state(request).waiting_guests
+    broker, watching = context_of(request).broker, api_state(request).guest_tasks
     job = broker.state.jobs.get(id)
     guest = None if job is None else broker.state.specs[job.spec].guest
-    if guest is not None and id not in watching and not _has_units(broker, id):
+    if guest is None or id in watching or _has_units(broker, id):
+        return
+    if _is_here(request):
         task = asyncio.ensure_future(_until_gone(broker, id, guest, actor(request)))
         watching[id] = task
         task.add_done_callback(lambda _: watching.pop(id, None))
@@ -113,22 +115,16 @@ def _watch(request: Request, id: int) -> None:
 async def _until_gone(
     broker: Broker, id: int, guest: tuple[int, int], who: str
 ) -> None:
-    descriptor = pidfd.open_checked(*guest)
     begun = asyncio.ensure_future(_begun(broker, id))
-    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    gone = asyncio.ensure_future(until_gone(*guest))
     try:
-        if descriptor is not None:
-            loop.add_reader(descriptor, gone.set)
-            ended = asyncio.ensure_future(gone.wait())
-            await asyncio.wait({begun, ended}, return_when=asyncio.FIRST_COMPLETED)
-            ended.cancel()
+        await asyncio.wait({begun, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not begun.done():
-            await broker.call(GiveBackGuest(who, id))
+            gone.result()
+            await broker.call(GiveBackGuest(who, id, None))
     finally:
         begun.cancel()
-        if descriptor is not None:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
+        gone.cancel()
 
 
 async def _reply(broker: Broker, id: int) -> GuestReply:
@@ -157,43 +153,32 @@ async def _ended(broker: Broker, id: int) -> GuestReply:
 
 async def give_back(request: Request, body: GiveBackBody) -> Done:
     """Give the units of the calling process back; it goes on without them."""
-    broker, id = context_of(request).broker, _own_guest(request)
+    broker, id = context_of(request).broker, _own_guest(request, body.pid)
     return await broker.call(GiveBackGuest(actor(request), id, body.exit_code))
 
 
-def _own_guest(request: Request) -> int:
+def _own_guest(request: Request, named: int | None) -> int:
     """Return the job that the path names, unless it is not the calling process."""
-    text, caller = str(request.path_params["id"]), _caller(request)
+    text, process = str(request.path_params["id"]), _process(request, named)
     if not text.isdecimal():
         raise NotFound(f"there is no job `{text}`")
     state = context_of(request).broker.state
     job = state.jobs.get(int(text))
-    guest = None if job is None else state.specs[job.spec].guest
-    if job is not None and (guest is None or guest[0] != caller):
+    spec = None if job is None else state.specs[job.spec]
+    # Processes of two machines may have the same pid.
+    if spec is not None and (not spec.guest or process != (spec.worker, spec.guest[0])):
         raise Forbidden(f"job {text} is not this process", f"`grass cancel {text}`")
     return int(text)
 
 
-def _caller(request: Request) -> int:
-    """Return the pid of the calling process, or refuse it."""
-    state = request.scope.get("state", {})
-    pid = state.get("pid")
-    if not pid:
-        raise Refused(
-            "only a process on the worker's own machine can be a guest",
-            "run it there, or enqueue a command",
-        )
-    if state.get("uid") != os.geteuid():
-        # The keeper could neither signal it nor see how it ends.
-        raise Forbidden("a guest's process belongs to the user of the daemon")
-    return int(pid)
+def _process(request: Request, named: int | None) -> tuple[str, int]:
+    """Return the worker of the caller's machine and the caller's pid, or refuse it."""
+    caller = identify(request)
+    if named is not None and caller.worker is not None and Right.WORK in caller.rights:
+        return caller.worker, named
+    return context_of(request).worker, calling_process(request)
 
 
-def _is_alive(pid: int, ticks: int) -> bool:
-    try:
-        descriptor = pidfd.open_checked(pid, ticks)
-    except OSError:
-        return False
-    if descriptor is not None:
-        os.close(descriptor)
-    return descriptor is not None
+def _is_here(request: Request) -> bool:
+    """Return whether the calling process is on this machine."""
+    return connection_of(request) is None

@@ -30,6 +30,7 @@ Hours = Annotated[float, msgspec.Meta(gt=0, le=100_000)]
 Short = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """The id of a job, or the number of an event."""
+Pid = Annotated[int, msgspec.Meta(ge=2, le=2**31 - 1)]
 WindowSize = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_WINDOW)]
 Umask = Annotated[int, msgspec.Meta(ge=0, le=0o777)]
 CommandBody = list[str] | str
@@ -63,7 +64,11 @@ _NewJob = _struct((name, _FORMS[name] | None, None) for name in _OF_A_NEW_JOB)
 _Edit = _struct([_SELECT, ("first", bool, False)], _changes(("command", *EDITABLE)))
 _Rerun = _struct([_SELECT, ("hold", bool, False)], _changes(("command", *RERUNNABLE)))
 _Guest = _struct(
-    [("ticks", int, msgspec.NODEFAULT), ("key", str | None, None)],
+    [
+        ("ticks", Number, msgspec.NODEFAULT),
+        ("pid", Pid | None, None),
+        ("key", str | None, None),
+    ],
     ((name, _FORMS.get(name, str) | None, None) for name in OF_A_GUEST),
 )
 _Queue = _struct(
@@ -152,7 +157,8 @@ class InputBody(msgspec.Struct, forbid_unknown_fields=True):
 class GuestBody(_Guest):  # type: ignore[misc, valid-type]
     """The calling process as a job: `ticks` is when it started, since boot.
 
-    Without `require` it asks for one GPU, or for one core where there is no GPU.
+    Without `require` it asks for one GPU, or for one core where there is no GPU. `pid`
+    is read of the daemon of a worker on another machine alone.
     """
 
 
@@ -160,12 +166,14 @@ class WaitGuestBody(msgspec.Struct, forbid_unknown_fields=True):
     """How long to wait for the start of a guest."""
 
     timeout_s: Seconds = 60.0
+    pid: Pid | None = None
 
 
 class GiveBackBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How the work of a guest ended."""
+    """How the work of a guest ended; null: its process is gone, if it waits still."""
 
-    exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
+    exit_code: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = 0
+    pid: Pid | None = None
 
 
 class WaitBody(msgspec.Struct, forbid_unknown_fields=True):

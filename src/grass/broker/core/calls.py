@@ -203,7 +203,8 @@ class GiveBackGuest(Call[Done]):
 
     actor: str
     job: int
-    exit_code: int = 0
+    exit_code: int | None = 0
+    """None: the process is gone, so only its wait is ended."""
 
 
 class Edit(Reading[Done]):

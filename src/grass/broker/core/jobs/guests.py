@@ -31,6 +31,9 @@ def give_back(state: State, call: GiveBackGuest) -> Done:
             state.scheduler.remove(job.id)
         tracking.give_up(state, job, GUEST_GAVE_UP)
         return Done([job.id])
+    if call.exit_code is None:
+        # The keeper sees how it ended.
+        return Done(changed=False)
     if attempt.given_back is None:
         attempt.given_back = call.exit_code
         state.save_attempt(attempt)
