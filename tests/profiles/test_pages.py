@@ -1,5 +1,6 @@
 """The programs of the documentation and of `examples` run."""
 
+import subprocess
 import sys
 
 import pytest
@@ -40,6 +41,14 @@ def test_example_of_a_share_runs(lab: GrassHome) -> None:
     ran = script(lab, "share.py", code)
     assert ran.stdout.startswith("holding {'gpu': ['0']"), ran.stderr
     assert ran.stdout.endswith("given back\n")
+
+
+def test_makefile_of_the_example_runs_every_rate() -> None:
+    folder = str(ROOT / "examples/guests")
+    words = ["make", "-s", "-C", folder, "PYTHON=echo"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    rates = ("0.3", "0.1", "0.03", "0.01")
+    assert ran.stdout == "".join(f"train.py {rate}\n" for rate in rates)
 
 
 def test_example_of_a_training_runs(lab: GrassHome) -> None:
