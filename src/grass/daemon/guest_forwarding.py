@@ -23,7 +23,6 @@ from grass.link.dialer import Pauses
 ANSWER_S = 2.0
 """How long a guest that gives its units back waits for a broker that is away."""
 
-
 Document = dict[str, Any]
 
 
@@ -94,14 +93,19 @@ def _watch(request: Request, job: int, pid: int) -> None:
 def _replace_task(request: Request, job: int, task: asyncio.Future[Any] | None) -> None:
     """Do something else for a guest, or nothing, instead of what was done before."""
     tasks = api_state(request).guest_tasks
+
+    def forget(done: asyncio.Future[Any]) -> None:
+        # An error that comes after its guest was answered has no reader.
+        _ = done.cancelled() or done.exception()
+        if tasks.get(job) is done:
+            del tasks[job]
+
     before = tasks.pop(job, None)
     if before is not None:
         before.cancel()
     if task is not None:
         tasks[job] = task
-        task.add_done_callback(
-            lambda done: tasks.pop(job) if tasks.get(job) is done else None
-        )
+        task.add_done_callback(forget)
 
 
 async def _end_when_gone(daemon: WorkerDaemon, job: int, pid: int) -> None:
