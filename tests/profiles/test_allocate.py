@@ -157,6 +157,43 @@ def test_inside_a_job_its_own_units_are_taken(
     assert lab.logs(job) == "None True\n"
 
 
+def test_inside_a_job_more_than_it_has_is_refused(lab: GrassHome) -> None:
+    ran = python(
+        lab,
+        "import grass\n"
+        "def ask(**what):\n"
+        "    try:\n"
+        "        with grass.allocate(**what): print('held')\n"
+        "    except grass.errors.GrassError as error: print(error)\n"
+        "with grass.allocate(gpu=1, cpu=1):\n"
+        "    ask(gpu=0.5, cpu=4, vram='8G')\n"
+        "    ask(gpu=2)\n"
+        "    ask(require={'licence': 1})\n"
+        "    ask(gpu='many')\n",
+    )
+    held, few, none, wrong = ran.stdout.splitlines()
+    assert held == "held"
+    assert "which has 1 of the 2 gpu that are asked for" in few
+    assert "which has no licence" in none
+    assert wrong == "gpu must be a number, not 'many'"
+
+
+def test_an_allocation_says_what_it_holds(lab: GrassHome) -> None:
+    ran = python(
+        lab,
+        "import grass\n"
+        "a = grass.allocate(gpu=1)\n"
+        "print(a)\n"
+        "with a: print(a)\n"
+        "try: a.__enter__()\n"
+        "except grass.errors.UsageError as error: print(error)\n",
+    )
+    before, inside, twice = ran.stdout.splitlines()
+    assert before == "<Allocation: nothing>"
+    assert inside == "<Allocation: gpu 0>"
+    assert twice == "this allocation was used already (call `allocate` again)"
+
+
 def test_child_of_a_guest_takes_from_its_units(lab: GrassHome) -> None:
     ran = python(
         lab,

@@ -175,6 +175,10 @@ train(sys.argv[1])
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans))
 
 
+def _number(line: str) -> int:
+    return int(line.split()[0])
+
+
 def test_each_command_of_run_is_a_gpu_job(lab: GrassHome) -> None:
     code = """
 import grass, os, sys
@@ -189,8 +193,9 @@ sys.exit(int(sys.argv[2]))
     python = f"PYTHONPATH={SOURCE} {sys.executable} each.py"
     ran = lab.run("run", "--each", f"{python} a 0", f"{python} b 0")
     assert ran.returncode == 0, ran.stderr
-    lines = sorted(ran.stdout.splitlines())
-    first = int(lines[0].split()[0])
+    # Numbers of one digit are moved below those of two.
+    lines = sorted((line.lstrip() for line in ran.stdout.splitlines()), key=_number)
+    first = _number(lines[0])
     assert lines == [f"{first} | a {first} 0", f"{first + 1} | b {first + 1} 0"]
     assert named(lab, "each.py::inside") == []
     failed = lab.run("run", "--each", f"{python} a 0", f"{python} b 3")

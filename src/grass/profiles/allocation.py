@@ -17,6 +17,7 @@ from grass.errors import GrassError, NoDaemon, Refused, UsageError
 from grass.profiles import cuda_state
 from grass.profiles.guest_calls import GuestCalls
 from grass.profiles.process_state import state
+from grass.profiles.surrounding_job import shared, units_of_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 _FIRST_LOOK_S = 0.3
 _LOOK_S = 30.0
-_KINDS = ("gpu", "vram", "cpu", "ram")
 _POLICIES = ("spread", "pack")
 _innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", default=None)
 _told: set[str] = set()
@@ -95,6 +95,11 @@ class Allocation:
         self.units: dict[str, list[str]] = {}
         """The names of the units by kind."""
 
+    def __repr__(self) -> str:
+        """Return what it holds, in words."""
+        held = (f"{kind} {','.join(names)}" for kind, names in self.units.items())
+        return f"<Allocation: {'; '.join(held) or 'nothing'}>"
+
     @property
     def gpus(self) -> list[str]:
         """The names of the GPUs."""
@@ -150,13 +155,15 @@ class Allocation:
 
     def _take(self) -> None:
         if self._pid:
-            raise UsageError("this allocation is held already", "call `allocate` again")
+            raise UsageError(
+                "this allocation was used already", "call `allocate` again"
+            )
         self._pid = os.getpid()
         outer = _innermost.get()
         if outer is not None and outer.is_of_this_process:
-            self.units = _shared(outer.units, self._asked, outer.job)
+            self.units = shared(outer.units, self._wanted, outer.job)
         elif (job := state.outer_job) is not None:
-            self.units = _shared(_units_of_job(), self._asked, job)
+            self.units = shared(units_of_job(self._wanted), self._wanted, job)
         elif not self._wants_gpus:
             self._enter(self._asked)
         elif state.await_first(lambda: self._given_up):
@@ -168,9 +175,13 @@ class Allocation:
             self._enter({**self._asked, "gpu_model": f"gpu:{','.join(state.gpus)}"})
 
     @property
+    def _wanted(self) -> Mapping[str, Amount]:
+        return self._asked.get("require") or {}
+
+    @property
     def _wants_gpus(self) -> bool:
-        asked = self._asked.get("require")
-        return asked is None or not {"gpu", "vram"}.isdisjoint(asked)
+        wanted = self._wanted
+        return not wanted or not {"gpu", "vram"}.isdisjoint(wanted)
 
     @property
     def is_of_this_process(self) -> bool:
@@ -268,30 +279,6 @@ def _other_gpu(has: list[str] | tuple[str, ...], gets: list[str]) -> str:
         f"this process already uses GPU {', '.join(has)} and cannot move to GPU "
         f"{', '.join(gets)}"
     )
-
-
-def _shared(
-    units: dict[str, list[str]], asked: Document, job: int | None
-) -> dict[str, list[str]]:
-    """Return what a job has, where something is taken from it; refuse what it lacks."""
-    for kind in asked.get("require") or {}:
-        has = "vram" if kind == "gpu" else "gpu" if kind == "vram" else kind
-        if units and kind not in units and has not in units and kind in _KINDS[:2]:
-            raise Refused(
-                f"this runs inside job {job}, which has no {kind}",
-                "ask for it when that job is enqueued: -g 1",
-            )
-    return units
-
-
-def _units_of_job() -> dict[str, list[str]]:
-    """Return what the job has that this process runs in, as its variables say."""
-    found = {}
-    for kind in _KINDS:
-        names = os.environ.get(f"GRASS_{kind.upper()}")
-        if names:
-            found[kind] = names.split(",")
-    return found
 
 
 def exit_code_of(error: BaseException | None) -> int:
