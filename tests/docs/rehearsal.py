@@ -63,6 +63,8 @@ _MASKS = (
     (re.compile(r"(?m)^WORKER +KIND .*\n(.+\n)*"), "WORKERS\n"),
     (re.compile(r"(?m)(^\S+ +(connected|draining|unreachable) .*?)cpu \S+/.*"), r"\1"),
     (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
+    # Told where something takes long, as it does on a busy machine.
+    (re.compile(r"(?m)^grass: .*; waiting up to .*\n"), ""),
     (re.compile(r"(?m)^grass: this job sees no GPU; .*\n"), ""),
     (re.compile(r"\bcpu:\d+\b"), "cpu:0"),
     (re.compile(r"[ \t]+"), " "),

@@ -11,12 +11,15 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 MORE = int(os.environ.get("GRASS_FUZZ", "1"))
 PATIENCE_S = 20.0
+ALL_S = 300.0
+"""How long all examples of a test may take, on a machine that is busy with others."""
 _ALARM = signal.ITIMER_REAL, signal.SIGALRM
 _CPU_ALARM = signal.ITIMER_PROF, signal.SIGPROF
 
@@ -27,13 +30,14 @@ class Hung(Exception):
 
 def examples(count: int) -> Callable[[Test], Test]:
     """Try this many examples, times what the environment says."""
-    return settings(
+    how = settings(
         max_examples=count * MORE,
         derandomize=MORE == 1,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+    return lambda test: pytest.mark.timeout(ALL_S * MORE)(how(test))
 
 
 @contextlib.contextmanager

@@ -55,10 +55,13 @@ class ChildProcess:
         """Start a file of this package with Python; raises OSError."""
         own, its = socket.socketpair()
         command = [sys.executable, "-I", program, *words]
+        thread = asyncio.to_thread(_spawn, command, environment, its)
+        spawning = asyncio.create_task(thread)
         try:
-            process = await asyncio.to_thread(_spawn, command, environment, its)
+            process = await asyncio.shield(spawning)
         except BaseException:
             own.close()
+            await _give_up(spawning)
             raise
         finally:
             its.close()
@@ -89,6 +92,12 @@ class ChildProcess:
             async with asyncio.timeout(_LEAVE_S):
                 while self.alive:  # noqa: ASYNC110
                     await asyncio.sleep(_PAUSE_S)
+
+
+async def _give_up(spawning: "asyncio.Task[subprocess.Popen[bytes]]") -> None:
+    """End what a start that was cancelled starts all the same, in its thread."""
+    with contextlib.suppress(OSError), await spawning as process:
+        process.kill()
 
 
 def _spawn(
