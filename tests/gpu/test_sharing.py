@@ -47,6 +47,19 @@ def test_two_halves_share_a_gpu_and_its_memory_and_a_third_waits(
     assert real.state(second) == "running"
 
 
+def test_a_job_may_have_all_that_is_shown_as_free(
+    real: GpuHome, record_property: Note
+) -> None:
+    memory = max((gpu["memory"] for gpu in real.gpus()), key=lambda one: one["free"])
+    record_property("used of an idle GPU", f"{memory['strangers'] / MIB:.1f} MiB")
+    job = real.hold(
+        "--vram", f"{memory['free'] >> 20}M", mib=memory["free"] // MIB - 1024
+    )
+    assert real.state(job) == "running"
+    more = f"{(memory['total'] >> 20) + 1}M"
+    assert real.run("enqueue", "--vram", more, "--", "true").returncode == 6
+
+
 def test_a_whole_gpu_has_no_job_beside_it(real: GpuHome) -> None:
     whole = [real.hold("-g", "1", mib=64) for _ in real.gpus()]
     beside = real.enqueue("--vram", "1G", "--", "true")

@@ -1,10 +1,16 @@
 """A process in which CUDA has started on another GPU is told so."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from grass.errors import Refused
 from grass.profiles import cuda_state
 from grass.profiles.allocation import Allocation
+from tests.profiles.programs import python
+from tests.support.gpus import FakeGpus, cuda_library
+from tests.support.homes import GrassHome
 
 UUIDS = {"0": "GPU-aa", "1": "GPU-bb", "1.0": "MIG-cc"}
 
@@ -62,3 +68,36 @@ def test_nothing_is_loaded_to_find_out() -> None:
     if cuda_state.visible_gpus() is None:
         with open("/proc/self/maps") as maps:
             assert "libcuda.so" not in maps.read()
+
+
+CUDA_FIRST = """
+import ctypes, grass, os
+ctypes.CDLL(os.environ["CUDA_LIBRARY"]).cuInit(0)
+with grass.allocate(gpu=1, name="late") as a:
+    print(*a.gpus)
+"""
+
+
+@pytest.fixture
+def desk(tmp_path: Path, gpus: FakeGpus) -> Iterator[GrassHome]:
+    """Give a home with two GPUs that NVML tells of."""
+    gpus.device(0)
+    gpus.device(1)
+    home = GrassHome(tmp_path)
+    home.environment.update(gpus.environment, CUDA_LIBRARY=str(cuda_library()))
+    yield home
+    home.end()
+
+
+def test_a_process_with_cuda_on_another_gpu_is_refused_and_holds_nothing(
+    desk: GrassHome,
+) -> None:
+    ran = python(desk, CUDA_FIRST, CUDA_VISIBLE_DEVICES="1")
+    assert ran.returncode == 1
+    assert (
+        "grass.errors.Refused: this process already uses GPU 1 and cannot move to GPU 0"
+        " (allocate before anything in this process uses CUDA)"
+    ) in ran.stderr
+    assert desk.wait(1)["state"] == "failed"
+    # All is free again for one whose GPU it is.
+    assert python(desk, CUDA_FIRST, CUDA_VISIBLE_DEVICES="0,1").stdout == "0\n"

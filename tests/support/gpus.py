@@ -39,13 +39,23 @@ UNKNOWN_ERROR = 999
 @cache
 def library_folder() -> Path:
     """Build the stand-in once for each process of tests, and return its folder."""
+    return _built(SOURCE, "libnvidia-ml.so.1").parent
+
+
+@cache
+def cuda_library() -> Path:
+    """Build a stand-in for the CUDA driver, which sees the same devices."""
+    return _built(SOURCE.with_name("cuda.c"), "libcuda.so.1")
+
+
+def _built(source: Path, name: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="grass-nvml-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = str(folder / "libnvidia-ml.so.1")
     warnings = ["-Wall", "-Wextra", "-Werror"]
-    command = ["cc", "-shared", "-fPIC", "-O1", *warnings, "-pthread", "-o", target]
-    subprocess.run([*command, str(SOURCE)], check=True)
-    return folder
+    command = ["cc", "-shared", "-fPIC", "-O1", *warnings, "-pthread"]
+    command += [f"-Wl,-soname,{name}", "-o", str(folder / name), str(source)]
+    subprocess.run(command, check=True)
+    return folder / name
 
 
 class FakeGpus:
