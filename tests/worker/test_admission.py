@@ -218,26 +218,44 @@ class Machine:
         """Compare what is told with what is there, counted by itself."""
         told = self.admission.told
         assert told is not None
-        for unit, others in self.strangers.items():
+        for unit in self.strangers:
             amount = withheld(told, unit)
             assert 0 <= amount <= MEMORY // GIB * WHOLE
-            if self.hidden:
-                continue
-            taken = sum(others.values())
-            for name, one in self.uses.items():
-                own = self.reserved[name]["vram"].get(unit, 0) * GIB // WHOLE
-                taken += max(own, one.gpu_memory.get(unit, 0))
             held = sum(one["vram"].get(unit, 0) for one in self.reserved.values())
             # Nothing that is used or reserved is on offer.
             offered = MEMORY // GIB * WHOLE - held - amount
-            assert offered <= max(0, MEMORY - taken) * WHOLE // GIB
+            assert offered <= max(0, MEMORY - self.taken(unit)) * WHOLE // GIB
+
+    def taken(self, unit: str) -> int:
+        """Return what is used or reserved; where pids are hidden, what is used."""
+        others = sum(self.strangers[unit].values())
+        uses = {name: one.gpu_memory.get(unit, 0) for name, one in self.uses.items()}
+        if self.hidden:
+            return others + sum(uses.values())
+        return others + sum(max(self.own(name, unit), uses[name]) for name in uses)
+
+    def own(self, name: str, unit: str) -> int:
+        return self.reserved[name]["vram"].get(unit, 0) * GIB // WHOLE
+
+    def check_settled(self) -> None:
+        """Look when nothing has changed for a while: each byte counts once."""
+        self.now_s += 2 * LASTED_S
+        self.look()
+        told = self.admission.told
+        assert told is not None
+        for unit in () if self.hidden else self.strangers:
+            held = sum(self.own(name, unit) for name in self.reserved)
+            due = min(MEMORY, self.taken(unit) - held)
+            assert withheld(told, unit) == due * WHOLE // GIB
 
 
 def test_nothing_is_counted_twice_or_negative_whatever_happens() -> None:
     for seed in range(20):
         machine = Machine(seed)
-        for _ in range(500):
+        for number in range(500):
             machine.step()
             machine.now_s += machine.random.choice((0.1, 1.0, 10.0))
             machine.look()
             machine.check()
+            if number % 5 == 0:
+                machine.check_settled()
