@@ -120,7 +120,12 @@ def test_a_model_that_comes_later_is_found(lab: Lab) -> None:
         (
             "{gpu:1,vram:100}",
             None,
-            "no worker of queue `default` has gpu 1, vram 100G together",
+            "vram: asked 100G, the largest GPU of queue `default` has 80G",
+        ),
+        (
+            "{gpu:0.5,vram:100}",
+            "a100",
+            "vram: asked 100G, the largest GPU that matches `a100` has 80G",
         ),
         ("{gpu:2,vram:100}", None, None),
         ("{gpu:2}", "a100", None),

@@ -7,7 +7,7 @@ passes. A request for GPUs is answered with a list of those that there are.
 from collections import Counter
 from collections.abc import Iterable
 
-from grass.model.amount_text import amount_text, amount_texts
+from grass.model.amount_text import WHOLE, amount_text, amount_texts
 from grass.model.resources import GPU_KINDS, Units, request_text
 from grass.scheduler.placement import fits_when_empty, kinds_of
 from grass.scheduler.shapes import ShapeKey
@@ -116,7 +116,7 @@ def _most(worker: WorkerUnits, key: ShapeKey, kind: str) -> int:
 
 def _is_on_one(key: ShapeKey) -> bool:
     """Return whether a request for memory is for that of one GPU."""
-    return all(kind != "gpu" for kind, _ in key.request)
+    return all(kind != "gpu" or amount <= WHOLE for kind, amount in key.request)
 
 
 def _is_of_model(key: ShapeKey, kind: str) -> bool:
