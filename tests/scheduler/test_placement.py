@@ -158,6 +158,21 @@ def test_a_little_withheld_memory_blocks_no_share(lab: Lab) -> None:
     assert lab.start("{gpu:0.5}")["vram"] == {"0": whole(39.75)}
 
 
+def test_of_gpus_that_are_alike_one_with_least_withheld_is_given(lab: Lab) -> None:
+    lab.worker("w", "{gpu:3,vram:{'0':80,'1':80,'2':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(6), "1": whole(2)}})
+    assert lab.start("{gpu:1}")["gpu"] == {"2": whole(1)}
+    assert lab.start("{gpu:0.5}")["gpu"] == {"1": whole(0.5)}
+    # The fullest that fits, as ever.
+    assert lab.start("{gpu:0.5}")["gpu"] == {"1": whole(0.5)}
+
+
+def test_a_gpu_with_memory_is_one_with_least_withheld(lab: Lab) -> None:
+    lab.worker("w", "{gpu:2,vram:{'0':80,'1':80}}")
+    lab.scheduler.withhold("w", {"vram": {"0": whole(6)}})
+    assert lab.start("{gpu:1,vram:10}")["gpu"] == {"1": whole(1)}
+
+
 def test_a_tenth_of_the_memory_withheld_blocks_a_share_until_it_is_offered(
     lab: Lab,
 ) -> None:

@@ -53,7 +53,9 @@ def take_shares(offer: Offer, amount: int) -> Allocation | None:
     left, taken = dict(offer.units["gpu"]), Units()
     whole = offer.whole["gpu"]
     on_one = amount <= offer.kinds["gpu"].largest
-    if not on_one:
+    if on_one:
+        left = _least_withheld_first(offer, left)
+    else:
         ready = _with_memory(offer, left)
         left = nearest_first(ready, whole, amount, offer.details) | left
     while True:
@@ -66,6 +68,18 @@ def take_shares(offer: Offer, amount: int) -> Allocation | None:
             return None
         taken[unit] = left.pop(unit)
         amount -= taken[unit]
+
+
+def _least_withheld_first(offer: Offer, units: Units) -> Units:
+    """Order GPUs so that of several alike one without strangers is taken."""
+    sizes, offered = offer.kinds["vram"].sizes, offer.whole["vram"]
+    if sizes == offered:
+        return units
+    return dict(
+        sorted(
+            units.items(), key=lambda one: sizes.get(one[0], 0) - offered.get(one[0], 0)
+        )
+    )
 
 
 def least_memory(offer: Offer, amount: int) -> int:
@@ -92,7 +106,7 @@ def most_memory(offer: Offer, amount: int) -> int:
 def take_tied(request: Request, offer: Offer) -> Allocation | None:
     """Choose GPUs that give both kinds as asked, memory in equal parts, or None."""
     asked = dict(request)
-    gpu, vram = offer.units["gpu"], offer.units["vram"]
+    gpu, vram = _least_withheld_first(offer, offer.units["gpu"]), offer.units["vram"]
     most = 1 if asked["gpu"] <= offer.kinds["gpu"].largest else len(gpu)
     for count in range(1, most + 1):
         share, rest = divmod(asked["vram"], count)
