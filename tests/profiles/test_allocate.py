@@ -1,11 +1,14 @@
 """`with grass.allocate(...)`: a process holds units as a guest."""
 
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
+import grass
+from grass.profiles.guest_calls import GuestCalls
 from tests.profiles.programs import SOURCE, Programs, python
 from tests.support.homes import GrassHome
 from tests.support.patience import until
@@ -176,6 +179,45 @@ def test_inside_a_job_more_than_it_has_is_refused(lab: GrassHome) -> None:
     assert "which has 1 of the 2 gpu that are asked for" in few
     assert "which has no licence" in none
     assert wrong == "gpu must be a number, not 'many'"
+
+
+TORCH = """
+import sys, types
+def empty_cache(): print("freed", flush=True)
+cuda = types.SimpleNamespace(is_initialized=lambda: True, empty_cache=empty_cache)
+sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+"""
+
+
+def test_memory_that_torch_keeps_is_freed_before_a_gpu_is_given_back(
+    lab: GrassHome,
+) -> None:
+    ran = python(
+        lab,
+        TORCH + "import grass\n"
+        "with grass.allocate(gpu=1) as a:\n"
+        "    with grass.allocate(gpu=1): pass\n"
+        "    print('held')\n"
+        "with grass.allocate(cpu=1): pass\n"
+        "print(a.job)\n",
+    )
+    assert ran.stdout.splitlines()[:2] == ["held", "freed"], ran.stderr
+    assert ran.stdout.splitlines()[2].isdecimal()
+
+
+def test_a_process_that_waits_for_its_own_memory_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = f"python (pid {os.getpid()}, me) uses 20G of gpu 0"
+    waits = {"environment": {}, "state": "queued", "reason": why}
+    replies = iter([waits, waits, {"environment": {"GRASS_GPU": "0"}}])
+    monkeypatch.setattr(GuestCalls, "wait", lambda *_: next(replies))
+
+    grass.allocate(gpu=1)._await_start(GuestCalls(), 7)
+
+    assert "job 7 waits for memory that this process holds itself" in (
+        capsys.readouterr().err
+    )
 
 
 def test_an_allocation_says_what_it_holds(lab: GrassHome) -> None:

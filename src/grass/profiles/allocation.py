@@ -223,9 +223,13 @@ class Allocation:
             if reply["state"] not in ("queued", "waiting", "held", "running"):
                 why = reply["reason"] or reply["state"]
                 raise Refused(f"job {job} was {reply['state']}: {why}")
-            if reply["reason"] != told and sys.stderr.isatty():
-                told = reply["reason"]
-                _tell(f"job {job} waits: {told}")
+            reason = str(reply["reason"] or "")
+            if reason == told and f"(pid {os.getpid()}," in reason:
+                _tell_once(f"job {job} waits for memory that this process holds itself")
+            if reason != told:
+                told = reason
+                if sys.stderr.isatty():
+                    _tell(f"job {job} waits: {told}")
 
     def _started(self, reply: Document) -> None:
         assert self.job is not None
@@ -261,6 +265,8 @@ class Allocation:
         if job is None or calls is None or not self.is_of_this_process:
             return
         state.release(job)
+        if self.gpus and not state.is_holding:
+            cuda_state.free_cached_memory()
         try:
             calls.give_back(job, exit_code)
         except (GrassError, Broken) as error:

@@ -8,6 +8,7 @@ loaded nothing is loaded.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 TYPE_CHECKING = False
@@ -33,6 +34,21 @@ def visible_gpus() -> list[str] | None:
     if driver.cuDeviceGetCount(ctypes.byref(count)) != _SUCCESS:
         return None
     return [_uuid(driver, number) for number in range(count.value)]
+
+
+def free_cached_memory() -> None:
+    """Have torch free what it keeps for later, if this process uses it.
+
+    Otherwise that is memory of a stranger, for which others wait, and this process too
+    when it asks for its GPU again.
+    """
+    import sys
+
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    # What another library does is no reason to fail: units are given back in any case.
+    with contextlib.suppress(Exception):
+        if cuda is not None and cuda.is_initialized():
+            cuda.empty_cache()
 
 
 def _uuid(driver: CDLL, number: int) -> str:

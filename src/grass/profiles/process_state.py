@@ -43,6 +43,11 @@ class ProcessState:
         return int(number) if number.isdecimal() else 0
 
     @property
+    def is_holding(self) -> bool:
+        """Whether this process holds an allocation."""
+        return self._is_own and bool(self._held)
+
+    @property
     def _is_own(self) -> bool:
         return self._pid == os.getpid()
 
