@@ -9,6 +9,7 @@ none of them has to outlive a loss of power.
 
 import os
 import signal
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def _has_room_in_memory() -> bool:
 
 if _has_room_in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+    tempfile.tempdir = str(_MEMORY)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""Fifty kills of daemon and keeper with fifty jobs in flight, and some restarts.
+"""Twenty kills of daemon and keeper with fifty jobs in flight, and some restarts.
 
 `make torture KILLS=5000` does the same for longer, and with full disks and failing
 forks.
@@ -15,7 +15,7 @@ from tests.support.homes import GrassHome
 pytestmark = pytest.mark.daemon
 
 SEED = 4
-DAEMON_KILLS, KEEPER_KILLS = 42, 8
+DAEMON_KILLS, KEEPER_KILLS = 16, 4
 BRISK = Pace(0.3, 0.8, 1.0)
 RESTARTS = Besides(restarts=1, unseen_restarts=1)
 

@@ -13,7 +13,7 @@ FEW = (
     "an end has the time of its worker's clock",
     "the keeper takes a missing exit code for success",
     "a removal of output is forgotten at a crash",
-    "the broker frees units when a cancel is asked for",
+    "an exit is forgotten before it is committed",
     "a worker is believed about attempts that it was not given",
     "an attempt fails when its machine cannot fork",
     "exits of an earlier boot are thrown away",

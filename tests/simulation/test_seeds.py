@@ -1,4 +1,7 @@
-"""Many seeds, and those that once failed; a run of a seed is deterministic."""
+"""Some seeds, and those that once failed; a run of a seed is deterministic.
+
+Nearly every planted bug is found by one of them; `make simulate` runs thousands.
+"""
 
 import subprocess
 import sys
@@ -8,7 +11,7 @@ import pytest
 
 from tests.simulation.runner import Result, run_seed
 
-SEEDS, CHUNK = 300, 5
+SEEDS, CHUNK = 150, 5
 FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
 _KEPT = Path(__file__).with_name("seeds.txt")
 

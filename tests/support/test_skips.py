@@ -43,7 +43,12 @@ def test_a_skip_without_leave_fails_in_ci_only(
     ran = subprocess.run(
         words,
         cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": str(tmp_path)},
+        env={
+            **os.environ,
+            "CI": ci,
+            "PYTHONPATH": str(tmp_path),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         check=False,
