@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: demo test check lint format bench clean simulate torture soak fuzz screens tmux \
+.PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux \
 	gpu-test
 
 demo: $(INSTALLED)
@@ -13,8 +13,11 @@ demo: $(INSTALLED)
 
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
 # for processes or for a time, so there is one more of them at a time than of cores.
-test: $(READY) tmux lint
-	$(BIN)/python -m pytest -n 3
+# Types are checked meanwhile, and told of afterwards.
+test: $(READY) tmux style
+	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n 3; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
 
 # The terminal of the golden screens. Where it cannot be installed, these are skipped.
 tmux:
@@ -61,11 +64,13 @@ gpu-test:
 check: $(READY) lint
 	$(BIN)/python -m pytest -n 2 -m "not daemon"
 
-lint: $(READY)
+lint: style
+	$(BIN)/mypy
+
+style: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	$(BIN)/mypy
 
 format: $(READY)
 	$(BIN)/ruff format .
