@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_S = 30.0
-"""How long anything may take that is sure to happen."""
+PATIENCE_S = 60.0
+"""How long anything may take that is sure to happen, on a machine with much to do."""
 _PAUSE_S = 0.005
 
 Seen = TypeVar("Seen")
