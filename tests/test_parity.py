@@ -205,9 +205,11 @@ def restored(used: GrassHome) -> Iterator[GrassHome]:
     before = signal.getsignal(signal.SIGINT)
     yield used
     signal.signal(signal.SIGINT, before)
-    used.ok("start")
-    used.ok("resume")
-    used.ok("resume", HOST)
+    if used.daemon_pid() is None:
+        used.ok("start")
+    with used.client as client:
+        client.resume()
+        client.drain_worker(HOST, on=False)
 
 
 @contextlib.contextmanager

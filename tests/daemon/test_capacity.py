@@ -15,16 +15,6 @@ def worker(home: GrassHome) -> Document:
     return dict(found)
 
 
-@pytest.fixture(autouse=True)
-def bare(shared: GrassHome) -> None:
-    """Take away the units that another test has added."""
-    added = worker(shared)["origin"]
-    for kind, units in added.items():
-        for unit, origin in units.items():
-            if origin not in ("found", "declared"):
-                shared.client.remove_capacity(f"{kind}:{unit}")
-
-
 def test_an_added_unit_is_used_at_once(shared: GrassHome, gate: Fifo) -> None:
     shared.ok("capacity", "add", '{slot:{"a":1}}')
     line = f"echo {{slot}}; read x < {gate}"

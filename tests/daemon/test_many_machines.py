@@ -33,71 +33,71 @@ def codes(broker: GrassHome) -> list[str]:
 
 
 def test_every_worker_of_a_queue_has_its_own_reason(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
-    rack = join(broker, machine("rack"), "rack")
-    for home in (broker, rack):
+    rack = join(hub, machine("rack"), "rack")
+    for home in (hub, rack):
         home.ok("create-queue", "train", *SLOT)
-    broker.ok("enqueue", "train", "--array", "1-2", "--", "sleep", "600")
-    busy = broker.enqueue("train", "--", "true")
+    hub.ok("enqueue", "train", "--array", "1-2", "--", "sleep", "600")
+    busy = hub.enqueue("train", "--", "true")
     full = ("busy", "needs slot 1, free 0 of 1")
-    assert whys(broker, busy) == {"desk": full, "rack": full}
-    shown = broker.ok("explain", str(busy))
+    assert whys(hub, busy) == {"desk": full, "rack": full}
+    shown = hub.ok("explain", str(busy))
     for name in ("desk", "rack"):
         assert re.search(
             rf"^{name} +needs slot 1, free 0 of 1$", shown, re.MULTILINE
         ), shown
 
-    pinned = broker.enqueue("train", "--worker", "rack", "--", "true")
-    assert whys(broker, pinned)["desk"] == ("pinned", "it may run on `rack` alone")
-    broker.ok("drain", "rack")
-    assert whys(broker, busy) == {"desk": full, "rack": ("drained", "is drained")}
-    broker.ok("resume", "rack")
+    pinned = hub.enqueue("train", "--worker", "rack", "--", "true")
+    assert whys(hub, pinned)["desk"] == ("pinned", "it may run on `rack` alone")
+    hub.ok("drain", "rack")
+    assert whys(hub, busy) == {"desk": full, "rack": ("drained", "is drained")}
+    hub.ok("resume", "rack")
     rack.ok("stop")
-    await_worker(broker, "rack", connected=False)
-    reason, why = whys(broker, busy)["rack"]
+    await_worker(hub, "rack", connected=False)
+    reason, why = whys(hub, busy)["rack"]
     assert reason == "unreachable"
     assert why.startswith("is unreachable since 20")
-    shown = broker.ok("explain", str(busy))
+    shown = hub.ok("explain", str(busy))
     assert re.search(r"^rack +is unreachable for \d+s$", shown, re.MULTILINE), shown
 
 
 def test_what_a_worker_lacks_for_good_is_told_too(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
     rack = machine("rack")
-    rack.ok("join", "--no-start", "--name", "rack", new_line(broker))
+    rack.ok("join", "--no-start", "--name", "rack", new_line(hub))
     rack.ok("start", "--label", "a100")
-    await_worker(broker, "rack", connected=True)
-    for home, amount in ((broker, 1), (rack, 2)):
+    await_worker(hub, "rack", connected=True)
+    for home, amount in ((hub, 1), (rack, 2)):
         home.ok("create-queue", "train", "--capacity", f"{{slot:[{amount}]}}")
-    broker.ok("enqueue", "train", "--require", "{slot:2}", "--", "sleep", "600")
-    large = broker.enqueue("train", "--require", "{slot:2}", "--", "true")
-    assert whys(broker, large)["desk"] == ("too-small", "needs slot 2, has 1")
-    labelled = broker.enqueue(
+    hub.ok("enqueue", "train", "--require", "{slot:2}", "--", "sleep", "600")
+    large = hub.enqueue("train", "--require", "{slot:2}", "--", "true")
+    assert whys(hub, large)["desk"] == ("too-small", "needs slot 2, has 1")
+    labelled = hub.enqueue(
         "train", "--require", "{slot:1}", "--label", "a100", "--", "true"
     )
-    assert whys(broker, labelled) == {
+    assert whys(hub, labelled) == {
         "desk": ("label", "does not have `a100`"),
         "rack": ("busy", "needs slot 1, free 0 of 2"),
     }
 
 
-def test_a_lone_worker_needs_no_table(broker: GrassHome) -> None:
-    broker.ok("create-queue", "train", *SLOT)
-    broker.ok("enqueue", "train", "--", "sleep", "600")
-    waits = broker.enqueue("train", "--", "true")
-    assert "WHY IT DOES" not in broker.ok("explain", str(waits))
-    assert list(whys(broker, waits)) == ["desk"]
+def test_a_lone_worker_needs_no_table(hub: GrassHome) -> None:
+    hub.ok("create-queue", "train", *SLOT)
+    hub.ok("enqueue", "train", "--", "sleep", "600")
+    waits = hub.enqueue("train", "--", "true")
+    assert "WHY IT DOES" not in hub.ok("explain", str(waits))
+    assert list(whys(hub, waits)) == ["desk"]
 
 
 def test_a_worker_whose_token_was_revoked_does_not_start_well(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
-    rack = join(broker, machine("rack"), "rack")
+    rack = join(hub, machine("rack"), "rack")
     rack.ok("stop")
-    broker.ok("token", "revoke", "rack")
-    for words in (["start"], ["start"], ["restart"], ["start", "--json"]):
+    hub.ok("token", "revoke", "rack")
+    for words in (["start"], ["start", "--json"], ["restart"]):
         ran = rack.run(*words)
         assert (ran.returncode, ran.stdout) == (5, ""), words
         assert ran.stderr.count("\n") == 1, ran.stderr
@@ -105,7 +105,7 @@ def test_a_worker_whose_token_was_revoked_does_not_start_well(
         assert "refuses: " in ran.stderr
         assert "token" in ran.stderr
         assert "grass join" in ran.stderr
-    rack.ok("join", "--name", "rack", new_line(broker))
+    rack.ok("join", "--name", "rack", new_line(hub))
     assert "connected to" in rack.ok("start")
 
 
@@ -119,10 +119,10 @@ def test_a_broker_that_is_away_is_no_failure_of_its_worker(
 
 
 def test_whoever_joins_as_a_worker_alone_is_told_what_that_means(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
     rack = machine("rack")
-    ran = rack.run("join", "--name", "rack", new_line(broker, "--role", "worker"))
+    ran = rack.run("join", "--name", "rack", new_line(hub, "--role", "worker"))
     assert ran.returncode == 0, ran.stderr
     assert "the role `worker` may neither look nor enqueue there" in ran.stderr
     assert "`--broker local` means this machine" in ran.stderr
@@ -185,10 +185,10 @@ def test_each_start_prints_a_line_and_leaves_one_code(
     assert codes(broker) == ["start", "start-2"]
 
 
-def test_a_suggested_command_can_be_pasted(broker: GrassHome) -> None:
-    ran = broker.run("start", "--bind", "127.0.0.1:0", "--cert", "a b")
+def test_a_suggested_command_can_be_pasted(hub: GrassHome) -> None:
+    ran = hub.run("start", "--bind", "127.0.0.1:0", "--cert", "a b")
     assert ran.returncode == 5
-    file = broker.desk / "a b"
+    file = hub.desk / "a b"
     suggested = f"`grass restart --bind=127.0.0.1:0 '--cert={file}'` starts it anew"
     assert suggested in ran.stderr
 
@@ -230,28 +230,28 @@ def test_nobody_else_may_read_anything_in_a_used_home(
 
 
 def test_a_copied_home_does_not_join_as_the_first(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
-    rack = join(broker, machine("rack"), "rack")
+    rack = join(hub, machine("rack"), "rack")
     rack.ok("stop")
     clone = copy_home(rack, machine("clone"))
     rack.ok("start")
     for _ in range(2):
-        refused = clone.run("join", "--name", "clone", new_line(broker))
+        refused = clone.run("join", "--name", "clone", new_line(hub))
         assert refused.returncode == 5
         assert "another machine uses this worker's identity" in refused.stderr
         assert "remove worker-id from the copy's state directory" in refused.stderr
         rack.ok("stop")
         assert "connected to" in rack.ok("start")
     (clone.folder / "worker-id").unlink()
-    join(broker, clone, "clone")
-    await_worker(broker, "rack", connected=True)
+    join(hub, clone, "clone")
+    await_worker(hub, "rack", connected=True)
 
 
 def test_a_copied_home_does_not_start_well_beside_the_first(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
-    rack = join(broker, machine("rack"), "rack")
+    rack = join(hub, machine("rack"), "rack")
     rack.ok("stop")
     clone = copy_home(rack, machine("clone"))
     rack.ok("start")
@@ -284,28 +284,28 @@ def test_a_code_alone_takes_no_worker_over(broker: GrassHome, machine: Machine) 
 
 
 def test_a_machine_that_lost_its_token_joins_once_it_was_forgotten(
-    broker: GrassHome, machine: Machine
+    hub: GrassHome, machine: Machine
 ) -> None:
-    rack = join(broker, machine("rack"), "rack")
+    rack = join(hub, machine("rack"), "rack")
     rack.ok("leave")
     rack.ok("restart")
-    await_worker(broker, "rack", connected=False)
-    refused = rack.run("join", "--name", "rack", new_line(broker))
+    await_worker(hub, "rack", connected=False)
+    refused = rack.run("join", "--name", "rack", new_line(hub))
     assert refused.returncode == 5
     assert "`grass workers forget rack` first, at the broker" in refused.stderr
-    broker.ok("token", "revoke", "rack")
-    assert rack.run("join", "--name", "rack", new_line(broker)).returncode == 5
-    broker.ok("workers", "forget", "rack")
-    join(broker, rack, "rack")
+    hub.ok("token", "revoke", "rack")
+    assert rack.run("join", "--name", "rack", new_line(hub)).returncode == 5
+    hub.ok("workers", "forget", "rack")
+    join(hub, rack, "rack")
 
 
-def test_a_client_becomes_a_worker_later(broker: GrassHome, machine: Machine) -> None:
+def test_a_client_becomes_a_worker_later(hub: GrassHome, machine: Machine) -> None:
     rack = machine("rack")
-    rack.ok("join", "--name", "rack", new_line(broker, "--role", "submit"))
-    after = broker.client.overview()["daemon"]["last_event"]
-    rack.ok("join", new_line(broker))
-    with broker.client.beside() as aside:
+    rack.ok("join", "--name", "rack", new_line(hub, "--role", "submit"))
+    after = hub.client.overview()["daemon"]["last_event"]
+    rack.ok("join", new_line(hub))
+    with hub.client.beside() as aside:
         event = next(aside.follow_events(after=after, kind="worker-connected"))
     assert event["data"]["name"] != "desk"
-    id = broker.enqueue("--worker", event["data"]["name"], "--", "true")
-    assert broker.wait(id)["state"] == "succeeded"
+    id = hub.enqueue("--worker", event["data"]["name"], "--", "true")
+    assert hub.wait(id)["state"] == "succeeded"

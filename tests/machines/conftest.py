@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.machines.cluster import Cluster
-from tests.support.fixtures import cold, fifo, gate, machine, news
+from tests.support.fixtures import cold, fifo, gate, machine, news, screens
 from tests.support.lan import Lan, can_make_hosts
 
-__all__ = ["cold", "fifo", "gate", "machine", "news"]
+__all__ = ["cold", "fifo", "gate", "machine", "news", "screens"]
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from tests.support.fifo import Fifo
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.machines import Machine, machines
+from tests.support.screen import leave_all
 
 
 @pytest.fixture
@@ -27,9 +28,9 @@ def home(cold: GrassHome) -> GrassHome:
     return cold
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
-    """A home whose daemon serves the tests of a whole file."""
+    """A home whose daemon serves the tests of a whole folder."""
     home = GrassHome(tmp_path_factory.mktemp("lasting"))
     home.ok("start")
     yield home
@@ -38,9 +39,16 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
 
 @pytest.fixture
 def shared(lasting: GrassHome) -> Iterator[GrassHome]:
-    """The home of a file's tests; what a test leaves there is cleared away."""
+    """The home of a folder's tests; what a test leaves there is cleared away."""
     yield lasting
     lasting.tidy()
+
+
+@pytest.fixture(autouse=True)
+def screens() -> Iterator[None]:
+    """End commands on terminals that a test has left, as one does that fails."""
+    yield
+    leave_all()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import shlex
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -41,10 +42,8 @@ class GrassHome:
         self.desk = tmp_path / "desk"
         """The directory commands are given in."""
         self.bin = tmp_path / "bin"
-        self.desk.mkdir()
         self.bin.mkdir()
-        self.add_program("grass", f'exec {shlex.join(GRASS)} "$@"')
-        self.add_program("python", f'exec {shlex.quote(sys.executable)} -S "$@"')
+        self._furnish()
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("GRASS_")},
             "GRASS_HOME": str(self.folder),
@@ -53,6 +52,13 @@ class GrassHome:
         self.grass: tuple[str, ...] = GRASS
         """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
+        self._beside: list[subprocess.Popen[str]] = []
+
+    def _furnish(self) -> None:
+        """Have an empty desk, and the programs of every home."""
+        self.desk.mkdir()
+        self.add_program("grass", f'exec {shlex.join(GRASS)} "$@"')
+        self.add_program("python", f'exec {shlex.quote(sys.executable)} -S "$@"')
 
     def add_program(self, name: str, script: str) -> Path:
         """Put a program on the PATH of every command."""
@@ -100,8 +106,8 @@ class GrassHome:
         )
 
     def popen(self, *words: str) -> subprocess.Popen[str]:
-        """Run a command beside the test."""
-        return subprocess.Popen(
+        """Run a command beside the test; one that it leaves is ended with it."""
+        command = subprocess.Popen(
             [*self.grass, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -110,6 +116,14 @@ class GrassHome:
             cwd=self.desk,
             env=self.environment,
         )
+        self._beside.append(command)
+        return command
+
+    def _end_beside(self) -> None:
+        """End commands beside the test, as one leaves them that fails."""
+        while self._beside:
+            with self._beside.pop() as command:
+                command.kill()
 
     def enqueue(self, *words: str | bytes, **how: Any) -> int:
         """Enqueue by the command line, and return the id."""
@@ -221,11 +235,13 @@ class GrassHome:
         return sorted(found)
 
     def tidy(self) -> None:
-        """Leave a daemon as it was when it started, but for jobs that have ended."""
+        """Leave a daemon as it was when it started, but for the next id."""
+        self._end_beside()
         with self.client as client:
             client.pause()
             client.cancel(["all"], grace_s=0, signal=9)
             client.wait(["all"], PATIENCE_S)
+            client.prune(0.0)
             client.resume()
             shown = client.overview()
             [worker] = shown["workers"]
@@ -235,9 +251,16 @@ class GrassHome:
             for queue in shown["queues"]:
                 if queue["name"] != "default":
                     client.delete_queue(queue["name"])
+            for kind, origins in worker["origin"].items():
+                for unit, origin in origins.items():
+                    if origin not in ("found", "declared"):
+                        client.remove_capacity(f"{kind}:{unit}")
+        shutil.rmtree(self.desk)
+        self._furnish()
 
     def end(self) -> None:
         """End the daemon, every job and the keeper; nothing may be left."""
+        self._end_beside()
         self.client.close()
         daemon = self.daemon_pid()
         if daemon is not None:

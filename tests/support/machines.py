@@ -63,6 +63,16 @@ def copy_home(original: GrassHome, copy: GrassHome) -> GrassHome:
     return copy
 
 
+def forget_others(broker: GrassHome, own: str) -> None:
+    """Have a broker know nobody but its own worker, as before the first one joined."""
+    for worker in broker.client.workers()["workers"]:
+        if worker["name"] != own:
+            await_worker(broker, worker["name"], connected=False)
+            broker.client.forget_worker(worker["name"])
+    for token in broker.client.tokens()["tokens"]:
+        broker.client.revoke_token(token["name"])
+
+
 def tcp_endpoint(home: GrassHome) -> object:
     """Return where a daemon listens for other machines, if it does."""
     home.client.close()

@@ -1,4 +1,4 @@
-"""A terminal, as commands see it."""
+"""A terminal, as commands see it; the fixture `screens` ends what a test leaves."""
 
 import fcntl
 import os
@@ -7,6 +7,8 @@ import struct
 import subprocess
 import termios
 from collections.abc import Mapping, Sequence
+
+_OPENED: list["Screen"] = []
 
 
 class Screen:
@@ -26,7 +28,9 @@ class Screen:
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
         )
         os.close(far_end)
+        self._is_open = True
         self.seen = ""
+        _OPENED.append(self)
 
     def resize(self, rows: int, columns: int) -> None:
         """Give the window another size."""
@@ -45,7 +49,16 @@ class Screen:
 
     def close(self) -> None:
         """Close the window."""
-        os.close(self._end)
+        if self._is_open:
+            self._is_open = False
+            os.close(self._end)
+
+    def leave(self) -> None:
+        """Close the window, and end a command that outlives it."""
+        self.close()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     def until(self, text: str) -> None:
         """Read on until a text has shown."""
@@ -78,5 +91,11 @@ class Screen:
             if not piece:
                 break
             self.seen += piece.decode(errors="replace")
-        os.close(self._end)
+        self.close()
         return self.process.wait()
+
+
+def leave_all() -> None:
+    """Leave every screen of a test, also of one that failed halfway."""
+    while _OPENED:
+        _OPENED.pop().leave()
