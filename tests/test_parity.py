@@ -126,6 +126,7 @@ FIELDS = {
     "shell_program": "shell",
     "require_also": "gpu",
     "limit_signal": "signal",
+    "job_type": "type",
     "stdin": "pty",
     "window": "pty",
 }

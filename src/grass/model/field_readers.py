@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UnsetType
 
 from grass.errors import About, UsageError
+from grass.model import json5
 from grass.model.amounts import size_bytes
 from grass.model.durations import LONGEST_S
 from grass.model.jobs.commands import LARGEST_PRIORITY
@@ -25,6 +26,9 @@ LOWEST_CPU_PRIORITY = 19
 NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
 LARGEST_WINDOW = 65535
 LONGEST_PATTERN = 256
+AUTO = "auto"
+"""An amount of memory of a GPU that is looked up in a profile."""
+LONGEST_JOB_TYPE = 1000
 FAILURES = ("signal", "time-limit", "not-started")
 """What `--retry-on` takes besides exit codes."""
 WrittenAmounts = str | dict[str, Any]
@@ -212,6 +216,34 @@ def amounts(value: dict[str, Any]) -> dict[str, int]:
     """Read single amounts; 0 takes a kind out of a request."""
     known = dict(request_from(value, "--require"))
     return {kind: known.get(kind, 0) for kind in value}
+
+
+def without_auto(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bool]]:
+    """Take `vram: "auto"` out of what a request asks for; tell whether it was there.
+
+    An amount of vram takes its place, so it is told then that it was not.
+    """
+    plain, auto = dict(asked), dict[str, bool]()
+    for name, what in (("require", "--require"), ("require_also", "--vram")):
+        value = plain.get(name)
+        if isinstance(value, str) and AUTO in value:
+            value = json5.read_object(value, what)
+        if isinstance(value, Mapping) and "vram" in value:
+            is_auto = value["vram"] == AUTO
+            auto["auto_vram"] = is_auto
+            plain[name] = {**value, "vram": 0} if is_auto else value
+    return plain, auto
+
+
+def job_type(text: str | None) -> str | None:
+    """Read the type that a job is given."""
+    if text is None:
+        return None
+    if not text.strip() or len(text) > LONGEST_JOB_TYPE or not text.isprintable():
+        raise UsageError(
+            "--type is no name", f"write up to {LONGEST_JOB_TYPE} characters"
+        )
+    return text
 
 
 def default_request(value: WrittenAmounts | None) -> Request | None:

@@ -13,8 +13,8 @@ from grass.model.jobs.commands import split_assignments
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.jobs.placeholders import fill_command, values_of
-from grass.model.jobs.spec import Spec
-from grass.model.resources import request_json, units_json
+from grass.model.jobs.spec import Spec, asked_json
+from grass.model.resources import units_json
 from grass.model.times import rfc3339
 from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
@@ -35,7 +35,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("gpu_model", "policy"),
+    *("gpu_model", "policy", "job_type"),
 )
 """Fields of a spec that are shown as they are.
 
@@ -69,7 +69,7 @@ def job_document(
         "filled_command": _filled(job, spec, command, last),
         "params": job.params,
         "shell": job.shell,
-        "request": request_json(spec.request),
+        "request": asked_json(spec),
         "allocation": units_json(last.allocation) if last and running else {},
         "worker": last and _name(state, last.worker, forgotten),
         "pid": last.pid if last and running else None,
@@ -118,7 +118,7 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
         "owner": job.owner,
         "command": list(job.words),
         "shell": job.shell,
-        "request": request_json(view.shown.spec.request),
+        "request": asked_json(view.shown.spec),
         "total": sum(totals.states.values()),
         "states": {one.value: totals.states.get(one, 0) for one in JobState},
         "created_at": rfc3339(job.created_at),

@@ -43,7 +43,7 @@ _FORMS = {
 _OF_A_NEW_JOB = [name for name in _FORMS if name not in NOT_IN_A_REQUEST]
 OF_A_GUEST = (
     *("require", "require_also", "queue", "priority", "name", "project"),
-    *("time_limit_s", "grace_s", "policy", "gpu_model"),
+    *("time_limit_s", "grace_s", "policy", "gpu_model", "job_type"),
 )
 """What a guest may give of itself: the rest is about a command."""
 Fields = Iterable[tuple[str, Any, Any]]

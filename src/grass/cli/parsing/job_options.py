@@ -26,7 +26,7 @@ SHORT_REQUIRE = (
     Option("-g, --gpu", "N", "GPUs, also fractions"),
     Option("-c, --cpu", "N", "CPU cores"),
     Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
-    Option("--vram", "SIZE", "memory of a GPU: 10G; a bare number is GiB"),
+    Option("--vram", "SIZE", "memory of a GPU: 10G, in GiB, or auto: as was learned"),
 )
 """Each replaces the kind it names in the default request, and keeps the others."""
 ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
@@ -49,6 +49,7 @@ WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
 GPU_MODEL = Option("--gpu-model", "PATTERN", "only such GPUs: 'A100|H100', or gpu:1")
 POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
+JOB_TYPE = Option("--type", "NAME", "what it is learned as (default: its script)")
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
 OPTIONS = (
@@ -56,6 +57,7 @@ OPTIONS = (
     *SHORT_REQUIRE,
     GPU_MODEL,
     POLICY,
+    JOB_TYPE,
     ENV,
     CWD,
     QUEUE,
@@ -246,6 +248,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "label": ("labels", listed),
     "gpu_model": ("gpu_model", Values.text),
     "policy": ("policy", Values.text),
+    "type": ("job_type", Values.text),
     "priority": ("priority", Values.whole_number),
     "after": ("after", listed),
     "begin": ("begin_at", _moment),

@@ -20,11 +20,12 @@ from grass.model.amount_text import WHOLE
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
-from grass.model.resources import Policy, Request
+from grass.model.resources import Policy, Request, request_json
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
 NO_INPUT = read.NO_INPUT
+AUTO = read.AUTO
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -100,6 +101,10 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """A pattern that the name of each of its GPUs must match; None: any."""
     policy: Policy | None = None
     """How units are chosen among those that fit; None: as usual for its request."""
+    auto_vram: bool = False
+    """Whether the memory that it needs of a GPU is looked up in its type's profile."""
+    job_type: str | None = None
+    """Jobs of one type share a profile; None: the default type of its command."""
     at_most: int | None = None
     """How many members of its array may run at a time."""
     max_fails: int | None = None
@@ -155,9 +160,11 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     guest: tuple[int, int] | UnsetType | None = UNSET
     gpu_model: str | UnsetType | None = UNSET
     policy: Policy | UnsetType | None = UNSET
+    auto_vram: bool | UnsetType = UNSET
+    job_type: str | UnsetType | None = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest")
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest", "auto_vram")
 """Fields that a call makes of its command, its caller and its request."""
 
 EDITABLE = (
@@ -213,6 +220,7 @@ JOB_READERS = {
     "labels": Reader(read.labels, list[str] | None),
     "gpu_model": Reader(read.gpu_model),
     "policy": Reader(read.policy, str | None),
+    "job_type": Reader(read.job_type),
 }
 """By a field's name in a request: how it is read and checked."""
 
@@ -222,7 +230,8 @@ def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
 
     `last` in `after` is replaced by the newest job now: another may be it later.
     """
-    fields = read.read_fields(asked, JOB_READERS)
+    plain, auto = read.without_auto(asked)
+    fields = read.read_fields(plain, JOB_READERS) | auto
     if "after" in fields:
         with About("after"):
             fields["after"] = dependencies.read(fields["after"], last_job)
@@ -236,6 +245,19 @@ def _threads(fields: Mapping[str, Any]) -> dict[str, int | None]:
         return {}
     cores = also.get("cpu", dict(fields.get("request", ())).get("cpu", 0))
     return {"threads": max(1, cores // WHOLE) if cores else None}
+
+
+def least_request(spec: Spec) -> Request:
+    """Return the least that a job asks for: of memory that is looked up, some."""
+    if not spec.auto_vram:
+        return spec.request
+    return tuple(sorted((*spec.request, ("vram", 1))))
+
+
+def asked_json(spec: Spec) -> dict[str, int | float | str]:
+    """Return what a job asks for, for JSON."""
+    asked = request_json(spec.request)
+    return {**asked, "vram": AUTO} if spec.auto_vram else {**asked}
 
 
 def given(patch: msgspec.Struct) -> dict[str, Any]:
@@ -253,6 +275,8 @@ def changed(spec: Spec, patch: JobPatch) -> Spec:
     """Return a spec with what a patch gives."""
     values = {name: getattr(patch, name) for name in _OF_A_SPEC}
     other = {name: value for name, value in values.items() if value is not UNSET}
+    if "request" in other:
+        other.setdefault("auto_vram", False)
     if patch.request_also is not UNSET:
         asked = dict(other.get("request", spec.request)) | patch.request_also
         left = ((kind, amount) for kind, amount in asked.items() if amount)

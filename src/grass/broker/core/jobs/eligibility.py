@@ -14,9 +14,11 @@ from heapq import heappop, heappush
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
 from grass.broker.core.jobs import array_limits, dependency_graph
 from grass.broker.core.state import State
+from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.resources import Request
 from grass.model.times import rfc3339
 
 SLICE = 1000
@@ -96,7 +98,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
     state.scheduler.enqueue_all(
         [job.id for job in jobs],
         one.queue,
-        spec.request,
+        _request(spec),
         one.priority,
         worker=spec.worker,
         labels=frozenset(spec.labels),
@@ -104,6 +106,13 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         gpu_model=spec.gpu_model,
         policy=spec.policy,
     )
+
+
+def _request(spec: Spec) -> Request:
+    """Return what a job asks of the scheduler; memory to look up is a whole GPU."""
+    if not spec.auto_vram:
+        return spec.request
+    return tuple(sorted((dict(spec.request) | {"gpu": WHOLE}).items()))
 
 
 def advance(state: State) -> list[tuple[Job, str]]:

@@ -25,7 +25,7 @@ from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.params import Params, check_kinds
 from grass.model.jobs.signals import check_limit_signal
-from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed
+from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed, least_request
 from grass.model.queue import Queue
 from grass.model.resources import GPU_KINDS, ONE_CPU
 from grass.store.changes import AnsweredCall
@@ -109,7 +109,7 @@ def check_params(
     params: Params, words: tuple[str, ...], prepared: Prepared, shell: bool
 ) -> None:
     """Refuse parameters that a command cannot be filled with."""
-    asked = {kind for kind, _ in prepared.spec.request}
+    asked = {kind for kind, _ in least_request(prepared.spec)}
     check_kinds(params, prepared.known_kinds | asked)
     if prepared.spec.raw or prepared.spec.verbatim:
         return
@@ -235,7 +235,7 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
 
 
 def _check_model(spec: Spec) -> None:
-    if GPU_KINDS.isdisjoint(kind for kind, _ in spec.request):
+    if GPU_KINDS.isdisjoint(kind for kind, _ in least_request(spec)):
         with About("gpu_model"):
             raise UsageError(
                 "--gpu-model goes with a request for a GPU", "add -g 1 or --vram 8G"
@@ -245,7 +245,7 @@ def _check_model(spec: Spec) -> None:
 def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:
     for field, found in _texts(spec).items():
         with About(field):
-            placeholders.check(found, spec.request, kinds)
+            placeholders.check(found, least_request(spec), kinds)
 
 
 def _texts(spec: Spec) -> dict[str, list[str]]:
@@ -293,4 +293,5 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     if len(text) > UNCHECKED_LENGTH:
         check_size((*prepared.prefix, *words), prepared.spec.env)
     if not (prepared.spec.raw or prepared.spec.verbatim):
-        placeholders.check(words, prepared.spec.request, prepared.known_kinds)
+        asked = least_request(prepared.spec)
+        placeholders.check(words, asked, prepared.known_kinds)

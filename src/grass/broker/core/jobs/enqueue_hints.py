@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.state import State
 from grass.model.jobs.dependencies import HAS_ENDED, VERBS
-from grass.model.jobs.spec import Spec
+from grass.model.jobs.spec import Spec, least_request
 from grass.model.queue import Queue
 
 
@@ -58,6 +58,6 @@ def _has_worker(state: State, queue: Queue, spec: Spec) -> bool:
 
 def _of_gpus(state: State, prepared: Iterable[Prepared]) -> Iterator[str]:
     has_gpus = any("gpu" in worker.found for worker in state.workers.values())
-    kinds = {kind for one in prepared for kind, _ in one.spec.request}
+    kinds = {kind for one in prepared for kind, _ in least_request(one.spec)}
     if has_gpus and not kinds & {"gpu", "vram"}:
         yield "this job sees no GPU; ask for one with -g 1"

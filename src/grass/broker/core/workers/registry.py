@@ -8,7 +8,7 @@ import re
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
-from grass.model.jobs.spec import Spec
+from grass.model.jobs.spec import Spec, least_request
 from grass.model.queue import Queue
 from grass.model.worker import Worker, is_worker_id
 
@@ -63,7 +63,7 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     labels = frozenset(spec.labels)
     problem = state.scheduler.never_fits(
         queue.name,
-        spec.request,
+        least_request(spec),
         worker=pinned,
         labels=labels,
         gpu_model=spec.gpu_model,
