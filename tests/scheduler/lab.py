@@ -70,7 +70,7 @@ class Lab:
         queue: str = "default",
         worker: str | None = None,
         labels: tuple[str, ...] = (),
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
     ) -> int:
@@ -83,7 +83,7 @@ class Lab:
             priority,
             worker=worker,
             labels=frozenset(labels),
-            limiter=limiter,
+            limiters=limiters,
             gpu_model=gpu_model,
             policy=policy,
         )

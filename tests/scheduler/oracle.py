@@ -18,7 +18,7 @@ class Waiting:
     request: Request
     priority: int
     worker: str | None
-    limiter: str | None
+    limiters: tuple[str, ...] = ()
     model: str | None = None
     policy: Policy | None = None
 
@@ -95,7 +95,7 @@ class Oracle:
 
     def _shares_fit(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k != "gpu"]
-        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        others = Waiting(asked.queue, tuple(rest), 0, None)
         free = self._free(asked.queue, worker, "gpu")
         whole = self._whole(asked.queue, worker, "gpu")
         sizes, amount = self._sizes(asked.queue, worker, "gpu"), request["gpu"]
@@ -131,7 +131,7 @@ class Oracle:
 
     def _fits_tied(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k not in ("gpu", "vram")]
-        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        others = Waiting(asked.queue, tuple(rest), 0, None)
         # The histories ask for vram only next to a share of one gpu.
         gpu = self._free(asked.queue, worker, "gpu")
         vram = self._free(asked.queue, worker, "vram")
@@ -150,12 +150,11 @@ class Oracle:
         allowed = self.max_running.get(asked.queue)
         if allowed is not None and in_queue >= allowed:
             return False
-        if asked.limiter is None or asked.limiter not in self.limits:
-            return True
-        capped = sum(
-            each.limiter == asked.limiter for each, _, _ in self.running.values()
+        return all(
+            sum(one in each.limiters for each, _, _ in self.running.values()) < most
+            for one, most in self.limits.items()
+            if one in asked.limiters
         )
-        return capped < self.limits[asked.limiter]
 
     def _sizes(self, queue: str | None, worker: str, kind: str) -> Units:
         units = self.capacity[worker].get(kind, {})

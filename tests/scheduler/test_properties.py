@@ -28,7 +28,7 @@ from .oracle import Oracle, Waiting
 
 QUEUES = ("default", "a", "b", "c")
 WORKERS = ("u", "v", "w")
-LIMITERS = ("x", "y")
+LIMITERS = (("x",), ("y",), ("x", "y"))
 MODELS = ("a100", "h200")
 POLICIES: tuple[Policy | None, ...] = (None, None, "spread", "pack")
 KINDS = ("cpu", "gpu", "vram")
@@ -85,7 +85,7 @@ class Histories(RuleBasedStateMachine):
     def begin(self, capacity: Capacity, request: Request) -> None:
         """One worker is there from the beginning, and a few jobs wait for it."""
         self.add_worker("u", capacity)
-        limits = {"worker": None, "limiter": None, "model": None, "policy": None}
+        limits = {"worker": None, "limiters": (), "model": None, "policy": None}
         self.enqueue("default", request, 0, **limits, copies=3, decides=True)
 
     @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
@@ -173,7 +173,7 @@ class Histories(RuleBasedStateMachine):
         self.oracle.paused[queue] = paused
         self.oracle.max_running[queue] = max_running
 
-    @rule(limiter=st.sampled_from(LIMITERS), at_most=st.integers(0, 3))
+    @rule(limiter=st.sampled_from("xy"), at_most=st.integers(0, 3))
     def set_limit(self, limiter: str, at_most: int) -> None:
         """A limiter changes."""
         self.scheduler.set_limit(limiter, at_most)
@@ -184,7 +184,7 @@ class Histories(RuleBasedStateMachine):
         request=requests(),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         worker=st.sampled_from([None, None, *WORKERS]),
-        limiter=st.sampled_from([None, None, *LIMITERS]),
+        limiters=st.sampled_from([(), (), *LIMITERS]),
         model=st.sampled_from([None, None, *MODELS]),
         policy=st.sampled_from(POLICIES),
         copies=st.integers(1, 3),
@@ -196,7 +196,7 @@ class Histories(RuleBasedStateMachine):
         request: Request,
         priority: int,
         worker: str | None,
-        limiter: str | None,
+        limiters: tuple[str, ...],
         model: str | None,
         policy: Policy | None,
         copies: int,
@@ -211,11 +211,11 @@ class Histories(RuleBasedStateMachine):
                 request,
                 priority,
                 worker=worker,
-                limiter=limiter,
+                limiters=limiters,
                 gpu_model=model,
                 policy=policy,
             )
-            asked = Waiting(queue, request, priority, worker, limiter, model, policy)
+            asked = Waiting(queue, request, priority, worker, limiters, model, policy)
             self.oracle.waiting[self.jobs] = asked
         if decides:
             self.decide()
@@ -374,9 +374,11 @@ running = []
 for job in range(1, 400):
     request = (("cpu", 5_000 * (1 + job * 7 % 5)), ("ram", 10_000 * (1 + job * 5 % 8)))
     labels = frozenset({"fast", "near"}) if job % 3 else frozenset({"east"})
-    limiter = f"array-{job % 4}"
-    scheduler.set_limit(limiter, 3)
-    scheduler.enqueue(job, "default", request, job % 2, labels=labels, limiter=limiter)
+    limiters = (f"array-{job % 4}", f"sweep-{job % 3}")
+    scheduler.set_limit(limiters[0], 3)
+    scheduler.set_limit(limiters[1], 4)
+    wanted = {"labels": labels, "limiters": limiters}
+    scheduler.enqueue(job, "default", request, job % 2, **wanted)
     if len(running) > 5:
         scheduler.release(running.pop(job % 5))
         scheduler.release(running.pop(job % 3))

@@ -87,8 +87,8 @@ class Dispatch:
         if held.queue is not None:
             self.index.queue_released(held.worker, held.queue.name, held.allocation)
             self.opened(held.queue)
-        if held.limiter is not None:
-            self.opened(held.limiter)
+        for limiter in held.limiters:
+            self.opened(limiter)
 
     def opened(self, gate: Gate) -> None:
         """Record that a gate may have opened."""
@@ -243,8 +243,8 @@ class Dispatch:
             elif shape.head is not None:
                 heappush(self.ready, (shape.head, shape))
         self._admit(shape.queue)
-        if shape.limiter is not None:
-            self._admit(shape.limiter)
+        for limiter in shape.limiters:
+            self._admit(limiter)
 
     def _parked(self, shape: Shape) -> bool:
         gate = shape.gate()
@@ -302,7 +302,7 @@ class Dispatch:
         # Counted before the start can close a gate, or a head of the same queue would
         # be parked each time it is overtaken.
         self._count_overtaken(worker, allocation, shape, now)
-        self.fleet.take(job, worker, allocation, shape.queue, shape.limiter)
+        self.fleet.take(job, worker, allocation, shape.queue, shape.limiters)
         self._placements.append(Placement(job, worker.name, allocation))
         reserved = self.leave(shape, job)
         if reserved is not None:

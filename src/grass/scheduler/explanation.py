@@ -92,6 +92,7 @@ class Explanation:
     queue_full: tuple[int, int] | None
     """Running and allowed, where the queue is at its limit."""
     limiter_full: tuple[int, int] | None
+    """The same of its first limiter that is reached."""
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
     choices: int
@@ -185,7 +186,7 @@ def explain(
         paused=paused,
         queue_paused=shape.queue.paused,
         queue_full=shape.queue.fullness(),
-        limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
+        limiter_full=_limiter_full(shape),
         worker=None if nearest is None else nearest.name,
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
@@ -201,6 +202,10 @@ def explain(
         overtaken_s=0.0 if record is None else now - record.first_at,
         feasibility=partial(_feasibility, dispatch, shape, order),
     )
+
+
+def _limiter_full(shape: Shape) -> tuple[int, int] | None:
+    return next(filter(None, (one.fullness() for one in shape.limiters)), None)
 
 
 def _feasibility(

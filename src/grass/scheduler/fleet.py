@@ -137,7 +137,7 @@ class Fleet:
         name: str,
         allocation: Allocation,
         queue: QueueGate | None,
-        limiter: Gate | None,
+        limiters: tuple[Gate, ...] = (),
     ) -> None:
         """Give units to a holder without a decision."""
         if holder in self.holds:
@@ -148,7 +148,7 @@ class Fleet:
             if not worker.away:
                 raise Refused(f"{short} of worker `{name}` has too little free")
             _add_missing(worker, allocation)
-        self.take(holder, worker, allocation, queue, limiter)
+        self.take(holder, worker, allocation, queue, limiters)
         view = None if queue is None else worker.views.get(queue.name)
         if view is not None:
             view.exceeded_when_set = view.exceeded_when_set or view.exceeded()
@@ -159,15 +159,15 @@ class Fleet:
         worker: WorkerUnits,
         allocation: Allocation,
         queue: QueueGate | None,
-        limiter: Gate | None,
+        limiters: tuple[Gate, ...] = (),
     ) -> None:
         """Record a holder and subtract what it holds."""
         worker.shift(allocation, -1, None if queue is None else queue.name)
         worker.holders[holder] = allocation
-        self.holds[holder] = HeldUnits(worker, allocation, queue, limiter)
+        self.holds[holder] = HeldUnits(worker, allocation, queue, limiters)
         if queue is not None:
             queue.running += 1
-        if limiter is not None:
+        for limiter in limiters:
             limiter.running += 1
 
     def release(self, holder: Holder) -> HeldUnits | None:
@@ -175,12 +175,12 @@ class Fleet:
         held = self.holds.pop(holder, None)
         if held is None:
             return None
-        worker, allocation, queue, limiter = held
+        worker, allocation, queue, limiters = held
         worker.shift(allocation, 1, None if queue is None else queue.name)
         del worker.holders[holder]
         if queue is not None:
             queue.running -= 1
-        if limiter is not None:
+        for limiter in limiters:
             limiter.running -= 1
         if worker.withdrawn:
             self._drop_unused_withdrawn(worker)

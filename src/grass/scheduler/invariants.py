@@ -43,7 +43,9 @@ def check_gates(
     """Each queue and limiter counts exactly the holders that name it."""
     running: Counter[Gate] = Counter()
     for held in fleet.holds.values():
-        running.update(gate for gate in (held.queue, held.limiter) if gate is not None)
+        running.update(
+            held.limiters if held.queue is None else (held.queue, *held.limiters)
+        )
     for gate in (*queues.values(), *limiters.values()):
         assert gate.running == running[gate], f"{gate.name} counts {gate.running}"
 

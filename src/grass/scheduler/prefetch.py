@@ -62,7 +62,7 @@ def may_follow(shape: Shape, held: HeldUnits) -> bool:
     worker, queue = held.worker, shape.queue
     if queue is not held.queue or queue.paused:
         return False
-    if shape.limiter is not None or held.limiter is not None:
+    if shape.limiters or held.limiters:
         return False
     if worker.away or worker.withdrawn or any(worker.drained.values()):
         return False

@@ -161,7 +161,7 @@ class Scheduler:
         *,
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
     ) -> None:
@@ -170,7 +170,7 @@ class Scheduler:
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, policy)
+        key = ShapeKey(queue, request, worker, labels, limiters, gpu_model, policy)
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -197,7 +197,7 @@ class Scheduler:
         worker: str,
         allocation: Allocation,
         queue: str | None = None,
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
     ) -> None:
         """Give units to a job that runs already, or to a lease.
 
@@ -209,7 +209,7 @@ class Scheduler:
             worker,
             allocation,
             None if queue is None else self._queue(queue),
-            None if limiter is None else self._limiter(limiter),
+            tuple(map(self._limiter, limiters)),
         )
 
     def release(self, holder: Holder) -> int | None:
@@ -288,7 +288,7 @@ class Scheduler:
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
-        key = ShapeKey(queue, request, worker, labels, None, gpu_model)
+        key = ShapeKey(queue, request, worker, labels, (), gpu_model)
         return never_fits(known, key)
 
     def explain(self, job: int, now: float) -> Explanation:
@@ -368,9 +368,9 @@ class Scheduler:
         invariants.check_reservations(self._dispatch)
 
     def _new_shape(self, key: ShapeKey) -> Shape:
-        limiter = None if key.limiter is None else self._limiter(key.limiter)
+        limiters = tuple(map(self._limiter, key.limiters))
         self._shapes_made += 1
-        shape = Shape(self._shapes_made, key, self._queue(key.queue), limiter)
+        shape = Shape(self._shapes_made, key, self._queue(key.queue), limiters)
         self._dispatch.shapes[key] = shape
         shape.queue.shapes[shape] = None
         return shape

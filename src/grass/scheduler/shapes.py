@@ -1,6 +1,6 @@
 """Shapes and gates: what waits, and what keeps it waiting though units may be free.
 
-Jobs of one shape (queue, request, constraints, limiter, policy) are interchangeable to
+Jobs of one shape (queue, request, constraints, limiters, policy) are interchangeable to
 the placement, so only the head of each shape is ever examined, and a decision does not
 depend on how many jobs wait behind it. `head` is always the best order in the shape. A
 waiting job is one integer: a million of them may wait.
@@ -57,7 +57,7 @@ class ShapeKey(NamedTuple):
     request: Request
     worker: str | None
     labels: frozenset[str]
-    limiter: str | None
+    limiters: tuple[str, ...] = ()
     model: str | None = None
     """A pattern that the model of each of its GPUs matches; None: any."""
     policy: Policy | None = None
@@ -89,7 +89,7 @@ class Shape:
         "entries",
         "head",
         "key",
-        "limiter",
+        "limiters",
         "number",
         "parked_at",
         "queue",
@@ -98,14 +98,18 @@ class Shape:
     )
 
     def __init__(
-        self, number: int, key: ShapeKey, queue: "QueueGate", limiter: "Gate | None"
+        self,
+        number: int,
+        key: ShapeKey,
+        queue: "QueueGate",
+        limiters: "tuple[Gate, ...]" = (),
     ) -> None:
         """Start empty; `number` breaks ties without hashes."""
         self.number = number
         self.key = key
         self.request = key.request
         self.queue = queue
-        self.limiter = limiter
+        self.limiters = limiters
         self.count = 0
         """How many jobs wait in it."""
         self.head: StartOrder | None = None
@@ -191,8 +195,9 @@ class Shape:
         """Return the closed gate that keeps this shape from starting jobs, if any."""
         if not self.queue.is_open():
             return self.queue
-        if self.limiter is not None and not self.limiter.is_open():
-            return self.limiter
+        for limiter in self.limiters:
+            if not limiter.is_open():
+                return limiter
         return None
 
     def _take_first(self) -> None:

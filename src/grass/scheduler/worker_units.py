@@ -102,7 +102,7 @@ class HeldUnits(NamedTuple):
     worker: "WorkerUnits"
     allocation: Allocation
     queue: QueueGate | None
-    limiter: Gate | None
+    limiters: tuple[Gate, ...]
 
 
 class WorkerUnits:

@@ -198,7 +198,7 @@ class BrokerCore:
                     attempt.worker,
                     attempt.allocation,
                     job.queue,
-                    array_limits.limiter_of(job, state.specs[job.spec]),
+                    array_limits.limiters_of(job, state.specs[job.spec]),
                 )
         for attempt in state.attempts.values():
             if attempt.after is not None:

@@ -102,7 +102,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         one.priority,
         worker=spec.worker,
         labels=frozenset(spec.labels),
-        limiter=array_limits.limiter_of(one, spec),
+        limiters=array_limits.limiters_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,
     )
