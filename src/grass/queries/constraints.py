@@ -23,10 +23,10 @@ from grass.queries.documents import Constraint, ProspectReply
 from grass.scheduler.explanation import (
     Explanation,
     Feasibility,
-    Need,
     PlacementObstacle,
 )
 from grass.scheduler.memory_users import Told
+from grass.scheduler.shortages import Need
 
 States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""

@@ -18,14 +18,16 @@ How it works, with the module that does it:
 - A very short job can be *prefetched* while a single shape waits: it takes over the
   units of its predecessor when that is released (`prefetch`).
 - `fleet` has the workers and their holders, `worker_units` the units of one worker and
-  the views that limit queues there; `explanation` says why a job waits; `invariants`
-  checks all of it in tests.
+  the views that limit queues there; `explanation` says why a job waits, with what
+  one worker lacks from `shortages`; `inspection` answers all other questions;
+  `invariants` checks all of it in tests.
 
 `Scheduler` is the only way in.
 """
 
 from grass.scheduler.dispatch import Placement
-from grass.scheduler.explanation import Explanation, Need
+from grass.scheduler.explanation import Explanation
 from grass.scheduler.scheduler import Scheduler
+from grass.scheduler.shortages import Need
 
 __all__ = ["Explanation", "Need", "Placement", "Scheduler"]

@@ -10,50 +10,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from grass.model.amount_text import amount_text, amount_texts
-from grass.model.resources import GPU_KINDS
 from grass.scheduler.dispatch import Dispatch
-from grass.scheduler.memory_users import Blame, Told, blame_of
+from grass.scheduler.memory_users import Blame, Told
 from grass.scheduler.placement import (
-    allocate,
     amounts_needed,
     fits_when_empty,
-    free_units,
-    kinds_of,
     shortage,
 )
-from grass.scheduler.shapes import Shape, StartOrder
+from grass.scheduler.shapes import Shape, ShapeKey, StartOrder
+from grass.scheduler.shortages import (
+    Need,
+    blame_for,
+    holders_of,
+    lack_of,
+    needs_of,
+    needs_together,
+)
 from grass.scheduler.unmet_requests import never_fits, too_small
 from grass.scheduler.worker_units import Holder, WorkerUnits
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One kind that is short: amounts asked, free to this job, and in all."""
-
-    kind: str
-    asked: int
-    free: int
-    total: int
-    drained: int = 0
-    """How much of it is on drained units."""
-    model: str | None = None
-    """The pattern that the GPUs match which are counted here."""
-
-    def __str__(self) -> str:
-        """Return one line with the numbers."""
-        asked, free, total, idle = amount_texts(
-            self.kind, self.asked, self.free, self.total, self.drained
-        )
-        pieces = ", in smaller pieces" if self.free >= self.asked else ""
-        drained = f", {idle} drained" if self.drained else ""
-        has = f"free {free} of {total}{drained}{pieces}"
-        return f"needs {self.kind} {asked}{of_model(self.model)}, {has}"
-
-
-def of_model(pattern: str | None) -> str:
-    """Say which GPUs are meant, if not all."""
-    return "" if pattern is None else f" of model `{pattern}`"
 
 
 class PlacementObstacle(StrEnum):
@@ -175,8 +149,10 @@ def explain(
     if eligible is None:
         eligible = dispatch.fleet.eligible(shape)
     nearest = _nearest(eligible, shape, order)
-    needs = () if nearest is None else _needs(nearest, shape, order)
-    together = () if nearest is None or needs else _together(nearest, shape, order)
+    needs = () if nearest is None else needs_of(nearest, shape.key, order)
+    together = (
+        () if nearest is None or needs else needs_together(nearest, shape.key, order)
+    )
     short = needs + together
     record = dispatch.reservations.overtaken.get(order)
     reserved = dispatch.reservations.active.get(order)
@@ -193,9 +169,9 @@ def explain(
         away=() if nearest is not None else _away(dispatch, shape, order),
         needs=needs,
         together=together,
-        lack="" if nearest is None else _lack(nearest, shape, needs, together),
-        blame=None if nearest is None else _blame(nearest, shape, order, short),
-        holders=() if nearest is None else _holders(nearest, shape, short),
+        lack="" if nearest is None else lack_of(nearest, shape.key, needs, together),
+        blame=None if nearest is None else blame_for(nearest, shape.key, order, short),
+        holders=() if nearest is None else holders_of(nearest, shape.key, short),
         reserved_on=None if reserved is None else reserved[0].name,
         reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
@@ -231,66 +207,23 @@ def _feasibility_of(
         return Feasibility(name, PlacementObstacle.TOO_SMALL, why)
     if worker.away:
         return Feasibility(name, PlacementObstacle.AWAY)
-    return _feasibility_here(worker, shape, order)
+    return _feasibility_here(worker, key, order)
 
 
 def _feasibility_here(
-    worker: WorkerUnits, shape: Shape, order: StartOrder
+    worker: WorkerUnits, key: ShapeKey, order: StartOrder
 ) -> Feasibility:
     """Return what a connected worker that could run a job is short of."""
-    needs = _needs(worker, shape, order)
-    together = () if needs else _together(worker, shape, order)
-    text = _lack(worker, shape, needs, together)
+    needs = needs_of(worker, key, order)
+    together = () if needs else needs_together(worker, key, order)
+    text = lack_of(worker, key, needs, together)
     reserved_for = _reserved_for(worker, order)
     if reserved_for is not None:
         why = f"{text or 'would fit'}; units are kept for job {reserved_for}"
         return Feasibility(worker.name, PlacementObstacle.RESERVED, why)
     obstacle = PlacementObstacle.BUSY if text else PlacementObstacle.FREE
-    blame = _blame(worker, shape, order, needs + together)
+    blame = blame_for(worker, key, order, needs + together)
     return Feasibility(worker.name, obstacle, text, blame)
-
-
-def _lack(
-    worker: WorkerUnits,
-    shape: Shape,
-    needs: tuple[Need, ...],
-    together: tuple[Need, ...],
-) -> str:
-    """Say what a worker is short of."""
-    short = needs + together
-    brought = [need for need in short if need.kind == "vram"]
-    if brought and "vram" not in dict(shape.request):
-        others = [str(need) for need in needs if need.kind != "vram"]
-        return "; ".join([_share(worker, shape, brought[0]), *others])
-    if together:
-        asked = [
-            f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
-        ]
-        together_on = f"on the same unit{of_model(shape.key.model)}"
-        return f"needs {' and '.join(asked)} {together_on}"
-    return "; ".join(map(str, needs))
-
-
-def _share(worker: WorkerUnits, shape: Shape, memory: Need) -> str:
-    """Say that a share of a GPU is free, and its memory is not."""
-    asked = dict(shape.request)["gpu"]
-    share = f"needs gpu {amount_text(asked, 'gpu')}{of_model(memory.model)}"
-    if asked >= kinds_of(worker, shape.key)["gpu"].largest:
-        return f"{share} whole with its memory"
-    return f"{share} with vram {amount_text(memory.asked, 'vram')}"
-
-
-def _blame(
-    worker: WorkerUnits, shape: Shape, order: StartOrder, short: tuple[Need, ...]
-) -> Blame | None:
-    if not any(need.kind in ("gpu", "vram") for need in short):
-        return None
-    key, kinds = shape.key, kinds_of(worker, shape.key)
-    gpu = free_units(worker, key, "gpu", order)
-    vram = free_units(worker, key, "vram", order)
-    largest = kinds["gpu"].largest if "gpu" in kinds else 0
-    share = min(dict(shape.request).get("gpu", 0), largest)
-    return blame_of(worker, gpu, vram, share)
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
@@ -324,45 +257,6 @@ def _nearest(
         return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
 
     return min(workers, key=missing, default=None)
-
-
-def _needs(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    short = shortage(worker, shape.key, order)
-    needs = tuple(_need(worker, shape, order, kind) for kind in short)
-    if "gpu" not in dict(shape.request):
-        return needs
-    return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
-
-
-def _together(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    if allocate(worker, shape.key, order) is not None:
-        return ()
-    return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
-
-
-def _need(worker: WorkerUnits, shape: Shape, order: StartOrder, kind: str) -> Need:
-    key = shape.key
-    free = sum(free_units(worker, key, kind, order).values())
-    kind_units = kinds_of(worker, key)[kind]
-    drained = worker.drained.get(kind, ())
-    idle = sum(kind_units.sizes.get(unit, 0) for unit in drained)
-    asked = amounts_needed(worker, key)[kind]
-    model = key.model if kind in GPU_KINDS else None
-    return Need(kind, asked, free, kind_units.total, idle, model)
-
-
-def _holders(
-    worker: WorkerUnits, shape: Shape, needs: tuple[Need, ...]
-) -> tuple[Holder, ...]:
-    kinds = kinds_of(worker, shape.key)
-    wanted = [(need.kind, kinds[need.kind].sizes) for need in needs]
-    return tuple(
-        holder
-        for holder, allocation in worker.holders.items()
-        if any(
-            not sizes.keys().isdisjoint(allocation.get(k, ())) for k, sizes in wanted
-        )
-    )
 
 
 def _reserved_for(worker: WorkerUnits, order: StartOrder) -> int | None:

@@ -6,45 +6,38 @@ job's id until `release`. The caller owns states, attempts and durability; this 
 only which jobs wait and which holder has which units.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from grass.errors import NotFound, Refused
+from grass.errors import Refused
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity, Policy, Request
 from grass.scheduler import invariants
-from grass.scheduler.dispatch import Dispatch, Placement
-from grass.scheduler.explanation import Explanation, explain, position
-from grass.scheduler.fleet import Fleet, WorkerTraits
+from grass.scheduler.dispatch import Placement
+from grass.scheduler.fleet import WorkerTraits
+from grass.scheduler.inspection import Inspection, copied
 from grass.scheduler.prefetch import PrefetchChains, may_follow
-from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import (
     Gate,
     QueueGate,
     Shape,
     ShapeKey,
-    first,
     job_of,
     order_of,
 )
 from grass.scheduler.unmet_requests import never_fits
-from grass.scheduler.worker_units import Holder, less
+from grass.scheduler.worker_units import Holder
 
 NO_LABELS: frozenset[str] = frozenset()
 
 
-class Scheduler:
+class Scheduler(Inspection):
     """Decides which waiting jobs start, and on which units."""
 
     def __init__(self, overtakes: int = 100, patience_s: float = 900.0) -> None:
-        self._fleet = Fleet()
-        self._reservations = Reservations(overtakes, patience_s)
-        self._dispatch = Dispatch(self._fleet, self._reservations)
-        self._queues = self._dispatch.queues
+        super().__init__(overtakes, patience_s)
         self._limiters: dict[str, Gate] = {}
         self._prefetched = PrefetchChains()
-        self._paused = False
         self._shapes_made = 0
 
     def add_worker(
@@ -181,10 +174,6 @@ class Scheduler:
         if shape.extend([order_of(job, priority) for job in jobs]):
             dispatch.wake(shape)
 
-    def waits(self, job: int) -> bool:
-        """Return whether a job waits."""
-        return job in self._dispatch.shape_of
-
     def remove(self, job: int) -> None:
         """Remove a waiting job; does nothing for one that does not wait."""
         shape = self._dispatch.shape_of.get(job)
@@ -247,7 +236,7 @@ class Scheduler:
         job = job_of(shape.head)
         self._dispatch.leave(shape, job)
         self._prefetched.append(job, last)
-        allocation = _copy(held.allocation)
+        allocation = copied(held.allocation)
         return Placement(job, held.worker.name, allocation)
 
     def restore_prefetched(self, job: int, predecessor: Holder) -> None:
@@ -270,10 +259,6 @@ class Scheduler:
         """Start all jobs that may start, in order; `now` is of a monotonic clock."""
         return [] if self._paused else self._dispatch.run(now)
 
-    def wake_at(self) -> float | None:
-        """Return when to decide again even if nothing happens; None: never."""
-        return None if self._paused else self._reservations.deadline()
-
     def never_fits(
         self,
         queue: str,
@@ -290,74 +275,6 @@ class Scheduler:
             known = [each for each in known if each.name == worker]
         key = ShapeKey(queue, request, worker, labels, (), gpu_model)
         return never_fits(known, key)
-
-    def explain(self, job: int, now: float) -> Explanation:
-        """Say what a waiting job waits for."""
-        shape = self._dispatch.shape_of.get(job)
-        if shape is None:
-            raise NotFound(f"job {job} is not waiting")
-        return explain(self._dispatch, shape, job, now=now, paused=self._paused)
-
-    def position(self, job: int) -> int:
-        """Return a waiting job's place in its queue, from 1."""
-        shape = self._dispatch.shape_of.get(job)
-        if shape is None:
-            raise NotFound(f"job {job} is not waiting")
-        return position(self._dispatch, shape, job)
-
-    def first(self, most: int, queue: str | None = None) -> list[int]:
-        """Return the first waiting jobs in order, of one queue or of all."""
-        shapes: Iterable[Shape] = self._dispatch.shapes.values()
-        if queue is not None:
-            record = self._queues.get(queue)
-            shapes = () if record is None else record.shapes
-        return first(shapes, most)
-
-    def waiting(self, queue: str | None = None) -> int:
-        """Return how many jobs wait, in one queue or in all."""
-        if queue is None:
-            return len(self._dispatch.shape_of)
-        record = self._queues.get(queue)
-        return 0 if record is None else record.waiting
-
-    def capacity(self, worker: str) -> Capacity:
-        """Return what a worker has, per unit."""
-        return _copy(self._fleet.worker(worker).capacity)
-
-    def free(self, worker: str) -> Capacity:
-        """Return what is free of a worker, per unit."""
-        return _copy(self._fleet.worker(worker).free)
-
-    def spare(self, worker: str) -> Capacity:
-        """Return what is free of a worker and not withheld, drained or not."""
-        units = self._fleet.worker(worker)
-        return {
-            kind: less(amounts, units.withheld.get(kind, {}))
-            for kind, amounts in units.free.items()
-        }
-
-    def withholds(self, worker: str, allocation: Allocation) -> bool:
-        """Return whether units that no job holds are not on offer all the same."""
-        units = self._fleet.worker(worker)
-        return units.lacks(allocation) is None and any(
-            units.offered(kind).get(unit, 0) < amount
-            for kind, amounts in allocation.items()
-            for unit, amount in amounts.items()
-        )
-
-    def withheld(self, worker: str) -> Capacity:
-        """Return what is not on offer of a worker, per unit."""
-        return _copy(self._fleet.worker(worker).withheld)
-
-    def holders(self, worker: str) -> dict[Holder, Allocation]:
-        """Return who holds what of a worker."""
-        holders = self._fleet.worker(worker).holders
-        return {holder: _copy(allocation) for holder, allocation in holders.items()}
-
-    def allocation(self, holder: Holder) -> Allocation | None:
-        """Return what one holder has."""
-        held = self._fleet.holds.get(holder)
-        return None if held is None else _copy(held.allocation)
 
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""
@@ -386,7 +303,3 @@ class Scheduler:
         if limiter is None:
             limiter = self._limiters[name] = Gate(name)
         return limiter
-
-
-def _copy(capacity: Capacity) -> Capacity:
-    return {kind: dict(units) for kind, units in capacity.items()}
