@@ -76,7 +76,9 @@ def test_an_amount_of_memory_replaces_one_to_look_up() -> None:
     auto = changed(PLAIN, JobPatch(**job_fields({"require": "{vram:'auto'}"}, 0)))
     fixed = changed(auto, JobPatch(**job_fields({"require_also": {"vram": "8G"}}, 0)))
     assert (fixed.request, fixed.auto_vram) == ((("vram", 80_000),), False)
-    again = changed(fixed, JobPatch(**job_fields({"require_also": {"vram": "auto"}}, 0)))
+    again = changed(
+        fixed, JobPatch(**job_fields({"require_also": {"vram": "auto"}}, 0))
+    )
     assert (again.request, again.auto_vram) == ((), True)
     whole = changed(again, JobPatch(**job_fields({"require": "{gpu:1}"}, 0)))
     assert (whole.request, whole.auto_vram) == ((("gpu", 10_000),), False)

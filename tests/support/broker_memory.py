@@ -72,6 +72,7 @@ def memory(state: State) -> dict[str, object]:
             for worker in state.workers.values()
         },
         "tokens": state.tokens,
+        "profiles": list(state.profiles),
         "specs": specs,
         "envs": {number: state.envs[number] for number in needed},
         "calls": state.answered.by_key,

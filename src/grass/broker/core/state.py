@@ -25,6 +25,7 @@ from grass.broker.core.jobs.job_memory import (
     Removals,
     StartTimes,
 )
+from grass.broker.core.profiles.profile_memory import Profiles
 from grass.broker.core.workers.worker_memory import (
     Absence,
     Declared,
@@ -120,6 +121,7 @@ class State:
         self.absences: dict[str, Absence] = {}
         """Workers that end their attempts by themselves while they are cut off."""
         self.readiness = ReadinessNotes()
+        self.profiles = Profiles(snapshot.profiles)
         self.unit_notes: dict[str, UnitNotes] = {}
         """What workers say of their GPUs."""
 

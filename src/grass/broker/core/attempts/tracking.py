@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from grass.broker.core.attempts import prefetch
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
+from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
 from grass.keeper.protocol import CUT_OFF
 from grass.link.messages import (
@@ -212,6 +213,7 @@ def _end(
     # With the outcome the journal alone tells how every job ended.
     facts = {"exit_code": ended.exit_code, "signal": ended.signal}
     state.note("finished", job.id, state=end_of_job, **facts)
+    learning.ended(state, job, attempt, ended, end_of_job)
     del state.attempts[job.id]
     job.suspended_since = None
     spec = state.specs[job.spec]

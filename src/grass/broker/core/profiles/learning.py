@@ -1,0 +1,108 @@
+"""Learning from attempts: each end, and each note of a worker, is a sample.
+
+Jobs whose memory is looked up are learned from, and those that were given a type. A
+sample belongs to the model of the GPUs that the attempt had. Nothing is learned of an
+attempt on GPUs of several models.
+"""
+
+from msgspec.structs import replace
+
+from grass.broker.core.profiles.profile_memory import Key
+from grass.broker.core.state import State
+from grass.link.messages import Exited
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
+from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.job_types import job_type
+from grass.model.jobs.lifecycle import JobState
+from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile, Sample, SampleEnd
+from grass.model.resources import GPU_KINDS
+from grass.model.usage import ResourceUse
+
+
+def learns_from(spec: Spec) -> bool:
+    """Tell whether jobs of a spec are learned from."""
+    return spec.auto_vram or spec.job_type is not None
+
+
+def type_of(state: State, job: Job) -> str:
+    """Return the type of a job."""
+    return job_type(state.specs[job.spec], job.words, job.common.name)
+
+
+def ended(
+    state: State, job: Job, attempt: Attempt, message: Exited, end: JobState
+) -> None:
+    """Learn from an attempt that has ended."""
+    if not learns_from(state.specs[job.spec]):
+        return
+    model = model_of(state, attempt)
+    if model is None:
+        return
+    key = type_of(state, job), model
+    peak = peak_in(attempt, message.peak)
+    if end is JobState.SUCCEEDED and peak is not None:
+        _add(state, key, _sample(state, job, attempt, peak, "succeeded"))
+    else:
+        _failed(state, key, job, attempt, peak)
+
+
+def _sample(
+    state: State, job: Job, attempt: Attempt, peak: int, end: SampleEnd
+) -> Sample:
+    return Sample(job.id, state.now_us, peak, attempt.ran_s or 0.0, end=end)
+
+
+def _failed(
+    state: State, key: Key, job: Job, attempt: Attempt, peak: int | None
+) -> None:
+    """Learn that a type needs at least what an attempt used that did not succeed."""
+    known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
+    noted = [one for one in known.samples if one.job == job.id and one.end == "running"]
+    if noted:
+        # What it used while its memory did not change was noted: that stays true.
+        if peak is not None and peak > noted[0].peak:
+            _add(state, key, replace(noted[0], peak=peak))
+        return
+    if peak:
+        sample = _sample(state, job, attempt, peak, "failed")
+        known = state.profiles.with_sample(*key, sample)
+    _put(state, replace(known, failures=known.failures + 1))
+
+
+def _add(state: State, key: Key, sample: Sample) -> None:
+    """Keep a sample that tells what the type needs."""
+    _put(state, replace(state.profiles.with_sample(*key, sample), failures=0))
+
+
+def _put(state: State, profile: Profile) -> None:
+    state.profiles.put(profile)
+    state.batch.changes.profiles[profile.job_type, profile.model] = profile
+
+
+def model_of(state: State, attempt: Attempt) -> str | None:
+    """Return the model of an attempt's GPUs; None: it has none, or several."""
+    worker = state.workers.get(attempt.worker)
+    found = {} if worker is None else worker.found.get("gpu", {})
+    details = [found[unit].details if unit in found else {} for unit in _gpus(attempt)]
+    models = {str(one.get("name", "")) for one in details}
+    return models.pop() if len(models) == 1 else None
+
+
+def peak_in(attempt: Attempt, peak: ResourceUse | None) -> int | None:
+    """Return the most that was used of one of an attempt's GPUs, if that is known."""
+    uses = {} if peak is None else peak.gpus
+    found = [uses[unit].memory for unit in _gpus(attempt) if unit in uses]
+    return max((memory for memory in found if memory is not None), default=None)
+
+
+def reserved(attempt: Attempt) -> int:
+    """Return the least memory that an attempt has reserved of one of its GPUs."""
+    amounts = attempt.allocation.get("vram", {}).values()
+    return min(amounts, default=0) * GIB // WHOLE
+
+
+def _gpus(attempt: Attempt) -> list[str]:
+    kinds = (attempt.allocation.get(kind, {}) for kind in sorted(GPU_KINDS))
+    return list(dict.fromkeys(unit for units in kinds for unit in units))

@@ -1,0 +1,112 @@
+"""Attempts are samples: what the broker learns of a type, and keeps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.brokerage import Brokerage
+from tests.support.building import BOOT, WORKER
+
+from grass.link.messages import Hello
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
+from grass.model.profiles import Profile
+from grass.model.usage import ResourceUse, UnitUse
+from grass.model.worker import Unit
+
+H200, A100 = "NVIDIA H200", "NVIDIA A100"
+
+
+@pytest.fixture
+def broker(broker_of: Callable[[str], Brokerage]) -> Brokerage:
+    broker = broker_of("{cpu:4}")
+    found = {
+        "cpu": {str(core): Unit(WHOLE) for core in range(4)},
+        "gpu": {"0": Unit(WHOLE, {"name": H200}), "1": Unit(WHOLE, {"name": A100})},
+        "vram": {"0": Unit(140 * WHOLE), "1": Unit(80 * WHOLE)},
+    }
+    broker.hear(Hello(WORKER, "desk", BOOT, found, [], []))
+    return broker
+
+
+def peak(gib: float | None, unit: str = "0") -> ResourceUse:
+    memory = None if gib is None else int(gib * GIB)
+    return ResourceUse(GIB, gpus={unit: UnitUse(memory)})
+
+
+def run(broker: Brokerage, gib: float | None, code: int = 0, **fields: Any) -> int:
+    """Have a job run on the first GPU to its end, and use so much of it."""
+    asked = {"auto_vram": True, "request": (), "gpu_model": "H200", **fields}
+    job = broker.enqueue("python", "train.py", **asked)
+    broker.start(job)
+    measured = None if gib is None else peak(gib)
+    broker.exit(job, code, peak=measured, ran_s=60.0)
+    return job
+
+
+def profile(broker: Brokerage, type: str = "train.py", model: str = H200) -> Profile:
+    return broker.state.profiles.of(type)[model]
+
+
+def test_what_an_attempt_used_is_learned_for_its_type_and_gpu(
+    broker: Brokerage,
+) -> None:
+    job = run(broker, 3)
+    assert [one.job_type for one in broker.state.profiles] == ["train.py"]
+    (sample,) = profile(broker).samples
+    assert (sample.job, sample.peak, sample.ran_s) == (job, 3 * GIB, 60.0)
+    assert broker.state.profiles.amounts("train.py") == {H200: 32_500}
+
+
+def test_jobs_that_do_not_ask_for_it_are_not_learned_from(broker: Brokerage) -> None:
+    run(broker, 3, auto_vram=False, request=(("vram", WHOLE),))
+    assert list(broker.state.profiles) == []
+
+
+def test_a_job_with_a_type_is_learned_from_whatever_it_asks_for(
+    broker: Brokerage,
+) -> None:
+    run(broker, 3, auto_vram=False, request=(("vram", WHOLE),), job_type="fit")
+    assert profile(broker, "fit").runs == 1
+
+
+def test_models_are_told_apart(broker: Brokerage) -> None:
+    run(broker, 3)
+    job = broker.enqueue(
+        "python", "train.py", auto_vram=True, request=(), gpu_model="A100"
+    )
+    broker.start(job)
+    broker.exit(job, 0, peak=peak(2, "1"))
+    assert broker.state.profiles.amounts("train.py") == {H200: 32_500, A100: 22_500}
+
+
+def test_an_attempt_without_a_measured_peak_tells_nothing(broker: Brokerage) -> None:
+    run(broker, None)
+    assert profile(broker).samples == []
+    assert broker.state.profiles.amounts("train.py") == {}
+
+
+def test_after_two_that_tell_nothing_nobody_waits_for_a_profile(
+    broker: Brokerage,
+) -> None:
+    run(broker, None, 1)
+    assert broker.state.profiles.amounts("train.py") == {}
+    run(broker, 0.5, 1)
+    (amount,) = broker.state.profiles.amounts("train.py").values()
+    assert amount > 140 * WHOLE
+    run(broker, 3)
+    assert profile(broker).failures == 0
+    assert broker.state.profiles.amounts("train.py") == {H200: 32_500}
+
+
+def test_only_the_last_samples_are_kept(broker: Brokerage) -> None:
+    for _ in range(52):
+        run(broker, 3)
+    assert (len(profile(broker).samples), profile(broker).runs) == (50, 52)
+
+
+def test_a_retry_is_a_sample_of_its_own(broker: Brokerage) -> None:
+    job = run(broker, 2, 1, retries=1)
+    broker.start(job)
+    broker.exit(job, 0, peak=peak(4))
+    assert [one.end for one in profile(broker).samples] == ["failed", "succeeded"]
