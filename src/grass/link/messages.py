@@ -131,6 +131,10 @@ class Exited(Message, tag="exited"):
     """The most that it used; None: it was not measured."""
     usage: str | None = None
     """The file with the history of what it used, unless that is beside its output."""
+    cause: str = ""
+    """Why it failed, as a word that a broker acts on; empty: for none of these."""
+    blamed: str = ""
+    """The attempt whose fault the failure is; empty: its own, or nobody's."""
 
 
 class Started(Message, tag="started"):

@@ -29,7 +29,7 @@ LONGEST_PATTERN = 256
 AUTO = "auto"
 """An amount of memory of a GPU that is looked up in a profile."""
 LONGEST_JOB_TYPE = 1000
-FAILURES = ("signal", "time-limit", "not-started")
+FAILURES = ("signal", "time-limit", "not-started", "out-of-memory")
 """What `--retry-on` takes besides exit codes."""
 WrittenAmounts = str | dict[str, Any]
 """A request or capacity, as an object or as JSON5."""

@@ -268,6 +268,7 @@ def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> JsonObje
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "reason": attempt.reason,
+        "cause": attempt.cause,
         "output": attempt.output,
         "output_offset": attempt.output_offset,
         "output_bytes": attempt.output_bytes,

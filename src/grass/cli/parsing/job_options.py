@@ -74,7 +74,11 @@ OPTIONS = (
     Option("--grace", "TIME", "how long after SIGTERM comes SIGKILL (default: 15s)"),
     RETRIES,
     Option("--backoff", "TIME", "pause before a retry; doubles with each one"),
-    Option("--retry-on", "HOW", "retry only after 1,137,signal,time-limit,not-started"),
+    Option(
+        "--retry-on",
+        "HOW",
+        "retry only after 1,137,signal,time-limit,out-of-memory,not-started",
+    ),
     Option("--retry-lost", "N", "run it again up to N times when it is lost"),
     Option("--nice", "N", "run it with a lower priority for the CPU: 0 to 19"),
     Option("--shell", "PROGRAM", "what runs a shell line (default: bash, else sh)"),

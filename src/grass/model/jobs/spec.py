@@ -109,6 +109,8 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """How many members of its array may run at a time."""
     max_fails: int | None = None
     """After so many failed members of its array the queue pauses."""
+    short_of_memory: int = 0
+    """After how many ends for want of memory it was queued again."""
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,6 +283,8 @@ def changed(spec: Spec, patch: JobPatch) -> Spec:
         asked = dict(other.get("request", spec.request)) | patch.request_also
         left = ((kind, amount) for kind, amount in asked.items() if amount)
         other["request"] = tuple(sorted(left))
+    if "request" in other:
+        other["short_of_memory"] = 0
     if patch.env is not UNSET:
         other["env"] = (*spec.env, *patch.env)
     return replace(spec, **other) if other else spec

@@ -21,6 +21,7 @@ from grass.keeper.protocol import (
 from grass.link.messages import Exited, Started
 from grass.model.usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
+from grass.worker.core.causes import NO_CAUSE, Cause
 
 OF_A_START = "`start`"
 """How an error begins that answers a start; a keeper of version 0.1 says only this."""
@@ -149,7 +150,10 @@ def started_of(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
 
 
 def exited_of(
-    attempt: WorkerAttempt, entry: ExitEntry, peak: ResourceUse | None = None
+    attempt: WorkerAttempt,
+    entry: ExitEntry,
+    peak: ResourceUse | None = None,
+    cause: Cause = NO_CAUSE,
 ) -> Exited:
     """Return the message that an attempt has ended."""
     # If the start is unknown, it may have written only if the exit is unknown, too.
@@ -160,7 +164,7 @@ def exited_of(
         entry.at,
         entry.code,
         entry.signal,
-        _clean(entry.reason),
+        _clean(cause.reason or entry.reason),
         entry.lost,
         entry.output_bytes,
         None if usage is None else usage.max_rss,
@@ -171,6 +175,8 @@ def exited_of(
         entry.ran_s,
         peak,
         notes.usage if wrote else None,
+        cause.word,
+        cause.blamed,
     )
 
 

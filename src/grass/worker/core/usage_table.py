@@ -11,11 +11,20 @@ from collections.abc import Mapping
 import msgspec
 
 from grass.devices.readings import GpuReading
-from grass.keeper.protocol import ExitEntry, Notes
+from grass.keeper.protocol import ExitEntry, Notes, StateEntry
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
-from grass.worker.core.causes import with_cause
+from grass.worker.core.causes import (
+    NO_CAUSE,
+    Cause,
+    Evidence,
+    cause_of,
+    is_unexplained,
+)
 from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.memory_messages import tells_of_no_gpu_memory
+from grass.worker.core.overruns import overruns
 from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
 
 YOUNG_S = 10.0
@@ -65,6 +74,8 @@ class UsageTable:
         self._oom_kills: int | None = None
         self._out_of_memory_s = float("-inf")
         """When the kernel was last seen to have killed a process for want of memory."""
+        self._no_gpu_memory: set[str] = set()
+        """Attempts whose output says that a GPU had no memory left for them."""
         self.sample = Sample(float("-inf"), (), {})
         """The last look."""
 
@@ -187,16 +198,52 @@ class UsageTable:
         known = self._measured.setdefault(name, Measured())
         known.peak = peak if known.peak is None else most([peak, known.peak])
 
-    def explained(self, entry: ExitEntry, now_s: float) -> ExitEntry:
-        """Return how an attempt ended, with the cause where that is known."""
+    def telling_files(self, entry: ExitEntry) -> list[str]:
+        """Return the files whose end may tell why an attempt on a GPU failed."""
         attempt = self._attempts.get(entry.id)
+        if attempt is None or attempt.exited is not None:
+            return []
+        return _telling_files(entry, attempt.notes)
+
+    def own_files_of(self, state: StateEntry) -> list[str]:
+        """Return the same for an exit that is listed, of Grass's own files alone."""
+        if state.state != "exited" or state.id in self._attempts:
+            return []
+        found = _telling_files(state, state.meta)
+        return [path for path in found if path.startswith(f"{self._folder}/")]
+
+    def output_ended(self, name: str, tail: bytes) -> None:
+        """Note how an attempt's output ends, before its exit is applied."""
+        if tells_of_no_gpu_memory(tail):
+            self._no_gpu_memory.add(name)
+
+    def cause_of(self, entry: ExitEntry, now_s: float) -> Cause:
+        """Return why an attempt failed, where that is known."""
+        if not is_unexplained(entry):
+            return NO_CAUSE
+        attempt, known = self._attempts.get(entry.id), self._measured.get(entry.id)
+        evidence = Evidence(
+            self.sample.gpus,
+            now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S,
+            entry.id in self._no_gpu_memory,
+            None if known is None else known.peak,
+            overruns(self.sample, self._allocations()),
+        )
         held = {} if attempt is None else attempt.notes.allocation
-        out_of_memory = now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S
-        return with_cause(entry, held, self.sample.gpus, out_of_memory=out_of_memory)
+        return cause_of(entry, held, evidence)
+
+    def _allocations(self) -> dict[str, Allocation]:
+        """Return what the measured attempts have reserved."""
+        return {
+            name: self._attempts[name].notes.allocation
+            for name in self.sample.attempts
+            if name in self._attempts
+        }
 
     def ended(self, name: str) -> ResourceUse | None:
         """Forget an attempt that has ended, and return the most that it used."""
         self._processes.pop(name, None)
+        self._no_gpu_memory.discard(name)
         known = self._measured.pop(name, None)
         if known is None:
             return None
@@ -224,6 +271,12 @@ class UsageTable:
         path = notes.usage or usage_path(notes.output)
         inside = path is not None and path.startswith(f"{self._folder}/")
         return path if inside else None
+
+
+def _telling_files(entry: ExitEntry | StateEntry, notes: Notes) -> list[str]:
+    if not is_unexplained(entry) or GPU_KINDS.isdisjoint(notes.allocation):
+        return []
+    return [path for path in (notes.stderr, notes.output) if path is not None]
 
 
 def _attempt_use(use: ProcessUse, gpus: GpuUses) -> AttemptUse:

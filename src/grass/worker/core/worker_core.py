@@ -366,9 +366,9 @@ class WorkerCore:
             self._cannot_start(attempt.start.id, attempt, why)
 
     def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
-        entry = self.usage.explained(entry, self.now_s)
+        cause = self.usage.cause_of(entry, self.now_s)
         peak = self.usage.ended(entry.id)
-        attempt.exited, attempt.start = exited_of(attempt, entry, peak), None
+        attempt.exited, attempt.start = exited_of(attempt, entry, peak, cause), None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)
         if attempt.notes.input:

@@ -6,8 +6,14 @@ pure step (`outcomes`); recording it is the last one. `placing` makes attempts.
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import prefetch
-from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
+from grass.broker.core.attempts import more_memory, prefetch
+from grass.broker.core.attempts.outcomes import (
+    FORGOTTEN,
+    WANT_OF_MEMORY,
+    backoff_s,
+    outcome,
+    retried,
+)
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
@@ -204,7 +210,7 @@ def _end(
     if ended.ran_s is None:
         attempt.ran_s = max(0, state.now_us - attempt.started_at) / 1e6
     attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
-    attempt.reason = ended.reason
+    attempt.reason, attempt.cause = ended.reason, ended.cause
     state.move_attempt(attempt, end)
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
     prefetch.release(state, attempt)
@@ -218,12 +224,16 @@ def _end(
     job.suspended_since = None
     spec = state.specs[job.spec]
     if retried(job, spec, end_of_job, ended):
-        _try_again(state, job, spec, end_of_job)
+        if ended.cause in WANT_OF_MEMORY:
+            more_memory.request(state, job, attempt, ended)
+        _try_again(state, job, spec, end_of_job, ended)
     else:
         finish(state, job, end_of_job)
 
 
-def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
+def _try_again(
+    state: State, job: Job, spec: Spec, end: JobState, ended: Exited
+) -> None:
     if end is JobState.LOST:
         job.losses += 1
         state.note("requeued", job.id, times=job.losses)
@@ -232,6 +242,10 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
             # It may still run: only a user can know that it does not.
             state.move_job(job, JobState.HELD)
             state.note("held", job.id, reason=job.reason)
+    elif ended.blamed:
+        # It was not at fault, so this is none of its own failures.
+        state.note("retried", job.id, times=job.failures, reason=ended.reason)
+        state.move_job(job, JobState.QUEUED)
     else:
         job.failures += 1
         state.note("retried", job.id, times=job.failures)

@@ -166,12 +166,21 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
         for name in _PATHS:
             _check_length(getattr(report, name, None) or "", LONGEST_PATH)
-        if isinstance(report, Exited) and report.peak is not None:
-            check_use(report.peak)
+        if isinstance(report, Exited):
+            _check_cause(report)
         if isinstance(report, Exited | Returned) and report.reason:
             _check_readable(report.reason)
             short = isinstance(report, Returned)
             report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
+
+
+def _check_cause(ended: Exited) -> None:
+    if ended.peak is not None:
+        check_use(ended.peak)
+    if ended.blamed:
+        attempt_id(ended.blamed)
+    _check_length(ended.cause, LONGEST_RETURN)
+    _check_readable(ended.cause)
 
 
 def check_use(use: ResourceUse) -> None:
