@@ -4,13 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.brokerage import Brokerage
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER
 
+from grass.broker.core.calls import ForgetProfiles, ImportProfiles
+from grass.errors import NotFound
 from grass.link.messages import Hello
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.model.profiles import Profile
+from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
 
@@ -110,3 +112,29 @@ def test_a_retry_is_a_sample_of_its_own(broker: Brokerage) -> None:
     broker.start(job)
     broker.exit(job, 0, peak=peak(4))
     assert [one.end for one in profile(broker).samples] == ["failed", "succeeded"]
+
+
+def test_a_forgotten_type_is_measured_again(broker: Brokerage) -> None:
+    run(broker, 3)
+    broker.call(ForgetProfiles(ME, ["train.py"]))
+    assert list(broker.state.profiles) == []
+    run(broker, 2)
+    assert profile(broker).runs == 1
+
+
+def test_a_type_that_is_unknown_is_not_forgotten_nor_any_other(
+    broker: Brokerage,
+) -> None:
+    run(broker, 3)
+    forget = ForgetProfiles(ME, ["train.py", "other"])
+    assert "`other`" in broker.refused(NotFound, lambda: broker.call(forget))
+
+
+def test_imported_profiles_replace_those_of_their_type_and_model(
+    broker: Brokerage,
+) -> None:
+    run(broker, 3)
+    other = Profile("train.py", A100, [Sample(1, 0, GIB)], 1)
+    again = Profile("train.py", H200, [Sample(2, 0, 9 * GIB)], 5)
+    broker.call(ImportProfiles(ME, [other, again]))
+    assert list(broker.state.profiles) == [other, again]

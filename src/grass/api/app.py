@@ -37,6 +37,7 @@ from grass.api.routes import (
     job_input,
     jobs,
     output,
+    profiles,
     prune,
     request_bodies,
     tokens,
@@ -106,6 +107,10 @@ ENDPOINTS = [
     Endpoint("GET", "/workers/{name}/gpus/{unit}/usage", READ, usage.of_device),
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
     Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
+    Endpoint("GET", "/profiles", READ, profiles.page, None, documents.ProfilesReply),
+    Endpoint("GET", "/profiles/export", READ, profiles.export, None, documents.ExportedReply),  # noqa: E501
+    Endpoint("POST", "/profiles/import", OPERATE, profiles.import_, request_bodies.ImportProfilesBody, DONE, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/profiles/forget", OPERATE, profiles.forget, request_bodies.ForgetProfilesBody, DONE),  # noqa: E501
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),

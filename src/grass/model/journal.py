@@ -12,6 +12,8 @@ Kind = Literal[
     "held",
     "machine-joined",
     "paused",
+    "profile-forgotten",
+    "profiles-imported",
     "pruned",
     "queue-created",
     "queue-deleted",

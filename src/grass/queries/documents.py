@@ -144,6 +144,19 @@ class TokensReply(msgspec.Struct):
     tokens: list[TokenReply]
 
 
+class ProfilesReply(msgspec.Struct):
+    """What is known of job types."""
+
+    profiles: list[JsonObject]
+
+
+class ExportedReply(msgspec.Struct):
+    """Profiles as lines of text."""
+
+    profiles: int
+    text: str
+
+
 class IssuedReply(msgspec.Struct):
     """A new token or code; it is returned only once."""
 

@@ -135,6 +135,18 @@ class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """
 
 
+class ForgetProfilesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Job types to forget."""
+
+    types: list[str]
+
+
+class ImportProfilesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Profiles as lines of text."""
+
+    text: str
+
+
 class InputBody(msgspec.Struct, forbid_unknown_fields=True):
     """A piece of input for a job."""
 

@@ -26,6 +26,7 @@ from grass.broker.core.jobs import (
     reruns,
     verbs,
 )
+from grass.broker.core.profiles import profile_calls
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
     forget,
@@ -84,6 +85,8 @@ class BrokerCore:
             calls.Enrol: tokens.enrol,
             calls.BindToken: tokens.bind,
             calls.TouchToken: tokens.touch,
+            calls.ForgetProfiles: profile_calls.forget,
+            calls.ImportProfiles: profile_calls.take_over,
             calls.Prune: _prune,
             calls.FromWorker: _from_worker,
             calls.WorkerGone: _worker_gone,

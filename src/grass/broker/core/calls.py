@@ -18,6 +18,7 @@ from grass.link.messages import ToBroker
 from grass.model.access import Token
 from grass.model.jobs.params import Params
 from grass.model.jobs.spec import JobPatch
+from grass.model.profiles import Profile
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
 from grass.store.changes import Env
@@ -329,6 +330,20 @@ class TouchToken(Call[None]):
     name: str
     hash: bytes = b""
     """Of the secret that was shown; the first use of a new one ends the old one."""
+
+
+class ForgetProfiles(Call[Done]):
+    """Forget what was learned of job types."""
+
+    actor: str
+    types: list[str]
+
+
+class ImportProfiles(Call[Done]):
+    """Take over profiles, in place of those of the same types and models."""
+
+    actor: str
+    profiles: list[Profile]
 
 
 class Prune(Reading[list[JobDetails]]):

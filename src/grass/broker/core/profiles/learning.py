@@ -68,17 +68,25 @@ def _failed(
     if peak:
         sample = _sample(state, job, attempt, peak, "failed")
         known = state.profiles.with_sample(*key, sample)
-    _put(state, replace(known, failures=known.failures + 1))
+    put(state, replace(known, failures=known.failures + 1))
 
 
 def _add(state: State, key: Key, sample: Sample) -> None:
     """Keep a sample that tells what the type needs."""
-    _put(state, replace(state.profiles.with_sample(*key, sample), failures=0))
+    put(state, replace(state.profiles.with_sample(*key, sample), failures=0))
 
 
-def _put(state: State, profile: Profile) -> None:
+def put(state: State, profile: Profile) -> None:
+    """Replace what is known of a type on one model."""
     state.profiles.put(profile)
     state.batch.changes.profiles[profile.job_type, profile.model] = profile
+
+
+def forget(state: State, job_type: str) -> None:
+    """Forget what is known of a type."""
+    for key in state.profiles.remove(job_type):
+        state.batch.changes.profiles.pop(key, None)
+        state.batch.changes.removed_profiles.append(key)
 
 
 def model_of(state: State, attempt: Attempt) -> str | None:
