@@ -8,10 +8,11 @@ from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER
 
 from grass.broker.core.calls import ForgetProfiles, ImportProfiles
-from grass.errors import NotFound
-from grass.link.messages import Hello
+from grass.errors import NotFound, ProtocolError
+from grass.link.messages import Hello, ProfileNoted
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
+from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
@@ -138,3 +139,71 @@ def test_imported_profiles_replace_those_of_their_type_and_model(
     again = Profile("train.py", H200, [Sample(2, 0, 9 * GIB)], 5)
     broker.call(ImportProfiles(ME, [other, again]))
     assert list(broker.state.profiles) == [other, again]
+
+
+def begun(broker: Brokerage) -> int:
+    job = broker.enqueue(
+        "python", "train.py", auto_vram=True, request=(), gpu_model="H200"
+    )
+    broker.start(job)
+    return job
+
+
+def note(broker: Brokerage, job: int, gib: float) -> None:
+    broker.hear(ProfileNoted(broker.name(job), int(gib * GIB), 12.0, 2.0))
+
+
+def test_an_attempt_that_runs_is_learned_from_and_its_end_replaces_that(
+    broker: Brokerage,
+) -> None:
+    job = begun(broker)
+    note(broker, job, 3)
+    (sample,) = profile(broker).samples
+    assert (sample.end, sample.peak, sample.to_peak_s) == ("running", 3 * GIB, 2.0)
+    note(broker, job, 4)
+    broker.exit(job, 0, peak=peak(5), ran_s=90.0, to_peak_s=70.0, marks=(1, 2))
+    (sample,) = profile(broker).samples
+    assert (sample.end, sample.peak, sample.marks) == ("succeeded", 5 * GIB, (1, 2))
+    assert profile(broker).runs == 1
+
+
+def test_what_was_noted_of_a_run_stays_true_when_it_fails(broker: Brokerage) -> None:
+    job = begun(broker)
+    note(broker, job, 3)
+    broker.exit(job, 1, peak=peak(4))
+    assert profile(broker).failures == 0
+    assert broker.state.profiles.amounts("train.py") == {H200: 42_500}
+
+
+def test_one_that_ran_out_of_memory_had_too_little(broker: Brokerage) -> None:
+    run(broker, 2)
+    job = broker.enqueue(require="{vram:8}", job_type="train.py", gpu_model="H200")
+    broker.start(job)
+    broker.exit(job, 1, peak=peak(7), cause=OUT_OF_GPU_MEMORY)
+    assert profile(broker).samples[-1].end == "out-of-memory"
+    assert broker.state.profiles.amounts("train.py") == {H200: 12 * WHOLE}
+
+
+def test_nothing_is_learned_from_the_fault_of_another(broker: Brokerage) -> None:
+    job = begun(broker)
+    other = broker.name(job)
+    broker.exit(job, 1, peak=peak(7), cause=OUT_OF_GPU_MEMORY, blamed=other)
+    assert list(broker.state.profiles) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"memory": -1}, {"ran_s": -1.0}, {"to_peak_s": float("nan")}]
+)
+def test_a_note_that_cannot_be_is_refused(
+    broker: Brokerage, wrong: dict[str, Any]
+) -> None:
+    said = {"attempt": broker.name(begun(broker)), "memory": 1, **wrong}
+    with pytest.raises(ProtocolError):
+        broker.hear(ProfileNoted(**said))
+
+
+def test_a_worker_tells_only_of_its_own_attempts(broker: Brokerage) -> None:
+    job = begun(broker)
+    broker.join("other")
+    broker.hear(ProfileNoted(broker.name(job), GIB), "other")
+    assert list(broker.state.profiles) == []

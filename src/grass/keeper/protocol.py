@@ -52,10 +52,7 @@ SignalNumber = int
 
 
 class Notes(NamedTuple):
-    """What a worker wants to know of an attempt after a restart.
-
-    The keeper stores it as the `meta` of a start and returns it unread.
-    """
+    """What a worker wants to know after a restart: `meta`, which is returned unread."""
 
     allocation: dict[str, dict[str, int]]
     output: str | None = None
@@ -68,6 +65,8 @@ class Notes(NamedTuple):
     """The history of what it uses, where that is not beside its output."""
     port: int = 0
     """The TCP port that was chosen for it; 0: none."""
+    learns: bool = False
+    """Whether the broker learns from what it uses of a GPU."""
 
 
 class StartVerb(NamedTuple):

@@ -55,6 +55,7 @@ __all__ = [
     "KnownUnits",
     "Message",
     "OutputData",
+    "ProfileNoted",
     "ReadDevices",
     "ReadOutput",
     "ReadUsage",
@@ -135,6 +136,10 @@ class Exited(Message, tag="exited"):
     """Why it failed, as a word that a broker acts on; empty: for none of these."""
     blamed: str = ""
     """The attempt whose fault the failure is; empty: its own, or nobody's."""
+    to_peak_s: float | None = None
+    """When its GPU memory last grew; None: it was not followed from its beginning."""
+    marks: tuple[int, ...] = ()
+    """The most GPU memory that it had used 1, 2, 4, 8 and so on seconds after."""
 
 
 class Started(Message, tag="started"):
@@ -152,6 +157,20 @@ class Started(Message, tag="started"):
     """How long it has run at the time of sending."""
     usage: str | None = None
     """As in `Exited`."""
+
+
+class ProfileNoted(Message, tag="profile-noted"):
+    """What an attempt uses of a GPU, which does not grow any more, or grew again.
+
+    Sent for attempts whose `Start` has `learns`.
+    """
+
+    attempt: str
+    memory: int
+    """In bytes, the most that it used of one GPU."""
+    ran_s: float = 0.0
+    to_peak_s: float = 0.0
+    placed_at: int = 0
 
 
 class Withheld(Message, tag="withheld"):
@@ -272,6 +291,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """Run it the moment this attempt is gone, on the units that one had."""
     placed_at: int = 0
     """Tells it from another one of its number, given back or of a lost database."""
+    learns: bool = False
+    """Whether to tell what it uses of a GPU: see `ProfileNoted`."""
 
 
 class Stop(Message, tag="stop", omit_defaults=False):
@@ -337,6 +358,7 @@ ToBroker = (
     | Started
     | Returned
     | Readiness
+    | ProfileNoted
     | Withheld
     | Heartbeat
     | OutputData

@@ -22,6 +22,7 @@ from grass.link.messages import Exited, Started
 from grass.model.usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import NO_CAUSE, Cause
+from grass.worker.core.memory_curves import MemoryCurve
 
 OF_A_START = "`start`"
 """How an error begins that answers a start; a keeper of version 0.1 says only this."""
@@ -189,6 +190,12 @@ def refusal_of(entry: ErrorEntry) -> str | None:
     if entry.verb != "start" and not entry.message.startswith(OF_A_START):
         return None
     return entry.message.removeprefix(OF_A_START).removeprefix(":").strip()
+
+
+def add_curve(ended: Exited, curve: MemoryCurve | None) -> None:
+    """Add how the memory grew of an attempt that was followed from its beginning."""
+    if curve is not None and curve.is_whole:
+        ended.to_peak_s, ended.marks = round(curve.to_peak_s, 2), tuple(curve.marks)
 
 
 def _cpu_s(usage: Usage | None) -> float | None:

@@ -98,6 +98,7 @@ def _notes(
         input=start.stdin != NO_INPUT and not is_guest,
         usage=None if is_own and not is_guest else history,
         port=0 if is_guest else port,
+        learns=start.learns,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry, Notes, StateEntry
+from grass.link.messages import ProfileNoted
 from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
@@ -23,6 +24,7 @@ from grass.worker.core.causes import (
     is_unexplained,
 )
 from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.memory_curves import MemoryCurve, MemoryCurves
 from grass.worker.core.memory_messages import tells_of_no_gpu_memory
 from grass.worker.core.overruns import overruns
 from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
@@ -76,6 +78,7 @@ class UsageTable:
         """When the kernel was last seen to have killed a process for want of memory."""
         self._no_gpu_memory: set[str] = set()
         """Attempts whose output says that a GPU had no memory left for them."""
+        self._curves = MemoryCurves()
         self.sample = Sample(float("-inf"), (), {})
         """The last look."""
 
@@ -173,6 +176,8 @@ class UsageTable:
             unit: UnitUse(use.gpu_memory.get(unit), use.gpu_utilization.get(unit))
             for unit in sorted(units)
         }
+        if self._attempts[name].notes.learns:
+            self._curves.add(name, age_s, use.gpu_memory)
         known.now = ResourceUse(use.memory, known.cpu, gpus, use.note)
         known.peak = most([known.peak or known.now, known.now])
         span_s = age_s if known.last_s is None else at_s - known.last_s
@@ -192,6 +197,24 @@ class UsageTable:
     def of(self, name: str) -> Measured | None:
         """Return what is known of an attempt that runs."""
         return self._measured.get(name)
+
+    def profile_notes(self, now_s: float) -> list[ProfileNoted]:
+        """Return what is new of attempts that the broker learns from."""
+        ages = {name: one.age_s for name, one in self.running(now_s).items()}
+        return [
+            ProfileNoted(
+                name,
+                curve.peak,
+                round(ages[name], 2),
+                round(curve.to_peak_s, 2),
+                self._attempts[name].notes.placed_at,
+            )
+            for name, curve in self._curves.news(ages).items()
+        ]
+
+    def curve_of(self, name: str) -> MemoryCurve | None:
+        """Forget the curve of an attempt that has ended, and return it."""
+        return self._curves.ended(name)
 
     def recover(self, name: str, peak: ResourceUse) -> None:
         """Take in what an earlier daemon measured of an attempt."""

@@ -37,6 +37,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.worker import FoundUnits
+from grass.worker.core import keeper_entries
 from grass.worker.core.admission import Admission
 from grass.worker.core.attempt_table import (
     AttemptTable,
@@ -46,16 +47,6 @@ from grass.worker.core.attempt_table import (
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
-from grass.worker.core.keeper_entries import (
-    attempt_of,
-    change_in,
-    exit_in,
-    exited_of,
-    lost_entry,
-    note_start,
-    refusal_of,
-    start_in,
-)
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
 from grass.worker.core.start_checks import StartChecks
@@ -151,6 +142,7 @@ class WorkerCore:
     def sampled(self, sample: Sample) -> None:
         """Tell what is free of the devices, and begin or return what waited for it."""
         self._effects.to_broker.extend(self._checks.sampled(sample, self.now_s))
+        self._effects.to_broker.extend(self.usage.profile_notes(self.now_s))
         for name, attempt in self._checks.waiting():
             self._begin(name, attempt)
 
@@ -315,20 +307,20 @@ class WorkerCore:
     def _listed(self, state: StateEntry) -> None:
         if state.id not in self._attempts:
             # A daemon before this one started it.
-            self._table.add(state.id, attempt_of(state))
+            self._table.add(state.id, keeper_entries.attempt_of(state))
         attempt = self._attempts[state.id]
         attempt.stopping, attempt.suspended = state.stopping, state.suspended
         attempt.begun = state.begun
-        started = start_in(state)
+        started = keeper_entries.start_in(state)
         if started is not None:
-            note_start(attempt, started)
+            keeper_entries.note_start(attempt, started)
             self._watch(started)
         if state.state == "exited" and attempt.exited is None:
-            self._note_exit(attempt, exit_in(state))
+            self._note_exit(attempt, keeper_entries.exit_in(state))
 
     def _missing(self, name: str, attempt: WorkerAttempt) -> None:
         if attempt.start is None and attempt.begun:
-            self._note_exit(attempt, lost_entry(name, attempt))
+            self._note_exit(attempt, keeper_entries.lost_entry(name, attempt))
         elif attempt.start is None or attempt.recalled:
             # Nothing was run, as below: the broker places it again, here or elsewhere.
             self._recalled(name)
@@ -339,11 +331,11 @@ class WorkerCore:
             self._effects.to_keeper.extend(attempt.start_again())
 
     def _attempt_changed(self, entry: StartedEntry | ExitEntry | StateEntry) -> None:
-        attempt, change = self._attempts.get(entry.id), change_in(entry)
+        attempt, change = self._attempts.get(entry.id), keeper_entries.change_in(entry)
         if isinstance(change, ExitEntry):
             self._exited(attempt, change)
         elif attempt is not None and change is not None:
-            self._effects.to_broker.append(note_start(attempt, change))
+            self._effects.to_broker.append(keeper_entries.note_start(attempt, change))
             self._watch(change)
 
     def _watch(self, entry: StartedEntry) -> None:
@@ -360,7 +352,7 @@ class WorkerCore:
 
     def _error(self, entry: keeper.ErrorEntry) -> None:
         """End an attempt that the keeper refuses to start."""
-        name, why = entry.id, refusal_of(entry)
+        name, why = entry.id, keeper_entries.refusal_of(entry)
         attempt = self._attempts.get(name) if isinstance(name, str) else None
         if attempt is not None and attempt.start is not None and why is not None:
             self._cannot_start(attempt.start.id, attempt, why)
@@ -368,12 +360,14 @@ class WorkerCore:
     def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
         cause = self.usage.cause_of(entry, self.now_s)
         peak = self.usage.ended(entry.id)
-        attempt.exited, attempt.start = exited_of(attempt, entry, peak, cause), None
+        ended = keeper_entries.exited_of(attempt, entry, peak, cause)
+        keeper_entries.add_curve(ended, self.usage.curve_of(entry.id))
+        attempt.exited, attempt.start = ended, None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)
         if attempt.notes.input:
             self._effects.ended_inputs.append(entry.id)
-        return attempt.exited
+        return ended
 
     def _recalled(self, name: str, reason: str = RECALLED) -> None:
         attempt = self._attempts.get(name)

@@ -22,6 +22,7 @@ from grass.link.messages import (
     RECALLED,
     Exited,
     Forget,
+    ProfileNoted,
     Resync,
     Returned,
     Started,
@@ -60,7 +61,7 @@ def is_about(attempt: Attempt, placed_at: int) -> bool:
 
 
 def _held_by(
-    state: State, worker: str, message: Started | Exited | Returned
+    state: State, worker: str, message: Started | Exited | Returned | ProfileNoted
 ) -> tuple[Job, Attempt] | None:
     """Find a present attempt, if it is this worker's."""
     found = live(state, message.attempt)
@@ -122,6 +123,13 @@ def exited(state: State, worker: str, message: Exited) -> None:
         attempt.output, attempt.stderr = message.output, message.stderr
         attempt.usage = message.usage
     _end(state, job, attempt, end, message)
+
+
+def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:
+    """Learn from an attempt that still runs."""
+    found = _held_by(state, worker, message)
+    if found is not None:
+        learning.noted(state, *found, message)
 
 
 def returned(state: State, worker: str, message: Returned) -> None:

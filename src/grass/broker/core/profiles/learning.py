@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from grass.broker.core.profiles.profile_memory import Key
 from grass.broker.core.state import State
-from grass.link.messages import Exited
+from grass.link.messages import Exited, ProfileNoted
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
+from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.job_types import job_type
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
-from grass.model.profiles import Profile, Sample, SampleEnd
+from grass.model.profiles import Profile, Sample
 from grass.model.resources import GPU_KINDS
 from grass.model.usage import ResourceUse
 
@@ -42,20 +43,44 @@ def ended(
         return
     key = type_of(state, job), model
     peak = peak_in(attempt, message.peak)
-    if end is JobState.SUCCEEDED and peak is not None:
-        _add(state, key, _sample(state, job, attempt, peak, "succeeded"))
+    if message.blamed:
+        # It had what it was to have, and another one took of that.
+        return
+    if message.cause == OUT_OF_GPU_MEMORY:
+        peak = max(reserved(attempt), peak or 0)
+        sample = Sample(job.id, state.now_us, peak, end="out-of-memory")
+        put(state, _counted(state.profiles.with_sample(*key, sample)))
+    elif end is JobState.SUCCEEDED and peak is not None:
+        _add(state, key, _sample(state, job, attempt, message, peak))
     else:
-        _failed(state, key, job, attempt, peak)
+        _failed(state, key, job, message, peak)
+
+
+def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> None:
+    """Learn from an attempt that runs, and whose memory does not grow any more."""
+    model = model_of(state, attempt)
+    if not learns_from(state.specs[job.spec]) or model is None:
+        return
+    to_peak_s, at = message.to_peak_s, state.now_us
+    sample = Sample(job.id, at, message.memory, message.ran_s, to_peak_s, "running")
+    _add(state, (type_of(state, job), model), sample)
 
 
 def _sample(
-    state: State, job: Job, attempt: Attempt, peak: int, end: SampleEnd
+    state: State, job: Job, attempt: Attempt, message: Exited, peak: int
 ) -> Sample:
-    return Sample(job.id, state.now_us, peak, attempt.ran_s or 0.0, end=end)
+    return Sample(
+        job.id,
+        state.now_us,
+        peak,
+        attempt.ran_s or 0.0,
+        message.to_peak_s,
+        marks=message.marks,
+    )
 
 
 def _failed(
-    state: State, key: Key, job: Job, attempt: Attempt, peak: int | None
+    state: State, key: Key, job: Job, message: Exited, peak: int | None
 ) -> None:
     """Learn that a type needs at least what an attempt used that did not succeed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
@@ -66,9 +91,15 @@ def _failed(
             _add(state, key, replace(noted[0], peak=peak))
         return
     if peak:
-        sample = _sample(state, job, attempt, peak, "failed")
+        ran_s = message.ran_s or 0.0
+        sample = Sample(job.id, state.now_us, peak, ran_s, end="failed")
         known = state.profiles.with_sample(*key, sample)
-    put(state, replace(known, failures=known.failures + 1))
+    put(state, _counted(known))
+
+
+def _counted(profile: Profile) -> Profile:
+    """Count an attempt that did not tell what the type needs."""
+    return replace(profile, failures=profile.failures + 1)
 
 
 def _add(state: State, key: Key, sample: Sample) -> None:

@@ -12,6 +12,7 @@ from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    ProfileNoted,
     Readiness,
     Removed,
     Report,
@@ -59,11 +60,15 @@ _BOUNDS = {
     "max_rss": (0, LARGEST_SIZE),
     "cpu_s": (0, MOST_CPU_S),
     "ran_s": (0, MOST_RAN_S),
+    "to_peak_s": (0, MOST_RAN_S),
+    "memory": (0, LARGEST_SIZE),
 }
 MOST_CORES = 1e6
+MOST_MARKS = 40
+"""Of the curve of an attempt's memory, whose time doubles with each."""
 MOST_GPUS = 256
 _PATHS = ("output", "stderr", "usage")
-_AboutAttempt = Report | Exited | Started | Returned
+_AboutAttempt = Report | Exited | Started | Returned | ProfileNoted
 
 
 def check(message: ToBroker) -> None:
@@ -75,7 +80,7 @@ def check(message: ToBroker) -> None:
             _check_unable(message.unable)
         case Withheld():
             _check_withheld(message)
-        case Report() | Exited() | Started() | Returned():
+        case Report() | Exited() | Started() | Returned() | ProfileNoted():
             _check_each([message])
         case Removed():
             _check_text(message.reason)
@@ -179,6 +184,10 @@ def _check_cause(ended: Exited) -> None:
         check_use(ended.peak)
     if ended.blamed:
         attempt_id(ended.blamed)
+    if len(ended.marks) > MOST_MARKS:
+        raise ProtocolError(f"{len(ended.marks)} marks of one attempt")
+    if not all(0 <= mark <= LARGEST_SIZE for mark in ended.marks):
+        raise ProtocolError(f"{ended.attempt} has marks that cannot be")
     _check_length(ended.cause, LONGEST_RETURN)
     _check_readable(ended.cause)
 
