@@ -73,6 +73,7 @@ class Lab:
         limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
+        learned: str | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -86,9 +87,17 @@ class Lab:
             limiters=limiters,
             gpu_model=gpu_model,
             policy=policy,
+            learned=learned,
         )
         self.scheduler.check()
         return self.last
+
+    def profile(self, job_type: str, **amounts: float) -> Started:
+        """Set the GiB that a type needs by model, then decide."""
+        known = {model: whole(amount) for model, amount in amounts.items()}
+        self.scheduler.set_profile(job_type, known)
+        self.scheduler.check()
+        return self.decide()
 
     def decide(self) -> Started:
         """Decide once and return the started jobs with worker and units."""

@@ -21,6 +21,7 @@ class Waiting:
     limiters: tuple[str, ...] = ()
     model: str | None = None
     policy: Policy | None = None
+    learned: str | None = None
 
 
 @dataclass
@@ -35,6 +36,10 @@ class Oracle:
     paused: dict[str, bool] = field(default_factory=dict)
     max_running: dict[str, int | None] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
+    known: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The memory of types, by model."""
+    profilers: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The job that profiles a type on a model."""
     waiting: dict[int, Waiting] = field(default_factory=dict)
     running: dict[int, tuple[Waiting, str, Allocation]] = field(default_factory=dict)
 
@@ -49,6 +54,8 @@ class Oracle:
 
     def fits(self, asked: Waiting, worker: str) -> bool:
         """Return whether one worker could start a job now."""
+        if asked.learned is not None:
+            return bool(self.gpus_for(asked, worker))
         if asked.model is not None:
             narrow = self.of_model(worker, asked.model)
             return narrow.fits(replace(asked, model=None), worker)
@@ -75,14 +82,50 @@ class Oracle:
             for kind, amount in request.items()
         )
 
+    def gpus_for(self, asked: Waiting, worker: str) -> dict[str, Request]:
+        """Return where a job of a type could start now, and what it would ask for."""
+        found = {}
+        for unit in self._sizes(asked.queue, worker, "vram"):
+            request = self.request_on(asked, worker, unit)
+            if request is not None:
+                plain = replace(asked, request=request, learned=None, model=None)
+                if self._only(worker, {unit}).fits(plain, worker):
+                    found[unit] = request
+        return found
+
+    def request_on(self, asked: Waiting, worker: str, unit: str) -> Request | None:
+        """Return what a job of a type asks for on one GPU; None: not now, or never."""
+        assert asked.learned is not None
+        model = self.models.get((worker, unit), "")
+        if asked.model not in (None, model):
+            return None
+        amount = self.known.get(asked.learned, {}).get(model)
+        if amount is None and (asked.learned, model) in self.profilers:
+            return None
+        request = dict(asked.request)
+        if (
+            amount is not None
+            and amount < self._sizes(asked.queue, worker, "vram")[unit]
+        ):
+            return tuple(sorted({**request, "vram": amount}.items()))
+        if self._sizes(asked.queue, worker, "gpu").get(unit) != 10_000:
+            return None
+        return tuple(sorted({**request, "gpu": 10_000}.items()))
+
     def of_model(self, worker: str, model: str) -> "Oracle":
         """Return the same state in which a worker has GPUs of one model alone."""
+        return self._only(
+            worker,
+            {
+                unit
+                for (at, unit), of in self.models.items()
+                if (at, of) == (worker, model)
+            },
+        )
+
+    def _only(self, worker: str, gpus: set[str]) -> "Oracle":
         left = {
-            kind: {
-                unit: size
-                for unit, size in units.items()
-                if kind == "cpu" or self.models.get((worker, unit)) == model
-            }
+            kind: {u: size for u, size in units.items() if kind == "cpu" or u in gpus}
             for kind, units in self.capacity[worker].items()
         }
         return replace(self, capacity={**self.capacity, worker: left})

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from grass.model.resources import Allocation
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.placement import TIED, allocate, lacking, slack
+from grass.scheduler.job_types import JobType
+from grass.scheduler.learned_memory import open_choices, would_profile
+from grass.scheduler.placement import PAIRED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
     Gate,
@@ -61,7 +63,8 @@ class Dispatch:
         self.ready: list[tuple[StartOrder, Shape]] = []
         self._freed: dict[WorkerUnits, dict[str, set[str]]] = {}
         self._opened_gates: dict[Gate, None] = {}
-        self._blocked_tied: list[tuple[Shape, WorkerUnits, int]] = []
+        self._blocked_late: list[tuple[Shape, WorkerUnits, str, int]] = []
+        """What is known to fit too late is not tried twice in one decision."""
         self._candidates: list[Candidate] = []
         self._placements: list[Placement] = []
         self._generation = 0
@@ -84,10 +87,11 @@ class Dispatch:
     def released(self, held: HeldUnits) -> None:
         """Record that what a holder had is free."""
         self.add_freed(held.worker, held.allocation)
-        if held.queue is not None:
-            self.index.queue_released(held.worker, held.queue.name, held.allocation)
-            self.opened(held.queue)
-        for limiter in held.limiters:
+        queue, limiters, _ = held.gates
+        if queue is not None:
+            self.index.queue_released(held.worker, queue.name, held.allocation)
+            self.opened(queue)
+        for limiter in limiters:
             self.opened(limiter)
 
     def opened(self, gate: Gate) -> None:
@@ -111,6 +115,9 @@ class Dispatch:
                 self.index.remove(shape)
             del self.shapes[shape.key]
             del shape.queue.shapes[shape]
+            if shape.gates.learned is not None:
+                del shape.gates.learned.shapes[shape]
+                self.fleet.drop_unused(shape.gates.learned)
         worker = self.reservations.forget(order)
         if worker is not None:
             self.add_freed(worker, worker.free)
@@ -147,6 +154,8 @@ class Dispatch:
         elif self.fleet.changed_queues:
             self._reindex_queues(list(self.fleet.changed_queues))
         self.fleet.changed_queues.clear()
+        if self.fleet.changed_types:
+            self._reindex_types()
         if self.reservations.active:
             for worker, reservation in self.reservations.suspend(is_paused):
                 self.add_freed(worker, reservation.allocation)
@@ -180,17 +189,35 @@ class Dispatch:
         for name in queues:
             self.index.drop_queue(name)
 
+    def _reindex_types(self) -> None:
+        """Drop the blocked shapes of some job types: their choices have changed."""
+        for job_type in self.fleet.changed_types:
+            self._suspend_type(job_type)
+            for shape in job_type.shapes:
+                self.index.remove(shape)
+                self._reconsider(shape)
+        self.fleet.changed_types.clear()
+
+    def _suspend_type(self, job_type: JobType) -> list[WorkerUnits]:
+        """End the reservations of a type's shapes; return the workers."""
+        ended = self.reservations.suspend(lambda one: one.gates.learned is job_type)
+        for worker, reservation in ended:
+            self.add_freed(worker, reservation.allocation)
+        return [worker for worker, _ in ended]
+
     def _reconsider(self, shape: Shape) -> None:
         shape.eligible = None
-        if shape.state is ShapeState.BLOCKED:
+        parked_at = shape.parked_at if shape.state is ShapeState.PARKED else None
+        at_type = parked_at is not None and parked_at is shape.gates.learned
+        if shape.state is ShapeState.BLOCKED or at_type:
             self.wake(shape)
 
     def _finish(self) -> None:
-        for shape, worker, amount in self._blocked_tied:
+        for shape, worker, kind, amount in self._blocked_late:
             blocked = shape.state is ShapeState.BLOCKED and shape.head is not None
             if blocked and worker.name not in shape.entries:
-                self.index.insert(shape, worker, TIED, amount)
-        self._blocked_tied.clear()
+                self.index.insert(shape, worker, kind, amount)
+        self._blocked_late.clear()
         self._freed.clear()
         if self.reservations.due:
             self.reservations.reserve_due()
@@ -234,26 +261,33 @@ class Dispatch:
     def _serve_ready(self, shape: Shape, now: float) -> None:
         self._generation += 1
         if not self._parked(shape):
-            if shape.eligible is None:
-                shape.eligible = self.fleet.eligible(shape)
-            if not self._start_head(shape, shape.eligible, now):
+            eligible = self.eligible(shape)
+            if not self._start_head(shape, eligible, now):
                 shape.state = ShapeState.BLOCKED
-                for worker in shape.eligible:
+                for worker in eligible:
                     self._block(shape, worker)
             elif shape.head is not None:
                 heappush(self.ready, (shape.head, shape))
         self._admit(shape.queue)
-        for limiter in shape.limiters:
+        for limiter in shape.gates.limiters:
             self._admit(limiter)
 
     def _parked(self, shape: Shape) -> bool:
         gate = shape.gate()
+        if gate is None and shape.gates.learned is not None:
+            gate = closed_type(shape, self.eligible(shape))
         if gate is None:
             return False
         if shape.entries:
             self.index.remove(shape)
         gate.park(shape)
         return True
+
+    def eligible(self, shape: Shape) -> list[WorkerUnits]:
+        """Return the workers that could run a job of a shape when empty."""
+        if shape.eligible is None:
+            shape.eligible = self.fleet.eligible(shape)
+        return shape.eligible
 
     def _admit(self, gate: Gate) -> None:
         """Make the best parked shape ready; the next one once that was served."""
@@ -265,15 +299,16 @@ class Dispatch:
     def _block(self, shape: Shape, worker: WorkerUnits) -> None:
         assert shape.head is not None
         kind, amount = lacking(worker, shape.key, shape.head)
-        if kind is TIED:
-            self._blocked_tied.append((shape, worker, amount))
+        if kind in PAIRED:
+            self._blocked_late.append((shape, worker, kind, amount))
         else:
             self.index.insert(shape, worker, kind, amount)
 
     def _start_head(self, shape: Shape, places: list[WorkerUnits], now: float) -> bool:
         order, key = shape.head, shape.key
         assert order is not None
-        chosen: tuple[float, WorkerUnits, Allocation] | None = None
+        chosen: tuple[tuple[bool, float, str], WorkerUnits, Allocation] | None = None
+        learned = shape.gates.learned
         several = len(places) > 1
         sign = -1.0 if several and spreads(key) else 1.0
         for worker in places:
@@ -283,8 +318,10 @@ class Dispatch:
             if allocation is None:
                 continue
             left = sign * slack(worker, key) if several else 0.0
-            if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
-                chosen = left, worker, allocation
+            profiles = learned is not None and would_profile(worker, key, allocation)
+            rank = profiles, left, worker.name
+            if chosen is None or rank < chosen[0]:
+                chosen = rank, worker, allocation
         if chosen is None:
             return False
         self._start(shape, order, chosen[1], chosen[2], now)
@@ -302,11 +339,16 @@ class Dispatch:
         # Counted before the start can close a gate, or a head of the same queue would
         # be parked each time it is overtaken.
         self._count_overtaken(worker, allocation, shape, now)
-        self.fleet.take(job, worker, allocation, shape.queue, shape.limiters)
+        self.fleet.take(job, worker, allocation, shape.gates)
         self._placements.append(Placement(job, worker.name, allocation))
         reserved = self.leave(shape, job)
         if reserved is not None:
             self._add_candidate(reserved)
+        learned = shape.gates.learned
+        if learned is not None and job in learned.profilers.values():
+            # Other shapes of the type may have reserved a GPU to profile it.
+            for other in self._suspend_type(learned):
+                self._add_candidate(other)
 
     def _count_overtaken(
         self, worker: WorkerUnits, allocation: Allocation, by: Shape, now: float
@@ -327,3 +369,12 @@ class Dispatch:
                 heads[entry.shape] = None
         for shape in heads:
             self.reservations.count(shape, now)
+
+
+def closed_type(shape: Shape, eligible: list[WorkerUnits]) -> JobType | None:
+    """Return a shape's type if jobs could only profile what is being profiled."""
+    job_type = shape.gates.learned
+    if job_type is None or not job_type.profilers or not eligible:
+        return None
+    is_open = any(open_choices(worker, shape.key) for worker in eligible)
+    return None if is_open else job_type

@@ -10,21 +10,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.dispatch import Dispatch, closed_type
+from grass.scheduler.learned_memory import open_choices
 from grass.scheduler.memory_users import Blame, Told
 from grass.scheduler.placement import (
-    amounts_needed,
     fits_when_empty,
-    shortage,
 )
 from grass.scheduler.shapes import Shape, ShapeKey, StartOrder
 from grass.scheduler.shortages import (
     Need,
-    blame_for,
-    holders_of,
-    lack_of,
-    needs_of,
-    needs_together,
+    Shortfall,
+    missing_share,
+    nearest_key,
+    shortfall,
 )
 from grass.scheduler.unmet_requests import never_fits, too_small
 from grass.scheduler.worker_units import Holder, WorkerUnits
@@ -67,6 +65,8 @@ class Explanation:
     """Running and allowed, where the queue is at its limit."""
     limiter_full: tuple[int, int] | None
     """The same of its first limiter that is reached."""
+    profiler: tuple[str, Holder] | None
+    """Its type and who profiles it, where it waits for nothing but that."""
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
     choices: int
@@ -118,7 +118,7 @@ class Explanation:
             )
         if self.limiter_full is not None:
             return "{} of at most {} of its array run".format(*self.limiter_full)
-        return None
+        return None if self.profiler is None else _waits_for_profile(*self.profiler)
 
     def _no_worker(self) -> str:
         if self.away:
@@ -140,6 +140,11 @@ class Explanation:
         return text or "starts with the next decision"
 
 
+def _waits_for_profile(job_type: str, holder: Holder) -> str:
+    who = f"job {holder}" if isinstance(holder, int) else holder
+    return f"waits for the profile of `{job_type}`, which {who} is making"
+
+
 def explain(
     dispatch: Dispatch, shape: Shape, job: int, *, now: float, paused: bool
 ) -> Explanation:
@@ -149,11 +154,8 @@ def explain(
     if eligible is None:
         eligible = dispatch.fleet.eligible(shape)
     nearest = _nearest(eligible, shape, order)
-    needs = () if nearest is None else needs_of(nearest, shape.key, order)
-    together = (
-        () if nearest is None or needs else needs_together(nearest, shape.key, order)
-    )
-    short = needs + together
+    short = Shortfall() if nearest is None else shortfall(nearest, shape.key, order)
+    profiler = _profiler(shape, eligible)
     record = dispatch.reservations.overtaken.get(order)
     reserved = dispatch.reservations.active.get(order)
     return Explanation(
@@ -163,15 +165,16 @@ def explain(
         queue_paused=shape.queue.paused,
         queue_full=shape.queue.fullness(),
         limiter_full=_limiter_full(shape),
+        profiler=profiler,
         worker=None if nearest is None else nearest.name,
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
         away=() if nearest is not None else _away(dispatch, shape, order),
-        needs=needs,
-        together=together,
-        lack="" if nearest is None else lack_of(nearest, shape.key, needs, together),
-        blame=None if nearest is None else blame_for(nearest, shape.key, order, short),
-        holders=() if nearest is None else holders_of(nearest, shape.key, short),
+        needs=short.needs,
+        together=short.together,
+        lack=short.text,
+        blame=short.blame,
+        holders=short.holders if profiler is None else (profiler[1],),
         reserved_on=None if reserved is None else reserved[0].name,
         reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
@@ -181,7 +184,14 @@ def explain(
 
 
 def _limiter_full(shape: Shape) -> tuple[int, int] | None:
-    return next(filter(None, (one.fullness() for one in shape.limiters)), None)
+    return next(filter(None, (one.fullness() for one in shape.gates.limiters)), None)
+
+
+def _profiler(shape: Shape, eligible: list[WorkerUnits]) -> tuple[str, Holder] | None:
+    job_type = closed_type(shape, eligible)
+    if job_type is None:
+        return None
+    return job_type.name, next(iter(job_type.profilers.values()))
 
 
 def _feasibility(
@@ -214,16 +224,16 @@ def _feasibility_here(
     worker: WorkerUnits, key: ShapeKey, order: StartOrder
 ) -> Feasibility:
     """Return what a connected worker that could run a job is short of."""
-    needs = needs_of(worker, key, order)
-    together = () if needs else needs_together(worker, key, order)
-    text = lack_of(worker, key, needs, together)
+    short = shortfall(worker, key, order)
+    text = short.text
+    if key.learned is not None and not open_choices(worker, key):
+        text = f"another job is making the profile of `{key.learned}` there"
     reserved_for = _reserved_for(worker, order)
     if reserved_for is not None:
         why = f"{text or 'would fit'}; units are kept for job {reserved_for}"
         return Feasibility(worker.name, PlacementObstacle.RESERVED, why)
     obstacle = PlacementObstacle.BUSY if text else PlacementObstacle.FREE
-    blame = blame_for(worker, key, order, needs + together)
-    return Feasibility(worker.name, obstacle, text, blame)
+    return Feasibility(worker.name, obstacle, text, short.blame)
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
@@ -251,10 +261,9 @@ def _nearest(
     workers: list[WorkerUnits], shape: Shape, order: StartOrder
 ) -> WorkerUnits | None:
     def missing(worker: WorkerUnits) -> tuple[float, str]:
-        short = shortage(worker, shape.key, order)
-        asked = amounts_needed(worker, shape.key)
+        key = nearest_key(worker, shape.key, order)
         # The name makes the choice stable.
-        return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
+        return missing_share(worker, key, order), worker.name
 
     return min(workers, key=missing, default=None)
 

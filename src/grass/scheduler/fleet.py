@@ -7,13 +7,16 @@ and units of a worker that was never seen can be held: after a restart the broke
 jobs before their workers connect.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from grass.errors import NotFound, Refused
 from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity
+from grass.scheduler.job_types import JobType
+from grass.scheduler.learned_memory import whole_models
 from grass.scheduler.placement import fits_when_empty
-from grass.scheduler.shapes import Gate, QueueGate, Shape
+from grass.scheduler.shapes import Gates, QueueGate, Shape
 from grass.scheduler.worker_units import (
     LEAST_MEMORY,
     HeldUnits,
@@ -44,6 +47,9 @@ class Fleet:
         self.version = 0
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
+        self.types: dict[str, JobType] = {}
+        self.changed_types: dict[JobType, None] = {}
+        """Types that have a new profile, or one profiler less, since then."""
 
     def add(self, name: str, has: WorkerTraits) -> None:
         """Add a worker, or give a known one a new capacity."""
@@ -122,6 +128,7 @@ class Fleet:
             worker.views.pop(queue, None)
         else:
             worker.views[queue] = self._new_view(worker, queue, limits)
+        worker.choices.clear()
         self.changed_queues[queue] = None
         self._forget_if_unused(worker)
 
@@ -136,8 +143,7 @@ class Fleet:
         holder: Holder,
         name: str,
         allocation: Allocation,
-        queue: QueueGate | None,
-        limiters: tuple[Gate, ...] = (),
+        gates: Gates,
     ) -> None:
         """Give units to a holder without a decision."""
         if holder in self.holds:
@@ -148,7 +154,10 @@ class Fleet:
             if not worker.away:
                 raise Refused(f"{short} of worker `{name}` has too little free")
             _add_missing(worker, allocation)
-        self.take(holder, worker, allocation, queue, limiters)
+        self.take(holder, worker, allocation, gates)
+        if gates.learned is not None:
+            self.changed_types[gates.learned] = None
+        queue = gates.queue
         view = None if queue is None else worker.views.get(queue.name)
         if view is not None:
             view.exceeded_when_set = view.exceeded_when_set or view.exceeded()
@@ -158,30 +167,35 @@ class Fleet:
         holder: Holder,
         worker: WorkerUnits,
         allocation: Allocation,
-        queue: QueueGate | None,
-        limiters: tuple[Gate, ...] = (),
+        gates: Gates,
     ) -> None:
         """Record a holder and subtract what it holds."""
+        queue, limiters, learned = gates
         worker.shift(allocation, -1, None if queue is None else queue.name)
         worker.holders[holder] = allocation
-        self.holds[holder] = HeldUnits(worker, allocation, queue, limiters)
+        self.holds[holder] = HeldUnits(worker, allocation, gates)
         if queue is not None:
             queue.running += 1
         for limiter in limiters:
             limiter.running += 1
+        if learned is not None:
+            learned.note_profiler(holder, whole_models(worker, allocation))
 
     def release(self, holder: Holder) -> HeldUnits | None:
         """Remove a holder and free what it held; None if it held nothing."""
         held = self.holds.pop(holder, None)
         if held is None:
             return None
-        worker, allocation, queue, limiters = held
+        worker, allocation, (queue, limiters, learned) = held
         worker.shift(allocation, 1, None if queue is None else queue.name)
         del worker.holders[holder]
         if queue is not None:
             queue.running -= 1
         for limiter in limiters:
             limiter.running -= 1
+        if learned is not None and learned.remove_profiler(holder):
+            self.changed_types[learned] = None
+            self.drop_unused(learned)
         if worker.withdrawn:
             self._drop_unused_withdrawn(worker)
         if worker.away:
@@ -193,6 +207,26 @@ class Fleet:
         held = self.holds.pop(holder)
         self.holds[follower] = held
         held.worker.holders[follower] = held.worker.holders.pop(holder)
+
+    def set_profile(self, job_type: JobType, amounts: Mapping[str, int]) -> None:
+        """Set what is known of a type's memory, by model of GPU."""
+        job_type.set_amounts(amounts)
+        for worker in self.workers.values():
+            worker.choices.clear()
+        self.changed_types[job_type] = None
+        self.drop_unused(job_type)
+
+    def drop_unused(self, job_type: JobType) -> None:
+        """Forget a type of which nothing is known and that no job needs."""
+        if job_type.is_unused():
+            self.types.pop(job_type.name, None)
+
+    def job_type(self, name: str) -> JobType:
+        """Return the record of a type."""
+        found = self.types.get(name)
+        if found is None:
+            found = self.types[name] = JobType(name)
+        return found
 
     def worker(self, name: str) -> WorkerUnits:
         """Return a worker that must be known."""
@@ -233,7 +267,7 @@ class Fleet:
     def _get_or_add(self, name: str) -> WorkerUnits:
         worker = self.workers.get(name)
         if worker is None:
-            worker = self.workers[name] = WorkerUnits(name, self.least)
+            worker = self.workers[name] = WorkerUnits(name, self.least, self.types)
         return worker
 
     def _set(self, worker: WorkerUnits, has: WorkerTraits) -> None:
@@ -245,7 +279,7 @@ class Fleet:
     def _new_view(self, worker: WorkerUnits, queue: str, limits: Capacity) -> ViewUsage:
         view = ViewUsage(limits)
         for holder, allocation in worker.holders.items():
-            reserved_for = self.holds[holder].queue
+            reserved_for = self.holds[holder].gates.queue
             if reserved_for is not None and reserved_for.name == queue:
                 view.shift(allocation, 1)
         view.exceeded_when_set = view.exceeded()
@@ -345,5 +379,6 @@ def _recompute(worker: WorkerUnits) -> None:
         )
     worker.matching.clear()
     worker.with_gpus.clear()
+    worker.choices.clear()
     worker.free_version += 1
     worker.kinds_version += 1

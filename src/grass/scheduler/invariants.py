@@ -43,11 +43,27 @@ def check_gates(
     """Each queue and limiter counts exactly the holders that name it."""
     running: Counter[Gate] = Counter()
     for held in fleet.holds.values():
-        running.update(
-            held.limiters if held.queue is None else (held.queue, *held.limiters)
-        )
+        queue, counting, _ = held.gates
+        running.update(counting if queue is None else (queue, *counting))
     for gate in (*queues.values(), *limiters.values()):
         assert gate.running == running[gate], f"{gate.name} counts {gate.running}"
+
+
+def check_types(dispatch: Dispatch) -> None:
+    """Each type knows its shapes, and its profilers hold units for unknown models."""
+    fleet = dispatch.fleet
+    for name, job_type in fleet.types.items():
+        assert job_type.name == name, f"type {name}"
+        assert not job_type.is_unused(), f"type {name} is not used"
+        for model, holder in job_type.profilers.items():
+            assert model not in job_type.amounts, f"{name} is known on {model}"
+            assert fleet.holds[holder].gates.learned is job_type, f"holder {holder}"
+        for shape in job_type.shapes:
+            assert dispatch.shapes.get(shape.key) is shape, f"shape of {name}"
+    for shape in dispatch.shapes.values():
+        learned = shape.gates.learned
+        assert learned is None or fleet.types.get(learned.name) is learned
+        assert learned is None or shape in learned.shapes, f"{shape.key} is lost"
 
 
 def check_shapes(dispatch: Dispatch) -> None:
@@ -117,7 +133,7 @@ def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
     for name, view in worker.views.items():
         used: Counter[tuple[str, str]] = Counter()
         for holder, allocation in worker.holders.items():
-            queue = fleet.holds[holder].queue
+            queue = fleet.holds[holder].gates.queue
             if queue is not None and queue.name == name:
                 for kind in allocation.keys() & view.limits.keys():
                     for unit, amount in allocation[kind].items():

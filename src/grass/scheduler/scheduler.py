@@ -6,6 +6,7 @@ job's id until `release`. The caller owns states, attempts and durability; this 
 only which jobs wait and which holder has which units.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from grass.errors import Refused
@@ -19,6 +20,7 @@ from grass.scheduler.inspection import Inspection, copied
 from grass.scheduler.prefetch import PrefetchChains, may_follow
 from grass.scheduler.shapes import (
     Gate,
+    Gates,
     QueueGate,
     Shape,
     ShapeKey,
@@ -134,6 +136,14 @@ class Scheduler(Inspection):
         """Drop a limiter that no job waits or runs under any more."""
         self._limiters.pop(limiter, None)
 
+    def set_profile(self, job_type: str, amounts: Mapping[str, int]) -> None:
+        """Set the memory that jobs of a type need, by model of GPU.
+
+        More than a GPU has means all of it, alone. None at all: nothing is known. A
+        job that runs keeps what it has: see `shrink`.
+        """
+        self._fleet.set_profile(self._fleet.job_type(job_type), amounts)
+
     def enqueue(
         self,
         job: int,
@@ -157,13 +167,19 @@ class Scheduler(Inspection):
         limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
+        learned: str | None = None,
     ) -> None:
-        """Add waiting jobs that ask for the same, in the order of their ids."""
+        """Add waiting jobs that ask for the same, in the order of their ids.
+
+        With `learned`, their type, the request has no `vram`: it is looked up.
+        """
         dispatch = self._dispatch
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(queue, request, worker, labels, limiters, gpu_model, policy)
+        key = ShapeKey(
+            queue, request, worker, labels, limiters, gpu_model, policy, learned
+        )
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -187,19 +203,19 @@ class Scheduler(Inspection):
         allocation: Allocation,
         queue: str | None = None,
         limiters: tuple[str, ...] = (),
+        learned: str | None = None,
     ) -> None:
         """Give units to a job that runs already, or to a lease.
 
         Refused where too little is free. A worker that is away is assumed to have the
         units.
         """
-        self._fleet.occupy(
-            holder,
-            worker,
-            allocation,
+        gates = Gates(
             None if queue is None else self._queue(queue),
             tuple(map(self._limiter, limiters)),
+            None if learned is None else self._fleet.job_type(learned),
         )
+        self._fleet.occupy(holder, worker, allocation, gates)
 
     def release(self, holder: Holder) -> int | None:
         """Free what a holder has, or pass it to its prefetched follower.
@@ -267,13 +283,14 @@ class Scheduler(Inspection):
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
         gpu_model: str | None = None,
+        learned: str | None = None,
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
         record = self._queues.get(queue) or QueueGate(queue)
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
-        key = ShapeKey(queue, request, worker, labels, (), gpu_model)
+        key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
         return never_fits(known, key)
 
     def check(self) -> None:
@@ -281,15 +298,20 @@ class Scheduler(Inspection):
         invariants.check_fleet(self._fleet)
         invariants.check_prefetched(self._fleet, self._dispatch, self._prefetched)
         invariants.check_gates(self._fleet, self._queues, self._limiters)
+        invariants.check_types(self._dispatch)
         invariants.check_shapes(self._dispatch)
         invariants.check_reservations(self._dispatch)
 
     def _new_shape(self, key: ShapeKey) -> Shape:
         limiters = tuple(map(self._limiter, key.limiters))
+        name, queue = key.learned, self._queue(key.queue)
+        learned = None if name is None else self._fleet.job_type(name)
         self._shapes_made += 1
-        shape = Shape(self._shapes_made, key, self._queue(key.queue), limiters)
+        shape = Shape(self._shapes_made, key, queue, limiters, learned)
         self._dispatch.shapes[key] = shape
-        shape.queue.shapes[shape] = None
+        queue.shapes[shape] = None
+        if learned is not None:
+            learned.shapes[shape] = None
         return shape
 
     def _queue(self, name: str) -> QueueGate:

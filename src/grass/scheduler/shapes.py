@@ -21,6 +21,7 @@ from grass.model.resources import Policy, Request
 
 if TYPE_CHECKING:
     from grass.scheduler.blocked_index import Entry
+    from grass.scheduler.job_types import JobType
     from grass.scheduler.worker_units import WorkerUnits
 
 StartOrder = int
@@ -62,6 +63,8 @@ class ShapeKey(NamedTuple):
     """A pattern that the model of each of its GPUs matches; None: any."""
     policy: Policy | None = None
     """Which of the units and workers that fit it takes; None: see `spreads`."""
+    learned: str | None = None
+    """The job type by which its GPU memory is looked up: see `learned_memory`."""
 
 
 def spreads(key: ShapeKey) -> bool:
@@ -73,7 +76,8 @@ def spreads(key: ShapeKey) -> bool:
     if key.policy is not None:
         return key.policy == "spread"
     kinds = [kind for kind, _ in key.request]
-    return "vram" in kinds and "gpu" not in kinds
+    memory = "vram" in kinds or key.learned is not None
+    return memory and "gpu" not in kinds
 
 
 class Shape:
@@ -87,9 +91,9 @@ class Shape:
         "count",
         "eligible",
         "entries",
+        "gates",
         "head",
         "key",
-        "limiters",
         "number",
         "parked_at",
         "queue",
@@ -103,13 +107,14 @@ class Shape:
         key: ShapeKey,
         queue: "QueueGate",
         limiters: "tuple[Gate, ...]" = (),
+        learned: "JobType | None" = None,
     ) -> None:
         """Start empty; `number` breaks ties without hashes."""
         self.number = number
         self.key = key
         self.request = key.request
         self.queue = queue
-        self.limiters = limiters
+        self.gates = Gates(queue, limiters, learned)
         self.count = 0
         """How many jobs wait in it."""
         self.head: StartOrder | None = None
@@ -195,7 +200,7 @@ class Shape:
         """Return the closed gate that keeps this shape from starting jobs, if any."""
         if not self.queue.is_open():
             return self.queue
-        for limiter in self.limiters:
+        for limiter in self.gates.limiters:
             if not limiter.is_open():
                 return limiter
         return None
@@ -292,3 +297,15 @@ class QueueGate(Gate):
         self.open_to_all = False
         self.waiting = 0
         self.shapes: dict[Shape, None] = {}
+
+
+class Gates(NamedTuple):
+    """What counts the holders of one shape."""
+
+    queue: QueueGate | None
+    limiters: tuple[Gate, ...] = ()
+    learned: "JobType | None" = None
+
+    def are_of_queue(self) -> bool:
+        """Return whether the queue alone decides when one more may start."""
+        return not self.limiters and self.learned is None

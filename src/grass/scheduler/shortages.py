@@ -6,7 +6,9 @@ All functions are about a worker that is connected and could meet the request.
 from dataclasses import dataclass
 
 from grass.model.amount_text import amount_text, amount_texts
-from grass.model.resources import GPU_KINDS
+from grass.model.gpu_details import named_gpus
+from grass.model.resources import GPU_KINDS, unit_order
+from grass.scheduler.learned_memory import choices, open_choices
 from grass.scheduler.memory_users import Blame, blame_of
 from grass.scheduler.placement import (
     allocate,
@@ -43,13 +45,71 @@ class Need:
         return f"needs {self.kind} {asked}{of_model(self.model)}, {has}"
 
 
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What keeps a job from starting on a worker; without a text, nothing does."""
+
+    needs: tuple[Need, ...] = ()
+    """Kinds that are short on their own."""
+    together: tuple[Need, ...] = ()
+    """Kinds that are free, but not on the same units."""
+    text: str = ""
+    blame: Blame | None = None
+    """Who has the GPUs, or the memory of them, that are short."""
+    holders: tuple[Holder, ...] = ()
+    """The holders of units of the kinds that are short."""
+
+
+def shortfall(worker: WorkerUnits, asked: ShapeKey, order: StartOrder) -> Shortfall:
+    """Find what a worker is short of for a job of this order."""
+    key = nearest_key(worker, asked, order)
+    needs = _needs(worker, key, order)
+    together = () if needs else _together(worker, key, order)
+    short = needs + together
+    if not short:
+        return Shortfall()
+    text = _lack(worker, key, needs, together) + _learned_text(worker, asked, key)
+    blame = _blame(worker, key, order, short)
+    return Shortfall(needs, together, text, blame, _holders(worker, key, short))
+
+
 def of_model(pattern: str | None) -> str:
     """Say which GPUs are meant, if not all."""
-    return "" if pattern is None else f" of model `{pattern}`"
+    if pattern is None:
+        return ""
+    named = named_gpus(pattern)
+    if named is None:
+        return f" of model `{pattern}`"
+    return f" of gpu {', '.join(sorted(named, key=unit_order))}"
 
 
-def needs_of(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[Need, ...]:
-    """Return the kinds that are short on their own."""
+def nearest_key(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> ShapeKey:
+    """Return the ordinary key that a job could start by first on a worker."""
+    if key.learned is None:
+        return key
+    found = [one.key for one in open_choices(worker, key) or choices(worker, key)]
+    return min(found, key=lambda one: missing_share(worker, one, order), default=key)
+
+
+def missing_share(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> float:
+    """Return what is short on a worker, as a sum of shares of each kind asked."""
+    short, asked = shortage(worker, key, order), amounts_needed(worker, key)
+    return sum(amount / asked[kind] for kind, amount in short.items())
+
+
+def _learned_text(worker: WorkerUnits, key: ShapeKey, given: ShapeKey) -> str:
+    """Say why a job asks for that much memory; empty: it said so itself."""
+    if key.learned is None:
+        return ""
+    if "vram" in dict(given.request):
+        return f" (as learned of `{key.learned}`)"
+    profiles = [one.profiles for one in choices(worker, key) if one.key == given]
+    if profiles == [None]:
+        return f" (`{key.learned}` needs all of a GPU)"
+    return f" (to learn the memory of `{key.learned}`)"
+
+
+def _needs(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[Need, ...]:
     short = shortage(worker, key, order)
     needs = tuple(_need(worker, key, order, kind) for kind in short)
     if "gpu" not in dict(key.request):
@@ -57,16 +117,15 @@ def needs_of(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[Nee
     return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
 
 
-def needs_together(
+def _together(
     worker: WorkerUnits, key: ShapeKey, order: StartOrder
 ) -> tuple[Need, ...]:
-    """Return GPUs and memory, where both are free but not on the same units."""
     if allocate(worker, key, order) is not None:
         return ()
     return tuple(_need(worker, key, order, kind) for kind in ("gpu", "vram"))
 
 
-def lack_of(
+def _lack(
     worker: WorkerUnits,
     key: ShapeKey,
     needs: tuple[Need, ...],
@@ -87,10 +146,9 @@ def lack_of(
     return "; ".join(map(str, needs))
 
 
-def blame_for(
+def _blame(
     worker: WorkerUnits, key: ShapeKey, order: StartOrder, short: tuple[Need, ...]
 ) -> Blame | None:
-    """Return who has the GPUs or the memory of them that are short."""
     if not any(need.kind in ("gpu", "vram") for need in short):
         return None
     kinds = kinds_of(worker, key)
@@ -101,10 +159,9 @@ def blame_for(
     return blame_of(worker, gpu, vram, share)
 
 
-def holders_of(
+def _holders(
     worker: WorkerUnits, key: ShapeKey, needs: tuple[Need, ...]
 ) -> tuple[Holder, ...]:
-    """Return who holds units of the kinds that are short."""
     kinds = kinds_of(worker, key)
     wanted = [(need.kind, kinds[need.kind].sizes) for need in needs]
     return tuple(

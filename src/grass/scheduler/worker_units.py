@@ -8,12 +8,16 @@ A drained unit takes nothing new; a unit that was withdrawn while held is draine
 and removed when it is unused. Units are chosen in `placement`; `fleet` has all workers.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails, has_model, named_gpus
 from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units, unit_order
-from grass.scheduler.shapes import Gate, QueueGate, StartOrder
+from grass.scheduler.shapes import Gates, ShapeKey, StartOrder
+
+if TYPE_CHECKING:
+    from grass.scheduler.job_types import JobType
+    from grass.scheduler.learned_memory import Choice
 
 Holder = int | str
 """A job's id, or a lease's name."""
@@ -101,8 +105,7 @@ class HeldUnits(NamedTuple):
 
     worker: "WorkerUnits"
     allocation: Allocation
-    queue: QueueGate | None
-    limiters: tuple[Gate, ...]
+    gates: Gates
 
 
 class WorkerUnits:
@@ -115,6 +118,7 @@ class WorkerUnits:
     __slots__ = (
         "away",
         "capacity",
+        "choices",
         "closed",
         "drained",
         "free",
@@ -129,14 +133,22 @@ class WorkerUnits:
         "matching",
         "name",
         "reservation",
+        "types",
         "views",
         "with_gpus",
         "withdrawn",
         "withheld",
     )
 
-    def __init__(self, name: str, least: int = LEAST_MEMORY) -> None:
+    def __init__(
+        self,
+        name: str,
+        least: int = LEAST_MEMORY,
+        types: "dict[str, JobType] | None" = None,
+    ) -> None:
         self.name = name
+        self.types = {} if types is None else types
+        """The job types of the whole fleet."""
         self.least = least
         """The part of its memory that a share of a GPU has at least."""
         self.away = True
@@ -160,6 +172,8 @@ class WorkerUnits:
         """What `gpus_of` returned, by pattern."""
         self.with_gpus: dict[tuple[str, Gpus], tuple[object, dict[str, KindUnits]]] = {}
         """What `kinds_with` made, and of what."""
+        self.choices: dict[ShapeKey, tuple[Choice, ...]] = {}
+        """What `learned_memory` made of the keys that name a job type."""
         self.kinds: dict[str, KindUnits] = {}
         self.free_version = 0
         """Grows whenever `free`, `closed` or `withheld` changes."""
