@@ -16,7 +16,8 @@ from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
-from grass.model.worker import FoundUnits
+from grass.model.enforcement import GPU_MEMORY
+from grass.model.worker import FoundUnits, gpu_memory
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.prepare import Surroundings
@@ -54,6 +55,7 @@ async def worker(
         found,
         hosting.labels,
         home_instance(home),
+        (GPU_MEMORY,),
     )
     around = _surroundings(home, found)
     core = WorkerCore(who, around, hosting.lease_s, Admission(guard))
@@ -71,6 +73,7 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
         gpus=found.get("gpu", {}),
+        gpu_memory=gpu_memory(found),
     )
 
 

@@ -19,16 +19,6 @@ VERSION = 3
 MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""
 
-# Reasons of exits that others act on.
-CUT_OFF = "cut off from the broker"
-"""A lease ran out."""
-KEEPER_KILLED = "the keeper was killed"
-"""How the reason of an exit begins that is lost for no other cause."""
-TIME_LIMIT = "time limit"
-GUEST_ENDED = "its process ended and did not give it back"
-GUEST_GONE = "could not start: its process ended while it waited"
-GUEST_GAVE_UP = "its process does not wait for it any more"
-
 
 def cluster_of(id: str) -> str:
     """Return the cluster with which an attempt's id begins; any text may be an id."""
@@ -67,6 +57,7 @@ class Notes(NamedTuple):
     """The TCP port that was chosen for it; 0: none."""
     learns: bool = False
     """Whether the broker learns from what it uses of a GPU."""
+    enforce: str = ""
 
 
 class StartVerb(NamedTuple):

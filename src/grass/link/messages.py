@@ -19,6 +19,7 @@ is another attempt, and 0, which older workers send, matches any.
 
 import msgspec
 
+from grass.link.measurements import Overran, ProfileNoted, Withheld
 from grass.link.requests import (
     CloseOutput,
     Devices,
@@ -55,6 +56,7 @@ __all__ = [
     "KnownUnits",
     "Message",
     "OutputData",
+    "Overran",
     "ProfileNoted",
     "ReadDevices",
     "ReadOutput",
@@ -159,34 +161,6 @@ class Started(Message, tag="started"):
     """As in `Exited`."""
 
 
-class ProfileNoted(Message, tag="profile-noted"):
-    """What an attempt uses of a GPU, which does not grow any more, or grew again.
-
-    Sent for attempts whose `Start` has `learns`.
-    """
-
-    attempt: str
-    memory: int
-    """In bytes, the most that it used of one GPU."""
-    ran_s: float = 0.0
-    to_peak_s: float = 0.0
-    placed_at: int = 0
-
-
-class Withheld(Message, tag="withheld"):
-    """What no job can have of a worker's GPUs now; replaces what was told before.
-
-    Sent only to a broker whose `Welcome` has `heeds_withheld`; every `Hello` has it.
-    """
-
-    units: Capacity = msgspec.field(default_factory=dict)
-    """Of each unit what is not on offer: it is used by no job, or beyond its share."""
-    strangers: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
-    faults: dict[str, str] = msgspec.field(default_factory=dict)
-    """By unit why nothing can run there, in words."""
-
-
 class Hello(Message, tag="hello", omit_defaults=False):
     """A worker introduces itself and reports everything it knows."""
 
@@ -214,6 +188,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """Why it cannot start jobs now, as in `Readiness`."""
     withheld: Withheld | None = None
     """None: it has not looked, or it does not look."""
+    enforces: tuple[str, ...] = ()
+    """What of a request it can enforce: features of `model.enforcement`."""
 
 
 class Returned(Message, tag="returned"):
@@ -360,6 +336,7 @@ ToBroker = (
     | Readiness
     | ProfileNoted
     | Withheld
+    | Overran
     | Heartbeat
     | OutputData
     | UsageData

@@ -16,6 +16,7 @@ from grass.errors import About, UsageError
 from grass.model import json5
 from grass.model.amounts import size_bytes
 from grass.model.durations import LONGEST_S
+from grass.model.enforcement import Enforcement
 from grass.model.jobs.commands import LARGEST_PRIORITY
 from grass.model.resources import Policy, Request, check_name, request_from
 from grass.model.selectors import compile_pattern
@@ -289,6 +290,15 @@ def policy(word: str | None) -> Policy | None:
     if word is None or word in get_args(Policy):
         return cast("Policy | None", word)
     raise UsageError(f"--policy `{word}` is not known", "use spread or pack")
+
+
+def enforcement(word: str | None) -> Enforcement | None:
+    """Read what happens to a job that uses more than it reserved; `off` is nothing."""
+    if word in (None, "off"):
+        return None
+    if word in get_args(Enforcement):
+        return cast("Enforcement", word)
+    raise UsageError(f"--enforce `{word}` is not known", "use warn, stop or off")
 
 
 def texts(words: Iterable[str] | None) -> tuple[str, ...]:

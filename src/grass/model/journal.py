@@ -11,6 +11,7 @@ Kind = Literal[
     "finished",
     "held",
     "machine-joined",
+    "overran",
     "paused",
     "profile-forgotten",
     "profiles-imported",

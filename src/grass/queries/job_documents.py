@@ -35,7 +35,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("gpu_model", "policy", "job_type"),
+    *("gpu_model", "policy", "job_type", "enforce"),
 )
 """Fields of a spec that are shown as they are.
 

@@ -40,6 +40,7 @@ from grass.errors import ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    Overran,
     ProfileNoted,
     Readiness,
     Removed,
@@ -218,26 +219,35 @@ def _from_worker(state: State, call: FromWorker) -> None:
     if not isinstance(call.message, Hello) and _is_of_second(state, call):
         # Its hello was refused, or was not applied.
         return
-    if isinstance(call.message, Hello):
-        if call.message.worker != call.worker:
-            raise ProtocolError("a worker says hello for another one")
-        reconcile.hello(state, call.message, call.address)
-    elif type(call.message) in _HEARD:
-        _HEARD[type(call.message)](state, call.worker, call.message)
-    else:
-        raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
+    match call.message:
+        case Hello():
+            if call.message.worker != call.worker:
+                raise ProtocolError("a worker says hello for another one")
+            reconcile.hello(state, call.message, call.address)
+        case Readiness():
+            reconcile.readiness(state, call.worker, call.message)
+        case Withheld():
+            withholding.heard(state, call.worker, call.message)
+        case Removed():
+            removals.removed(state, call.worker, call.message)
+        case _:
+            _about_attempt(state, call)
 
 
-_HEARD: dict[type[Any], Callable[[State, str, Any], None]] = {
-    Started: tracking.started,
-    Exited: tracking.exited,
-    Returned: tracking.returned,
-    Readiness: reconcile.readiness,
-    ProfileNoted: tracking.profile_noted,
-    Withheld: withholding.heard,
-    Removed: removals.removed,
-}
-"""What follows from each message of a worker."""
+def _about_attempt(state: State, call: FromWorker) -> None:
+    match call.message:
+        case Started():
+            tracking.started(state, call.worker, call.message)
+        case Exited():
+            tracking.exited(state, call.worker, call.message)
+        case Returned():
+            tracking.returned(state, call.worker, call.message)
+        case Overran():
+            tracking.overran(state, call.worker, call.message)
+        case ProfileNoted():
+            tracking.profile_noted(state, call.worker, call.message)
+        case _:
+            raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
 
 
 def _is_of_second(state: State, call: FromWorker) -> bool:

@@ -50,6 +50,11 @@ LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatab
 GPU_MODEL = Option("--gpu-model", "PATTERN", "only such GPUs: 'A100|H100', or gpu:1")
 POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
 JOB_TYPE = Option("--type", "NAME", "what it is learned as (default: its script)")
+ENFORCE = Option(
+    "--enforce",
+    "[warn|stop|off]",
+    "hold it to its request; warn or stop it when it uses more of a shared GPU",
+)
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
 OPTIONS = (
@@ -58,6 +63,7 @@ OPTIONS = (
     GPU_MODEL,
     POLICY,
     JOB_TYPE,
+    ENFORCE,
     ENV,
     CWD,
     QUEUE,
@@ -161,6 +167,11 @@ def listed(values: Values, key: str) -> list[str] | None:
     return parts
 
 
+def enforcement(values: Values, key: str) -> str:
+    """Return how a job is enforced; the option alone warns."""
+    return values.text(key) or "warn"
+
+
 def _variables(values: Values, key: str) -> dict[str, str]:
     return variables(values.all(key))
 
@@ -252,6 +263,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "label": ("labels", listed),
     "gpu_model": ("gpu_model", Values.text),
     "policy": ("policy", Values.text),
+    "enforce": ("enforce", enforcement),
     "type": ("job_type", Values.text),
     "priority": ("priority", Values.whole_number),
     "after": ("after", listed),

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
-from grass.keeper.protocol import (
+from grass.keeper.exit_reasons import (
     GUEST_ENDED,
     GUEST_GAVE_UP,
     GUEST_GONE,
     KEEPER_KILLED,
+)
+from grass.keeper.protocol import (
     EnclosedEntry,
     ExitEntry,
     ForgottenEntry,

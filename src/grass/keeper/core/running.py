@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from grass.keeper.core import effects
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
+from grass.keeper.exit_reasons import TIME_LIMIT
 from grass.keeper.protocol import (
-    TIME_LIMIT,
     EnclosedEntry,
     SuspendedEntry,
     WarnedEntry,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
+from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
@@ -60,6 +61,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Rows and columns of a `pty` when the job starts."""
     guest: tuple[int, int] | None = None
     """The pid and start ticks of a process that is there already and runs the job."""
+    enforce: Enforcement | None = None
+    """Whether it is held to its request, and what happens if it uses more."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -162,6 +165,7 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     guest: tuple[int, int] | UnsetType | None = UNSET
     gpu_model: str | UnsetType | None = UNSET
     policy: Policy | UnsetType | None = UNSET
+    enforce: Enforcement | UnsetType | None = UNSET
     auto_vram: bool | UnsetType = UNSET
     job_type: str | UnsetType | None = UNSET
 
@@ -222,6 +226,7 @@ JOB_READERS = {
     "labels": Reader(read.labels, list[str] | None),
     "gpu_model": Reader(read.gpu_model),
     "policy": Reader(read.policy, str | None),
+    "enforce": Reader(read.enforcement, str | None),
     "job_type": Reader(read.job_type),
 }
 """By a field's name in a request: how it is read and checked."""

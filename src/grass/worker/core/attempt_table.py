@@ -8,6 +8,8 @@ This machine may have worked for another broker before. Its attempts go on, and 
 exits are kept until that broker connects again, up to a limit, as it may never do so.
 """
 
+from itertools import chain, repeat
+
 import msgspec
 
 from grass.keeper.protocol import (
@@ -27,6 +29,7 @@ from grass.link.messages import (
     Continue,
     Exited,
     GiveBack,
+    Recall,
     Report,
     Signal,
     Start,
@@ -183,6 +186,19 @@ class AttemptTable:
             return RECALLED if dropped else None
         excess = self.units.excess(message.allocation)
         return None if excess is None else f"{excess} is given out already"
+
+    def recalled(self, message: Recall) -> tuple[list[str], list[tuple[str, int]]]:
+        """Mark what a broker asks back; return it, and what is not known here."""
+        known, unknown = list[str](), list[tuple[str, int]]()
+        times = chain(message.placed_at, repeat(0))
+        for name, at in zip(message.attempts, times, strict=False):
+            attempt = self.attempts.get(name)
+            if attempt is not None and attempt.was_placed(at):
+                attempt.recalled = True
+                known.append(name)
+            else:
+                unknown.append((name, at))
+        return known, unknown
 
     def reserved(self) -> dict[str, Allocation]:
         """Return what each attempt that has not ended has reserved for itself."""

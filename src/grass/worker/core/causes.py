@@ -11,7 +11,7 @@ from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.resources import Allocation
 from grass.model.usage import ResourceUse
 from grass.worker.core.gpu_use import KINDS
-from grass.worker.core.overruns import Overrun, reserved_of
+from grass.worker.core.overruns import STOPPED, Overrun, reserved_of
 
 SIGKILL = 9
 KILLED_CODE = 128 + SIGKILL
@@ -54,6 +54,8 @@ def may_be_killed(entry: ExitEntry) -> bool:
 
 def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause:
     """Return the cause of a failure that has none: no memory left, or a faulty GPU."""
+    if (entry.reason or "").startswith(STOPPED):
+        return Cause(OUT_OF_GPU_MEMORY, entry.reason)
     if not is_unexplained(entry):
         return NO_CAUSE
     # The kernel does not say which process it killed, so only a SIGKILL counts that

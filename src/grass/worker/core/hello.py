@@ -109,6 +109,8 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
     instance: str = ""
     """Tells this home from copies of it."""
+    enforces: tuple[str, ...] = ()
+    """What of a request it can enforce."""
 
 
 class HelloState:
@@ -169,4 +171,5 @@ class HelloState:
             unable=unable,
             wall_at=wall_us,
             confirms_removals=True,
+            enforces=who.enforces,
         )

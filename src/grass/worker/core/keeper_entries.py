@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from grass.keeper.exit_reasons import KEEPER_KILLED
 from grass.keeper.protocol import (
-    KEEPER_KILLED,
     Entry,
     ErrorEntry,
     ExitEntry,

@@ -15,6 +15,8 @@ from grass.worker.core.usage import Sample
 MARGIN_PART = 20
 """The margin is this part of a reservation, a twentieth, and at least the least."""
 LEAST_MARGIN = 256 * 2**20
+STOPPED = "out of GPU memory: stopped, as it"
+"""How the reason of an attempt begins that was stopped because of it."""
 
 
 class Overrun(NamedTuple):

@@ -21,6 +21,7 @@ from grass.model.jobs.signals import limit_signal
 from grass.model.jobs.spec import NO_INPUT
 from grass.model.resources import GPU_KINDS
 from grass.model.worker import Unit
+from grass.worker.core.framework_limits import framework_limits
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
@@ -42,6 +43,8 @@ class Surroundings(NamedTuple):
     """The GPUs that were found, with their details."""
     port: int = 0
     """A TCP port for the next job that has a GPU; 0: none."""
+    gpu_memory: Mapping[str, int] = {}
+    """The memory of each GPU, in amounts."""
 
 
 def input_socket(folder: str, attempt: str) -> str:
@@ -99,6 +102,7 @@ def _notes(
         usage=None if is_own and not is_guest else history,
         port=0 if is_guest else port,
         learns=start.learns,
+        enforce=(start.enforce or "") if not is_guest else "",
     )
 
 
@@ -179,6 +183,9 @@ def _environment(
     environment[MARKER] = start.attempt
     if around.port and not GPU_KINDS.isdisjoint(start.allocation):
         _add_rendezvous(environment, around.port)
+    if start.enforce is not None:
+        allocation, memory = start.allocation, around.gpu_memory
+        environment |= framework_limits(allocation, memory, environment)
     return environment
 
 

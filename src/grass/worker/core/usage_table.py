@@ -242,7 +242,7 @@ class UsageTable:
 
     def cause_of(self, entry: ExitEntry, now_s: float) -> Cause:
         """Return why an attempt failed, where that is known."""
-        if not is_unexplained(entry):
+        if entry.code == 0 and entry.reason is None:
             return NO_CAUSE
         attempt, known = self._attempts.get(entry.id), self._measured.get(entry.id)
         evidence = Evidence(

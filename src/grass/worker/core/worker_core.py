@@ -7,7 +7,6 @@ states: its start is sent (the keeper may not have it yet), running, or exited a
 yet forgotten.
 """
 
-from itertools import chain, repeat
 from typing import cast
 
 from grass.keeper import protocol as keeper
@@ -52,6 +51,7 @@ from grass.worker.core.readiness import StartReadiness
 from grass.worker.core.start_checks import StartChecks
 from grass.worker.core.usage import Sample
 from grass.worker.core.usage_table import UsageTable
+from grass.worker.core.watchdog import Watchdog
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
@@ -85,6 +85,7 @@ class WorkerCore:
         self._keeper_ready = False
         self._readiness = StartReadiness(table)
         self._checks = StartChecks(table, admission)
+        self._watchdog = Watchdog(table)
         self.usage = UsageTable(table.attempts, around.output_folder)
         self._effects = WorkerEffects()
 
@@ -143,6 +144,9 @@ class WorkerCore:
         """Tell what is free of the devices, and begin or return what waited for it."""
         self._effects.to_broker.extend(self._checks.sampled(sample, self.now_s))
         self._effects.to_broker.extend(self.usage.profile_notes(self.now_s))
+        over = self._watchdog.sampled(sample, self.now_s)
+        self._effects.to_broker.extend(over.warnings)
+        self._effects.to_keeper.extend(over.stops if self._keeper_ready else [])
         for name, attempt in self._checks.waiting():
             self._begin(name, attempt)
 
@@ -254,18 +258,15 @@ class WorkerCore:
         self._effects.log_events.extend(dropped_event(dropped))
 
     def _recall(self, message: Recall) -> None:
-        times, asked = chain(message.placed_at, repeat(0)), []
-        for name, at in zip(message.attempts, times, strict=False):
-            attempt = self._attempts.get(name)
-            if attempt is not None and attempt.was_placed(at):
-                attempt.recalled = True
-                asked.append(name)
-                if attempt.unchecked:
-                    self._recalled(asked.pop())
-            else:
-                # Messages arrive in order: the start never came, or it was refused as
-                # another attempt has its name.
-                self._return(name, RECALLED, at)
+        known, unknown = self._table.recalled(message)
+        unchecked = [name for name in known if self._attempts[name].unchecked]
+        for name in unchecked:
+            self._recalled(name)
+        for name, at in unknown:
+            # Messages arrive in order: the start never came, or it was refused as
+            # another attempt has its name.
+            self._return(name, RECALLED, at)
+        asked = [name for name in known if name not in unchecked]
         self._effects.to_keeper.append(RecallVerb(asked))
 
     def _can_start(self, unable: str) -> None:

@@ -40,6 +40,7 @@ from grass.link.messages import (
     WriteInput,
 )
 from grass.model.resources import GPU_KINDS
+from grass.model.worker import gpu_memory
 from grass.worker.core.causes import may_be_killed
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
@@ -249,7 +250,7 @@ class WorkerAgent:
         assert self._gpus is not None
         self._set_time()
         found = found_units(self._gpus.units(), self._gpus.topology())
-        self._offer(gpus=found.get("gpu", {}))
+        self._offer(gpus=found.get("gpu", {}), gpu_memory=gpu_memory(found))
         self._core.units_found(found)
         self._flush()
 

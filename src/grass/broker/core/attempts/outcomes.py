@@ -1,6 +1,6 @@
 """What an attempt's end means for its job: pure, nothing is changed here."""
 
-from grass.keeper.protocol import GUEST_GAVE_UP, TIME_LIMIT
+from grass.keeper.exit_reasons import GUEST_GAVE_UP, TIME_LIMIT
 from grass.link.messages import Exited
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.jobs.job import Job

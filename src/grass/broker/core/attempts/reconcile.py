@@ -75,7 +75,7 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
     worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
     worker.name, worker.boot, worker.found = name, message.boot, message.found
     worker.labels = tuple(sorted(set(message.labels)))
-    worker.lease_s = message.lease_s
+    worker.lease_s, worker.enforces = message.lease_s, message.enforces
     worker.connected, worker.heard_at = True, state.now_us
     worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)

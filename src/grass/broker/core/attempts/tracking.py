@@ -17,17 +17,19 @@ from grass.broker.core.attempts.outcomes import (
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
-from grass.keeper.protocol import CUT_OFF
+from grass.keeper.exit_reasons import CUT_OFF
 from grass.link.messages import (
     RECALLED,
     Exited,
     Forget,
+    Overran,
     ProfileNoted,
     Resync,
     Returned,
     Started,
     Stop,
 )
+from grass.model.amount_text import size_text
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import AttemptState, JobState
@@ -61,7 +63,9 @@ def is_about(attempt: Attempt, placed_at: int) -> bool:
 
 
 def _held_by(
-    state: State, worker: str, message: Started | Exited | Returned | ProfileNoted
+    state: State,
+    worker: str,
+    message: Started | Exited | Returned | ProfileNoted | Overran,
 ) -> tuple[Job, Attempt] | None:
     """Find a present attempt, if it is this worker's."""
     found = live(state, message.attempt)
@@ -85,6 +89,15 @@ def started(state: State, worker: str, message: Started) -> None:
     state.batch.changes.jobs[job.id] = job
     state.save_attempt(attempt)
     state.batch.moved.add(job.id)
+
+
+def overran(state: State, worker: str, message: Overran) -> None:
+    """Note that an attempt uses more of a GPU than it reserved."""
+    found = _held_by(state, worker, message)
+    if found is not None:
+        facts = {"used": message.used, "asked": message.reserved}
+        sizes = {what: size_text(size) for what, size in facts.items()}
+        state.note("overran", found[0].id, unit=f"gpu:{message.unit}", **sizes)
 
 
 def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:

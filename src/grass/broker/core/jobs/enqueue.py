@@ -11,6 +11,7 @@ from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
 from grass.broker.core.jobs import (
     bulk_enqueue,
     dependency_graph,
+    enforcing,
     enqueue_hints,
     queues,
 )
@@ -201,6 +202,7 @@ def _prepare(
         prefix=queue.prefix,
         queue_cwd=None if patch.cwd else queue.cwd,
         cwd=None if queue.prefix else directory,
+        enforce=queue.enforce,
     )
     spec = changed(plain, with_worker_id(state, patch))
     with About("after"):
@@ -228,6 +230,8 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         _check_model(spec)
     with About("require"):
         registry.check_fit(state, queue, spec)
+    with About("enforce"):
+        enforcing.check(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:
         _check_placeholders(spec, kinds)

@@ -9,7 +9,7 @@ from grass.broker.core.attempts import tracking
 from grass.broker.core.calls import Done, GiveBackGuest
 from grass.broker.core.state import State
 from grass.errors import Refused
-from grass.keeper.protocol import GUEST_GAVE_UP
+from grass.keeper.exit_reasons import GUEST_GAVE_UP
 from grass.link.messages import GiveBack
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import JobState

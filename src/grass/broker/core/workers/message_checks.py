@@ -12,6 +12,7 @@ from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    Overran,
     ProfileNoted,
     Readiness,
     Removed,
@@ -22,6 +23,7 @@ from grass.link.messages import (
     Withheld,
 )
 from grass.model.amounts import LARGEST
+from grass.model.enforcement import FEATURES
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
@@ -62,13 +64,15 @@ _BOUNDS = {
     "ran_s": (0, MOST_RAN_S),
     "to_peak_s": (0, MOST_RAN_S),
     "memory": (0, LARGEST_SIZE),
+    "used": (0, LARGEST_SIZE),
+    "reserved": (0, LARGEST_SIZE),
 }
 MOST_CORES = 1e6
 MOST_MARKS = 40
 """Of the curve of an attempt's memory, whose time doubles with each."""
 MOST_GPUS = 256
 _PATHS = ("output", "stderr", "usage")
-_AboutAttempt = Report | Exited | Started | Returned | ProfileNoted
+_AboutAttempt = Report | Exited | Started | Returned | ProfileNoted | Overran
 
 
 def check(message: ToBroker) -> None:
@@ -80,7 +84,7 @@ def check(message: ToBroker) -> None:
             _check_unable(message.unable)
         case Withheld():
             _check_withheld(message)
-        case Report() | Exited() | Started() | Returned() | ProfileNoted():
+        case Report() | Exited() | Started() | Returned() | ProfileNoted() | Overran():
             _check_each([message])
         case Removed():
             _check_text(message.reason)
@@ -98,6 +102,8 @@ def _check_hello(message: Hello) -> None:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
         raise ProtocolError(f"{len(message.labels)} labels")
+    # A worker of a later version may know more.
+    message.enforces = tuple(one for one in FEATURES if one in message.enforces)
     reports: list[_AboutAttempt] = [*message.running, *message.exited, *message.started]
     if len(reports) > MOST_REPORTS:
         raise ProtocolError(f"{len(reports)} attempts in a hello are too many")
@@ -171,6 +177,8 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
         for name in _PATHS:
             _check_length(getattr(report, name, None) or "", LONGEST_PATH)
+        if isinstance(report, Overran):
+            _check_detail(report.unit)
         if isinstance(report, Exited):
             _check_cause(report)
         if isinstance(report, Exited | Returned) and report.reason:
