@@ -26,7 +26,7 @@ from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 NOT_UTF8 = "caf\udce9"
-LIVE = {"connected", "skew_s", "unable"}
+LIVE = {"connected", "skew_s", "unable", "shrinks"}
 STORED = {
     Attempt: "worker boot allocation started_at finished_at pid exit_code signal reason"
     " output output_offset stderr stderr_offset max_rss cpu_s after",

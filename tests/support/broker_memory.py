@@ -68,6 +68,7 @@ def memory(state: State) -> dict[str, object]:
                 heard_at=None,
                 skew_s=0.0,
                 unable="",
+                shrinks=False,
             )
             for worker in state.workers.values()
         },

@@ -68,6 +68,7 @@ __all__ = [
     "Report",
     "Resync",
     "Returned",
+    "Shrink",
     "Signal",
     "Start",
     "Started",
@@ -190,6 +191,8 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """None: it has not looked, or it does not look."""
     enforces: tuple[str, ...] = ()
     """What of a request it can enforce: features of `model.enforcement`."""
+    shrinks: bool = False
+    """Whether it understands `Shrink`."""
 
 
 class Returned(Message, tag="returned"):
@@ -306,6 +309,16 @@ class GiveBack(Message, tag="give-back"):
     exit_code: int = 0
 
 
+class Shrink(Message, tag="shrink", omit_defaults=False):
+    """This attempt holds only this from now on; sent before starts on the rest.
+
+    Sent only to a worker whose `Hello` has `shrinks`.
+    """
+
+    attempt: str
+    allocation: Allocation
+
+
 class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
@@ -354,6 +367,7 @@ ToWorker = (
     | Continue
     | Signal
     | GiveBack
+    | Shrink
     | Recall
     | Forget
     | Resync

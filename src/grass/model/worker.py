@@ -54,6 +54,8 @@ class Worker(msgspec.Struct):
     """How far its wall clock is ahead of the broker's; not stored."""
     enforces: tuple[str, ...] = ()
     """What of a request it can enforce: features of `model.enforcement`."""
+    shrinks: bool = False
+    """Whether an attempt there can be given less while it runs; not stored."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
 

@@ -32,7 +32,7 @@ _OF_A_JOB = ("id", "common", "state", "index", "finished_at", "attempts")
 _JOB = Rest(Job, _OF_A_JOB)
 _WITH_PARAMS = Rest(JobWithParams, _OF_A_JOB, "Job")
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
-_WORKER = Rest(Worker, ("connected", "skew_s", "unable"))
+_WORKER = Rest(Worker, ("connected", "skew_s", "unable", "shrinks"))
 """Without what is known only while the worker is connected."""
 _END_OF_COMMON = 1 + len(Common.__struct_fields__)
 """A job's columns are its id, then what jobs have in common, then its own."""

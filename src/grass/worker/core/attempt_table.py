@@ -245,6 +245,18 @@ class AttemptTable:
         else:
             self.followers[attempt.after] = name
 
+    def shrink(self, name: str, allocation: Allocation) -> None:
+        """Free what an attempt holds beyond this; it never gets more."""
+        attempt = self.attempts.get(name)
+        if attempt is None or attempt.exited is not None or attempt.after is not None:
+            return
+        held = attempt.notes.allocation
+        if not _contains(held, allocation):
+            return
+        self.units.free(held)
+        self.units.allocate(allocation)
+        attempt.notes = attempt.notes._replace(allocation=allocation)
+
     def free_units(self, name: str, attempt: WorkerAttempt) -> None:
         """Free an attempt's units, and give them to the one that waits for it."""
         follower = self.followers.pop(name, None)
@@ -258,6 +270,14 @@ class AttemptTable:
                 self.units.allocate(self.attempts[follower].notes.allocation)
             else:
                 self.followers[attempt.after] = follower
+
+
+def _contains(held: Allocation, other: Allocation) -> bool:
+    return all(
+        amount <= held.get(kind, {}).get(unit, 0)
+        for kind, amounts in other.items()
+        for unit, amount in amounts.items()
+    )
 
 
 class AllocatedUnits:

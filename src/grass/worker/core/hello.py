@@ -172,4 +172,5 @@ class HelloState:
             wall_at=wall_us,
             confirms_removals=True,
             enforces=who.enforces,
+            shrinks=True,
         )

@@ -28,6 +28,7 @@ from grass.link.messages import (
     Recall,
     Resync,
     Returned,
+    Shrink,
     Signal,
     Start,
     Stop,
@@ -110,6 +111,8 @@ class WorkerCore:
                 self._pass_on(message)
             case Forget():
                 self._forget(message.attempts)
+            case Shrink():
+                self._table.shrink(message.attempt, message.allocation)
             case Recall():
                 self._recall(message)
             case KnownUnits():

@@ -26,6 +26,7 @@ from grass.link.messages import (
     ProfileNoted,
     Resync,
     Returned,
+    Shrink,
     Started,
     Stop,
 )
@@ -214,6 +215,13 @@ def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     """Mark an attempt as lost: its outcome cannot be known."""
     ended = Exited(state.attempt_id(attempt), state.now_us, reason=reason, lost=True)
     _end(state, job, attempt, AttemptState.LOST, ended)
+
+
+def send_shrink(state: State, attempt: Attempt) -> None:
+    """Have a worker free what an attempt had at its start and has no more."""
+    if state.workers[attempt.worker].shrinks:
+        shrink = Shrink(state.attempt_id(attempt), attempt.allocation)
+        state.batch.send(attempt.worker, shrink)
 
 
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
