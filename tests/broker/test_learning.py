@@ -207,3 +207,46 @@ def test_a_worker_tells_only_of_its_own_attempts(broker: Brokerage) -> None:
     broker.join("other")
     broker.hear(ProfileNoted(broker.name(job), GIB), "other")
     assert list(broker.state.profiles) == []
+
+
+def auto(broker: Brokerage, count: int) -> list[int]:
+    asked = {"auto_vram": True, "request": (), "gpu_model": "H200"}
+    return [broker.enqueue("python", "train.py", **asked) for _ in range(count)]
+
+
+def test_one_is_measured_alone_and_then_all_are_packed(broker: Brokerage) -> None:
+    first, *others = auto(broker, 4)
+    assert broker.running() == [first]
+    assert broker.state.attempts[first].allocation["gpu"] == {"0": WHOLE}
+    other = broker.enqueue("python", "a.py", auto_vram=True, request=())
+    assert broker.running() == [first, other]
+    broker.start(first)
+    broker.exit(first, 0, peak=peak(3), ran_s=60.0)
+    assert broker.running() == [*others, other]
+    for job in others:
+        assert broker.state.attempts[job].allocation == {"vram": {"0": 32_500}}
+
+
+def test_a_restart_keeps_what_was_learned_and_who_is_measured(
+    broker: Brokerage,
+) -> None:
+    first, second = auto(broker, 2)
+    broker.start(first)
+    broker.restart()
+    hello = Hello(WORKER, "desk", BOOT, broker.state.workers[WORKER].found, [], [])
+    hello.running.append(broker.report(first))
+    broker.hear(hello)
+    assert broker.running() == [first]
+    broker.exit(first, 0, peak=peak(3), ran_s=60.0)
+    assert broker.running() == [second]
+
+
+def test_a_type_that_fails_twice_is_not_waited_for(broker: Brokerage) -> None:
+    run(broker, None, 1)
+    run(broker, None, 1)
+    jobs = auto(broker, 2)
+    first = broker.running()
+    assert first == jobs[:1]
+    asked = {"auto_vram": True, "request": ()}
+    elsewhere = broker.enqueue("python", "train.py", gpu_model="A100", **asked)
+    assert elsewhere in broker.running()

@@ -26,7 +26,7 @@ from grass.broker.core.jobs import (
     reruns,
     verbs,
 )
-from grass.broker.core.profiles import profile_calls
+from grass.broker.core.profiles import learning, profile_calls
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
     forget,
@@ -49,6 +49,7 @@ from grass.link.messages import (
     Withheld,
 )
 from grass.model.jobs.job import alike
+from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import JobDetails, Snapshot
 
@@ -191,6 +192,8 @@ class BrokerCore:
             leases.gone(state, worker)
         for queue in state.queues.values():
             queue_views.publish(state, queue)
+        for job_type in state.profiles.types():
+            learning.publish(state, job_type)
         state.scheduler.set_paused(state.paused)
         for common, count in alike(state.jobs.values()):
             array_limits.join(state, common, count)
@@ -198,12 +201,14 @@ class BrokerCore:
             if attempt.after not in state.attempts:
                 attempt.after = None
                 job = state.jobs[attempt.job]
+                spec = state.specs[job.spec]
                 state.scheduler.occupy(
                     attempt.job,
                     attempt.worker,
                     attempt.allocation,
                     job.queue,
-                    array_limits.limiters_of(job, state.specs[job.spec]),
+                    array_limits.limiters_of(job, spec),
+                    learned_type(spec, job),
                 )
         for attempt in state.attempts.values():
             if attempt.after is not None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from grass.model.field_readers import LONGEST_JOB_TYPE
 from grass.model.jobs.commands import split_assignments
 from grass.model.jobs.default_names import is_interpreter, subject
+from grass.model.jobs.job import Job
 from grass.model.jobs.spec import Spec
 
 _SPACE = re.compile(r"\s")
@@ -24,6 +25,16 @@ def job_type(spec: Spec, words: Sequence[str], name: str = "") -> str:
     if spec.job_type is not None:
         return spec.job_type
     return _default_type((*spec.prefix, *words))[:LONGEST_JOB_TYPE] or name or "job"
+
+
+def type_of(spec: Spec, job: Job) -> str:
+    """Return the type of a job."""
+    return job_type(spec, job.words, job.common.name)
+
+
+def learned_type(spec: Spec, job: Job) -> str | None:
+    """Return the type in whose profile the memory of a job is looked up, if it is."""
+    return type_of(spec, job) if spec.auto_vram else None
 
 
 def _default_type(words: Sequence[str]) -> str:

@@ -14,11 +14,10 @@ from heapq import heappop, heappush
 from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
 from grass.broker.core.jobs import array_limits, dependency_graph
 from grass.broker.core.state import State
-from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import Job
+from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
-from grass.model.resources import Request
 from grass.model.times import rfc3339
 
 SLICE = 1000
@@ -98,21 +97,15 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
     state.scheduler.enqueue_all(
         [job.id for job in jobs],
         one.queue,
-        _request(spec),
+        spec.request,
         one.priority,
         worker=spec.worker,
         labels=frozenset(spec.labels),
         limiters=array_limits.limiters_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,
+        learned=learned_type(spec, one),
     )
-
-
-def _request(spec: Spec) -> Request:
-    """Return what a job asks of the scheduler; memory to look up is a whole GPU."""
-    if not spec.auto_vram:
-        return spec.request
-    return tuple(sorted((dict(spec.request) | {"gpu": WHOLE}).items()))
 
 
 def advance(state: State) -> list[tuple[Job, str]]:

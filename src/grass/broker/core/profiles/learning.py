@@ -14,7 +14,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.jobs.job import Attempt, Job
-from grass.model.jobs.job_types import job_type
+from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.profiles import Profile, Sample
@@ -27,11 +27,6 @@ def learns_from(spec: Spec) -> bool:
     return spec.auto_vram or spec.job_type is not None
 
 
-def type_of(state: State, job: Job) -> str:
-    """Return the type of a job."""
-    return job_type(state.specs[job.spec], job.words, job.common.name)
-
-
 def ended(
     state: State, job: Job, attempt: Attempt, message: Exited, end: JobState
 ) -> None:
@@ -41,7 +36,7 @@ def ended(
     model = model_of(state, attempt)
     if model is None:
         return
-    key = type_of(state, job), model
+    key = type_of(state.specs[job.spec], job), model
     peak = peak_in(attempt, message.peak)
     if message.blamed:
         # It had what it was to have, and another one took of that.
@@ -63,7 +58,7 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
         return
     to_peak_s, at = message.to_peak_s, state.now_us
     sample = Sample(job.id, at, message.memory, message.ran_s, to_peak_s, "running")
-    _add(state, (type_of(state, job), model), sample)
+    _add(state, (type_of(state.specs[job.spec], job), model), sample)
 
 
 def _sample(
@@ -111,6 +106,7 @@ def put(state: State, profile: Profile) -> None:
     """Replace what is known of a type on one model."""
     state.profiles.put(profile)
     state.batch.changes.profiles[profile.job_type, profile.model] = profile
+    publish(state, profile.job_type)
 
 
 def forget(state: State, job_type: str) -> None:
@@ -118,6 +114,12 @@ def forget(state: State, job_type: str) -> None:
     for key in state.profiles.remove(job_type):
         state.batch.changes.profiles.pop(key, None)
         state.batch.changes.removed_profiles.append(key)
+    publish(state, job_type)
+
+
+def publish(state: State, job_type: str) -> None:
+    """Tell the scheduler what jobs of a type are given."""
+    state.scheduler.set_profile(job_type, state.profiles.amounts(job_type))
 
 
 def model_of(state: State, attempt: Attempt) -> str | None:

@@ -8,7 +8,7 @@ import re
 
 from grass.broker.core.state import State
 from grass.errors import NeverFits, NotFound
-from grass.model.jobs.spec import Spec, least_request
+from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
 from grass.model.worker import Worker, is_worker_id
 
@@ -63,10 +63,11 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
     labels = frozenset(spec.labels)
     problem = state.scheduler.never_fits(
         queue.name,
-        least_request(spec),
+        spec.request,
         worker=pinned,
         labels=labels,
         gpu_model=spec.gpu_model,
+        learned="" if spec.auto_vram else None,
     )
     if problem is not None:
         raise NeverFits(problem, hint)
