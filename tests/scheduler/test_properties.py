@@ -142,6 +142,10 @@ class Histories(RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(sorted(self.oracle.capacity)))
         kind = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker])))
         unit = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker][kind])))
+        self.use(worker, kind, unit, amount)
+
+    def use(self, worker: str, kind: str, unit: str, amount: int) -> None:
+        """Processes that are no jobs use so much of a unit."""
         self.oracle.withheld[worker, kind, unit] = amount
         withheld: Capacity = {}
         for (where, what, which), kept in self.oracle.withheld.items():
@@ -261,14 +265,17 @@ class Histories(RuleBasedStateMachine):
     def release(self, data: st.DataObject, count: int, decides: bool) -> None:
         """A few jobs end."""
         for _ in range(min(count, len(self.oracle.running))):
-            job = data.draw(st.sampled_from(sorted(self.oracle.running)))
-            self.scheduler.release(job)
-            del self.oracle.running[job]
-            profilers = self.oracle.profilers
-            for one in [one for one, by in profilers.items() if by == job]:
-                del profilers[one]
+            self.end(data.draw(st.sampled_from(sorted(self.oracle.running))))
         if decides:
             self.decide()
+
+    def end(self, job: int) -> None:
+        """One job ends."""
+        self.scheduler.release(job)
+        del self.oracle.running[job]
+        profilers = self.oracle.profilers
+        for one in [one for one, by in profilers.items() if by == job]:
+            del profilers[one]
 
     @rule()
     def decide(self) -> None:
@@ -300,7 +307,7 @@ class Histories(RuleBasedStateMachine):
             return
         given = {kind: sum(units.values()) for kind, units in allocation.items()}
         if "gpu" in given and "vram" not in dict(asked.request):
-            self._check_memory(asked, placement)
+            self.check_memory(asked, placement)
             given.pop("vram", None)
         assert given == dict(asked.request)
         assert self.oracle.fits(asked, worker)
@@ -323,7 +330,7 @@ class Histories(RuleBasedStateMachine):
         request = self.oracle.gpus_for(asked, worker)[unit]
         given = {kind: sum(units.values()) for kind, units in allocation.items()}
         if "vram" not in dict(request):
-            self._check_memory(asked, placement)
+            self.check_memory(asked, placement)
             given.pop("vram")
         assert given == dict(request)
         model = self.oracle.models.get((worker, unit), "")
@@ -342,7 +349,7 @@ class Histories(RuleBasedStateMachine):
         spread = asked.policy == "spread" or (kind == "vram" and not asked.policy)
         assert free[next(iter(given))] == (max if spread else min)(fitting)
 
-    def _check_memory(self, asked: Waiting, placement: Placement) -> None:
+    def check_memory(self, asked: Waiting, placement: Placement) -> None:
         """A share brings what is left of its unit's memory, in its proportion."""
         brought = {
             unit: self.oracle.memory_of(asked.queue, placement.worker, unit, share)

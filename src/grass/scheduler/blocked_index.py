@@ -13,7 +13,7 @@ its own queue's usage keeps from fitting is not listed until the queue releases 
 from collections.abc import Iterable, Iterator, Mapping
 
 from grass.model.resources import GPU_KINDS, Capacity, Units
-from grass.scheduler.placement import PAIRED, TIED
+from grass.scheduler.placement import LEARNED, PAIRED, TIED
 from grass.scheduler.ranked_amounts import (
     BlockedItem,
     BlockedSet,
@@ -378,8 +378,9 @@ def _with_paired(kinds: Iterable[str]) -> list[str]:
 
 
 def _limits(view: ViewUsage, kind: str) -> Capacity:
-    kinds = GPU_KINDS if kind in PAIRED else (kind,)
-    return {one: view.limits[one] for one in sorted(kinds) if one in view.limits}
+    # Memory that is looked up may be had of GPUs of which the view gives no share.
+    kinds = {TIED: ("gpu", "vram"), LEARNED: ("vram",)}.get(kind, (kind,))
+    return {one: view.limits[one] for one in kinds if one in view.limits}
 
 
 def _paired_fit(kind: str, gpu: Units, vram: Units) -> LargestFit:
