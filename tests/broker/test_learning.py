@@ -210,7 +210,7 @@ def test_a_worker_tells_only_of_its_own_attempts(broker: Brokerage) -> None:
 
 
 def auto(broker: Brokerage, count: int) -> list[int]:
-    asked = {"auto_vram": True, "request": (), "gpu_model": "H200"}
+    asked: dict[str, Any] = {"auto_vram": True, "request": (), "gpu_model": "H200"}
     return [broker.enqueue("python", "train.py", **asked) for _ in range(count)]
 
 
@@ -247,6 +247,6 @@ def test_a_type_that_fails_twice_is_not_waited_for(broker: Brokerage) -> None:
     jobs = auto(broker, 2)
     first = broker.running()
     assert first == jobs[:1]
-    asked = {"auto_vram": True, "request": ()}
+    asked: dict[str, Any] = {"auto_vram": True, "request": ()}
     elsewhere = broker.enqueue("python", "train.py", gpu_model="A100", **asked)
     assert elsewhere in broker.running()

@@ -1,0 +1,67 @@
+"""Jobs whose memory is learned, with a real daemon and GPUs that are made up."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.gpus import FakeGpus
+from tests.support.homes import GrassHome
+from tests.support.patience import until
+
+pytestmark = pytest.mark.daemon
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
+    gpus = FakeGpus(tmp_path_factory.mktemp("gpus") / "gpus")
+    gpus.device(0, name="NVIDIA H200", memory="80G")
+    home = GrassHome(tmp_path_factory.mktemp("lasting"))
+    home.environment.update(gpus.environment)
+    gpus.program(home)
+    home.ok("start", "--name", "desk")
+    yield home
+    home.end()
+
+
+def line(go: Path, size: str = "4G") -> str:
+    """Give a shell line that uses a GPU until a file is there, and then succeeds."""
+    return f"use-gpu {size} & until [ -e {go} ]; do sleep 0.05; done; kill $!"
+
+
+def profile(home: GrassHome, name: str) -> dict[str, Any]:
+    found = json.loads(home.ok("profile", "show", name, "--json"))["profiles"]
+    return dict(found[0])
+
+
+def await_use(home: GrassHome, job: int) -> None:
+    """Wait until it was measured that a job uses a GPU."""
+    until(lambda: _used(home, job), "it was not measured")
+
+
+def _used(home: GrassHome, job: int) -> bool:
+    rows = json.loads(home.ok("show", str(job), "--json"))["usage"]
+    return any(row["what"] == "gpu memory" and row["peak"] for row in rows)
+
+
+def test_one_is_measured_and_the_rest_is_packed(
+    shared: GrassHome, tmp_path: Path
+) -> None:
+    go, end = tmp_path / "go", tmp_path / "end"
+    asked = ["--vram", "auto", "--type", "fit", "--"]
+    first = shared.enqueue(*asked, line(go))
+    await_use(shared, first)
+    others = [shared.enqueue(*asked, line(end)) for _ in range(3)]
+    assert shared.client.job(first)["allocation"]["gpu"] == {"0": 1}
+    assert f"profile of `fit`, which job {first}" in shared.reason(others[0])
+    go.touch()
+    for job in others:
+        await_use(shared, job)
+        assert shared.client.job(job)["allocation"]["vram"] == {"0": 4.25}
+    end.touch()
+    shared.wait(*others)
+    known = profile(shared, "fit")
+    assert (known["model"], known["runs"]) == ("NVIDIA H200", 4)
+    assert known["why"] == "at most 4G in 4 runs, and 256M to spare"
