@@ -50,7 +50,7 @@ def test_one_is_measured_and_the_rest_is_packed(
     shared: GrassHome, tmp_path: Path
 ) -> None:
     go, end = tmp_path / "go", tmp_path / "end"
-    asked = ["--vram", "auto", "--type", "fit", "--"]
+    asked = ["--vram", "auto", "-c", "0", "--type", "fit", "--"]
     first = shared.enqueue(*asked, line(go))
     await_use(shared, first)
     others = [shared.enqueue(*asked, line(end)) for _ in range(3)]
