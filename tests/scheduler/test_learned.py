@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from grass.errors import Refused
 from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, request_from
 
@@ -210,6 +211,49 @@ def test_a_worker_without_memory_of_gpus_never_fits(lab: Lab) -> None:
     assert other == "no GPU of queue `default` matches `T4`; there are 2 A100 of 80G"
     lab.profile("train.py", A100=100)
     assert never("default", request_from("{cpu:1}"), learned="x") is not None
+
+
+def test_a_profiler_shrinks_to_what_was_learned(
+    lab: Lab, auto: Callable[..., int]
+) -> None:
+    lab.start("{gpu:1}")
+    first, second = auto(), auto()
+    lab.decide()
+    assert lab.scheduler.packed(first, ()) is None
+    assert lab.profile("train.py", A100=20) == {}
+    kept = lab.scheduler.packed(first, ())
+    assert kept == {"vram": {"1": whole(20)}}
+    lab.scheduler.shrink(first, kept)
+    lab.scheduler.check()
+    assert lab.decide() == {second: ("w", {"vram": {"1": whole(20)}})}
+    assert lab.scheduler.allocation(first) == kept
+    lab.release(first, second)
+    assert lab.scheduler.free("w")["vram"]["1"] == whole(80)
+
+
+def test_a_share_is_kept_when_its_memory_shrinks(
+    lab: Lab, auto: Callable[..., int]
+) -> None:
+    job = auto("{gpu:0.5}")
+    lab.decide()
+    lab.profile("train.py", A100=20)
+    kept = lab.scheduler.packed(job, request_from("{gpu:0.5}"))
+    assert kept == {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(20)}}
+    lab.scheduler.shrink(job, kept)
+    lab.scheduler.check()
+    with pytest.raises(Refused):
+        lab.scheduler.shrink(job, WHOLE_0)
+
+
+def test_what_a_queue_gives_back_counts_for_its_own_limits(lab: Lab) -> None:
+    lab.worker("w", TWO, gpus=A100S)
+    lab.view("q", "w", "{gpu:{'0':1},vram:{'0':80}}")
+    first = lab.enqueue("{}", queue="q", learned="train.py")
+    second = lab.enqueue("{vram:50}", queue="q")
+    assert list(lab.decide()) == [first]
+    lab.profile("train.py", A100=20)
+    lab.scheduler.shrink(first, {"vram": {"0": whole(20)}})
+    assert list(lab.decide()) == [second]
 
 
 def test_types_that_nobody_needs_are_forgotten(

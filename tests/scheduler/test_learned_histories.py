@@ -57,8 +57,12 @@ class LearnedHistory:
 
     def turn(self) -> None:
         """One thing happens, and jobs start."""
-        happens = (self.enqueue, self.enqueue, self.end, self.end, self.learn, self.use)
-        self.chance.choice(happens)()
+        self.chance.choice(
+            (
+                *(self.enqueue, self.enqueue, self.end, self.end),
+                *(self.learn, self.shrink, self.use),
+            )
+        )()
         self.checks.everything_adds_up()
         if self.chance.random() < 0.8:
             self.checks.decide()
@@ -93,6 +97,15 @@ class LearnedHistory:
         known = dict(self.checks.oracle.known.get(job_type, {}))
         known[self.chance.choice(("a100", "h200", ""))] = self.chance.choice(AMOUNTS)
         self.checks.set_profile(job_type, {} if self.chance.random() < 0.3 else known)
+
+    def shrink(self) -> None:
+        """Jobs with a whole GPU whose type is known by now keep what they need."""
+        running = self.checks.oracle.running
+        for job, (asked, worker, _) in list(running.items()):
+            kept = self.checks.scheduler.packed(job, asked.request)
+            if kept is not None:
+                self.checks.scheduler.shrink(job, kept)
+                running[job] = (asked, worker, kept)
 
     def use(self) -> None:
         """Strangers use more or less of a GPU."""

@@ -84,12 +84,18 @@ class Dispatch:
         for kind, units in freed.items():
             by_kind.setdefault(kind, set()).update(units)
 
-    def released(self, held: HeldUnits) -> None:
-        """Record that what a holder had is free."""
+    def freed(self, held: HeldUnits) -> None:
+        """Record that units are free which a holder had."""
         self.add_freed(held.worker, held.allocation)
-        queue, limiters, _ = held.gates
+        queue = held.gates.queue
         if queue is not None:
             self.index.queue_released(held.worker, queue.name, held.allocation)
+
+    def released(self, held: HeldUnits) -> None:
+        """Record that a holder is gone, and what it had is free."""
+        self.freed(held)
+        queue, limiters, _ = held.gates
+        if queue is not None:
             self.opened(queue)
         for limiter in limiters:
             self.opened(limiter)

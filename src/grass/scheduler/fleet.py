@@ -17,11 +17,17 @@ from grass.scheduler.job_types import JobType
 from grass.scheduler.learned_memory import whole_models
 from grass.scheduler.placement import fits_when_empty
 from grass.scheduler.shapes import Gates, QueueGate, Shape
+from grass.scheduler.unit_changes import (
+    add_missing,
+    held_of,
+    recompute,
+    resize,
+    set_capacity,
+)
 from grass.scheduler.worker_units import (
     LEAST_MEMORY,
     HeldUnits,
     Holder,
-    KindUnits,
     ViewUsage,
     WorkerUnits,
     ordered,
@@ -153,7 +159,7 @@ class Fleet:
         if short is not None:
             if not worker.away:
                 raise Refused(f"{short} of worker `{name}` has too little free")
-            _add_missing(worker, allocation)
+            add_missing(worker, allocation)
         self.take(holder, worker, allocation, gates)
         if gates.learned is not None:
             self.changed_types[gates.learned] = None
@@ -202,6 +208,18 @@ class Fleet:
             self._forget_if_unused(worker)
         return held
 
+    def shrink(self, holder: Holder, allocation: Allocation) -> HeldUnits:
+        """Let a holder keep a part of what it has; return what is free now."""
+        held = self.holds[holder]
+        worker, queue = held.worker, held.gates.queue
+        freed = _beyond(held.allocation, allocation)
+        worker.shift(freed, 1, None if queue is None else queue.name)
+        worker.holders[holder] = allocation
+        self.holds[holder] = held._replace(allocation=allocation)
+        if worker.withdrawn:
+            self._drop_unused_withdrawn(worker)
+        return HeldUnits(worker, freed, held.gates)
+
     def transfer(self, holder: Holder, follower: Holder) -> None:
         """Pass a holder's units to another, without freeing them in between."""
         held = self.holds.pop(holder)
@@ -210,6 +228,9 @@ class Fleet:
 
     def set_profile(self, job_type: JobType, amounts: Mapping[str, int]) -> None:
         """Set what is known of a type's memory, by model of GPU."""
+        if job_type.amounts == amounts:
+            self.drop_unused(job_type)
+            return
         job_type.set_amounts(amounts)
         for worker in self.workers.values():
             worker.choices.clear()
@@ -273,7 +294,7 @@ class Fleet:
     def _set(self, worker: WorkerUnits, has: WorkerTraits) -> None:
         worker.labels = has.labels
         worker.gpus = has.gpus
-        _set_capacity(worker, ordered(has.capacity))
+        set_capacity(worker, ordered(has.capacity))
         self._changed(worker)
 
     def _new_view(self, worker: WorkerUnits, queue: str, limits: Capacity) -> ViewUsage:
@@ -286,17 +307,17 @@ class Fleet:
         return view
 
     def _changed(self, worker: WorkerUnits) -> None:
-        _recompute(worker)
+        recompute(worker)
         self.version += 1
 
     def _drop_unused_withdrawn(self, worker: WorkerUnits) -> None:
         done = [
             (kind, unit)
             for kind, unit in worker.withdrawn
-            if _held(worker, kind, unit) <= worker.withdrawn[kind, unit]
+            if held_of(worker, kind, unit) <= worker.withdrawn[kind, unit]
         ]
         for kind, unit in done:
-            _resize(worker, kind, unit, worker.withdrawn.pop((kind, unit)))
+            resize(worker, kind, unit, worker.withdrawn.pop((kind, unit)))
         if done:
             self._changed(worker)
 
@@ -307,78 +328,23 @@ class Fleet:
             del self.workers[worker.name]
 
 
+def _beyond(held: Allocation, kept: Allocation) -> Allocation:
+    """Return what is held besides what is kept."""
+    for kind, units in kept.items():
+        for unit, amount in units.items():
+            if not 0 < amount <= held.get(kind, {}).get(unit, 0):
+                raise Refused(f"{kind} {unit} cannot grow")
+    rest = {
+        kind: {
+            unit: amount - kept.get(kind, {}).get(unit, 0)
+            for unit, amount in units.items()
+            if amount > kept.get(kind, {}).get(unit, 0)
+        }
+        for kind, units in held.items()
+    }
+    return {kind: units for kind, units in rest.items() if units}
+
+
 def _unchanged(worker: WorkerUnits, has: WorkerTraits) -> bool:
     same = worker.capacity == has.capacity and worker.labels == has.labels
     return same and worker.gpus == has.gpus and not worker.withdrawn
-
-
-def _set_capacity(worker: WorkerUnits, wanted: Capacity) -> None:
-    held = {
-        (kind, unit): _held(worker, kind, unit)
-        for kind, units in worker.capacity.items()
-        for unit in units
-    }
-    worker.withdrawn.clear()
-    for kind, unit in held:
-        wanted.setdefault(kind, {}).setdefault(unit, 0)
-    for kind, units in wanted.items():
-        for unit, amount in units.items():
-            if held.get((kind, unit), 0) > amount:
-                worker.withdrawn[kind, unit] = amount
-            else:
-                _resize(worker, kind, unit, amount)
-    worker.capacity = ordered(worker.capacity)
-    worker.free = ordered(worker.free)
-
-
-def _resize(worker: WorkerUnits, kind: str, unit: str, amount: int) -> None:
-    held = _held(worker, kind, unit)
-    if amount:
-        worker.capacity.setdefault(kind, {})[unit] = amount
-        worker.free.setdefault(kind, {})[unit] = amount - held
-        return
-    for units in (worker.capacity, worker.free):
-        units.get(kind, {}).pop(unit, None)
-        if not units.get(kind, {"": 0}):
-            del units[kind]
-
-
-def _add_missing(worker: WorkerUnits, allocation: Allocation) -> None:
-    for kind, units in allocation.items():
-        for unit, amount in units.items():
-            free = worker.free.setdefault(kind, {})
-            has = worker.capacity.setdefault(kind, {})
-            missing = amount - free.get(unit, 0)
-            if missing > 0:
-                worker.withdrawn.setdefault((kind, unit), has.get(unit, 0))
-                has[unit] = has.get(unit, 0) + missing
-                free[unit] = amount
-    _recompute(worker)
-
-
-def _held(worker: WorkerUnits, kind: str, unit: str) -> int:
-    has = worker.capacity.get(kind, {}).get(unit, 0)
-    return has - worker.free.get(kind, {}).get(unit, 0)
-
-
-def _recompute(worker: WorkerUnits) -> None:
-    """Compute `closed` and `kinds` from the capacity and the drained units."""
-    worker.closed = {
-        kind: set(units) for kind, units in worker.drained.items() if units
-    }
-    for kind, unit in worker.withdrawn:
-        worker.closed.setdefault(kind, set()).add(unit)
-    worker.kinds = {}
-    for kind, units in worker.capacity.items():
-        sizes = {
-            unit: worker.withdrawn.get((kind, unit), amount)
-            for unit, amount in units.items()
-        }
-        worker.kinds[kind] = KindUnits(
-            {unit: has for unit, has in sizes.items() if has}
-        )
-    worker.matching.clear()
-    worker.with_gpus.clear()
-    worker.choices.clear()
-    worker.free_version += 1
-    worker.kinds_version += 1

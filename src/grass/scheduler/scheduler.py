@@ -17,6 +17,7 @@ from grass.scheduler import invariants
 from grass.scheduler.dispatch import Placement
 from grass.scheduler.fleet import WorkerTraits
 from grass.scheduler.inspection import Inspection, copied
+from grass.scheduler.learned_memory import packed_units
 from grass.scheduler.prefetch import PrefetchChains, may_follow
 from grass.scheduler.shapes import (
     Gate,
@@ -235,6 +236,21 @@ class Scheduler(Inspection):
         if held is not None:
             self._dispatch.released(held)
         return None
+
+    def packed(self, holder: Holder, request: Request) -> Allocation | None:
+        """Return what a job on a whole GPU needs of it by what is known of its type.
+
+        `request` is what it asked for, without memory. None: it needs all it has.
+        """
+        held = self._fleet.holds.get(holder)
+        if held is None or held.gates.learned is None:
+            return None
+        return packed_units(held.worker, held.gates.learned, held.allocation, request)
+
+    def shrink(self, holder: Holder, allocation: Allocation) -> None:
+        """Let a holder keep this part of what it has; the rest is free at once."""
+        assert self._prefetched.followers.get(holder) is None, f"{holder} is followed"
+        self._dispatch.freed(self._fleet.shrink(holder, copied(allocation)))
 
     def prefetch(self, holder: Holder, at_most: int) -> Placement | None:
         """Decide which job takes over a holder's units, if it overtakes no other job.
