@@ -1,5 +1,6 @@
 """Jobs are held to what they asked for, with real processes and made-up GPUs."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from tests.support.gpus import FakeGpus
 from tests.support.homes import GrassHome
+from tests.support.patience import until
+from tests.support.processes import alive
 
 pytestmark = pytest.mark.daemon
 
@@ -54,3 +57,71 @@ def test_libraries_are_told_their_share(desk: GrassHome) -> None:
     desk.wait(told, plain)
     assert desk.logs(told).startswith("per_process_memory_fraction:0.4")
     assert desk.logs(plain).strip() == ""
+
+
+CONTROL = """
+test "$1" = -f || exit 1
+test -e "$REFUSES" && exit 1
+echo $CUDA_VISIBLE_DEVICES > "$CUDA_MPS_PIPE_DIRECTORY/sees"
+echo $$ > "$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid"
+exec sleep 1000
+"""
+TELLS = (
+    "echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT;"
+    " cat $CUDA_MPS_PIPE_DIRECTORY/sees"
+)
+
+
+@pytest.fixture
+def mps_desk(tmp_path: Path, gpus: FakeGpus) -> Iterator[GrassHome]:
+    """Have a home with a stand-in for MPS; its sockets need a short path."""
+    with tempfile.TemporaryDirectory(prefix="g-") as folder:
+        home = GrassHome(tmp_path, Path(folder) / "h")
+        home.environment.update(gpus.environment)
+        gpus.program(home)
+        refuses = tmp_path / "refuses"
+        home.add_program(
+            "nvidia-cuda-mps-control", CONTROL.replace("$REFUSES", str(refuses))
+        )
+        home.ok("start", "--name", "desk")
+        yield home
+        home.end()
+
+
+def control_pid(home: GrassHome) -> int:
+    return int((home.folder / "mps/0/pipe/nvidia-cuda-mps-control.pid").read_text())
+
+
+def test_mps_runs_while_enforced_jobs_do_and_outlives_the_daemon(
+    mps_desk: GrassHome,
+) -> None:
+    desk = mps_desk
+    (worker,) = desk.document()["workers"]
+    assert worker["enforces"] == ["mps", "gpu-memory"]
+    first = desk.enqueue("-g", "0.25", "--enforce", "--", "sleep", "1000")
+    desk.await_event("started", first)
+    second = desk.enqueue("-g", "0.25", "--enforce", "--", "sh", "-c", TELLS)
+    desk.wait(second)
+    caps, sees = desk.logs(second).splitlines()
+    assert caps.startswith("25 0=")
+    assert sees.startswith("GPU-00000000")
+    pid = control_pid(desk)
+    assert alive(pid)
+
+    desk.replace_daemon()
+    assert desk.state(first) == "running"
+    assert alive(pid)
+
+    desk.ok("cancel", str(first))
+    until(lambda: alive(pid), "MPS was not stopped", lambda lives: not lives)
+
+
+def test_where_mps_does_not_start_jobs_run_without_it(
+    mps_desk: GrassHome, tmp_path: Path
+) -> None:
+    (tmp_path / "refuses").touch()
+    line = "echo pipes=$CUDA_MPS_PIPE_DIRECTORY"
+    job = mps_desk.enqueue("-g", "0.5", "--enforce", "--", "sh", "-c", line)
+    assert mps_desk.wait(job)["state"] == "succeeded"
+    assert mps_desk.logs(job) == "pipes=\n"
+    assert "mps.failed" in mps_desk.log()

@@ -58,6 +58,8 @@ class Notes(NamedTuple):
     learns: bool = False
     """Whether the broker learns from what it uses of a GPU."""
     enforce: str = ""
+    mps: str = ""
+    """The GPU of whose MPS it is a client; empty: of none."""
 
 
 class StartVerb(NamedTuple):
