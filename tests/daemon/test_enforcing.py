@@ -125,3 +125,30 @@ def test_where_mps_does_not_start_jobs_run_without_it(
     assert mps_desk.wait(job)["state"] == "succeeded"
     assert mps_desk.logs(job) == "pipes=\n"
     assert "mps.failed" in mps_desk.log()
+
+
+def test_a_fault_reaches_neighbours_and_mps_is_started_anew(
+    mps_desk: GrassHome, tmp_path: Path
+) -> None:
+    desk, gate = mps_desk, tmp_path / "gate"
+    fault = "echo CUDA error: an illegal memory access was encountered; exit 1"
+    quarter = ("-g", "0.25", "--enforce")
+    line = f"until test -e {gate}; do sleep 0.05; done; {fault}"
+    victim = desk.enqueue(
+        *quarter,
+        "--retries",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        f"test $GRASS_ATTEMPT = 1 && {line}",
+    )
+    desk.await_event("started", victim)
+    culprit = desk.enqueue(*quarter, "--", "sh", "-c", fault)
+    desk.wait(culprit)
+    before = control_pid(desk)
+    gate.touch()
+    found = desk.wait(victim)["attempts"]
+    assert found[0]["reason"] == f"GPU fault of job {culprit}"
+    assert (found[0]["cause"], len(found)) == ("gpu-fault", 2)
+    assert control_pid(desk) != before

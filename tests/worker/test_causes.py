@@ -6,13 +6,18 @@ from grass.keeper.protocol import ExitEntry
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
+from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY
 from grass.model.usage import ResourceUse, UnitUse
+from grass.model.worker import Unit
 from grass.worker.core.causes import OUT_OF_MEMORY, Evidence, cause_of
-from grass.worker.core.memory_messages import tells_of_no_gpu_memory
+from grass.worker.core.failure_messages import (
+    tells_of_gpu_fault,
+    tells_of_no_gpu_memory,
+)
+from grass.worker.core.mps_limits import MpsPlace
 from grass.worker.core.overruns import Overrun
 from tests.worker.gpu_values import HALF, reading, running
-from tests.worker.lab import FIRST, SECOND, ready
+from tests.worker.lab import FIRST, SECOND, THIRD, ready
 
 FAULTY = reading(fault="it has fallen off the bus")
 
@@ -122,3 +127,35 @@ def test_an_exit_tells_its_cause_once_the_end_of_the_output_is_read() -> None:
     assert (exited.cause, exited.exit_code) == (OUT_OF_GPU_MEMORY, 1)
     assert exited.reason == "out of GPU memory (asked 40 GiB)"
     assert lab.core.usage.telling_files(failed) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "CUDA error: unspecified launch failure",
+        "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+        "the MPS client has been terminated by the server",
+    ],
+)
+def test_libraries_tell_of_a_fault(said: str) -> None:
+    assert tells_of_gpu_fault(said.encode())
+    assert not tells_of_gpu_fault(b"FileNotFoundError: data.csv")
+
+
+def test_clients_of_mps_that_end_after_the_first_are_its_victims() -> None:
+    lab = ready()
+    lab.core.from_broker(KnownUnits({"gpu": {"0": WHOLE}, "vram": {"0": 80 * WHOLE}}))
+    quarter = {"gpu": {"0": WHOLE // 4}, "vram": {"0": 20 * WHOLE}}
+    gpu = Unit(WHOLE, {"uuid": "GPU-a"})
+    lab.core.around = lab.core.around._replace(gpus={"0": gpu}, mps=MpsPlace("p", "/m"))
+    for name in (FIRST, SECOND, THIRD):
+        lab.start(name, quarter, enforce="warn")
+    reasons = []
+    for name, at_s in ((SECOND, 10.0), (FIRST, 11.0), (THIRD, 100.0)):
+        assert lab.core.usage.output_ended(name, b"CUDA_ERROR_ILLEGAL", at_s) == "0"
+        (exited,) = lab.keeper("exited", id=name, code=1).to_broker
+        assert exited.cause == GPU_FAULT
+        reasons.append(exited.reason)
+    own = "GPU fault: the end of its output says more"
+    assert reasons == [own, "GPU fault of job 2", own]

@@ -7,7 +7,7 @@ from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry, StateEntry
 from grass.model.amount_text import size_text
 from grass.model.ids import attempt_id
-from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
+from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.resources import Allocation
 from grass.model.usage import ResourceUse
 from grass.worker.core.gpu_use import KINDS
@@ -40,6 +40,8 @@ class Evidence(NamedTuple):
     """Whether the attempt's output says that a GPU had no memory left."""
     peak: ResourceUse | None = None
     overruns: Iterable[Overrun] = ()
+    fault_of: str = ""
+    """The attempt whose fault on a GPU it died of, maybe its own; empty: of none."""
 
 
 def is_unexplained(entry: ExitEntry | StateEntry) -> bool:
@@ -62,13 +64,25 @@ def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     # grass did not send.
     if known.out_of_memory and may_be_killed(entry):
         return Cause(OUT_OF_HOST_MEMORY, OUT_OF_MEMORY)
+    return _of_gpus(entry, allocation, known)
+
+
+def _of_gpus(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause:
     held = {unit for kind in KINDS for unit in allocation.get(kind, ())}
     for gpu in known.gpus:
         if gpu.fault is not None and gpu.unit in held:
             return Cause(reason=f"gpu {gpu.unit}: {gpu.fault}")
+    if known.fault_of:
+        return _fault(entry.id, known.fault_of)
     if known.no_gpu_memory:
         return _no_gpu_memory(entry.id, allocation, held, known)
     return NO_CAUSE
+
+
+def _fault(name: str, culprit: str) -> Cause:
+    job = attempt_id(culprit).job
+    own = "GPU fault: the end of its output says more"
+    return Cause(GPU_FAULT, own if culprit == name else f"GPU fault of job {job}")
 
 
 def _no_gpu_memory(

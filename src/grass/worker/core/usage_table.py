@@ -23,9 +23,13 @@ from grass.worker.core.causes import (
     cause_of,
     is_unexplained,
 )
+from grass.worker.core.failure_messages import (
+    tells_of_gpu_fault,
+    tells_of_no_gpu_memory,
+)
+from grass.worker.core.gpu_faults import GpuFaults
 from grass.worker.core.gpu_use import KINDS, GpuDivision, GpuUses, Holders
 from grass.worker.core.memory_curves import MemoryCurve, MemoryCurves
-from grass.worker.core.memory_messages import tells_of_no_gpu_memory
 from grass.worker.core.overruns import overruns
 from grass.worker.core.usage import AttemptUse, ProcessUse, RunningAttempt, Sample
 
@@ -76,6 +80,9 @@ class UsageTable:
         self._oom_kills: int | None = None
         self._out_of_memory_s = float("-inf")
         """When the kernel was last seen to have killed a process for want of memory."""
+        self._faults = GpuFaults()
+        self._fault_of: dict[str, str] = {}
+        """Attempts that died of a fault of a GPU, and whose it was."""
         self._no_gpu_memory: set[str] = set()
         """Attempts whose output says that a GPU had no memory left for them."""
         self._curves = MemoryCurves()
@@ -235,10 +242,19 @@ class UsageTable:
         found = _telling_files(state, state.meta)
         return [path for path in found if path.startswith(f"{self._folder}/")]
 
-    def output_ended(self, name: str, tail: bytes) -> None:
-        """Note how an attempt's output ends, before its exit is applied."""
+    def output_ended(self, name: str, tail: bytes, now_s: float = 0.0) -> str:
+        """Note how an attempt's output ends, before its exit is applied.
+
+        Returns the GPU whose MPS server has had a fault, or nothing.
+        """
+        attempt = self._attempts.get(name)
+        unit = "" if attempt is None else attempt.notes.mps
+        if unit and tells_of_gpu_fault(tail):
+            self._fault_of[name] = self._faults.culprit(unit, name, now_s)
+            return unit
         if tells_of_no_gpu_memory(tail):
             self._no_gpu_memory.add(name)
+        return ""
 
     def cause_of(self, entry: ExitEntry, now_s: float) -> Cause:
         """Return why an attempt failed, where that is known."""
@@ -251,6 +267,7 @@ class UsageTable:
             entry.id in self._no_gpu_memory,
             None if known is None else known.peak,
             overruns(self.sample, self._allocations()),
+            self._fault_of.get(entry.id, ""),
         )
         held = {} if attempt is None else attempt.notes.allocation
         return cause_of(entry, held, evidence)
@@ -267,6 +284,7 @@ class UsageTable:
         """Forget an attempt that has ended, and return the most that it used."""
         self._processes.pop(name, None)
         self._no_gpu_memory.discard(name)
+        self._fault_of.pop(name, None)
         known = self._measured.pop(name, None)
         if known is None:
             return None

@@ -246,7 +246,9 @@ class WorkerAgent:
 
     def _output_ended(self, entry: ExitEntry, tail: bytes) -> None:
         self._set_time()
-        self._core.usage.output_ended(entry.id, tail)
+        faulty = self._core.usage.output_ended(entry.id, tail, self._core.now_s)
+        if faulty:
+            self._mps.faulted(faulty)
         self._core.from_keeper(entry)
         self._flush()
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from grass.keeper.protocol import ExitEntry
-from grass.worker.core.memory_messages import TAIL
+from grass.worker.core.failure_messages import TAIL
 
 PATIENCE_S = 2.0
 """An exit waits so long for the end of its output."""
