@@ -40,6 +40,8 @@ class Oracle:
     """The memory of types, by model."""
     profilers: dict[tuple[str, str], int] = field(default_factory=dict)
     """The job that profiles a type on a model."""
+    most_jobs: int | None = None
+    busy: set[tuple[str, str]] = field(default_factory=set)
     waiting: dict[int, Waiting] = field(default_factory=dict)
     running: dict[int, tuple[Waiting, str, Allocation]] = field(default_factory=dict)
 
@@ -97,7 +99,7 @@ class Oracle:
         """Return what a job of a type asks for on one GPU; None: not now, or never."""
         assert asked.learned is not None
         model = self.models.get((worker, unit), "")
-        if asked.model not in (None, model):
+        if asked.model not in (None, model) or (worker, unit) in self.busy:
             return None
         amount = self.known.get(asked.learned, {}).get(model)
         if amount is None and (asked.learned, model) in self.profilers:
@@ -222,6 +224,8 @@ class Oracle:
         for unit, size in self._sizes(queue, worker, kind).items():
             if (worker, kind, unit) in self.drained:
                 continue
+            if kind != "cpu" and self._is_full(worker, unit):
+                continue
             used = self._held(None, worker, kind, unit)
             left = self.capacity[worker][kind][unit] - used
             left -= self._kept(worker, kind, unit)
@@ -229,6 +233,17 @@ class Oracle:
             limited = queue is not None and kind in self.views.get((queue, worker), {})
             free[unit] = max(0, min(left, own) if limited else left)
         return free
+
+    def _is_full(self, worker: str, unit: str) -> bool:
+        """Return whether a GPU has as many jobs as it may."""
+        jobs = [
+            allocation.get("gpu", {}).keys() | allocation.get("vram", {}).keys()
+            for _, where, allocation in self.running.values()
+            if where == worker
+        ]
+        return self.most_jobs is not None and (
+            sum(unit in gpus for gpus in jobs) >= self.most_jobs
+        )
 
     def _held(self, queue: str | None, worker: str, kind: str, unit: str) -> int:
         return sum(

@@ -60,7 +60,7 @@ class LearnedHistory:
         self.chance.choice(
             (
                 *(self.enqueue, self.enqueue, self.end, self.end),
-                *(self.learn, self.shrink, self.use),
+                *(self.learn, self.shrink, self.use, self.limit_jobs, self.be_busy),
             )
         )()
         self.checks.everything_adds_up()
@@ -106,6 +106,21 @@ class LearnedHistory:
             if kept is not None:
                 self.checks.scheduler.shrink(job, kept)
                 running[job] = (asked, worker, kept)
+
+    def limit_jobs(self) -> None:
+        """A GPU may have more or fewer jobs."""
+        most = self.chance.choice([None, None, 1, 2, 3])
+        self.checks.scheduler.set_jobs_per_gpu(most)
+        self.checks.oracle.most_jobs = most
+
+    def be_busy(self) -> None:
+        """Some GPUs of a worker are busy, or none."""
+        worker, oracle = self.chance.choice("uvw"), self.checks.oracle
+        units = list(oracle.capacity[worker]["gpu"])
+        busy = {unit for unit in units if self.chance.random() < 0.3}
+        self.checks.scheduler.set_busy(worker, frozenset(busy))
+        oracle.busy -= {(worker, unit) for unit in units}
+        oracle.busy |= {(worker, unit) for unit in busy}
 
     def use(self) -> None:
         """Strangers use more or less of a GPU."""

@@ -6,14 +6,15 @@ shape that fits nowhere becomes blocked; one that meets a closed gate is parked.
 decision examines only what has changed since the last one.
 """
 
+from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from grass.model.resources import Allocation
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.job_types import JobType
-from grass.scheduler.learned_memory import open_choices, would_profile
+from grass.scheduler.learned_memory import open_choices, uses_busy, would_profile
 from grass.scheduler.placement import PAIRED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
@@ -27,7 +28,7 @@ from grass.scheduler.shapes import (
     order_of,
     spreads,
 )
-from grass.scheduler.worker_units import HeldUnits, WorkerUnits
+from grass.scheduler.worker_units import HeldUnits, WorkerUnits, gpus_in
 
 
 class Placement(NamedTuple):
@@ -84,9 +85,15 @@ class Dispatch:
         for kind, units in freed.items():
             by_kind.setdefault(kind, set()).update(units)
 
+    def add_freed_gpus(self, worker: WorkerUnits, units: Collection[str]) -> None:
+        """Record that shares and memory of these GPUs may be had again."""
+        self.add_freed(worker, dict.fromkeys(GPU_KINDS, units))
+
     def freed(self, held: HeldUnits) -> None:
         """Record that units are free which a holder had."""
         self.add_freed(held.worker, held.allocation)
+        if held.worker.gpu_jobs is not None:
+            self.add_freed_gpus(held.worker, gpus_in(held.allocation))
         queue = held.gates.queue
         if queue is not None:
             self.index.queue_released(held.worker, queue.name, held.allocation)
@@ -319,7 +326,7 @@ class Dispatch:
         sign = -1.0 if several and spreads(key) else 1.0
         for worker in places:
             allocation = reserved_units(worker, order)
-            if allocation is None:
+            if allocation is None or (learned and uses_busy(worker, allocation)):
                 allocation = allocate(worker, key, order)
             if allocation is None:
                 continue

@@ -50,6 +50,8 @@ class Fleet:
         self.holds: dict[Holder, HeldUnits] = {}
         self.least = LEAST_MEMORY
         """The part of its memory that a share of a GPU has at least."""
+        self.most_jobs: int | None = None
+        """How many holders a GPU may have."""
         self.version = 0
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
@@ -89,7 +91,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
-        worker.withheld = {}
+        worker.withheld, worker.busy = {}, frozenset()
         self._changed(worker)
         self._forget_if_unused(worker)
 
@@ -109,6 +111,20 @@ class Fleet:
         for worker in self.workers.values():
             worker.least = least
             self._changed(worker)
+
+    def set_most_jobs(self, most: int | None) -> None:
+        """Set how many holders a GPU may have."""
+        self.most_jobs = most
+        for worker in self.workers.values():
+            worker.limit_jobs(most)
+            self._changed(worker)
+
+    def set_busy(self, name: str, units: frozenset[str]) -> frozenset[str]:
+        """Set which GPUs of a worker are busy; return those that no longer are."""
+        worker = self._get_or_add(name)
+        before, worker.busy = worker.busy, units
+        worker.with_gpus.clear()
+        return before - units
 
     def withhold(self, name: str, withheld: Capacity) -> Allocation:
         """Set what is not on offer of a worker; return what is offered again."""
@@ -179,6 +195,8 @@ class Fleet:
         queue, limiters, learned = gates
         worker.shift(allocation, -1, None if queue is None else queue.name)
         worker.holders[holder] = allocation
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(allocation, 1)
         self.holds[holder] = HeldUnits(worker, allocation, gates)
         if queue is not None:
             queue.running += 1
@@ -195,6 +213,8 @@ class Fleet:
         worker, allocation, (queue, limiters, learned) = held
         worker.shift(allocation, 1, None if queue is None else queue.name)
         del worker.holders[holder]
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(allocation, -1)
         if queue is not None:
             queue.running -= 1
         for limiter in limiters:
@@ -214,6 +234,9 @@ class Fleet:
         worker, queue = held.worker, held.gates.queue
         freed = _beyond(held.allocation, allocation)
         worker.shift(freed, 1, None if queue is None else queue.name)
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(held.allocation, -1)
+            worker.gpu_jobs.count(allocation, 1)
         worker.holders[holder] = allocation
         self.holds[holder] = held._replace(allocation=allocation)
         if worker.withdrawn:
@@ -289,6 +312,7 @@ class Fleet:
         worker = self.workers.get(name)
         if worker is None:
             worker = self.workers[name] = WorkerUnits(name, self.least, self.types)
+            worker.limit_jobs(self.most_jobs)
         return worker
 
     def _set(self, worker: WorkerUnits, has: WorkerTraits) -> None:

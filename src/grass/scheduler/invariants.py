@@ -7,12 +7,12 @@ counted again from the holders and shapes, never taken from a running total.
 from collections import Counter
 from collections.abc import Mapping
 
-from grass.model.resources import Capacity
+from grass.model.resources import GPU_KINDS, Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.prefetch import PrefetchChains
 from grass.scheduler.shapes import Gate, QueueGate, Shape, ShapeState, job_of
-from grass.scheduler.worker_units import ViewUsage, WorkerUnits
+from grass.scheduler.worker_units import ViewUsage, WorkerUnits, gpus_in
 
 
 def check_fleet(fleet: Fleet) -> None:
@@ -125,8 +125,18 @@ def _check_units(worker: WorkerUnits) -> None:
             assert free + held.pop((kind, unit), 0) == amount, (
                 f"{where} does not add up"
             )
+    jobs = worker.gpu_jobs
+    assert jobs is None or jobs.full == _full(worker), f"full: {jobs.full}"
     assert not held, f"{worker.name} is held from units it does not have: {held}"
     assert worker.free.keys() == worker.capacity.keys(), worker.name
+
+
+def _full(worker: WorkerUnits) -> set[str]:
+    """Count the GPUs that have as many holders as they may."""
+    if worker.gpu_jobs is None:
+        return set()
+    counted = Counter(unit for one in worker.holders.values() for unit in gpus_in(one))
+    return {unit for unit, jobs in counted.items() if jobs >= worker.gpu_jobs.most}
 
 
 def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
@@ -148,7 +158,10 @@ def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
 
 def _check_available(worker: WorkerUnits, view: ViewUsage) -> None:
     for kind, limits in view.limits.items():
-        open_units = worker.free.get(kind, {}).keys() - worker.closed.get(kind, set())
+        closed = worker.closed.get(kind, set())
+        if kind in GPU_KINDS:
+            closed = closed | _full(worker)
+        open_units = worker.free.get(kind, {}).keys() - closed
         available = worker.available(view, kind)
         assert available.keys() == open_units & limits.keys(), f"room of {kind}"
         for unit, left in available.items():

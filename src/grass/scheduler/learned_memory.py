@@ -14,7 +14,7 @@ from grass.model.gpu_details import UNITS
 from grass.model.resources import GPU_KINDS, Allocation, Request, Units
 from grass.scheduler.job_types import JobType
 from grass.scheduler.shapes import ShapeKey
-from grass.scheduler.worker_units import NO_UNITS, WorkerUnits
+from grass.scheduler.worker_units import NO_UNITS, WorkerUnits, gpus_in
 
 MOST_CHOICES = 256
 """For so many keys a worker remembers the choices."""
@@ -46,6 +46,24 @@ def open_choices(worker: WorkerUnits, key: ShapeKey) -> list[Choice]:
     """Return the choices but those that another job of the type is profiling."""
     profilers = type_of(worker, key).profilers
     return [one for one in choices(worker, key) if one.profiles not in profilers]
+
+
+def idle_choices(worker: WorkerUnits, key: ShapeKey) -> list[Choice]:
+    """Return the open choices, without GPUs that are busy."""
+    found = open_choices(worker, key)
+    if not worker.busy:
+        return found
+    narrow = ((one, _units_of(worker, one.key) - worker.busy) for one in found)
+    return [
+        one._replace(key=one.key._replace(model=UNITS + ",".join(sorted(units))))
+        for one, units in narrow
+        if units
+    ]
+
+
+def uses_busy(worker: WorkerUnits, allocation: Allocation) -> bool:
+    """Return whether some of the GPUs are busy."""
+    return not worker.busy.isdisjoint(gpus_in(allocation))
 
 
 def least_needed(worker: WorkerUnits, key: ShapeKey) -> int:
@@ -110,6 +128,11 @@ def _shares(units: Units, asked: int) -> Units:
         shares[unit] = min(held, asked)
         asked -= shares[unit]
     return {unit: share for unit, share in shares.items() if share}
+
+
+def _units_of(worker: WorkerUnits, key: ShapeKey) -> frozenset[str]:
+    gpus = None if key.model is None else worker.gpus_of(key.model)
+    return frozenset(gpus_in(worker.capacity)) if gpus is None else gpus
 
 
 def _model(worker: WorkerUnits, unit: str) -> str:

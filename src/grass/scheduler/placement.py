@@ -21,6 +21,7 @@ from grass.scheduler.device_memory import (
 )
 from grass.scheduler.learned_memory import (
     choices,
+    idle_choices,
     least_needed,
     open_choices,
     without_gpus,
@@ -64,7 +65,7 @@ def _allocate_learned(
     """Choose units by the memory that is known of a type, or else a whole GPU."""
     chosen, best = None, (False, 0)
     sign = -1 if spreads(key) else 1
-    for choice in open_choices(worker, key):
+    for choice in idle_choices(worker, key):
         allocation = allocate(worker, choice.key, order)
         if allocation is not None:
             free = worker.free["vram"]

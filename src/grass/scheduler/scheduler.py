@@ -84,6 +84,17 @@ class Scheduler(Inspection):
         if WHOLE - part != self._fleet.least:
             self._fleet.set_least(WHOLE - part)
 
+    def set_jobs_per_gpu(self, most: int | None) -> None:
+        """Set how many holders a GPU may have; None: as many as fit."""
+        if most != self._fleet.most_jobs:
+            self._fleet.set_most_jobs(most)
+
+    def set_busy(self, worker: str, units: frozenset[str]) -> None:
+        """Set which GPUs take no job whose memory is looked up for now."""
+        calm = self._fleet.set_busy(worker, units)
+        if calm:
+            self._dispatch.add_freed_gpus(self._fleet.worker(worker), calm)
+
     def withhold(self, worker: str, withheld: Capacity) -> None:
         """Set what is not on offer of a worker's units; what is held stays held."""
         offered = self._fleet.withhold(worker, withheld)

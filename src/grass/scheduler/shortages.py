@@ -67,10 +67,20 @@ def shortfall(worker: WorkerUnits, asked: ShapeKey, order: StartOrder) -> Shortf
     together = () if needs else _together(worker, key, order)
     short = needs + together
     if not short:
-        return Shortfall()
+        return Shortfall(text=_busy_text(worker, asked, order))
     text = _lack(worker, key, needs, together) + _learned_text(worker, asked, key)
     blame = _blame(worker, key, order, short)
     return Shortfall(needs, together, text, blame, _holders(worker, key, short))
+
+
+def _busy_text(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> str:
+    """Say that GPUs would fit, but are busy; empty: that is not so."""
+    if key.learned is None or not worker.busy:
+        return ""
+    if not open_choices(worker, key) or allocate(worker, key, order) is not None:
+        return ""
+    units = ", ".join(sorted(worker.busy, key=unit_order))
+    return f"waits for a GPU that is not busy; gpu {units}: too busy"
 
 
 def of_model(pattern: str | None) -> str:

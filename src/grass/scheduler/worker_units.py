@@ -108,6 +108,25 @@ class HeldUnits(NamedTuple):
     gates: Gates
 
 
+class GpuJobs:
+    """How many holders each GPU of a worker has, and how many it may have."""
+
+    __slots__ = ("_counts", "full", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.full: set[str] = set()
+        """GPUs that take no further job."""
+        self._counts: dict[str, int] = {}
+
+    def count(self, allocation: Allocation, sign: int) -> None:
+        """Count a holder in (1) or out (-1)."""
+        for unit in gpus_in(allocation):
+            self._counts[unit] = self._counts.get(unit, 0) + sign
+            is_full = self._counts[unit] >= self.most
+            (self.full.add if is_full else self.full.discard)(unit)
+
+
 class WorkerUnits:
     """The units of one worker, their holders and the views of queues on them.
 
@@ -117,12 +136,14 @@ class WorkerUnits:
 
     __slots__ = (
         "away",
+        "busy",
         "capacity",
         "choices",
         "closed",
         "drained",
         "free",
         "free_version",
+        "gpu_jobs",
         "gpus",
         "holders",
         "kinds",
@@ -166,6 +187,10 @@ class WorkerUnits:
         """Units that take nothing new: drained or withdrawn."""
         self.withheld: Capacity = {}
         """What of a unit is not on offer: it is used by processes without a holder."""
+        self.gpu_jobs: GpuJobs | None = None
+        """Counts the holders of each GPU where their number is limited."""
+        self.busy: frozenset[str] = frozenset()
+        """GPUs that take no job whose memory is looked up."""
         self.gpus: dict[str, GpuDetails] = {}
         """What is known of found GPUs."""
         self.matching: dict[str, Gpus] = {}
@@ -243,6 +268,8 @@ class WorkerUnits:
         """Return what is free and not withheld, of units that take jobs."""
         free = self.free.get(kind, NO_UNITS)
         closed, withheld = self.closed.get(kind, ()), self.withheld.get(kind)
+        if self.gpu_jobs is not None and kind in GPU_KINDS:
+            closed = self.gpu_jobs.full.union(closed)
         if withheld:
             free = less(free, withheld)
         if not closed:
@@ -296,6 +323,13 @@ class WorkerUnits:
             for unit, amount in units.items():
                 free[unit] += sign * amount
 
+    def limit_jobs(self, most: int | None) -> None:
+        """Set how many holders a GPU may have."""
+        self.gpu_jobs = None if most is None else GpuJobs(most)
+        if self.gpu_jobs is not None:
+            for allocation in self.holders.values():
+                self.gpu_jobs.count(allocation, 1)
+
     def _kinds_of(self, view: ViewUsage) -> dict[str, KindUnits]:
         kinds = dict(self.kinds)
         for kind, limits in view.limits.items():
@@ -308,6 +342,11 @@ class WorkerUnits:
                 }
             )
         return kinds
+
+
+def gpus_in(allocation: Allocation) -> set[str]:
+    """Return the GPUs of which something is held."""
+    return {unit for kind in GPU_KINDS for unit in allocation.get(kind, NO_UNITS)}
 
 
 def ordered(capacity: Capacity) -> Capacity:
