@@ -107,7 +107,10 @@ COMPOSED = {
 }
 """Commands that do what several others do."""
 
-OF_A_PROCESS = {"POST /guests", "POST /guests/{id}/wait", "POST /guests/{id}/end"}
+OF_A_PROCESS = {
+    *("POST /guests", "POST /guests/{id}/wait"),
+    *("POST /guests/{id}/measured", "POST /guests/{id}/end"),
+}
 """Endpoints for a process that speaks of itself: `grass.allocate` asks them."""
 
 ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}

@@ -9,7 +9,7 @@ from tests.support.building import BOOT, WORKER
 
 from grass.broker.core.calls import ForgetProfiles, ImportProfiles
 from grass.errors import NotFound, ProtocolError
-from grass.link.messages import Hello, ProfileNoted
+from grass.link.messages import Hello, ProfileNoted, Shrink, Start
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
@@ -250,3 +250,45 @@ def test_a_type_that_fails_twice_is_not_waited_for(broker: Brokerage) -> None:
     asked: dict[str, Any] = {"auto_vram": True, "request": ()}
     elsewhere = broker.enqueue("python", "train.py", gpu_model="A100", **asked)
     assert elsewhere in broker.running()
+
+
+def shrinking(broker: Brokerage) -> Brokerage:
+    """Have a worker that can take back a part of what an attempt holds."""
+    found = broker.state.workers[WORKER].found
+    broker.hear(Hello(WORKER, "desk", BOOT, found, [], [], shrinks=True))
+    return broker
+
+
+def test_an_attempt_that_was_measured_alone_makes_room_for_others(
+    broker: Brokerage,
+) -> None:
+    first, second = auto(shrinking(broker), 2)
+    broker.start(first)
+    note(broker, first, 3)
+    kept = {"vram": {"0": 32_500}}
+    assert broker.state.attempts[first].allocation == kept
+    assert broker.state.attempts[second].allocation == kept
+    messages = [message for _, message in broker.sent]
+    assert [type(one) for one in messages] == [Shrink, Start]
+    assert messages[0] == Shrink(broker.name(first), kept)
+
+
+def test_a_worker_that_forgot_that_is_told_again(broker: Brokerage) -> None:
+    (first,) = auto(shrinking(broker), 1)
+    broker.start(first)
+    whole = broker.report(first)
+    note(broker, first, 3)
+    found = broker.state.workers[WORKER].found
+    broker.hear(Hello(WORKER, "desk", BOOT, found, [whole], [], shrinks=True))
+    kept = {"vram": {"0": 32_500}}
+    assert broker.said(Shrink) == [Shrink(broker.name(first), kept)]
+
+
+def test_a_worker_that_cannot_shrink_keeps_its_attempt_alone(broker: Brokerage) -> None:
+    first, second = auto(broker, 2)
+    broker.start(first)
+    note(broker, first, 3)
+    assert broker.state.attempts[first].allocation["gpu"] == {"0": WHOLE}
+    assert broker.running() == [first]
+    broker.exit(first, 0, peak=peak(3))
+    assert broker.running() == [second]

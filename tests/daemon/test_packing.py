@@ -1,13 +1,14 @@
 """Jobs whose memory is learned, with a real daemon and GPUs that are made up."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.gpus import FakeGpus
+from tests.support.gpus import USE_GPU, FakeGpus
 from tests.support.homes import GrassHome
 from tests.support.patience import until
 
@@ -41,9 +42,62 @@ def await_use(home: GrassHome, job: int) -> None:
     until(lambda: _used(home, job), "it was not measured")
 
 
+GUEST = f"""
+import os, sys
+sys.path.insert(0, {str(USE_GPU.parent)!r})
+import grass
+from grass.client.client import Client
+from use_gpu import announce
+
+@grass.job
+def long(word):
+    job = Client().job(int(os.environ["GRASS_JOB_ID"]))
+    print("long", word, job["allocation"]["vram"]["0"])
+
+@long.profile
+def short(word):
+    announce("4G", "50")
+    print("short", word)
+
+long(sys.argv[1])
+"""
+
+
 def _used(home: GrassHome, job: int) -> bool:
     rows = json.loads(home.ok("show", str(job), "--json"))["usage"]
     return any(row["what"] == "gpu memory" and row["peak"] for row in rows)
+
+
+def test_a_short_function_is_measured_and_then_the_long_one_runs(
+    shared: GrassHome,
+) -> None:
+    path = shared.desk / "guest.py"
+    path.write_text(GUEST)
+    first = shared.shell(f"{sys.executable} guest.py a")
+    assert first.stdout == "short a\nlong a 4.25\n", first.stderr
+    known = profile(shared, "guest.py::long")
+    assert known["why"] == "at most 4G in 1 run, and 256M to spare"
+    again = shared.shell(f"{sys.executable} guest.py b")
+    assert again.stdout == "long b 4.25\n", again.stderr
+
+
+def test_a_run_that_does_not_end_makes_room_once_its_memory_is_flat(
+    shared: GrassHome, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    asked = ["--vram", "auto", "-c", "0", "--type", "endless", "--", line(end, "6G")]
+    first, second = (shared.enqueue(*asked) for _ in range(2))
+    await_use(shared, first)
+    assert shared.state(second) == "queued"
+    await_use(shared, second)
+    assert shared.client.job(first)["allocation"] == {"vram": {"0": 6.3}}
+    assert profile(shared, "endless")["provisional"]
+    shared.ok("restart")
+    third = shared.enqueue(*asked)
+    await_use(shared, third)
+    end.touch()
+    shared.wait(first, second, third)
+    assert not profile(shared, "endless")["provisional"]
 
 
 def test_one_is_measured_and_the_rest_is_packed(

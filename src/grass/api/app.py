@@ -91,6 +91,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/{id}/input", OPERATE, job_input.write, request_bodies.InputBody, documents.InputReply, own=SUBMIT),  # noqa: E501
     Endpoint("POST", "/guests", SUBMIT, guests.enter, request_bodies.GuestBody, calls.Enqueued),  # noqa: E501
     Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501
+    Endpoint("POST", "/guests/{id}/measured", SUBMIT, guests.measured, None, DONE),
     Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/usage", READ, usage.history),
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501

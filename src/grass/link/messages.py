@@ -55,6 +55,7 @@ __all__ = [
     "InputTaken",
     "KnownUnits",
     "Message",
+    "NoteProfile",
     "OutputData",
     "Overran",
     "ProfileNoted",
@@ -319,6 +320,12 @@ class Shrink(Message, tag="shrink", omit_defaults=False):
     allocation: Allocation
 
 
+class NoteProfile(Message, tag="note-profile"):
+    """Tell now what this attempt uses of a GPU: it will need no more."""
+
+    attempt: str
+
+
 class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
@@ -368,6 +375,7 @@ ToWorker = (
     | Signal
     | GiveBack
     | Shrink
+    | NoteProfile
     | Recall
     | Forget
     | Resync

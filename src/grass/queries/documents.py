@@ -62,6 +62,8 @@ class GuestReply(msgspec.Struct):
     """The variables that tell it what it is and has; empty: it has nothing."""
     gpus: dict[str, str] = msgspec.field(default_factory=dict)
     """The UUIDs of the machine's GPUs, as far as they are known."""
+    profiled: bool = False
+    """Whether it is known what its type needs."""
 
 
 class EndsReply(msgspec.Struct):

@@ -76,6 +76,7 @@ class BrokerCore:
             calls.ContinueJobs: verbs.continue_jobs,
             calls.SignalJobs: verbs.signal,
             calls.GiveBackGuest: guests.give_back,
+            calls.MeasureGuest: guests.measure,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: units.add,

@@ -199,6 +199,13 @@ class SignalJobs(Call[Done]):
     signal: int
 
 
+class MeasureGuest(Call[Done]):
+    """Learn from what a guest uses now: it will need no more."""
+
+    actor: str
+    job: int
+
+
 class GiveBackGuest(Call[Done]):
     """End the attempt of a guest; its process goes on."""
 

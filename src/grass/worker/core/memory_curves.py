@@ -73,6 +73,7 @@ class MemoryCurves:
 
     def __init__(self) -> None:
         self._of: dict[str, MemoryCurve] = {}
+        self._asked: set[str] = set()
 
     def add(self, name: str, age_s: float, memory: Mapping[str, int]) -> None:
         """Take in what an attempt uses of each of its GPUs."""
@@ -81,12 +82,26 @@ class MemoryCurves:
 
     def news(self, ages_s: Mapping[str, float]) -> dict[str, MemoryCurve]:
         """Return the curves of which the broker is to be told."""
+        found = {name: one for name, one in self._of.items() if name in ages_s}
         return {
             name: curve
-            for name, curve in self._of.items()
-            if name in ages_s and curve.is_news(ages_s[name])
+            for name, curve in found.items()
+            if curve.is_news(ages_s[name]) or self._is_asked(name, curve)
         }
+
+    def _is_asked(self, name: str, curve: MemoryCurve) -> bool:
+        """Tell whether the broker asked for a curve, which is known by now."""
+        if name not in self._asked or not curve.level:
+            return False
+        self._asked.discard(name)
+        curve.told = curve.level
+        return True
+
+    def tell(self, name: str) -> None:
+        """Have a curve told with the next look at its attempt, flat or not."""
+        self._asked.add(name)
 
     def ended(self, name: str) -> MemoryCurve | None:
         """Forget an attempt that has ended, and return its curve."""
+        self._asked.discard(name)
         return self._of.pop(name, None)

@@ -219,6 +219,14 @@ class UsageTable:
             for name, curve in self._curves.news(ages).items()
         ]
 
+    def tell_profile(self, name: str) -> bool:
+        """Have the curve of an attempt told after the next look, if it is followed."""
+        attempt = self._attempts.get(name)
+        follows = attempt is not None and attempt.notes.learns and not attempt.exited
+        if follows:
+            self._curves.tell(name)
+        return follows
+
     def curve_of(self, name: str) -> MemoryCurve | None:
         """Forget the curve of an attempt that has ended, and return it."""
         return self._curves.ended(name)

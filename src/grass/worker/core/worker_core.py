@@ -10,13 +10,7 @@ yet forgotten.
 from typing import cast
 
 from grass.keeper import protocol as keeper
-from grass.keeper.protocol import (
-    ExitEntry,
-    HelloEntry,
-    RecallVerb,
-    StartedEntry,
-    StateEntry,
-)
+from grass.keeper.protocol import ExitEntry, HelloEntry, StartedEntry, StateEntry
 from grass.link.messages import (
     RECALLED,
     Continue,
@@ -25,6 +19,7 @@ from grass.link.messages import (
     GiveBack,
     Heard,
     KnownUnits,
+    NoteProfile,
     Recall,
     Resync,
     Returned,
@@ -111,8 +106,8 @@ class WorkerCore:
                 self._pass_on(message)
             case Forget():
                 self._forget(message.attempts)
-            case Shrink():
-                self._table.shrink(message.attempt, message.allocation)
+            case Shrink() | NoteProfile():
+                self._learned(message)
             case Recall():
                 self._recall(message)
             case KnownUnits():
@@ -137,6 +132,12 @@ class WorkerCore:
         if self._hello.outdated:
             # The cluster of the lease is known only now.
             self._say_hello()
+
+    def _learned(self, message: Shrink | NoteProfile) -> None:
+        if isinstance(message, Shrink):
+            self._table.shrink(message.attempt, message.allocation)
+        elif self.usage.tell_profile(message.attempt):
+            self._effects.look = True
 
     def units_found(self, found: FoundUnits) -> None:
         """Report the units of this machine anew, if they have changed."""
@@ -270,7 +271,7 @@ class WorkerCore:
             # another attempt has its name.
             self._return(name, RECALLED, at)
         asked = [name for name in known if name not in unchecked]
-        self._effects.to_keeper.append(RecallVerb(asked))
+        self._effects.to_keeper.append(keeper.RecallVerb(asked))
 
     def _can_start(self, unable: str) -> None:
         """Tell the broker whether jobs can be started here, if that has changed."""
@@ -285,7 +286,7 @@ class WorkerCore:
         for name in unsent:
             self._recalled(name)
         if asked and self._keeper_ready:
-            self._effects.to_keeper.append(RecallVerb(asked))
+            self._effects.to_keeper.append(keeper.RecallVerb(asked))
 
     def _return(self, attempt: str, reason: str, placed_at: int) -> None:
         self._table.note_returned(attempt, placed_at)

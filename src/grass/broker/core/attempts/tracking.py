@@ -144,6 +144,20 @@ def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:
     found = _held_by(state, worker, message)
     if found is not None:
         learning.noted(state, *found, message)
+        _shrink(state, *found)
+
+
+def _shrink(state: State, job: Job, attempt: Attempt) -> None:
+    """Have an attempt that is measured alone keep only what it needs of its GPU."""
+    spec, worker = state.specs[job.spec], state.workers[attempt.worker]
+    if not spec.auto_vram or not worker.shrinks:
+        return
+    kept = state.scheduler.packed(job.id, spec.request)
+    if kept is not None and state.scheduler.follower(job.id) is None:
+        state.scheduler.shrink(job.id, kept)
+        attempt.allocation = kept
+        state.save_attempt(attempt)
+        send_shrink(state, attempt)
 
 
 def returned(state: State, worker: str, message: Returned) -> None:

@@ -59,6 +59,7 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
     to_peak_s, at = message.to_peak_s, state.now_us
     sample = Sample(job.id, at, message.memory, message.ran_s, to_peak_s, "running")
     _add(state, (type_of(state.specs[job.spec], job), model), sample)
+    state.batch.moved.add(job.id)
 
 
 def _sample(
