@@ -2,11 +2,12 @@
 
 import pytest
 
+from grass.keeper.exit_reasons import MEMORY_LIMIT
 from grass.keeper.protocol import ExitEntry
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY
+from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
 from grass.worker.core.causes import OUT_OF_MEMORY, Evidence, cause_of
@@ -159,3 +160,11 @@ def test_clients_of_mps_that_end_after_the_first_are_its_victims() -> None:
         reasons.append(exited.reason)
     own = "GPU fault: the end of its output says more"
     assert reasons == [own, "GPU fault of job 2", own]
+
+
+def test_an_end_at_the_limit_of_its_cgroup_is_for_want_of_memory() -> None:
+    ended = ExitEntry("exited", FIRST, signal=9, reason=MEMORY_LIMIT)
+    known = Evidence(peak=ResourceUse(8 * GIB))
+    found = cause_of(ended, {"ram": {"0": 8 * WHOLE}}, known)
+    assert found.word == OUT_OF_HOST_MEMORY
+    assert found.reason == "out of memory (asked 8 GiB, peak 8 GiB)"

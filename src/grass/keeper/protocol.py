@@ -93,6 +93,9 @@ class StartVerb(NamedTuple):
     guest: int | None = None
     """The pid of a guest's process, which is watched; it started at `guest_ticks`."""
     guest_ticks: int = 0
+    memory_max: int | None = None
+    """In bytes; this and `cpu_max`, in cores, by cgroup where that is possible."""
+    cpu_max: Seconds | None = None
 
 
 class StopVerb(NamedTuple):
@@ -199,6 +202,8 @@ class SpawningEntry(NamedTuple):
     limit_signal_before: Seconds = 0.0
     guest: int | None = None
     guest_ticks: int = 0
+    memory_max: int | None = None
+    cpu_max: Seconds | None = None
 
 
 class ForkedEntry(NamedTuple):
@@ -323,6 +328,8 @@ class HelloEntry(NamedTuple):
     leases: dict[str, float]
     unable: str | None
     attempts: list[StateEntry]
+    controllers: list[str] = []  # noqa: RUF012 -- never changed
+    """The controllers of cgroups that can limit attempts: `memory`, `cpu`."""
 
 
 class ForgottenEntry(NamedTuple):

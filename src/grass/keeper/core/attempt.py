@@ -281,6 +281,8 @@ def attempt_of(start: StartVerb) -> KeeperAttempt:
             start.limit_signal_before,
             start.guest,
             start.guest_ticks,
+            start.memory_max,
+            start.cpu_max,
         )
     )
 

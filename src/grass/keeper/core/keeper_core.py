@@ -52,6 +52,8 @@ class KeeperCore:
         self._exits = Exits(state, self.starts, self._running)
         self._takeover = Takeover(state, self._running, self._exits)
         self._connections: set[int] = set()
+        self.controllers: list[str] = []
+        """Controllers of cgroups that can limit attempts, as daemons are told."""
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
@@ -154,6 +156,7 @@ class KeeperCore:
             self.leases.untils(),
             self.start_failures.told,
             [attempt.state_entry() for attempt in self.attempts.values()],
+            self.controllers,
         )
         self._state.want(effects.SendHello(connection, hello))
 

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from grass.devices.readings import GpuReading
+from grass.keeper.exit_reasons import MEMORY_LIMIT
 from grass.keeper.protocol import ExitEntry, StateEntry
 from grass.model.amount_text import size_text
+from grass.model.amounts import bytes_of_amount
 from grass.model.ids import attempt_id
 from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.resources import Allocation
@@ -58,6 +60,8 @@ def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     """Return the cause of a failure that has none: no memory left, or a faulty GPU."""
     if (entry.reason or "").startswith(STOPPED):
         return Cause(OUT_OF_GPU_MEMORY, entry.reason)
+    if entry.reason == MEMORY_LIMIT:
+        return Cause(OUT_OF_HOST_MEMORY, _at_memory_limit(allocation, known.peak))
     if not is_unexplained(entry):
         return NO_CAUSE
     # The kernel does not say which process it killed, so only a SIGKILL counts that
@@ -65,6 +69,12 @@ def cause_of(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     if known.out_of_memory and may_be_killed(entry):
         return Cause(OUT_OF_HOST_MEMORY, OUT_OF_MEMORY)
     return _of_gpus(entry, allocation, known)
+
+
+def _at_memory_limit(allocation: Allocation, peak: ResourceUse | None) -> str:
+    asked = bytes_of_amount(sum(allocation.get("ram", {}).values()))
+    facts = {"asked": asked, "peak": None if peak is None else peak.memory}
+    return f"out of memory ({_facts(facts)})"
 
 
 def _of_gpus(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause:
@@ -110,10 +120,12 @@ def _asked_and_peak(allocation: Allocation, peak: ResourceUse | None) -> str:
     units = {**allocation.get("vram", {}), **used}
     unit = max(units, key=lambda one: used.get(one, 0), default="")
     asked = reserved_of(unit, allocation)
-    facts = {"asked": asked, "peak": used.get(unit)}
-    return ", ".join(
-        f"{what} {size_text(size)}" for what, size in facts.items() if size
-    )
+    return _facts({"asked": asked, "peak": used.get(unit)})
+
+
+def _facts(sizes: Mapping[str, int | None]) -> str:
+    known = ((what, size) for what, size in sizes.items() if size)
+    return ", ".join(f"{what} {size_text(size)}" for what, size in known)
 
 
 def _memory(peak: ResourceUse | None) -> Mapping[str, int]:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from grass.config import MARKER, OWN_PORT, RENDEZVOUS
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import bytes_of_amount
 from grass.model.gpu_details import visible_devices
 from grass.model.jobs.commands import safe_file_name, split_assignments
 from grass.model.jobs.params import variable
@@ -86,6 +88,8 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         meta=_notes(start, around, output, stderr, environment),
         guest=guest[0],
         guest_ticks=guest[1],
+        memory_max=_memory_limit(start),
+        cpu_max=_core_limit(start),
     )
 
 
@@ -223,6 +227,19 @@ def _mps_in(start: Start, around: Surroundings, environment: Mapping[str, str]) 
     folder = "" if around.mps is None else f"{around.mps.folder}/"
     own = start.enforce and folder and environment.get(PIPES, "").startswith(folder)
     return (shared_gpu(start.allocation) or "") if own else ""
+
+
+def _memory_limit(start: Start) -> int | None:
+    if start.enforce is None or start.guest is not None:
+        return None
+    return bytes_of_amount(sum(start.allocation.get("ram", {}).values())) or None
+
+
+def _core_limit(start: Start) -> float | None:
+    """Return the cores that it may use, where it has asked for some itself."""
+    if start.enforce is None or start.guest is not None or start.threads is None:
+        return None
+    return sum(start.allocation.get("cpu", {}).values()) / WHOLE or None
 
 
 def _threads(start: Start) -> dict[str, str]:
