@@ -252,11 +252,11 @@ def _name(value: object, name: str) -> str:
 
 
 def _request(value: object, _name: str) -> Request:
-    from grass.model.resources import request_from
+    from grass.model.resources import default_request_from
 
     if not isinstance(value, str | dict):
         raise TypeError
-    return request_from(value, "JSON5")
+    return default_request_from(value, "JSON5")
 
 
 def _duration(value: object, _name: str) -> float:

@@ -14,7 +14,7 @@ from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.jobs.spec import DEFAULT_GRACE_S
-from grass.model.resources import request_from
+from grass.model.resources import request_from, split_auto
 from grass.settings import SETTINGS, default_settings, read_settings
 from grass.worker.core.admission import GUARD
 
@@ -48,6 +48,13 @@ format = "json"
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
+
+
+def test_memory_to_look_up_may_be_asked_for_by_default(file: Path) -> None:
+    file.write_text('[defaults]\nrequire = {gpu = 0.5, vram = "auto"}\n')
+    asked = read_settings(str(file), {}).require
+    assert asked is not None
+    assert split_auto(asked) == ((("gpu", 5000),), True)
 
 
 def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:

@@ -110,10 +110,14 @@ def test_one_is_measured_and_the_rest_is_packed(
     others = [shared.enqueue(*asked, line(end)) for _ in range(3)]
     assert shared.client.job(first)["allocation"]["gpu"] == {"0": 1}
     assert f"profile of `fit`, which job {first}" in shared.reason(others[0])
+    assert "vram auto: nothing is known yet" in shared.ok("explain", str(others[0]))
     go.touch()
     for job in others:
         await_use(shared, job)
         assert shared.client.job(job)["allocation"]["vram"] == {"0": 4.25}
+    told = "NVIDIA H200: 4.25G, as it used at most 4G in 1 run, and 256M to spare"
+    assert shared.client.job(others[0])["learned"] == [told]
+    assert told in shared.ok("show", str(others[0]))
     end.touch()
     shared.wait(*others)
     known = profile(shared, "fit")

@@ -21,6 +21,7 @@ PLAIN = Spec(request=())
         (["bin/fit", "--fast"], "bin/fit"),
         (["python", "-c", "print(1)"], "python -c print(1)"),
         (["cd /data && python train.py"], "cd /data && python train.py"),
+        (["KEY=secret cd /data && ls"], "cd /data && ls"),
         (["bash", "-c", "a\nb"], "bash -c a b"),
     ],
 )

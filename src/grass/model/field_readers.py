@@ -18,7 +18,14 @@ from grass.model.amounts import size_bytes
 from grass.model.durations import LONGEST_S
 from grass.model.enforcement import Enforcement
 from grass.model.jobs.commands import LARGEST_PRIORITY
-from grass.model.resources import Policy, Request, check_name, request_from
+from grass.model.resources import (
+    AUTO,
+    Policy,
+    Request,
+    check_name,
+    default_request_from,
+    request_from,
+)
 from grass.model.selectors import compile_pattern
 from grass.model.worker import check_label
 
@@ -27,8 +34,6 @@ LOWEST_CPU_PRIORITY = 19
 NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
 LARGEST_WINDOW = 65535
 LONGEST_PATTERN = 256
-AUTO = "auto"
-"""An amount of memory of a GPU that is looked up in a profile."""
 LONGEST_JOB_TYPE = 1000
 FAILURES = ("signal", "time-limit", "not-started", "out-of-memory")
 """What `--retry-on` takes besides exit codes."""
@@ -249,7 +254,7 @@ def job_type(text: str | None) -> str | None:
 
 def default_request(value: WrittenAmounts | None) -> Request | None:
     """Read what the jobs of a queue ask for that name nothing themselves."""
-    return None if value is None else request_from(value)
+    return None if value is None else default_request_from(value)
 
 
 def size(value: int | str) -> int:

@@ -232,4 +232,6 @@ class ExplainReply(msgspec.Struct):
     usage: list[JsonObject] = []
     """What it asked for, was given and uses, once it has started."""
     usage_note: str = ""
+    learned: list[str] = []
+    """What its type is given of each model of GPU, if that is looked up."""
     attempts: int = 0

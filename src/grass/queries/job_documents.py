@@ -7,10 +7,12 @@ a job waits come from memory.
 from msgspec.structs import replace
 
 from grass.broker.core.jobs import eligibility
+from grass.broker.core.profiles.learning import learns_from
 from grass.broker.core.state import State
 from grass.errors import NotFound
 from grass.model.jobs.commands import split_assignments
 from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.jobs.placeholders import fill_command, values_of
 from grass.model.jobs.spec import Spec, asked_json
@@ -20,6 +22,7 @@ from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import JsonObject
 from grass.queries.listing import ArrayView, is_ahead, last_attempt
+from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import use_json
 from grass.store.interface import JobDetails
 
@@ -35,7 +38,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("gpu_model", "policy", "job_type", "enforce"),
+    *("gpu_model", "policy", "enforce"),
 )
 """Fields of a spec that are shown as they are.
 
@@ -139,6 +142,8 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Json
         "not_before": rfc3339(job.not_before),
         "retries_left": max(0, spec.retries - job.failures),
         "wanted_worker": spec.worker and _name(state, spec.worker, forgotten),
+        "job_type": type_of(spec, job) if learns_from(spec) else None,
+        "learned": learned_lines(state, spec, job),
         **{name: getattr(spec, name) for name in SHOWN_AS_STORED},
     }
 

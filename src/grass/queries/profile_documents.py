@@ -1,7 +1,11 @@
 """Profiles as JSON documents: what is known, and what follows from it."""
 
-from grass.broker.core.profiles.prediction import Prediction
+from grass.broker.core.profiles.prediction import Prediction, size
 from grass.broker.core.profiles.profile_memory import Profiles, reasoned
+from grass.broker.core.state import State
+from grass.model.jobs.job import Job
+from grass.model.jobs.job_types import type_of
+from grass.model.jobs.spec import Spec
 from grass.model.profiles import Profile
 from grass.model.times import rfc3339
 from grass.queries.documents import JsonObject
@@ -13,6 +17,24 @@ def profile_documents(profiles: Profiles, job_type: str | None) -> list[JsonObje
         return [_document(one) for one in profiles]
     found = sorted(profiles.of(job_type).items())
     return [{**_document(one), "samples": _samples(one)} for _, one in found]
+
+
+def learned_lines(state: State, spec: Spec, job: Job) -> list[str]:
+    """Say what a job whose memory is looked up is given, on each model of GPU."""
+    if not spec.auto_vram:
+        return []
+    known = state.profiles.of(type_of(spec, job))
+    if not known:
+        return ["nothing is known yet: the first of its type is measured, alone"]
+    return [_line(one) for _, one in sorted(known.items())]
+
+
+def _line(profile: Profile) -> str:
+    found = reasoned(profile)
+    where = f"{profile.model}: " if profile.model else ""
+    if isinstance(found, Prediction):
+        return f"{where}{size(found.memory)}, as it used {found.why}"
+    return f"{where}{found}"
 
 
 def _document(profile: Profile) -> JsonObject:

@@ -93,8 +93,12 @@ def _enqueued_whole(client: Client, fields: Document, jobs: list[Document]) -> D
 
 def _type(command: str) -> Document:
     """Return the type of a command: the command itself, unless it cannot be a name."""
-    named = command.isprintable() and 0 < len(command.strip()) <= LONGEST_TYPE
-    return {"job_type": command} if named else {}
+    from grass.model.jobs.commands import split_assignments
+
+    # Values of NAME=value words may be secret.
+    name = " ".join(split_assignments(command.split())[1])
+    named = name.isprintable() and 0 < len(name) <= LONGEST_TYPE
+    return {"job_type": name} if named else {}
 
 
 class _Followed:

@@ -40,9 +40,11 @@ def learned_type(spec: Spec, job: Job) -> str | None:
 def _default_type(words: Sequence[str]) -> str:
     _, rest = split_assignments(words)
     if rest and _SPACE.search(rest[0].strip()):
-        if _OF_A_SHELL.search(rest[0]):
-            return _text(rest)
+        is_of_a_shell = _OF_A_SHELL.search(rest[0])
+        # Their values may be secret, and are nothing that memory depends on.
         _, rest = split_assignments(rest[0].split())
+        if is_of_a_shell:
+            return _text(rest)
     if not rest:
         return ""
     about = subject(rest)

@@ -21,12 +21,11 @@ from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
-from grass.model.resources import Policy, Request, request_json
+from grass.model.resources import AUTO, Policy, Request, request_json
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
 NO_INPUT = read.NO_INPUT
-AUTO = read.AUTO
 
 
 class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

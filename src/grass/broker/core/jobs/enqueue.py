@@ -28,7 +28,7 @@ from grass.model.jobs.params import Params, check_kinds
 from grass.model.jobs.signals import check_limit_signal
 from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed, least_request
 from grass.model.queue import Queue
-from grass.model.resources import GPU_KINDS, ONE_CPU
+from grass.model.resources import GPU_KINDS, ONE_CPU, split_auto
 from grass.store.changes import AnsweredCall
 
 LONG_VALUES = 1000
@@ -197,8 +197,11 @@ def _prepare(
     """Check a patch against queues, units and the jobs that it waits for."""
     with About("queue"):
         queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
+    default = ONE_CPU if queue.default_request is None else queue.default_request
+    request, auto_vram = split_auto(default)
     plain = Spec(
-        request=ONE_CPU if queue.default_request is None else queue.default_request,
+        request=request,
+        auto_vram=auto_vram,
         prefix=queue.prefix,
         queue_cwd=None if patch.cwd else queue.cwd,
         cwd=None if queue.prefix else directory,

@@ -190,6 +190,8 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("request", "needs", _needs),
     ("gpu_model", "GPU model", _given),
     ("policy", "policy", _given),
+    ("job_type", "type", _given),
+    ("learned", "learned", _listed),
     ("wanted_worker", "only on", _given),
     ("labels", "labels", _listed),
     ("allocation", "units", units),
