@@ -16,6 +16,7 @@ from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
 from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
+from grass.queries.job_documents import why_waiting
 
 H200, A100 = "NVIDIA H200", "NVIDIA A100"
 
@@ -250,6 +251,16 @@ def test_a_type_that_fails_twice_is_not_waited_for(broker: Brokerage) -> None:
     asked: dict[str, Any] = {"auto_vram": True, "request": ()}
     elsewhere = broker.enqueue("python", "train.py", gpu_model="A100", **asked)
     assert elsewhere in broker.running()
+
+
+def test_nobody_waits_for_one_that_cannot_be_measured(broker: Brokerage) -> None:
+    first, second = auto(broker, 2)
+    broker.start(first)
+    broker.hear(ProfileNoted(broker.name(first), 0, 600.0, flat=False))
+    assert broker.state.profiles.amounts("train.py")[H200] > 140 * WHOLE
+    assert "profile" not in (
+        why_waiting(broker.state.jobs[second], broker.state, 0, {}) or ""
+    )
 
 
 def shrinking(broker: Brokerage) -> Brokerage:

@@ -83,6 +83,23 @@ def test_the_broker_is_told_once_and_again_if_the_memory_grows() -> None:
     assert look(lab, 114.0, 3 * GIB) == [ProfileNoted(FIRST, 3 * GIB, 14.0, 14.0, 3)]
 
 
+def test_nobody_waits_for_one_that_hangs() -> None:
+    lab = started(learns=True)
+    assert look(lab, 101.0, 0) == []
+    (late,) = look(lab, 700.0, 0)
+    assert late == ProfileNoted(FIRST, 0, 600.0, 0.0, 3, flat=False)
+    assert look(lab, 701.0, 0) == []
+    assert look(lab, 702.0, GIB) == []
+
+
+def test_one_that_becomes_flat_late_is_told_all_the_same() -> None:
+    curve = followed((0.3, GIB), (400.0, 2 * GIB))
+    assert curve.is_news(600.0)
+    assert not curve.is_news(1599.0)
+    assert curve.is_news(1600.0)
+    assert curve.told == 2 * GIB
+
+
 def test_the_curve_goes_with_the_exit() -> None:
     lab = started(learns=True)
     look(lab, 101.0, 2 * GIB)

@@ -3,7 +3,8 @@
 Only attempts are followed that the broker learns from. Once the memory of one has been
 flat for three times as long as it took to get there, and for ten seconds at least, the
 broker is told: a training of a week need not end before others of its type can start.
-It is told again when the memory grows after all.
+It is told again when the memory grows after all. Of one that is not flat after ten
+minutes, as it hangs or grows without end, the broker is told that: others do not wait.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ FLAT_TIMES = 3
 """Flat is what has not grown for so many times the time to its peak."""
 FLAT_UNSEEN_S = 60.0
 """The same for an attempt whose beginning nobody measured."""
+LONGEST_S = 600.0
+"""After so long nobody waits any more for it to become flat."""
 LEAST_STEP = 32 * MIB
 STEP_PART = 100
 """Memory has grown if it did by more than this part, a hundredth."""
@@ -37,6 +40,8 @@ class MemoryCurve(msgspec.Struct):
     """What it had used at most 1, 2, 4, 8 and so on seconds after its start."""
     told: int | None = None
     """What the broker was told."""
+    is_late: bool = False
+    """Whether the broker was told that it did not become flat in time."""
 
     @property
     def is_whole(self) -> bool:
@@ -61,8 +66,10 @@ class MemoryCurve(msgspec.Struct):
 
     def is_news(self, age_s: float) -> bool:
         """Tell whether the broker is to be told, and note that it is."""
-        grew = self.told is not None and self.level > self.told
-        if not grew and (self.told is not None or not self.is_flat(age_s)):
+        if self.told is None and not self.is_flat(age_s):
+            was_late, self.is_late = self.is_late, age_s >= LONGEST_S
+            return self.is_late and not was_late
+        if self.told is not None and self.level <= self.told:
             return False
         self.told = self.level
         return True

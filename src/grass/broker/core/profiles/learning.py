@@ -7,7 +7,7 @@ attempt on GPUs of several models.
 
 from msgspec.structs import replace
 
-from grass.broker.core.profiles.profile_memory import Key
+from grass.broker.core.profiles.profile_memory import ENOUGH_FAILURES, Key
 from grass.broker.core.state import State
 from grass.link.messages import Exited, ProfileNoted
 from grass.model.amount_text import WHOLE
@@ -56,10 +56,21 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
     model = model_of(state, attempt)
     if not learns_from(state.specs[job.spec]) or model is None:
         return
+    key = type_of(state.specs[job.spec], job), model
+    if not message.flat:
+        _give_up(state, key)
+        return
     to_peak_s, at = message.to_peak_s, state.now_us
     sample = Sample(job.id, at, message.memory, message.ran_s, to_peak_s, "running")
-    _add(state, (type_of(state.specs[job.spec], job), model), sample)
+    _add(state, key, sample)
     state.batch.moved.add(job.id)
+
+
+def _give_up(state: State, key: Key) -> None:
+    """Let nobody wait any more for an attempt that does not tell what is needed."""
+    known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
+    if known.failures < ENOUGH_FAILURES:
+        put(state, replace(known, failures=ENOUGH_FAILURES))
 
 
 def _sample(

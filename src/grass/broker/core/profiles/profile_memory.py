@@ -72,10 +72,9 @@ def reasoned(profile: Profile) -> Prediction | str:
     found = predicted(profile.samples)
     if found is not None:
         return found
-    times = f"{profile.failures} attempt{'s' if profile.failures > 1 else ''}"
     if profile.failures >= ENOUGH_FAILURES:
-        return f"{times} ended before they could be measured: each gets a GPU alone"
-    return f"{times} ended before it could be measured: the next is measured, alone"
+        return "no attempt could be measured: each has a GPU alone, until one succeeds"
+    return "an attempt ended before it was measured: the next is measured, alone"
 
 
 def _is_replaced(one: Sample, later: Sample) -> bool:
