@@ -123,3 +123,19 @@ def test_one_is_measured_and_the_rest_is_packed(
     known = profile(shared, "fit")
     assert (known["model"], known["runs"]) == ("NVIDIA H200", 4)
     assert known["why"] == "at most 4G in 4 runs, and 256M to spare"
+
+
+def test_a_setting_limits_the_jobs_of_a_gpu(tmp_path: Path) -> None:
+    gpus = FakeGpus(tmp_path / "gpus")
+    gpus.device(0, name="NVIDIA H200", memory="80G")
+    home = GrassHome(tmp_path)
+    home.environment.update(gpus.environment, GRASS_GPU_JOBS="1")
+    try:
+        first = home.enqueue("--vram", "1G", "--", "sleep", "60")
+        second = home.enqueue("--vram", "1G", "--", "true")
+        home.await_event("started", first)
+        assert "gpu 0: at most 1 job at a time (`gpu.jobs`)" in home.reason(second)
+        home.ok("cancel", str(first))
+        home.wait(second)
+    finally:
+        home.end()

@@ -13,8 +13,8 @@ def test_a_gpu_has_no_more_jobs_than_it_may(lab: Lab) -> None:
     lab.scheduler.set_jobs_per_gpu(2)
     jobs = [lab.enqueue("{vram:1}") for _ in range(6)]
     assert list(lab.decide()) == jobs[:4]
-    said = "needs vram 1G, free 0 of 160G; gpu 0, 1: 2 jobs, the most allowed"
-    assert str(lab.explain(5)) == said
+    said = "needs vram 1G, free 0 of 160G; gpu 0, 1: at most 2 jobs at a time"
+    assert str(lab.explain(5)) == f"{said} (`gpu.jobs`)"
     assert list(lab.release(1)) == [5]
     lab.scheduler.set_jobs_per_gpu(None)
     assert list(lab.decide()) == [6]

@@ -82,7 +82,8 @@ def _full(worker: WorkerUnits) -> str:
     if jobs is None or not jobs.full:
         return ""
     units = ", ".join(sorted(jobs.full, key=unit_order))
-    return f"gpu {units}: {jobs.most} jobs, the most allowed"
+    most = "1 job" if jobs.most == 1 else f"{jobs.most} jobs"
+    return f"gpu {units}: at most {most} at a time (`gpu.jobs`)"
 
 
 def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:

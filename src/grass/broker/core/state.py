@@ -67,6 +67,8 @@ class DaemonFlags(msgspec.Struct):
     starts_jobs: bool = True
     most_strangers: int = WHOLE // 10
     """How much of a GPU's memory strangers may use before it gives no share."""
+    jobs_per_gpu: int | None = None
+    """How many jobs a GPU may have; None: as many as fit."""
     shortage: StorageError | None = None
     """Set while the disk is full: nothing is added or started until it has room."""
 
@@ -79,6 +81,7 @@ class DaemonFlags(msgspec.Struct):
         """Use these flags in a state."""
         state.daemon = self
         state.scheduler.set_most_strangers(self.most_strangers)
+        state.scheduler.set_jobs_per_gpu(self.jobs_per_gpu)
         starts_jobs = self.starts_jobs and not self.disk_full
         state.scheduler.set_paused(state.paused or not starts_jobs)
 
