@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from grass.config import Home, config_file
+from grass.config import Home, config_file, without_job_variables
 from grass.config_file import line_of
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.jobs.spec import DEFAULT_GRACE_S
 from grass.model.resources import request_from, split_auto
-from grass.settings import SETTINGS, default_settings, read_settings
+from grass.settings import SETTINGS, Setting, default_settings, read_settings
 from grass.worker.core.admission import GUARD
 
 EVERYTHING = """
@@ -277,3 +277,10 @@ def test_a_command_that_needs_no_settings_does_not_read_them(tmp_path: Path) -> 
         },
     )
     assert set(ran.stdout.split()) & {"tomllib", "grass.settings"} == set()
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_variable_of_a_setting_reaches_a_daemon_that_is_started(
+    setting: Setting,
+) -> None:
+    assert without_job_variables({setting.variable: "x"}) == {setting.variable: "x"}
