@@ -256,7 +256,7 @@ def test_a_type_that_fails_twice_is_not_waited_for(broker: Brokerage) -> None:
 def test_nobody_waits_for_one_that_cannot_be_measured(broker: Brokerage) -> None:
     first, second = auto(broker, 2)
     broker.start(first)
-    broker.hear(ProfileNoted(broker.name(first), 0, 600.0, flat=False))
+    broker.hear(ProfileNoted(broker.name(first), 0, 600.0, late=True))
     assert broker.state.profiles.amounts("train.py")[H200] > 140 * WHOLE
     assert "profile" not in (
         why_waiting(broker.state.jobs[second], broker.state, 0, {}) or ""

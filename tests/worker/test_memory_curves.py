@@ -87,7 +87,7 @@ def test_nobody_waits_for_one_that_hangs() -> None:
     lab = started(learns=True)
     assert look(lab, 101.0, 0) == []
     (late,) = look(lab, 700.0, 0)
-    assert late == ProfileNoted(FIRST, 0, 600.0, 0.0, 3, flat=False)
+    assert late == ProfileNoted(FIRST, 0, 600.0, 0.0, 3, late=True)
     assert look(lab, 701.0, 0) == []
     assert look(lab, 702.0, GIB) == []
 

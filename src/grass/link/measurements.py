@@ -45,5 +45,5 @@ class ProfileNoted(Message, tag="profile-noted"):
     ran_s: float = 0.0
     to_peak_s: float = 0.0
     placed_at: int = 0
-    flat: bool = True
-    """False: it still grows, or uses nothing, and nobody should wait for it."""
+    late: bool = False
+    """Whether it still grows, or uses nothing, and nobody should wait for it."""

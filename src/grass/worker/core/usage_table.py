@@ -215,7 +215,7 @@ class UsageTable:
                 round(ages[name], 2),
                 round(curve.to_peak_s, 2),
                 self._attempts[name].notes.placed_at,
-                flat=curve.told is not None,
+                late=curve.told is None,
             )
             for name, curve in self._curves.news(ages).items()
         ]

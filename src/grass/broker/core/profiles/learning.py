@@ -57,7 +57,7 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
     if not learns_from(state.specs[job.spec]) or model is None:
         return
     key = type_of(state.specs[job.spec], job), model
-    if not message.flat:
+    if message.late:
         _give_up(state, key)
         return
     to_peak_s, at = message.to_peak_s, state.now_us
