@@ -86,6 +86,8 @@ BODIES: dict[str, list[Any]] = {
     "POST /guests": [{"ticks": 1, "name": "f", "require": {"cpu": 1}}],
     "POST /guests/1/wait": [{"timeout_s": 0.01}],
     "POST /guests/1/end": [{"exit_code": 1}],
+    "POST /profiles/forget": [{"types": ["train.py"]}],
+    "POST /profiles/import": [{"text": "{}"}],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
     "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],
@@ -98,6 +100,7 @@ BODIES: dict[str, list[Any]] = {
             "default_require": "{gpu:1}",
             "max_running": 2,
             "max_fails": 3,
+            "enforce": "stop",
         }
     ],
     "PATCH /queues/q": [{"capacity": "{gpu:2}", "max_running": None, "command": []}],

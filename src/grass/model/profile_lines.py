@@ -61,6 +61,8 @@ def read_profiles(text: str) -> list[Profile]:
 def _profile(number: int, line: str) -> Profile:
     try:
         read = msgspec.json.decode(line, type=ProfileLine)
+    except UnicodeEncodeError:
+        raise _wrong(number, "it is no text") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise _wrong(number, str(error)) from None
     for name in ("job_type", "model"):

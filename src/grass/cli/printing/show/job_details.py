@@ -192,6 +192,7 @@ _LINES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("policy", "policy", _given),
     ("job_type", "type", _given),
     ("learned", "learned", _listed),
+    ("enforce", "enforced", _given),
     ("wanted_worker", "only on", _given),
     ("labels", "labels", _listed),
     ("allocation", "units", units),
