@@ -30,6 +30,7 @@ def test_what_was_written_reads_back() -> None:
             '{"job_type":"b","model":"x","samples":[{"job":1,"at":1,"peak":-1}]}',
             r"line 2: .*`int` >= 0 - at `\$.samples\[.*\]\.peak`",
         ),
+        ('{"job_type":"\udc80","model":"x"}', "line 2: it is no text"),
         (GOOD, "line 2: `a` on `H200` is there already"),
     ],
 )
