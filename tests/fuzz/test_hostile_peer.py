@@ -158,7 +158,7 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             memory=whole,
             ran_s=seconds,
             to_peak_s=seconds,
-            flat=st.booleans(),
+            late=st.booleans(),
         ),
         "started": fields(
             m.Started,
