@@ -23,7 +23,7 @@ from grass.scheduler.ranked_amounts import (
     tied_fit,
 )
 from grass.scheduler.shapes import Shape, StartOrder
-from grass.scheduler.worker_units import Gpus, ViewUsage, WorkerUnits
+from grass.scheduler.worker_units import Gpus, ViewUsage, WorkerUnits, gpus_in
 
 Freed = Mapping[str, Iterable[str]]
 """Units by kind."""
@@ -327,14 +327,15 @@ class BlockedIndex:
     def affected_by(self, worker: WorkerUnits, freed: Freed) -> list[Pool | PoolGroup]:
         """Return the pools and groups that wait for any of these units."""
         found: list[Pool | PoolGroup] = []
+        both = () if GPU_KINDS.isdisjoint(freed) else gpus_in(freed)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind, units in freed.items():
                 if kind in by_kind:
                     found += by_kind[kind].affected_by(units)
-            paired = [by_kind[kind] for kind in PAIRED if kind in by_kind]
-            if paired and not GPU_KINDS.isdisjoint(freed):
-                both = {unit for kind in GPU_KINDS for unit in freed.get(kind, ())}
-                found += (pool for one in paired for pool in one.affected_by(both))
+            if both:
+                for kind in PAIRED:
+                    if kind in by_kind:
+                        found += by_kind[kind].affected_by(both)
         return found
 
     def unlisted_pools(

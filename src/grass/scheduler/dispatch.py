@@ -30,6 +30,9 @@ from grass.scheduler.shapes import (
 )
 from grass.scheduler.worker_units import HeldUnits, WorkerUnits, gpus_in
 
+PROFILES_LAST = 1e6
+"""Added to the slack of a worker on which a job would profile its type."""
+
 
 class Placement(NamedTuple):
     """A job that starts, and the units it was given."""
@@ -320,7 +323,7 @@ class Dispatch:
     def _start_head(self, shape: Shape, places: list[WorkerUnits], now: float) -> bool:
         order, key = shape.head, shape.key
         assert order is not None
-        chosen: tuple[tuple[bool, float, str], WorkerUnits, Allocation] | None = None
+        chosen: tuple[float, WorkerUnits, Allocation] | None = None
         learned = shape.gates.learned
         several = len(places) > 1
         sign = -1.0 if several and spreads(key) else 1.0
@@ -331,10 +334,10 @@ class Dispatch:
             if allocation is None:
                 continue
             left = sign * slack(worker, key) if several else 0.0
-            profiles = learned is not None and would_profile(worker, key, allocation)
-            rank = profiles, left, worker.name
-            if chosen is None or rank < chosen[0]:
-                chosen = rank, worker, allocation
+            if learned and would_profile(worker, key, allocation):
+                left += PROFILES_LAST
+            if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
+                chosen = left, worker, allocation
         if chosen is None:
             return False
         self._start(shape, order, chosen[1], chosen[2], now)

@@ -8,6 +8,7 @@ A drained unit takes nothing new; a unit that was withdrawn while held is draine
 and removed when it is unused. Units are chosen in `placement`; `fleet` has all workers.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.model.amount_text import WHOLE
@@ -344,9 +345,9 @@ class WorkerUnits:
         return kinds
 
 
-def gpus_in(allocation: Allocation) -> set[str]:
-    """Return the GPUs of which something is held."""
-    return {unit for kind in GPU_KINDS for unit in allocation.get(kind, NO_UNITS)}
+def gpus_in(allocation: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the GPUs that units of some kinds are of."""
+    return {unit for kind in GPU_KINDS for unit in allocation.get(kind, ())}
 
 
 def ordered(capacity: Capacity) -> Capacity:
