@@ -20,6 +20,7 @@ from grass.api.routes.request_bodies import JobBody
 from grass.cli.commands import enqueue, run
 from grass.cli.main import COMMANDS, dispatch
 from grass.client.client import Client
+from grass.client.cluster_client import ClusterClient
 from grass.client.connection import HttpConnection
 from grass.config import API_PREFIX, Home
 from grass.errors import GrassError
@@ -85,6 +86,10 @@ WAYS = {
     "GET /workers/{name}/gpus/{unit}/usage": Way("gpu_usage", (HOST, "0"), "usage gpu:0", 4),  # noqa: E501
     "POST /workers/{name}/drain": Way("drain_worker", ("w",), f"drain {HOST}"),
     "DELETE /workers/{name}": Way("forget_worker", ("w",), f"workers forget {HOST}", 5),
+    "GET /profiles": Way("profiles", (), "profile list"),
+    "GET /profiles/export": Way("export_profiles", (), "profile export"),
+    "POST /profiles/import": Way("import_profiles", ("",), "profile import /dev/null"),
+    "POST /profiles/forget": Way("forget_profiles", (["x"],), "profile forget x", 4),
     "GET /events": Way("events", (), "events"),
     "GET /events/stream": Way("follow_events", (), "events -f"),
     "GET /config": Way("config", (), "config show"),
@@ -102,7 +107,10 @@ COMPOSED = {
 }
 """Commands that do what several others do."""
 
-OF_A_PROCESS = {"POST /guests", "POST /guests/{id}/wait", "POST /guests/{id}/end"}
+OF_A_PROCESS = {
+    *("POST /guests", "POST /guests/{id}/wait"),
+    *("POST /guests/{id}/measured", "POST /guests/{id}/end"),
+}
 """Endpoints for a process that speaks of itself: `grass.allocate` asks them."""
 
 ASKS_BEFORE = {"POST /jobs/wait-all": "GET /overview"}
@@ -126,6 +134,7 @@ FIELDS = {
     "shell_program": "shell",
     "require_also": "gpu",
     "limit_signal": "signal",
+    "job_type": "type",
     "stdin": "pty",
     "window": "pty",
 }
@@ -158,7 +167,8 @@ def test_every_command_is_in_the_table() -> None:
 
 
 def test_every_method_of_the_client_is_in_the_table() -> None:
-    public = {name for name in vars(Client) if not name.startswith("_")}
+    methods = {**vars(Client), **vars(ClusterClient)}
+    public = {name for name in methods if not name.startswith("_")}
     assert public - SHORTHANDS == {way.method for way in WAYS.values()}
 
 

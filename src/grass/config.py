@@ -27,7 +27,11 @@ MARKER = "GRASS_ATTEMPT_ID"
 OWN_PORT = "GRASS_MASTER_PORT"
 """The port that grass chose for a job, where it also set MASTER_PORT."""
 RENDEZVOUS = "127.0.0.1"
-SETTINGS = ("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART")
+SETTINGS = (
+    *("GRASS_HOME", "GRASS_BROKER", "GRASS_AUTOSTART"),
+    # Not as a group: a job with a resource `gpu_x` has a GRASS_GPU_X.
+    *("GRASS_GPU_GUARD", "GRASS_GPU_STRANGERS", "GRASS_GPU_JOBS"),
+)
 SETTING_GROUPS = (
     *("GRASS_DEFAULT_", "GRASS_RETENTION_", "GRASS_STORE_", "GRASS_NOTIFY_"),
     "GRASS_LOG_",

@@ -22,7 +22,8 @@ from grass.event_log import EventLog
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import ENDED, JobState
 from grass.model.times import rfc3339
-from grass.settings import NotifyCommand, Settings
+from grass.setting_values import NotifyCommand
+from grass.settings import Settings
 
 log = EventLog(__name__)
 

@@ -4,7 +4,7 @@
 and the reference page are checked against it. The environment overrides the file, the
 file the default, and an option of a command all three. All values are checked here. An
 error is one line with the file, the line if known, the setting and the next step.
-`config_file` reads the file itself.
+`setting_values` reads single values, `config_file` the file itself.
 
 The daemon applies settings, so that every client gets the same. TOML is imported only
 where there is a file.
@@ -18,17 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from grass.config import config_file
 from grass.config_file import ConfigFile
 from grass.errors import UsageError
-from grass.log_lines import FORMATS
-from grass.model.durations import LONGEST_S
+from grass.setting_values import KINDS, NUMBERS, READERS, NotifyCommand, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from grass.config import Home
     from grass.model.resources import Request
-
-NotifyCommand = str | tuple[str, ...]
-"""A line for the shell, or the words of a program."""
 
 DEFAULT_ORIGIN = "default"
 
@@ -93,24 +89,14 @@ SETTINGS = (
         "how much of a GPU's memory others may use before no share of it is given",
     ),
     Setting(
+        *("gpu.jobs", "gpu_jobs", "count", None, "GRASS_GPU_JOBS"),
+        "how many jobs a GPU may have at a time; unset: as many as fit",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
 )
-
-KINDS = {
-    "name": ("a name", "use letters, digits, `_`, `.` and `-`"),
-    "request": ("a request", "write {gpu = 1}, or JSON5 as text: '{gpu:1}'"),
-    "duration": ("a duration", "write 90s, 10m, 2h or 30d"),
-    "age": ("a duration", 'write "30d"; leave it out to keep everything'),
-    "number": ("a whole number", "write 5, without quotes"),
-    "store": ("a database", 'write "sqlite", or leave it out'),
-    "command": ("a command", 'write a shell line, or words: ["prog", "word"]'),
-    "size": ("a size", 'write "512M" or "2G"'),
-    "share": ("a share", 'write "10%", from 0% to 100%'),
-    "log format": ("a log format", 'write "text" or "json"'),
-}
-"""The name of each kind, and how to write one."""
 
 
 class SettingValue(NamedTuple):
@@ -136,6 +122,7 @@ class Settings(NamedTuple):
     on_fail: NotifyCommand | None
     gpu_guard: int
     gpu_strangers: int
+    gpu_jobs: int | None
     log_format: str
     sources: tuple[SettingValue, ...]
 
@@ -182,7 +169,7 @@ def find_setting(name: str) -> Setting:
 
 def value_of(setting: Setting, text: str) -> str | int:
     """Read and check a value that was given as text; return it as a file has it."""
-    value = _from_text(text) if setting.kind == "number" else text
+    value = _from_text(text) if setting.kind in NUMBERS else text
     try:
         _read(setting, value)
     except UsageError as error:
@@ -196,7 +183,7 @@ def _source(
     """Return the value with the highest precedence."""
     given = environment.get(setting.variable)
     if given:
-        written = _from_text(given) if setting.kind == "number" else given
+        written = _from_text(given) if setting.kind in NUMBERS else given
         return SettingValue(setting.name, written, setting.variable)
     table, _, key = setting.name.partition(".")
     if key in file.tables.get(table, {}):
@@ -237,117 +224,12 @@ def _read(setting: Setting, value: object) -> object:
     """Check one value; an error is one line with the next step."""
     called, hint = KINDS[setting.kind]
     try:
-        return _READERS[setting.kind](value, setting.name)
+        return READERS[setting.kind](value, setting.name)
     except UsageError as error:
         reason, hint = error.message.partition("\n")[0], error.hint or hint
     except TypeError:
-        reason = f"{_quoted(value)} is not {called}"
+        reason = f"{quoted(value)} is not {called}"
     raise UsageError(reason, hint)
-
-
-def _name(value: object, name: str) -> str:
-    from grass.model.resources import check_name
-
-    return check_name(_string(value), name.partition(".")[2])
-
-
-def _request(value: object, _name: str) -> Request:
-    from grass.model.resources import request_from
-
-    if not isinstance(value, str | dict):
-        raise TypeError
-    return request_from(value, "JSON5")
-
-
-def _duration(value: object, _name: str) -> float:
-    if isinstance(value, str):
-        return _seconds(value.strip())
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    if not 0 <= value <= LONGEST_S:
-        raise UsageError(f"{value:g} seconds are out of range")
-    return float(value)
-
-
-def _seconds(text: str) -> float:
-    from grass.model.durations import seconds
-
-    try:
-        return seconds(text)
-    except UsageError:
-        raise TypeError from None
-
-
-def _age(value: object, name: str) -> float:
-    age = _duration(value, name)
-    if age == 0:
-        raise UsageError("0 would keep nothing at all")
-    return age
-
-
-def _number(value: object, _name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError
-    from grass.model.jobs.commands import LARGEST_PRIORITY
-
-    if abs(value) > LARGEST_PRIORITY:
-        raise UsageError(f"{value} is out of range", f"at most {LARGEST_PRIORITY}")
-    return value
-
-
-def _store(value: object, _name: str) -> str:
-    if value != "sqlite":
-        raise UsageError(f"{_quoted(value)} is not a database that grass can use")
-    return "sqlite"
-
-
-def _command(value: object, _name: str) -> NotifyCommand:
-    if not isinstance(value, list):
-        return _string(value)
-    program, *words = value or [None]
-    if any(not isinstance(word, str) or "\0" in word for word in words):
-        raise TypeError
-    return (_string(program), *words)
-
-
-def _size(value: object, _name: str) -> int:
-    from grass.model.amounts import size_bytes
-
-    return size_bytes(_string(value))
-
-
-def _share(value: object, _name: str) -> int:
-    """Return a share in ten-thousandths."""
-    text = _string(value).strip().removesuffix("%")
-    if not text.isdecimal() or int(text) > 100:
-        raise TypeError
-    return int(text) * 100
-
-
-def _log_format(value: object, _name: str) -> str:
-    if value not in FORMATS:
-        raise TypeError
-    return str(value)
-
-
-def _string(value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise TypeError
-    return value
-
-
-_READERS: dict[str, Callable[[object, str], object]] = {
-    "name": _name,
-    "request": _request,
-    "duration": _duration,
-    "age": _age,
-    "number": _number,
-    "store": _store,
-    "command": _command,
-    "size": _size,
-    "share": _share,
-    "log format": _log_format,
-}
 
 
 def _refuse_unknown(file: ConfigFile) -> None:
@@ -358,7 +240,7 @@ def _refuse_unknown(file: ConfigFile) -> None:
             _refuse(group, groups, file)
         if not isinstance(keys, dict):
             raise UsageError(
-                f"{file.place(group)}: {group}: {_quoted(keys)} is not a table",
+                f"{file.place(group)}: {group}: {quoted(keys)} is not a table",
                 f"write [{group}] on a line of its own, and its settings below",
             )
         for key in keys:
@@ -381,8 +263,3 @@ def _unknown(name: str, known: list[str]) -> UsageError:
     near = get_close_matches(name, known, 1) or same_key
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
     return UsageError(f"there is no setting `{name}`", hint)
-
-
-def _quoted(value: object) -> str:
-    text = " ".join(str(value).split())
-    return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"

@@ -90,6 +90,35 @@ def test_what_is_not_named_stays_of_the_default_request(
 
 
 @pytest.mark.parametrize(
+    ("job", "request_made"),
+    [
+        ({}, {"slot": 1, "vram": "auto"}),
+        ({"require_also": {"slot": 2}}, {"slot": 2, "vram": "auto"}),
+        ({"require_also": {"vram": 3}}, {"slot": 1, "vram": 3}),
+        ({"require": {"cpu": 1}}, {"cpu": 1}),
+    ],
+)
+def test_memory_to_look_up_may_be_the_default_of_a_queue(
+    tmp_path: Path, job: dict[str, Any], request_made: dict[str, Any]
+) -> None:
+    async def story(api: Api) -> None:
+        capacity = {"slot": 4, "gpu": 1, "vram": [80]}
+        default = {"slot": 1, "vram": "auto"}
+        queue = {"capacity": capacity, "default_require": default}
+        assert (await api.put("/queues/q", queue)).status == 200
+        shown = (await api.get("/overview")).document["queues"]
+        assert [one["default_request"] for one in shown] == [None, default]
+        answer = await api.post(
+            "/jobs", {"jobs": [{"command": ["x"], "queue": "q", **job}]}
+        )
+        assert answer.status == 200, answer.document
+        document = (await api.get("/jobs/last")).document
+        assert document["request"] == request_made
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(
     ("fields", "threads"),
     [
         ({}, None),

@@ -7,7 +7,7 @@ from tests.support.building import WORKER
 
 from grass.broker.core.calls import Enqueue, GiveBackGuest, NewJob
 from grass.errors import Refused, UsageError
-from grass.keeper.protocol import GUEST_ENDED, GUEST_GAVE_UP
+from grass.keeper.exit_reasons import GUEST_ENDED, GUEST_GAVE_UP
 from grass.link.messages import Exited, GiveBack, Start, Stop
 from grass.model.jobs.lifecycle import JobState
 from grass.model.resources import request_from

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.brokerage import Brokerage
 
-from grass.keeper.protocol import CUT_OFF
+from grass.keeper.exit_reasons import CUT_OFF
 from grass.link.messages import Exited, Start
 from grass.model.jobs.lifecycle import JobState
 

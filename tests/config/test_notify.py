@@ -16,7 +16,8 @@ from grass import notify
 from grass.model.jobs.job import Job
 from grass.model.jobs.lifecycle import JobState
 from grass.notify import CommandEnvironment, Notifier
-from grass.settings import NotifyCommand, default_settings
+from grass.setting_values import NotifyCommand
+from grass.settings import default_settings
 
 
 @pytest.fixture(autouse=True)

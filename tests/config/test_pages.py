@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from grass.settings import KINDS, SETTINGS
+from grass.setting_values import KINDS
+from grass.settings import SETTINGS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from grass.config import Home, config_file
+from grass.config import Home, config_file, without_job_variables
 from grass.config_file import line_of
 from grass.errors import UsageError
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.job import DEFAULT_PROJECT, DEFAULT_QUEUE
 from grass.model.jobs.spec import DEFAULT_GRACE_S
-from grass.model.resources import request_from
-from grass.settings import SETTINGS, default_settings, read_settings
+from grass.model.resources import request_from, split_auto
+from grass.settings import SETTINGS, Setting, default_settings, read_settings
 
 EVERYTHING = """
 [defaults]
@@ -38,6 +38,7 @@ on_fail = ["notify-send", "", "a b"]
 [gpu]
 guard = "1G"
 strangers = "25%"
+jobs = 4
 
 [log]
 format = "json"
@@ -49,6 +50,13 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "config.toml"
 
 
+def test_memory_to_look_up_may_be_asked_for_by_default(file: Path) -> None:
+    file.write_text('[defaults]\nrequire = {gpu = 0.5, vram = "auto"}\n')
+    asked = read_settings(str(file), {}).require
+    assert asked is not None
+    assert split_auto(asked) == ((("gpu", 5000),), True)
+
+
 def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     settings = read_settings(str(file), {})
     assert settings == default_settings()
@@ -56,11 +64,15 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
     assert (settings.gpu_guard, settings.gpu_strangers) == (2**29, WHOLE // 10)
-    assert settings.log_format == "text"
+    assert (settings.gpu_jobs, settings.log_format) == (None, "text")
 
 
 @pytest.mark.parametrize(
-    "line", ["guard = 'much'", "guard = -1", "strangers = '101%'", "strangers = 'x'"]
+    "line",
+    [
+        *("guard = 'much'", "guard = -1", "strangers = '101%'", "strangers = 'x'"),
+        *("jobs = 0", "jobs = 'many'"),
+    ],
 )
 def test_a_size_or_share_that_cannot_be_is_refused(file: Path, line: str) -> None:
     file.write_text(f"[gpu]\n{line}\n")
@@ -75,7 +87,7 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
         *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, "json"),
+        *(2**30, 2_500, 4, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -94,13 +106,14 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_NOTIFY_ON_FAIL": "false",
         "GRASS_GPU_GUARD": "2G",
         "GRASS_GPU_STRANGERS": "0%",
+        "GRASS_GPU_JOBS": "2",
         "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, "text"),
+        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 
@@ -263,3 +276,10 @@ def test_a_command_that_needs_no_settings_does_not_read_them(tmp_path: Path) -> 
         },
     )
     assert set(ran.stdout.split()) & {"tomllib", "grass.settings"} == set()
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_the_variable_of_a_setting_reaches_a_daemon_that_is_started(
+    setting: Setting,
+) -> None:
+    assert without_job_variables({setting.variable: "x"}) == {setting.variable: "x"}

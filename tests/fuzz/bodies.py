@@ -30,6 +30,7 @@ JOB: dict[str, Any] = {
     "retry_lost": 1,
     "nice": 5,
     "policy": "spread",
+    "job_type": "fit",
 }
 ARRAY = {"command": "echo {index}", "array": "1-9%2", "max_fails": 1, "hold": True}
 CHANGES: dict[str, Any] = {
@@ -85,7 +86,10 @@ BODIES: dict[str, list[Any]] = {
     ],
     "POST /guests": [{"ticks": 1, "pid": 2, "name": "f", "require": {"cpu": 1}}],
     "POST /guests/1/wait": [{"timeout_s": 0.01, "pid": 2}],
+    "POST /guests/1/measured": [{"pid": 2}],
     "POST /guests/1/end": [{"exit_code": 1, "pid": 2}],
+    "POST /profiles/forget": [{"types": ["train.py"]}],
+    "POST /profiles/import": [{"text": '{"job_type":"a","model":"b","samples":[]}'}],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],
     "POST /jobs/wait": [{"select": ["1"], "timeout_s": 0.01}],
     "POST /jobs/wait-all": [{"up_to": 3, "after": 0, "timeout_s": 0.01}],
@@ -98,6 +102,7 @@ BODIES: dict[str, list[Any]] = {
             "default_require": "{gpu:1}",
             "max_running": 2,
             "max_fails": 3,
+            "enforce": "stop",
         }
     ],
     "PATCH /queues/q": [{"capacity": "{gpu:2}", "max_running": None, "command": []}],

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from grass.link import messages as m
 from grass.link.frames import ESCAPED
 from grass.model.amount_text import WHOLE
+from grass.model.jobs.endings import OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.times import LATEST
 from tests.fuzz.dose import examples
 from tests.fuzz.garbage import any_text, slipped_bytes, slipped_values, values
@@ -97,6 +98,7 @@ odd = st.sampled_from([f"{CLUSTER}.05.1", f"{CLUSTER}.\u0665.1", "5.1"])
 own = st.integers(OWN + 1, OWN + FREE).map(lambda job: f"{CLUSTER}.{job}.1")
 names = mostly(st.one_of(own, own, live, made), st.one_of(odd, any_text))
 placed = mostly(st.sampled_from([0, PLACED]), whole)
+CAUSES = ["", OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY]
 
 
 def fields(
@@ -144,6 +146,19 @@ def about_attempts() -> dict[str, st.SearchStrategy[Document]]:
             cpu_s=seconds,
             ran_s=seconds,
             peak=st.one_of(st.none(), use),
+            cause=mostly(st.sampled_from(CAUSES), text),
+            blamed=mostly("", names),
+            to_peak_s=st.one_of(st.none(), seconds),
+            marks=st.lists(whole, max_size=3),
+        ),
+        "overran": fields(m.Overran, **common, unit=text, used=whole, reserved=whole),
+        "noted": fields(
+            m.ProfileNoted,
+            **common,
+            memory=whole,
+            ran_s=seconds,
+            to_peak_s=seconds,
+            late=st.booleans(),
         ),
         "started": fields(
             m.Started,
@@ -186,6 +201,8 @@ def messages() -> st.SearchStrategy[Any]:
         confirms_removals=st.booleans(),
         unable=mostly("", text),
         withheld=st.one_of(st.none(), withheld),
+        enforces=st.lists(mostly("mps", text), max_size=3),
+        shrinks=st.booleans(),
     )
     others = st.one_of(
         withheld,

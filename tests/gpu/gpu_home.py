@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from grass.errors import NotFound
@@ -36,10 +37,13 @@ class GpuHome(GrassHome):
 
     def hold(self, *options: str, mib: int = 1024, busy: bool = False) -> int:
         """Enqueue a job that holds memory, and wait until it does."""
-        words = [sys.executable, HOLD, str(mib), *(["busy"] if busy else [])]
-        job = self.enqueue(*options, "--", *words)
+        job = self.use(*options, mib=mib, how=["busy"] if busy else [])
         self.await_line(job, "holding")
         return job
+
+    def use(self, *options: str, mib: int, how: Sequence[str] = ()) -> int:
+        """Enqueue a job that uses memory."""
+        return self.enqueue(*options, "--", sys.executable, HOLD, str(mib), *how)
 
     def await_line(self, job: int, text: str) -> str:
         """Wait until a job has written something."""

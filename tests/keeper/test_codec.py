@@ -35,7 +35,16 @@ from tests.support.building import typed
 
 ADDED = {
     *("limit_signal", "limit_signal_before", "under", "input", "guest", "guest_ticks"),
-    *("usage", "port"),
+    *(
+        "usage",
+        "port",
+        "learns",
+        "enforce",
+        "mps",
+        "memory_max",
+        "cpu_max",
+        "controllers",
+    ),
 }
 """Keys that came later; an older keeper or daemon ignores them."""
 LINES = Path(__file__).with_name("version_0_1.jsonl").read_bytes().splitlines()

@@ -12,11 +12,9 @@ from grass.keeper.codec import BadMessage, decode_verb
 from grass.keeper.core import effects
 from grass.keeper.core import keeper_events as events
 from grass.keeper.core.keeper_core import KeeperCore
+from grass.keeper.exit_reasons import GUEST_ENDED, GUEST_GAVE_UP, GUEST_GONE
 from grass.keeper.process_table import start_ticks
 from grass.keeper.protocol import (
-    GUEST_ENDED,
-    GUEST_GAVE_UP,
-    GUEST_GONE,
     GiveBackVerb,
     SuspendVerb,
 )

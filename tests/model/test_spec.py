@@ -58,6 +58,32 @@ def test_single_amounts_leave_the_others() -> None:
     assert changed(spec, JobPatch(request_also={"cpu": 0})).request == (("gpu", 5000),)
 
 
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"require": "{gpu:0.5, vram:'auto'}"}, ((("gpu", 5000),), True)),
+        ({"require": {"vram": "auto"}}, ((), True)),
+        ({"require": "{gpu:1}"}, ((("gpu", 10_000),), False)),
+        ({"require_also": {"vram": "auto"}}, (ONE_CORE, True)),
+    ],
+)
+def test_memory_to_look_up_is_no_amount(asked: Any, found: Any) -> None:
+    spec = changed(PLAIN, JobPatch(**job_fields(asked, last_job=0)))
+    assert (spec.request, spec.auto_vram) == found
+
+
+def test_an_amount_of_memory_replaces_one_to_look_up() -> None:
+    auto = changed(PLAIN, JobPatch(**job_fields({"require": "{vram:'auto'}"}, 0)))
+    fixed = changed(auto, JobPatch(**job_fields({"require_also": {"vram": "8G"}}, 0)))
+    assert (fixed.request, fixed.auto_vram) == ((("vram", 80_000),), False)
+    again = changed(
+        fixed, JobPatch(**job_fields({"require_also": {"vram": "auto"}}, 0))
+    )
+    assert (again.request, again.auto_vram) == ((), True)
+    whole = changed(again, JobPatch(**job_fields({"require": "{gpu:1}"}, 0)))
+    assert (whole.request, whole.auto_vram) == ((("gpu", 10_000),), False)
+
+
 def test_texts_are_read_as_the_spec_has_them() -> None:
     asked = {
         "require": "{gpu:0.5}",

@@ -328,7 +328,7 @@ for _ in range(2):
     (waits,) = until(
         lambda: list(lab.client.jobs(states=["queued"])), "it does not ask again"
     )
-    assert f"gpu:{first}" in lab.client.job(waits["id"])["reason"]
+    assert f"of gpu {first}" in lab.client.job(waits["id"])["reason"]
     holders[first].communicate("\n\n")
     assert program.stdout.readline().strip() == first
 

@@ -269,3 +269,26 @@ def test_policies_have_the_names_that_grn_gave_them() -> None:
 )
 def test_exit_code_is_that_of_python(error: BaseException | None, code: int) -> None:
     assert exit_code_of(error) == code
+
+
+def test_function_is_measured_by_one_other(lab: GrassHome) -> None:
+    code = """
+import grass
+
+@grass.job
+def long(): print("long")
+
+@long.profile
+def short(): raise SystemExit("short fails")
+
+try:
+    long.profile(short)
+except grass.errors.UsageError as error:
+    print(error.message)
+long()
+"""
+    ran = script(lab, "twice.py", f"import grass.errors\n{code}")
+    assert ran.stdout == "`long` is measured by `short`\n"
+    assert ran.stderr == "short fails\n"
+    (job,) = named(lab, "twice.py::long")
+    assert (job["state"], job["exit_code"]) == ("failed", 1)

@@ -70,9 +70,10 @@ class Lab:
         queue: str = "default",
         worker: str | None = None,
         labels: tuple[str, ...] = (),
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
+        learned: str | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -83,12 +84,20 @@ class Lab:
             priority,
             worker=worker,
             labels=frozenset(labels),
-            limiter=limiter,
+            limiters=limiters,
             gpu_model=gpu_model,
             policy=policy,
+            learned=learned,
         )
         self.scheduler.check()
         return self.last
+
+    def profile(self, job_type: str, **amounts: float) -> Started:
+        """Set the GiB that a type needs by model, then decide."""
+        known = {model: whole(amount) for model, amount in amounts.items()}
+        self.scheduler.set_profile(job_type, known)
+        self.scheduler.check()
+        return self.decide()
 
     def decide(self) -> Started:
         """Decide once and return the started jobs with worker and units."""

@@ -18,9 +18,10 @@ class Waiting:
     request: Request
     priority: int
     worker: str | None
-    limiter: str | None
+    limiters: tuple[str, ...] = ()
     model: str | None = None
     policy: Policy | None = None
+    learned: str | None = None
 
 
 @dataclass
@@ -35,6 +36,12 @@ class Oracle:
     paused: dict[str, bool] = field(default_factory=dict)
     max_running: dict[str, int | None] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
+    known: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The memory of types, by model."""
+    profilers: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The job that profiles a type on a model."""
+    most_jobs: int | None = None
+    busy: set[tuple[str, str]] = field(default_factory=set)
     waiting: dict[int, Waiting] = field(default_factory=dict)
     running: dict[int, tuple[Waiting, str, Allocation]] = field(default_factory=dict)
 
@@ -49,6 +56,8 @@ class Oracle:
 
     def fits(self, asked: Waiting, worker: str) -> bool:
         """Return whether one worker could start a job now."""
+        if asked.learned is not None:
+            return bool(self.gpus_for(asked, worker))
         if asked.model is not None:
             narrow = self.of_model(worker, asked.model)
             return narrow.fits(replace(asked, model=None), worker)
@@ -75,14 +84,50 @@ class Oracle:
             for kind, amount in request.items()
         )
 
+    def gpus_for(self, asked: Waiting, worker: str) -> dict[str, Request]:
+        """Return where a job of a type could start now, and what it would ask for."""
+        found = {}
+        for unit in self._sizes(asked.queue, worker, "vram"):
+            request = self.request_on(asked, worker, unit)
+            if request is not None:
+                plain = replace(asked, request=request, learned=None, model=None)
+                if self._only(worker, {unit}).fits(plain, worker):
+                    found[unit] = request
+        return found
+
+    def request_on(self, asked: Waiting, worker: str, unit: str) -> Request | None:
+        """Return what a job of a type asks for on one GPU; None: not now, or never."""
+        assert asked.learned is not None
+        model = self.models.get((worker, unit), "")
+        if asked.model not in (None, model) or (worker, unit) in self.busy:
+            return None
+        amount = self.known.get(asked.learned, {}).get(model)
+        if amount is None and (asked.learned, model) in self.profilers:
+            return None
+        request = dict(asked.request)
+        if (
+            amount is not None
+            and amount < self._sizes(asked.queue, worker, "vram")[unit]
+        ):
+            return tuple(sorted({**request, "vram": amount}.items()))
+        if self._sizes(asked.queue, worker, "gpu").get(unit) != 10_000:
+            return None
+        return tuple(sorted({**request, "gpu": 10_000}.items()))
+
     def of_model(self, worker: str, model: str) -> "Oracle":
         """Return the same state in which a worker has GPUs of one model alone."""
+        return self._only(
+            worker,
+            {
+                unit
+                for (at, unit), of in self.models.items()
+                if (at, of) == (worker, model)
+            },
+        )
+
+    def _only(self, worker: str, gpus: set[str]) -> "Oracle":
         left = {
-            kind: {
-                unit: size
-                for unit, size in units.items()
-                if kind == "cpu" or self.models.get((worker, unit)) == model
-            }
+            kind: {u: size for u, size in units.items() if kind == "cpu" or u in gpus}
             for kind, units in self.capacity[worker].items()
         }
         return replace(self, capacity={**self.capacity, worker: left})
@@ -95,7 +140,7 @@ class Oracle:
 
     def _shares_fit(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k != "gpu"]
-        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        others = Waiting(asked.queue, tuple(rest), 0, None)
         free = self._free(asked.queue, worker, "gpu")
         whole = self._whole(asked.queue, worker, "gpu")
         sizes, amount = self._sizes(asked.queue, worker, "gpu"), request["gpu"]
@@ -131,7 +176,7 @@ class Oracle:
 
     def _fits_tied(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:
         rest = [(k, n) for k, n in request.items() if k not in ("gpu", "vram")]
-        others = Waiting(asked.queue, tuple(rest), 0, None, None)
+        others = Waiting(asked.queue, tuple(rest), 0, None)
         # The histories ask for vram only next to a share of one gpu.
         gpu = self._free(asked.queue, worker, "gpu")
         vram = self._free(asked.queue, worker, "vram")
@@ -150,12 +195,11 @@ class Oracle:
         allowed = self.max_running.get(asked.queue)
         if allowed is not None and in_queue >= allowed:
             return False
-        if asked.limiter is None or asked.limiter not in self.limits:
-            return True
-        capped = sum(
-            each.limiter == asked.limiter for each, _, _ in self.running.values()
+        return all(
+            sum(one in each.limiters for each, _, _ in self.running.values()) < most
+            for one, most in self.limits.items()
+            if one in asked.limiters
         )
-        return capped < self.limits[asked.limiter]
 
     def _sizes(self, queue: str | None, worker: str, kind: str) -> Units:
         units = self.capacity[worker].get(kind, {})
@@ -180,6 +224,8 @@ class Oracle:
         for unit, size in self._sizes(queue, worker, kind).items():
             if (worker, kind, unit) in self.drained:
                 continue
+            if kind != "cpu" and self._is_full(worker, unit):
+                continue
             used = self._held(None, worker, kind, unit)
             left = self.capacity[worker][kind][unit] - used
             left -= self._kept(worker, kind, unit)
@@ -187,6 +233,17 @@ class Oracle:
             limited = queue is not None and kind in self.views.get((queue, worker), {})
             free[unit] = max(0, min(left, own) if limited else left)
         return free
+
+    def _is_full(self, worker: str, unit: str) -> bool:
+        """Return whether a GPU has as many jobs as it may."""
+        jobs = [
+            allocation.get("gpu", {}).keys() | allocation.get("vram", {}).keys()
+            for _, where, allocation in self.running.values()
+            if where == worker
+        ]
+        return self.most_jobs is not None and (
+            sum(unit in gpus for gpus in jobs) >= self.most_jobs
+        )
 
     def _held(self, queue: str | None, worker: str, kind: str, unit: str) -> int:
         return sum(

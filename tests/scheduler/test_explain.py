@@ -44,8 +44,8 @@ def test_pauses_and_limits_are_named(lab: Lab) -> None:
     lab.scheduler.set_limit("array", 1)
     lab.start("{cpu:1}", queue="q")
     full = lab.enqueue("{cpu:1}", queue="q")
-    lab.enqueue("{cpu:1}", limiter="array")
-    capped = lab.enqueue("{cpu:1}", limiter="array")
+    lab.enqueue("{cpu:1}", limiters=("array",))
+    capped = lab.enqueue("{cpu:1}", limiters=("array",))
     lab.decide()
     assert str(lab.explain(full)) == "queue `q` runs 1 of at most 1"
     assert str(lab.explain(capped)) == "1 of at most 1 of its array run"

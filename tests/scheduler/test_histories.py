@@ -43,7 +43,7 @@ class History:
         for _ in range(chance.choice([1, 1, 3])):
             self.jobs += 1
             self.scheduler.enqueue(self.jobs, queue, request, priority)
-            waiting = Waiting(queue, request, priority, None, None)
+            waiting = Waiting(queue, request, priority, None)
             self.oracle.waiting[self.jobs] = waiting
 
     def cancel(self) -> None:

@@ -118,18 +118,33 @@ def test_a_full_limiter_does_not_hold_back_the_same_request_without_it(
 ) -> None:
     lab.worker("w", "{cpu:8}")
     lab.scheduler.set_limit("array", 1)
-    lab.enqueue("{cpu:1}", limiter="array")
-    lab.enqueue("{cpu:1}", limiter="array")
+    lab.enqueue("{cpu:1}", limiters=("array",))
+    lab.enqueue("{cpu:1}", limiters=("array",))
     free = lab.enqueue("{cpu:1}")
     assert list(lab.decide()) == [1, free]
     assert list(lab.release(1)) == [2]
+
+
+def test_a_job_starts_when_each_of_its_limiters_is_open(lab: Lab) -> None:
+    lab.worker("w", "{cpu:8}")
+    lab.scheduler.set_limit("array", 1)
+    lab.scheduler.set_limit("sweep", 1)
+    array = lab.enqueue("{cpu:1}", limiters=("array",))
+    sweep = lab.enqueue("{cpu:1}", limiters=("sweep",))
+    both = lab.enqueue("{cpu:1}", limiters=("array", "sweep"))
+    later = lab.enqueue("{cpu:2}", limiters=("array",))
+    assert list(lab.decide()) == [array, sweep]
+    # The first gate lets the next one through while the second is closed.
+    assert list(lab.release(array)) == [later]
+    assert lab.release(sweep) == {}
+    assert list(lab.release(later)) == [both]
 
 
 def test_raising_a_limit_starts_more(lab: Lab) -> None:
     lab.worker("w", "{cpu:8}")
     lab.scheduler.set_limit("array", 1)
     for _ in range(4):
-        lab.enqueue("{cpu:1}", limiter="array")
+        lab.enqueue("{cpu:1}", limiters=("array",))
     assert list(lab.decide()) == [1]
     lab.scheduler.set_limit("array", 3)
     assert list(lab.decide()) == [2, 3]
@@ -171,9 +186,9 @@ def test_a_shape_without_a_place_lets_the_next_one_through_the_gate(lab: Lab) ->
     lab.worker("w", "{cpu:2,gpu:1}")
     lab.scheduler.set_limit("array", 1)
     lab.scheduler.occupy("lease", "w", {"gpu": {"0": 10_000}})
-    lab.enqueue("{cpu:1}", limiter="array")
-    lab.enqueue("{gpu:1}", limiter="array")
-    lab.enqueue("{cpu:2}", limiter="array")
+    lab.enqueue("{cpu:1}", limiters=("array",))
+    lab.enqueue("{gpu:1}", limiters=("array",))
+    lab.enqueue("{cpu:2}", limiters=("array",))
     assert list(lab.decide()) == [1]
     assert list(lab.release(1)) == [3]
     assert list(lab.release("lease", 3)) == [2]

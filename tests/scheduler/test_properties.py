@@ -28,12 +28,14 @@ from .oracle import Oracle, Waiting
 
 QUEUES = ("default", "a", "b", "c")
 WORKERS = ("u", "v", "w")
-LIMITERS = ("x", "y")
+LIMITERS = (("x",), ("y",), ("x", "y"))
 MODELS = ("a100", "h200")
+TYPES = ("train.py", "eval.py")
 POLICIES: tuple[Policy | None, ...] = (None, None, "spread", "pack")
 KINDS = ("cpu", "gpu", "vram")
 HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
 SMALL = st.sampled_from([2_500, 5_000, 5_000, 10_000, 15_000, 20_000, 30_000])
+PROFILED = st.sampled_from([2_500, 5_000, 15_000, 30_000, 10**9])
 CHECKS = settings(
     max_examples=60,
     stateful_step_count=40,
@@ -67,6 +69,14 @@ def requests(draw: st.DrawFn) -> Request:
     return tuple(sorted(amounts.items()))
 
 
+def _one_gpu_without_memory(request: Request) -> Request:
+    """Return what a job asks for whose memory is looked up."""
+    asked = {kind: amount for kind, amount in request if kind != "vram"}
+    if "gpu" in asked:
+        asked["gpu"] = min(asked["gpu"], 10_000)
+    return tuple(asked.items())
+
+
 class Histories(RuleBasedStateMachine):
     """Any order of calls, small enough for the oracle to try everything."""
 
@@ -85,7 +95,8 @@ class Histories(RuleBasedStateMachine):
     def begin(self, capacity: Capacity, request: Request) -> None:
         """One worker is there from the beginning, and a few jobs wait for it."""
         self.add_worker("u", capacity)
-        limits = {"worker": None, "limiter": None, "model": None, "policy": None}
+        limits = {"worker": None, "limiters": (), "model": None, "policy": None}
+        limits["learned"] = None
         self.enqueue("default", request, 0, **limits, copies=3, decides=True)
 
     @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
@@ -131,6 +142,10 @@ class Histories(RuleBasedStateMachine):
         worker = data.draw(st.sampled_from(sorted(self.oracle.capacity)))
         kind = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker])))
         unit = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker][kind])))
+        self.use(worker, kind, unit, amount)
+
+    def use(self, worker: str, kind: str, unit: str, amount: int) -> None:
+        """Processes that are no jobs use so much of a unit."""
         self.oracle.withheld[worker, kind, unit] = amount
         withheld: Capacity = {}
         for (where, what, which), kept in self.oracle.withheld.items():
@@ -173,7 +188,7 @@ class Histories(RuleBasedStateMachine):
         self.oracle.paused[queue] = paused
         self.oracle.max_running[queue] = max_running
 
-    @rule(limiter=st.sampled_from(LIMITERS), at_most=st.integers(0, 3))
+    @rule(limiter=st.sampled_from("xy"), at_most=st.integers(0, 3))
     def set_limit(self, limiter: str, at_most: int) -> None:
         """A limiter changes."""
         self.scheduler.set_limit(limiter, at_most)
@@ -184,9 +199,10 @@ class Histories(RuleBasedStateMachine):
         request=requests(),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         worker=st.sampled_from([None, None, *WORKERS]),
-        limiter=st.sampled_from([None, None, *LIMITERS]),
+        limiters=st.sampled_from([(), (), *LIMITERS]),
         model=st.sampled_from([None, None, *MODELS]),
         policy=st.sampled_from(POLICIES),
+        learned=st.sampled_from([None, None, None, *TYPES]),
         copies=st.integers(1, 3),
         decides=st.booleans(),
     )
@@ -196,13 +212,16 @@ class Histories(RuleBasedStateMachine):
         request: Request,
         priority: int,
         worker: str | None,
-        limiter: str | None,
+        limiters: tuple[str, ...],
         model: str | None,
         policy: Policy | None,
+        learned: str | None,
         copies: int,
         decides: bool,
     ) -> None:
         """A few jobs of one shape arrive."""
+        if learned is not None:
+            request = _one_gpu_without_memory(request)
         for _ in range(copies):
             self.jobs += 1
             self.scheduler.enqueue(
@@ -211,14 +230,27 @@ class Histories(RuleBasedStateMachine):
                 request,
                 priority,
                 worker=worker,
-                limiter=limiter,
+                limiters=limiters,
                 gpu_model=model,
                 policy=policy,
+                learned=learned,
             )
-            asked = Waiting(queue, request, priority, worker, limiter, model, policy)
-            self.oracle.waiting[self.jobs] = asked
+            self.oracle.waiting[self.jobs] = Waiting(
+                queue, request, priority, worker, limiters, model, policy, learned
+            )
         if decides:
             self.decide()
+
+    @rule(
+        job_type=st.sampled_from(TYPES),
+        known=st.dictionaries(st.sampled_from([*MODELS, ""]), PROFILED),
+    )
+    def set_profile(self, job_type: str, known: dict[str, int]) -> None:
+        """Something is learned of a type, or forgotten."""
+        self.scheduler.set_profile(job_type, known)
+        self.oracle.known[job_type] = known
+        for model in known:
+            self.oracle.profilers.pop((job_type, model), None)
 
     @precondition(lambda self: self.oracle.waiting)
     @rule(data=st.data())
@@ -233,11 +265,17 @@ class Histories(RuleBasedStateMachine):
     def release(self, data: st.DataObject, count: int, decides: bool) -> None:
         """A few jobs end."""
         for _ in range(min(count, len(self.oracle.running))):
-            job = data.draw(st.sampled_from(sorted(self.oracle.running)))
-            self.scheduler.release(job)
-            del self.oracle.running[job]
+            self.end(data.draw(st.sampled_from(sorted(self.oracle.running))))
         if decides:
             self.decide()
+
+    def end(self, job: int) -> None:
+        """One job ends."""
+        self.scheduler.release(job)
+        del self.oracle.running[job]
+        profilers = self.oracle.profilers
+        for one in [one for one, by in profilers.items() if by == job]:
+            del profilers[one]
 
     @rule()
     def decide(self) -> None:
@@ -262,18 +300,43 @@ class Histories(RuleBasedStateMachine):
     def _check_placement(self, placement: Placement) -> None:
         job, worker, allocation = placement
         asked = self.oracle.waiting.pop(job)
+        if asked.learned is not None:
+            self._check_learned(asked, placement)
+            self._check_turn(asked, placement)
+            self.oracle.running[job] = (asked, worker, allocation)
+            return
         given = {kind: sum(units.values()) for kind, units in allocation.items()}
         if "gpu" in given and "vram" not in dict(asked.request):
-            self._check_memory(asked, placement)
+            self.check_memory(asked, placement)
             given.pop("vram", None)
         assert given == dict(asked.request)
         assert self.oracle.fits(asked, worker)
+        self._check_turn(asked, placement)
+        self.check_choice(asked, placement)
+        self.oracle.running[job] = (asked, worker, allocation)
+
+    def _check_turn(self, asked: Waiting, placement: Placement) -> None:
+        """Jobs of one shape start in their order."""
+        job = placement.job
         for other, each in self.oracle.waiting.items():
             ahead = (-each.priority, other) < (-asked.priority, job)
             same = replace(each, priority=0) == replace(asked, priority=0)
             assert not (ahead and same), f"{job} went before {other}"
-        self.check_choice(asked, placement)
-        self.oracle.running[job] = (asked, worker, allocation)
+
+    def _check_learned(self, asked: Waiting, placement: Placement) -> None:
+        """A job of a type has the memory that is known, or else a GPU alone."""
+        job, worker, allocation = placement
+        (unit,) = allocation["vram"]
+        request = self.oracle.gpus_for(asked, worker)[unit]
+        given = {kind: sum(units.values()) for kind, units in allocation.items()}
+        if "vram" not in dict(request):
+            self.check_memory(asked, placement)
+            given.pop("vram")
+        assert given == dict(request)
+        model = self.oracle.models.get((worker, unit), "")
+        assert asked.learned is not None
+        if model not in self.oracle.known.get(asked.learned, {}):
+            self.oracle.profilers[asked.learned, model] = job
 
     def check_choice(self, asked: Waiting, placement: Placement) -> None:
         """A kind that one unit gives comes from the tightest, or the emptiest one."""
@@ -286,7 +349,7 @@ class Histories(RuleBasedStateMachine):
         spread = asked.policy == "spread" or (kind == "vram" and not asked.policy)
         assert free[next(iter(given))] == (max if spread else min)(fitting)
 
-    def _check_memory(self, asked: Waiting, placement: Placement) -> None:
+    def check_memory(self, asked: Waiting, placement: Placement) -> None:
         """A share brings what is left of its unit's memory, in its proportion."""
         brought = {
             unit: self.oracle.memory_of(asked.queue, placement.worker, unit, share)
@@ -374,9 +437,11 @@ running = []
 for job in range(1, 400):
     request = (("cpu", 5_000 * (1 + job * 7 % 5)), ("ram", 10_000 * (1 + job * 5 % 8)))
     labels = frozenset({"fast", "near"}) if job % 3 else frozenset({"east"})
-    limiter = f"array-{job % 4}"
-    scheduler.set_limit(limiter, 3)
-    scheduler.enqueue(job, "default", request, job % 2, labels=labels, limiter=limiter)
+    limiters = (f"array-{job % 4}", f"sweep-{job % 3}")
+    scheduler.set_limit(limiters[0], 3)
+    scheduler.set_limit(limiters[1], 4)
+    wanted = {"labels": labels, "limiters": limiters}
+    scheduler.enqueue(job, "default", request, job % 2, **wanted)
     if len(running) > 5:
         scheduler.release(running.pop(job % 5))
         scheduler.release(running.pop(job % 3))

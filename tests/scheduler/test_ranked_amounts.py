@@ -10,8 +10,8 @@ from grass.scheduler.worker_units import WorkerUnits
 
 def test_the_best_of_any_range_is_found_while_amounts_come_and_go() -> None:
     chance = random.Random(7)
-    key = ShapeKey("q", (), None, frozenset(), None)
-    shape = Shape(1, key, QueueGate("q"), None)
+    key = ShapeKey("q", (), None, frozenset())
+    shape = Shape(1, key, QueueGate("q"))
     pool = Pool(WorkerUnits("w"), "cpu", "", None)
     amounts, plain = RankedAmounts(), dict[int, Ranked]()
     for number in range(3000):

@@ -6,8 +6,8 @@ from grass.scheduler.shapes import QueueGate, Shape, ShapeKey, first, job_of, or
 
 
 def a_shape() -> Shape:
-    key = ShapeKey("q", (), None, frozenset(), None)
-    return Shape(1, key, QueueGate("q"), None)
+    key = ShapeKey("q", (), None, frozenset())
+    return Shape(1, key, QueueGate("q"))
 
 
 def test_jobs_come_and_go_anywhere_in_a_shape() -> None:

@@ -8,7 +8,7 @@ acknowledgement that is not in the store is found at once, not at the end.
 import json
 from collections import defaultdict
 
-from grass.keeper.protocol import GUEST_ENDED
+from grass.keeper.exit_reasons import GUEST_ENDED
 from grass.link.messages import Forget, RemoveOutput, Start, Stop, ToWorker
 from grass.model.ids import AttemptId, attempt_id
 from grass.model.jobs.dependencies import met

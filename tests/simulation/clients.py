@@ -5,6 +5,7 @@ once for each run, so that some runs prefetch jobs all the time and others never
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from grass.broker.core.calls import (
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.spec import JobPatch
 from tests.simulation.cluster import Cluster
+from tests.simulation.devices import MEMORY
 from tests.simulation.guests import Guests
 from tests.simulation.job_plans import LONG, MIXED, SHORT
 from tests.simulation.machine import Machine
@@ -62,6 +64,8 @@ class Clients:
         self._world = cluster.world
         self._host = cluster.world.elsewhere
         rng = self._world.rng
+        # A source of its own: runs without GPUs have the history they had.
+        self._types = Random(f"types {cluster.world.seed}")
         self._short = rng.random() < (0.15 if cluster.leases else 0.35)
         self._pace = SHORT if self._short else LONG if cluster.leases else MIXED
         self._graces = (0.0, 2.0, 4.0) if cluster.leases else (0.0, 0.5, 2.0)
@@ -138,8 +142,24 @@ class Clients:
             retry_lost=rng.choice((0, 1, 2)) if self._retry_lost else 0,
             at_most=1 if array and rng.random() < 0.3 * odd else None,
         )
-        warned = patch.time_limit_s == WARNED_LIMIT_S
-        return replace(patch, limit_signal="USR1@0.5") if warned else patch
+        if patch.time_limit_s == WARNED_LIMIT_S:
+            patch = replace(patch, limit_signal="USR1@0.5")
+        return self._with_type(patch)
+
+    def _with_type(self, patch: JobPatch) -> JobPatch:
+        """Have some jobs ask for memory that is looked up by their type."""
+        asked = dict(patch.request or ())
+        if "vram" not in asked or self._types.random() < 0.4:
+            return patch
+        del asked["vram"]
+        job_type = self._types.choice(sorted(MEMORY))
+        return replace(
+            patch,
+            request=tuple(asked.items()),
+            auto_vram=True,
+            job_type=job_type,
+            env=(*(patch.env or ()), ("JOB_TYPE", job_type)),
+        )
 
     def _name(self, machine: Machine) -> str:
         """Return the name or the id of a machine's worker."""

@@ -18,6 +18,10 @@ from tests.simulation.world import MILLISECOND, SECOND, Host
 
 PARTS = (0.0, 0.3, 1.0, 1.0, 1.4)
 """What a job uses of what it has reserved."""
+MEMORY = {"small": (3, 0.0), "large": (17, 0.0), "grows": (2, 1.5)}
+"""What jobs of a type use in GiB when they have begun, and more with each second."""
+BEGINS_S = 2.0
+"""So long it takes until a job of a type uses it."""
 FIRST_STRANGER = 1_000_000
 """The pid of the first stranger; no job has one as large."""
 MOST_STRANGERS = 3
@@ -35,6 +39,7 @@ class SimGpus:
         self._processes = processes
         self._strangers: dict[str, dict[int, int]] = {unit: {} for unit in sizes}
         self._parts: dict[str, float] = {}
+        self._first_seen: dict[str, float] = {}
         self._pids = FIRST_STRANGER
         self._quiet = False
         if sizes:
@@ -55,14 +60,18 @@ class SimGpus:
     def look(self, at_s: float) -> Sample:
         """Tell who is on the devices."""
         living = [one for one in self._processes.living() if one.main is None]
-        uses = {one.attempt: self._use(one) for one in living if one.runs}
+        uses = {one.attempt: self._use(one, at_s) for one in living if one.runs}
         return Sample(at_s, tuple(self._read(unit, uses) for unit in self.sizes), uses)
 
-    def _use(self, process: Process) -> AttemptUse:
+    def _use(self, process: Process, at_s: float) -> AttemptUse:
         most = 1.0 if self._quiet else self._rng.choice(PARTS)
         part = self._parts.setdefault(process.attempt, most)
         reserved = cast("Notes", process.start.meta).allocation.get("vram", {})
         used = {u: int(amount * part) * GIB // WHOLE for u, amount in reserved.items()}
+        job_type = process.start.env.get("JOB_TYPE")
+        if job_type is not None:
+            ran_s = at_s - self._first_seen.setdefault(process.attempt, at_s)
+            used = dict.fromkeys(reserved, _typical(job_type, ran_s))
         return AttemptUse(frozenset([process.pid]), 0, 0.0, used)
 
     def _read(self, unit: str, uses: dict[str, AttemptUse]) -> GpuReading:
@@ -93,3 +102,9 @@ class SimGpus:
         elif there:
             del there[self._rng.choice(sorted(there))]
         self._plan()
+
+
+def _typical(job_type: str, ran_s: float) -> int:
+    """Return what a job of a type uses after so long, in bytes."""
+    begins, grows = MEMORY[job_type]
+    return int((begins * min(1.0, ran_s / BEGINS_S) + grows * ran_s) * GIB)

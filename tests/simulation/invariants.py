@@ -103,7 +103,8 @@ def _place(job: Job) -> tuple[int, int]:
 def _shape(cluster: Cluster, job: Job) -> tuple[object, ...]:
     spec = cluster.disk.specs[job.spec]
     limiter = job.array if spec.at_most is not None else None
-    return (job.queue, spec.request, spec.worker, spec.labels, limiter)
+    learned = spec.job_type if spec.auto_vram else None
+    return (job.queue, spec.request, spec.worker, spec.labels, limiter, learned)
 
 
 def check_state(broker: SimBroker) -> None:

@@ -18,6 +18,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, UNFINISHED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
@@ -52,6 +53,7 @@ class MemoryDisk(msgspec.Struct):
     arrivals: dict[int, int] = {}
     arrays: dict[int, int] = {}
     tokens: dict[str, Token] = {}
+    profiles: dict[tuple[str, str], Profile] = {}
     removals: dict[int, Removal] = {}
     last_event: int = 0
 
@@ -269,9 +271,7 @@ class MemoryStore:
         for first in changes.removed_arrays:
             disk.arrays.pop(first, None)
         disk.arrays.update(changes.arrays)
-        for name in changes.removed_tokens:
-            disk.tokens.pop(name, None)
-        disk.tokens.update((name, copy(one)) for name, one in changes.tokens.items())
+        self._write_tokens_and_profiles(changes)
         self._write_removals(changes)
         for event in changes.events:
             disk.last_event += 1
@@ -280,6 +280,15 @@ class MemoryStore:
         if changes.removed_jobs:
             self._remove_jobs(set(changes.removed_jobs))
         self._remove_unused(changes.unused_specs, changes.unused_envs)
+
+    def _write_tokens_and_profiles(self, changes: Changes) -> None:
+        disk = self.disk
+        for name in changes.removed_tokens:
+            disk.tokens.pop(name, None)
+        disk.tokens.update((name, copy(one)) for name, one in changes.tokens.items())
+        for key in changes.removed_profiles:
+            disk.profiles.pop(key, None)
+        disk.profiles.update((key, copy(one)) for key, one in changes.profiles.items())
 
     def _write_attempts(self, changes: Changes) -> None:
         for job, number in changes.removed_attempts:
@@ -357,6 +366,7 @@ class MemoryStore:
             removals=[(n, r.worker, r.bytes) for n, r in disk.removals.items()],
             arrays=dict(disk.arrays),
             tokens=self._tokens(),
+            profiles=[copy(one) for _, one in sorted(self.disk.profiles.items())],
             dependency_ends={
                 number: disk.jobs[number].state
                 for number in sorted(named)

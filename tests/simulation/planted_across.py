@@ -11,7 +11,10 @@ from grass.keeper.core import lease as keeper_lease
 from grass.keeper.core.attempt import KeeperAttempt, StopPlan
 from grass.keeper.core.keeper_core import KeeperCore
 from grass.keeper.core.running import SIGTERM
-from grass.keeper.protocol import CUT_OFF, StartVerb
+from grass.keeper.exit_reasons import CUT_OFF
+from grass.keeper.protocol import (
+    StartVerb,
+)
 from grass.link.messages import Exited, Heard, Hello, Report, ToWorker, Welcome
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job

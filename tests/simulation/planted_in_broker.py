@@ -153,9 +153,9 @@ def _cancel_forgotten(patch: pytest.MonkeyPatch) -> None:
 def _number_reused(patch: pytest.MonkeyPatch) -> None:
     real = tracking._try_again
 
-    def try_again(state: State, job: Job, spec: Any, end: JobState) -> None:
+    def try_again(state: State, job: Job, *how: Any) -> None:
         job.attempts -= 1
-        real(state, job, spec, end)
+        real(state, job, *how)
 
     patch.setattr(tracking, "_try_again", try_again)
 

@@ -15,12 +15,17 @@ from tempfile import TemporaryDirectory
 from tests.support.brokerage import ME, SECOND, Brokerage
 
 from grass.broker.core.calls import Enqueue, Enrol, NewJob, NewToken
+from grass.link.messages import Exited, Started
 from grass.model.access import hash_of
 from grass.model.jobs.spec import JobPatch
 from grass.model.resources import request_from
+from grass.model.usage import ResourceUse, UnitUse
 
 FOUND = "{cpu:4,ram:[16],gpu:2}"
-KEPT = sorted(Path(__file__).with_name("databases").glob("schema_*.sql"))
+KEPT = sorted(
+    Path(__file__).with_name("databases").glob("schema_*.sql"),
+    key=lambda file: int(file.stem.removeprefix("schema_")),
+)
 
 
 def fill(path: Path) -> None:
@@ -31,6 +36,7 @@ def fill(path: Path) -> None:
     _add_live_jobs(broker)
     _add_waiting_jobs(broker)
     _add_tokens(broker)
+    _add_profiles(broker)
     broker.store.close()
 
 
@@ -91,6 +97,17 @@ def _add_tokens(broker: Brokerage) -> None:
     broker.call(NewToken(ME, "machine", hash_of("a"), None, True, ends))
     broker.call(Enrol("code", "laptop", "00000000000000b2", hash_of("b")))
     broker.call(NewToken(ME, "read", hash_of("c"), "page"))
+
+
+def _add_profiles(broker: Brokerage) -> None:
+    broker.join("learner", "{cpu:1, gpu:1, vram:[80]}")
+    learned = {"require": "{vram:1}", "job_type": "fit.py", "worker": "learner"}
+    for code in (0, 1):
+        job = broker.enqueue("python", "fit.py", **learned)
+        broker.hear(Started(broker.name(job), 5, 9), "learner")
+        peak = ResourceUse(5, gpus={"0": UnitUse(2**30)})
+        broker.hear(Exited(broker.name(job), 9, code, peak=peak), "learner")
+    broker.leave("learner")
 
 
 def dump(path: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Common, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Unit, Worker
 from grass.store import Changes
@@ -25,7 +26,7 @@ from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 
 NOT_UTF8 = "caf\udce9"
-LIVE = {"connected", "skew_s", "unable"}
+LIVE = {"connected", "skew_s", "unable", "shrinks"}
 STORED = {
     Attempt: "worker boot allocation started_at finished_at pid exit_code signal reason"
     " output output_offset stderr stderr_offset max_rss cpu_s after",
@@ -128,6 +129,7 @@ def details(store: SqliteStore) -> object:
         ("workers", "worker w", load),
         ("views", "view of queue q on w", load),
         ("tokens", "token t", load),
+        ("profiles", "profile train.py", load),
         ("jobs", "job 1", load),
         ("attempts", "attempt 1.1", load),
         ("specs", "spec 1", load),
@@ -175,6 +177,7 @@ def something() -> Changes:
         workers={"w": Worker("w", "w")},
         views={("q", "w"): view},
         tokens={"t": Token("t", "read", b"h", 1, "uid:1")},
+        profiles={("train.py", "A"): Profile("train.py", "A")},
         jobs={1: a_job(1, state=JobState.RUNNING, attempts=1, started_at=5)},
         attempts={(1, 1): an_attempt(1)},
     )

@@ -68,10 +68,12 @@ def memory(state: State) -> dict[str, object]:
                 heard_at=None,
                 skew_s=0.0,
                 unable="",
+                shrinks=False,
             )
             for worker in state.workers.values()
         },
         "tokens": state.tokens,
+        "profiles": list(state.profiles),
         "specs": specs,
         "envs": {number: state.envs[number] for number in needed},
         "calls": state.answered.by_key,

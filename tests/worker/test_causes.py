@@ -2,10 +2,23 @@
 
 import pytest
 
+from grass.keeper.exit_reasons import MEMORY_LIMIT
 from grass.keeper.protocol import ExitEntry
-from grass.worker.core.causes import OUT_OF_MEMORY, with_cause
+from grass.link.messages import KnownUnits
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import GIB
+from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
+from grass.model.usage import ResourceUse, UnitUse
+from grass.model.worker import Unit
+from grass.worker.core.causes import OUT_OF_MEMORY, Evidence, cause_of
+from grass.worker.core.failure_messages import (
+    tells_of_gpu_fault,
+    tells_of_no_gpu_memory,
+)
+from grass.worker.core.mps_limits import MpsPlace
+from grass.worker.core.overruns import Overrun
 from tests.worker.gpu_values import HALF, reading, running
-from tests.worker.lab import FIRST, ready
+from tests.worker.lab import FIRST, SECOND, THIRD, ready
 
 FAULTY = reading(fault="it has fallen off the bus")
 
@@ -14,6 +27,7 @@ FAULTY = reading(fault="it has fallen off the bus")
     ("ended", "out_of_memory", "reason"),
     [
         ({"signal": 9}, True, OUT_OF_MEMORY),
+        ({"code": 137}, True, OUT_OF_MEMORY),
         ({"signal": 9}, False, None),
         ({"signal": 9, "reason": "time limit"}, True, "time limit"),
         ({"signal": 11}, True, None),
@@ -24,16 +38,18 @@ def test_only_a_kill_that_grass_did_not_send_is_for_want_of_memory(
     ended: dict[str, object], out_of_memory: bool, reason: str | None
 ) -> None:
     entry = ExitEntry("exited", "a", **ended)  # type: ignore[arg-type]
-    assert with_cause(entry, {}, (), out_of_memory=out_of_memory).reason == reason
+    found = cause_of(entry, {}, Evidence(out_of_memory=out_of_memory)).reason
+    assert (found or entry.reason) == reason
 
 
 def test_a_failure_on_a_faulty_gpu_names_the_fault() -> None:
     failed = ExitEntry("exited", "a", code=1)
     told = "gpu 0: it has fallen off the bus"
-    assert with_cause(failed, HALF, (FAULTY,), out_of_memory=False).reason == told
-    assert with_cause(failed, {}, (FAULTY,), out_of_memory=False).reason is None
+    faulty = Evidence((FAULTY,))
+    assert cause_of(failed, HALF, faulty).reason == told
+    assert cause_of(failed, {}, faulty).reason is None
     done = ExitEntry("exited", "a", code=0)
-    assert with_cause(done, HALF, (FAULTY,), out_of_memory=False).reason is None
+    assert cause_of(done, HALF, faulty).reason is None
 
 
 def test_a_kill_of_the_kernel_just_now_is_the_reason_of_an_exit() -> None:
@@ -48,3 +64,107 @@ def test_a_kill_of_the_kernel_just_now_is_the_reason_of_an_exit() -> None:
     (exited,) = lab.keeper("exited", id=FIRST, signal=9).to_broker
 
     assert exited.reason == OUT_OF_MEMORY
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "RuntimeError: CUDA error: out of memory",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while",
+        "cudaErrorMemoryAllocation: out of memory",
+        "HIP out of memory. Tried to allocate",
+        "failed to allocate 2.0G: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    ],
+)
+def test_libraries_tell_that_a_gpu_has_no_memory_left(said: str) -> None:
+    assert tells_of_no_gpu_memory(f"epoch 3\n{said}\n".encode())
+    assert not tells_of_no_gpu_memory(b"epoch 3\nKeyError: 'memory'\n")
+
+
+OVERRUN = Overrun(SECOND, "0", 12 * GIB, 8 * GIB)
+OWN = Overrun(FIRST, "0", 12 * GIB, 8 * GIB)
+PEAK = ResourceUse(gpus={"0": UnitUse(int(11.2 * GIB))})
+
+
+@pytest.mark.parametrize(
+    ("peak", "overruns", "reason", "blamed"),
+    [
+        (PEAK, (), "out of GPU memory (asked 40 GiB, peak 11.2 GiB)", ""),
+        (None, (), "out of GPU memory (asked 40 GiB)", ""),
+        (PEAK, (OWN,), "out of GPU memory (asked 40 GiB, peak 11.2 GiB)", ""),
+        (PEAK, (OWN, OVERRUN), "out of GPU memory (asked 40 GiB, peak 11.2 GiB)", ""),
+        (
+            PEAK,
+            (OVERRUN,),
+            "out of GPU memory: job 2 on gpu 0 used 12 GiB of 8 GiB",
+            SECOND,
+        ),
+        (PEAK, (OVERRUN._replace(unit="1"),), "out of GPU memory (asked 40 GiB,", ""),
+    ],
+)
+def test_one_that_overran_is_blamed_and_not_its_victim(
+    peak: ResourceUse | None, overruns: tuple[Overrun, ...], reason: str, blamed: str
+) -> None:
+    failed = ExitEntry("exited", FIRST, code=1)
+    known = Evidence(no_gpu_memory=True, peak=peak, overruns=overruns)
+    found = cause_of(failed, HALF, known)
+    assert found.word == OUT_OF_GPU_MEMORY
+    assert (found.reason or "").startswith(reason)
+    assert found.blamed == blamed
+
+
+def test_an_exit_tells_its_cause_once_the_end_of_the_output_is_read() -> None:
+    lab = ready()
+    lab.core.from_broker(KnownUnits({"gpu": {"0": WHOLE}, "vram": {"0": 80 * WHOLE}}))
+    lab.start(allocation=HALF)
+    lab.keeper("started", id=FIRST, pid=7, ticks=9, at=5, since=1.0)
+    failed = ExitEntry("exited", FIRST, code=1)
+
+    assert lab.core.usage.telling_files(failed) == ["/out/p/n/1/1.log"]
+    lab.core.usage.output_ended(FIRST, b"CUDA out of memory")
+    (exited,) = lab.keeper("exited", id=FIRST, code=1).to_broker
+
+    assert (exited.cause, exited.exit_code) == (OUT_OF_GPU_MEMORY, 1)
+    assert exited.reason == "out of GPU memory (asked 40 GiB)"
+    assert lab.core.usage.telling_files(failed) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "CUDA error: unspecified launch failure",
+        "CUDA_ERROR_MPS_CLIENT_TERMINATED",
+        "the MPS client has been terminated by the server",
+    ],
+)
+def test_libraries_tell_of_a_fault(said: str) -> None:
+    assert tells_of_gpu_fault(said.encode())
+    assert not tells_of_gpu_fault(b"FileNotFoundError: data.csv")
+
+
+def test_clients_of_mps_that_end_after_the_first_are_its_victims() -> None:
+    lab = ready()
+    lab.core.from_broker(KnownUnits({"gpu": {"0": WHOLE}, "vram": {"0": 80 * WHOLE}}))
+    quarter = {"gpu": {"0": WHOLE // 4}, "vram": {"0": 20 * WHOLE}}
+    gpu = Unit(WHOLE, {"uuid": "GPU-a"})
+    lab.core.around = lab.core.around._replace(gpus={"0": gpu}, mps=MpsPlace("p", "/m"))
+    for name in (FIRST, SECOND, THIRD):
+        lab.start(name, quarter, enforce="warn")
+    reasons = []
+    for name, at_s in ((SECOND, 10.0), (FIRST, 11.0), (THIRD, 100.0)):
+        assert lab.core.usage.output_ended(name, b"CUDA_ERROR_ILLEGAL", at_s) == "0"
+        (exited,) = lab.keeper("exited", id=name, code=1).to_broker
+        assert exited.cause == GPU_FAULT
+        reasons.append(exited.reason)
+    own = "GPU fault: the end of its output says more"
+    assert reasons == [own, "GPU fault of job 2", own]
+
+
+def test_an_end_at_the_limit_of_its_cgroup_is_for_want_of_memory() -> None:
+    ended = ExitEntry("exited", FIRST, signal=9, reason=MEMORY_LIMIT)
+    known = Evidence(peak=ResourceUse(8 * GIB))
+    found = cause_of(ended, {"ram": {"0": 8 * WHOLE}}, known)
+    assert found.word == OUT_OF_HOST_MEMORY
+    assert found.reason == "out of memory (asked 8 GiB, peak 8 GiB)"

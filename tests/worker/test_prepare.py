@@ -258,3 +258,22 @@ def test_the_devices_that_cuda_shows_may_have_other_names_than_the_units() -> No
     made = verb("run", "{gpu}", around=around, allocation={"gpu": {"1.2": WHOLE}})
     assert made.env["CUDA_VISIBLE_DEVICES"] == "MIG-b"
     assert (made.env["GRASS_GPU"], made.argv) == ("1.2", ["run", "1.2"])
+
+
+RAM_AND_CORES = {"ram": {"0": 8 * WHOLE}, "cpu": {"0": WHOLE, "1": WHOLE // 2}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "limits"),
+    [
+        ({"enforce": "warn", "threads": 1}, (8 * 2**30, 1.5)),
+        ({"enforce": "warn"}, (8 * 2**30, None)),
+        ({"threads": 1}, (None, None)),
+        ({"enforce": "warn", "threads": 1, "guest": (7, 9)}, (None, None)),
+    ],
+)
+def test_an_enforced_job_is_limited_to_what_it_asked_for(
+    fields: dict[str, Any], limits: tuple[Any, Any]
+) -> None:
+    found = verb(allocation=RAM_AND_CORES, **fields)
+    assert (found.memory_max, found.cpu_max) == limits

@@ -37,6 +37,7 @@ from grass.api.routes import (
     job_input,
     jobs,
     output,
+    profiles,
     prune,
     request_bodies,
     tokens,
@@ -90,6 +91,7 @@ ENDPOINTS = [
     Endpoint("POST", "/jobs/{id}/input", OPERATE, job_input.write, request_bodies.InputBody, documents.InputReply, own=SUBMIT),  # noqa: E501
     Endpoint("POST", "/guests", SUBMIT, guests.enter, request_bodies.GuestBody, calls.Enqueued),  # noqa: E501
     Endpoint("POST", "/guests/{id}/wait", SUBMIT, guests.wait, request_bodies.WaitGuestBody, documents.GuestReply),  # noqa: E501
+    Endpoint("POST", "/guests/{id}/measured", SUBMIT, guests.measured, request_bodies.MeasureGuestBody, DONE),  # noqa: E501
     Endpoint("POST", "/guests/{id}/end", SUBMIT, guests.give_back, request_bodies.GiveBackBody, DONE),  # noqa: E501
     Endpoint("GET", "/jobs/{id}/usage", READ, usage.history),
     Endpoint("GET", "/queues/{name}", READ, cluster.read_queue, None, documents.QueueReply, own=WORK),  # noqa: E501
@@ -106,6 +108,10 @@ ENDPOINTS = [
     Endpoint("GET", "/workers/{name}/gpus/{unit}/usage", READ, usage.of_device),
     Endpoint("POST", "/workers/{name}/drain", OPERATE, workers.drain, request_bodies.DrainWorkerBody, DONE),  # noqa: E501
     Endpoint("DELETE", "/workers/{name}", ADMIN, workers.forget, None, documents.ForgottenReply),  # noqa: E501
+    Endpoint("GET", "/profiles", READ, profiles.page, None, documents.ProfilesReply),
+    Endpoint("GET", "/profiles/export", READ, profiles.export, None, documents.ExportedReply),  # noqa: E501
+    Endpoint("POST", "/profiles/import", OPERATE, profiles.import_, request_bodies.ImportProfilesBody, DONE, largest=LISTS),  # noqa: E501
+    Endpoint("POST", "/profiles/forget", OPERATE, profiles.forget, request_bodies.ForgetProfilesBody, DONE),  # noqa: E501
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from grass.client.cluster_client import ClusterClient
 from grass.client.json_codec import query, quoted
-from grass.client.session import Session
 from grass.config import caller_directory, caller_umask, user_environment
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ def _ignore(_job: Document) -> None:
     pass
 
 
-class Client(Session):
+class Client(ClusterClient):
     """The calls of the API, to the daemon of one state directory or to its broker."""
 
     def enqueue(self, command: Sequence[str] | str, **settings: object) -> int:
@@ -284,103 +284,6 @@ class Client(Session):
         from grass.client.long_calls import wait_for_all
 
         return wait_for_all(self, timeout_s)
-
-    def queue(self, name: str) -> Document:
-        """Read a queue's name, prefix and whether it is paused."""
-        return self.read(f"/queues/{quoted(name)}")
-
-    def create_queue(self, name: str, body: Document) -> Document:
-        """Create a queue; the same again is fine."""
-        return self.idempotent("PUT", f"/queues/{quoted(name)}", body)
-
-    def edit_queue(self, name: str, body: Document) -> Document:
-        """Change a queue, and this daemon's view of it; the same again is fine."""
-        return self.idempotent("PATCH", f"/queues/{quoted(name)}", body)
-
-    def delete_queue(self, name: str) -> Document:
-        """Remove a queue that has no unfinished jobs."""
-        return self.write("DELETE", f"/queues/{quoted(name)}")
-
-    def pause(self, queue: str | None = None) -> Document:
-        """Start no more jobs, of one queue or of all."""
-        return self.write("POST", "/pause", {"queue": queue})
-
-    def resume(
-        self,
-        queue: str | None = None,
-        unit: str | None = None,
-        worker: str | None = None,
-    ) -> Document:
-        """Start jobs again: of a queue, on a drained unit, or everywhere."""
-        body = {"queue": queue, "unit": unit, "worker": worker}
-        return self.write("POST", "/resume", body)
-
-    def drain(self, unit: str, worker: str | None = None) -> Document:
-        """Start nothing new on a unit; running jobs finish."""
-        return self.write("POST", "/drain", {"unit": unit, "worker": worker})
-
-    def add_capacity(
-        self, capacity: str | Document, worker: str | None = None
-    ) -> Document:
-        """Add units to a worker besides those that were found."""
-        body = {"capacity": capacity, "worker": worker}
-        return self.write("POST", "/capacity/add", body)
-
-    def remove_capacity(self, unit: str, worker: str | None = None) -> Document:
-        """Remove a unit that was added, once no attempt holds it."""
-        body = {"unit": unit, "worker": worker}
-        return self.write("POST", "/capacity/remove", body)
-
-    def workers(self) -> Document:
-        """Read the workers: address, capacity, when they were last connected."""
-        return self.read("/workers")
-
-    def devices(self) -> Document:
-        """Read the GPUs of all workers: memory, and who is on them."""
-        return self.read("/devices")
-
-    def forget_worker(self, name: str) -> Document:
-        """Forget a worker that is gone for good; what ran there is lost."""
-        return self.write("DELETE", f"/workers/{quoted(name)}")
-
-    def drain_worker(self, name: str, on: bool = True) -> Document:
-        """Start nothing new on a worker; with `on=False`, start jobs there again."""
-        return self.write("POST", f"/workers/{quoted(name)}/drain", {"on": on})
-
-    def tokens(self) -> Document:
-        """Read the valid tokens and codes, without their secrets."""
-        return self.read("/tokens")
-
-    def new_token(
-        self,
-        role: str | None = None,
-        name: str | None = None,
-        hours: float | None = None,
-        *,
-        code: bool = True,
-    ) -> Document:
-        """Make a `code` to join with, or a `token`; only this reply contains it."""
-        body: Document = {"name": name, "hours": hours, "code": code}
-        if role is not None:
-            body["role"] = role
-        return self.write("POST", "/tokens", body)
-
-    def revoke_token(self, name: str) -> Document:
-        """Revoke a token or code; its connections are closed."""
-        return self.write("DELETE", f"/tokens/{quoted(name)}")
-
-    def join(self, code: str, name: str, worker: str, instance: str) -> Document:
-        """Exchange a code for a token of this machine's own; done twice, it renews."""
-        body = {"code": code, "name": name, "worker": worker, "instance": instance}
-        return self.idempotent("POST", "/join", body)
-
-    def config(self) -> Document:
-        """Read the daemon's own settings."""
-        return self.read("/config")
-
-    def stop(self, *, jobs: bool = False) -> Document:
-        """Stop the daemon; `jobs` ends the running ones first."""
-        return self.write("POST", "/daemon/stop", {"jobs": jobs})
 
     def _verb(self, verb: str, select: Sequence[str], **more: object) -> Document:
         return self.write("POST", f"/jobs/{verb}", {"select": list(select), **more})

@@ -66,7 +66,7 @@ async def host_broker(
         tcp=None if tcp is None else tcp.endpoint,
     )
     server = ApiServer(application(context))
-    broker.set_most_strangers(settings.gpu_strangers)
+    broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
     async with notifier(settings, broker) as notifying, asyncio.TaskGroup() as group:
         parts = [group.create_task(broker.run())]
         if own:

@@ -39,6 +39,7 @@ def application(daemon: WorkerDaemon) -> Application:
         ("POST", "/daemon/stop"): _stop,
         ("POST", "/guests"): guest_forwarding.enter,
         ("POST", "/guests/{id}/wait"): guest_forwarding.wait,
+        ("POST", "/guests/{id}/measured"): guest_forwarding.measured,
         ("POST", "/guests/{id}/end"): guest_forwarding.end,
     }
     routes = []

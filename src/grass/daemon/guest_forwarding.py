@@ -47,6 +47,13 @@ async def wait(request: Request) -> Document:
     return reply
 
 
+async def measured(request: Request) -> Document:
+    """Have the broker learn from what the calling process uses now."""
+    daemon, (_, body), job = _daemon(request), await _with_pid(request), _job(request)
+    path = f"/guests/{job}/measured"
+    return await ask(daemon, lambda broker: broker.idempotent("POST", path, body))
+
+
 async def end(request: Request) -> Document:
     """Give the units of the calling process back, now or when the broker is back."""
     daemon, (_, body), job = _daemon(request), await _with_pid(request), _job(request)

@@ -16,15 +16,20 @@ from grass.event_log import EventLog
 from grass.keeper import input_host
 from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
-from grass.model.worker import FoundUnits
+from grass.model.enforcement import GPU_MEMORY, MPS
+from grass.model.worker import FoundUnits, gpu_memory
 from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
+from grass.worker.core.mps_limits import MpsPlace
 from grass.worker.core.prepare import Surroundings
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of
 
 log = EventLog("grass.daemon")
+
+LONGEST_SOCKET = 108
+"""So many bytes the path of a Unix socket may have, with its end."""
 
 
 async def worker(
@@ -47,6 +52,7 @@ async def worker(
         named = ",".join(one.unit for one in monitor.units())
         log.info("gpus.managed", gpus=named or "none")
     found = found_units(monitor.units(), monitor.topology())
+    mps = _mps(home)
     who = WorkerIdentity(
         identity,
         hosting.machine,
@@ -54,8 +60,9 @@ async def worker(
         found,
         hosting.labels,
         home_instance(home),
+        (GPU_MEMORY,) if mps is None else (MPS, GPU_MEMORY),
     )
-    around = _surroundings(home, found)
+    around = _surroundings(home, found)._replace(mps=mps)
     core = WorkerCore(who, around, hosting.lease_s, Admission())
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
@@ -71,7 +78,17 @@ def _surroundings(home: Home, found: FoundUnits) -> Surroundings:
         input_host=(sys.executable, "-I", "-S", input_host.__file__),
         input_folder=home.keeper,
         gpus=found.get("gpu", {}),
+        gpu_memory=gpu_memory(found),
     )
+
+
+def _mps(home: Home) -> MpsPlace | None:
+    """Return where MPS is, if it is installed and its sockets can have their paths."""
+    program = shutil.which("nvidia-cuda-mps-control")
+    folder = os.path.join(home.folder, "mps")
+    longest = os.path.join(folder, "000.00", "pipe", "control_privileged")
+    fits = len(os.fsencode(longest)) < LONGEST_SOCKET
+    return MpsPlace(program, folder) if program and fits else None
 
 
 def shell() -> str:

@@ -19,16 +19,6 @@ VERSION = 3
 MARKER = "GRASS_ATTEMPT_ID"
 """The variable in every process of a job; `config` has it too, below the keeper."""
 
-# Reasons of exits that others act on.
-CUT_OFF = "cut off from the broker"
-"""A lease ran out."""
-KEEPER_KILLED = "the keeper was killed"
-"""How the reason of an exit begins that is lost for no other cause."""
-TIME_LIMIT = "time limit"
-GUEST_ENDED = "its process ended and did not give it back"
-GUEST_GONE = "could not start: its process ended while it waited"
-GUEST_GAVE_UP = "its process does not wait for it any more"
-
 
 def cluster_of(id: str) -> str:
     """Return the cluster with which an attempt's id begins; any text may be an id."""
@@ -52,10 +42,7 @@ SignalNumber = int
 
 
 class Notes(NamedTuple):
-    """What a worker wants to know of an attempt after a restart.
-
-    The keeper stores it as the `meta` of a start and returns it unread.
-    """
+    """What a worker wants to know after a restart: `meta`, which is returned unread."""
 
     allocation: dict[str, dict[str, int]]
     output: str | None = None
@@ -68,6 +55,11 @@ class Notes(NamedTuple):
     """The history of what it uses, where that is not beside its output."""
     port: int = 0
     """The TCP port that was chosen for it; 0: none."""
+    learns: bool = False
+    """Whether the broker learns from what it uses of a GPU."""
+    enforce: str = ""
+    mps: str = ""
+    """The GPU of whose MPS it is a client; empty: of none."""
 
 
 class StartVerb(NamedTuple):
@@ -101,6 +93,9 @@ class StartVerb(NamedTuple):
     guest: int | None = None
     """The pid of a guest's process, which is watched; it started at `guest_ticks`."""
     guest_ticks: int = 0
+    memory_max: int | None = None
+    """In bytes; this and `cpu_max`, in cores, by cgroup where that is possible."""
+    cpu_max: Seconds | None = None
 
 
 class StopVerb(NamedTuple):
@@ -207,6 +202,8 @@ class SpawningEntry(NamedTuple):
     limit_signal_before: Seconds = 0.0
     guest: int | None = None
     guest_ticks: int = 0
+    memory_max: int | None = None
+    cpu_max: Seconds | None = None
 
 
 class ForkedEntry(NamedTuple):
@@ -331,6 +328,8 @@ class HelloEntry(NamedTuple):
     leases: dict[str, float]
     unable: str | None
     attempts: list[StateEntry]
+    controllers: list[str] = []  # noqa: RUF012 -- never changed
+    """The controllers of cgroups that can limit attempts: `memory`, `cpu`."""
 
 
 class ForgottenEntry(NamedTuple):

@@ -19,6 +19,7 @@ is another attempt, and 0, which older workers send, matches any.
 
 import msgspec
 
+from grass.link.measurements import Overran, ProfileNoted, Withheld
 from grass.link.requests import (
     CloseOutput,
     Devices,
@@ -54,7 +55,10 @@ __all__ = [
     "InputTaken",
     "KnownUnits",
     "Message",
+    "NoteProfile",
     "OutputData",
+    "Overran",
+    "ProfileNoted",
     "ReadDevices",
     "ReadOutput",
     "ReadUsage",
@@ -65,6 +69,7 @@ __all__ = [
     "Report",
     "Resync",
     "Returned",
+    "Shrink",
     "Signal",
     "Start",
     "Started",
@@ -131,6 +136,14 @@ class Exited(Message, tag="exited"):
     """The most that it used; None: it was not measured."""
     usage: str | None = None
     """The file with the history of what it used, unless that is beside its output."""
+    cause: str = ""
+    """Why it failed, as a word that a broker acts on; empty: for none of these."""
+    blamed: str = ""
+    """The attempt whose fault the failure is; empty: its own, or nobody's."""
+    to_peak_s: float | None = None
+    """When its GPU memory last grew; None: it was not followed from its beginning."""
+    marks: tuple[int, ...] = ()
+    """The most GPU memory that it had used 1, 2, 4, 8 and so on seconds after."""
 
 
 class Started(Message, tag="started"):
@@ -148,20 +161,6 @@ class Started(Message, tag="started"):
     """How long it has run at the time of sending."""
     usage: str | None = None
     """As in `Exited`."""
-
-
-class Withheld(Message, tag="withheld"):
-    """What no job can have of a worker's GPUs now; replaces what was told before.
-
-    Sent only to a broker whose `Welcome` has `heeds_withheld`; every `Hello` has it.
-    """
-
-    units: Capacity = msgspec.field(default_factory=dict)
-    """Of each unit what is not on offer: it is used by no job, or beyond its share."""
-    strangers: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
-    faults: dict[str, str] = msgspec.field(default_factory=dict)
-    """By unit why nothing can run there, in words."""
 
 
 class Hello(Message, tag="hello", omit_defaults=False):
@@ -191,6 +190,10 @@ class Hello(Message, tag="hello", omit_defaults=False):
     """Why it cannot start jobs now, as in `Readiness`."""
     withheld: Withheld | None = None
     """None: it has not looked, or it does not look."""
+    enforces: tuple[str, ...] = ()
+    """What of a request it can enforce: features of `model.enforcement`."""
+    shrinks: bool = False
+    """Whether it understands `Shrink`."""
 
 
 class Returned(Message, tag="returned"):
@@ -268,6 +271,8 @@ class Start(Message, RunOptions, tag="start", omit_defaults=False):  # type: ign
     """Run it the moment this attempt is gone, on the units that one had."""
     placed_at: int = 0
     """Tells it from another one of its number, given back or of a lost database."""
+    learns: bool = False
+    """Whether to tell what it uses of a GPU: see `ProfileNoted`."""
 
 
 class Stop(Message, tag="stop", omit_defaults=False):
@@ -305,6 +310,22 @@ class GiveBack(Message, tag="give-back"):
     exit_code: int = 0
 
 
+class Shrink(Message, tag="shrink", omit_defaults=False):
+    """This attempt holds only this from now on; sent before starts on the rest.
+
+    Sent only to a worker whose `Hello` has `shrinks`.
+    """
+
+    attempt: str
+    allocation: Allocation
+
+
+class NoteProfile(Message, tag="note-profile"):
+    """Tell now what this attempt uses of a GPU: it will need no more."""
+
+    attempt: str
+
+
 class Recall(Message, tag="recall"):
     """Return these attempts if they have not started: answered by `Returned`."""
 
@@ -333,7 +354,9 @@ ToBroker = (
     | Started
     | Returned
     | Readiness
+    | ProfileNoted
     | Withheld
+    | Overran
     | Heartbeat
     | OutputData
     | UsageData
@@ -351,6 +374,8 @@ ToWorker = (
     | Continue
     | Signal
     | GiveBack
+    | Shrink
+    | NoteProfile
     | Recall
     | Forget
     | Resync

@@ -41,6 +41,15 @@ def amount_texts(kind: str, *amounts: int) -> list[str]:
     return [f"{decimal_text(amount)}G" for amount in amounts]
 
 
+def size_text(size: int) -> str:
+    """Return a number of bytes with its unit: `8 GiB`, `11.2 GiB`, `500 MiB`."""
+    gib = size / 2**30
+    if gib < 1:
+        return f"{size / 2**20:.0f} MiB"
+    text = f"{gib:.1f}" if gib < _STEP else f"{gib:.0f}"
+    return f"{text.removesuffix('.0')} GiB"
+
+
 def _size(amount: int, finer: int) -> str:
     """Write a size with the digits that matter, and some more where they do."""
     if amount == 0:

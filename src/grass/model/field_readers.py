@@ -13,10 +13,19 @@ import msgspec
 from msgspec import UnsetType
 
 from grass.errors import About, UsageError
+from grass.model import json5
 from grass.model.amounts import size_bytes
 from grass.model.durations import LONGEST_S
+from grass.model.enforcement import Enforcement
 from grass.model.jobs.commands import LARGEST_PRIORITY
-from grass.model.resources import Policy, Request, check_name, request_from
+from grass.model.resources import (
+    AUTO,
+    Policy,
+    Request,
+    check_name,
+    default_request_from,
+    request_from,
+)
 from grass.model.selectors import compile_pattern
 from grass.model.worker import check_label
 
@@ -25,7 +34,8 @@ LOWEST_CPU_PRIORITY = 19
 NO_INPUT, PIPE, PTY = STDIN_KINDS = ("null", "pipe", "pty")
 LARGEST_WINDOW = 65535
 LONGEST_PATTERN = 256
-FAILURES = ("signal", "time-limit", "not-started")
+LONGEST_JOB_TYPE = 1000
+FAILURES = ("signal", "time-limit", "not-started", "out-of-memory")
 """What `--retry-on` takes besides exit codes."""
 WrittenAmounts = str | dict[str, Any]
 """A request or capacity, as an object or as JSON5."""
@@ -214,9 +224,37 @@ def amounts(value: dict[str, Any]) -> dict[str, int]:
     return {kind: known.get(kind, 0) for kind in value}
 
 
+def without_auto(asked: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, bool]]:
+    """Take `vram: "auto"` out of what a request asks for; tell whether it was there.
+
+    An amount of vram takes its place, so it is told then that it was not.
+    """
+    plain, auto = dict(asked), dict[str, bool]()
+    for name, what in (("require", "--require"), ("require_also", "--vram")):
+        value = plain.get(name)
+        if isinstance(value, str) and AUTO in value:
+            value = json5.read_object(value, what)
+        if isinstance(value, Mapping) and "vram" in value:
+            is_auto = value["vram"] == AUTO
+            auto["auto_vram"] = is_auto
+            plain[name] = {**value, "vram": 0} if is_auto else value
+    return plain, auto
+
+
+def job_type(text: str | None) -> str | None:
+    """Read the type that a job is given."""
+    if text is None:
+        return None
+    if not text.strip() or len(text) > LONGEST_JOB_TYPE or not text.isprintable():
+        raise UsageError(
+            "--type is no name", f"write up to {LONGEST_JOB_TYPE} characters"
+        )
+    return text
+
+
 def default_request(value: WrittenAmounts | None) -> Request | None:
     """Read what the jobs of a queue ask for that name nothing themselves."""
-    return None if value is None else request_from(value)
+    return None if value is None else default_request_from(value)
 
 
 def size(value: int | str) -> int:
@@ -257,6 +295,15 @@ def policy(word: str | None) -> Policy | None:
     if word is None or word in get_args(Policy):
         return cast("Policy | None", word)
     raise UsageError(f"--policy `{word}` is not known", "use spread or pack")
+
+
+def enforcement(word: str | None) -> Enforcement | None:
+    """Read what happens to a job that uses more than it reserved; `off` is nothing."""
+    if word in (None, "off"):
+        return None
+    if word in get_args(Enforcement):
+        return cast("Enforcement", word)
+    raise UsageError(f"--enforce `{word}` is not known", "use warn, stop or off")
 
 
 def texts(words: Iterable[str] | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from grass.model import field_readers as read
+from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.resources import Capacity, Request, capacity_from
 
@@ -37,6 +38,8 @@ class Queue(msgspec.Struct):
     """Failures in a row that count towards `max_fails`."""
     paused_reason: str | None = None
     """Why the broker paused the queue; None: a person paused it."""
+    enforce: Enforcement | None = None
+    """Whether its jobs are held to their requests, if they do not say."""
 
     @property
     def cwd(self) -> str | None:
@@ -62,6 +65,7 @@ class QueuePatch(msgspec.Struct, frozen=True, kw_only=True):
     default_request: Request | UnsetType | None = UNSET
     max_running: int | UnsetType | None = UNSET
     max_fails: int | UnsetType | None = UNSET
+    enforce: Enforcement | UnsetType | None = UNSET
 
 
 QUEUE_READERS = {
@@ -76,5 +80,6 @@ QUEUE_READERS = {
         read.at_least_one("--max-running", "use `grass pause` for 0")
     ),
     "max_fails": Reader(read.at_least_one("--max-fails")),
+    "enforce": Reader(read.enforcement, str | None),
 }
 """By a field's name in a request: how it is read and checked."""

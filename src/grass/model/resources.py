@@ -31,6 +31,11 @@ Request = tuple[tuple[str, int], ...]
 GPU_KINDS = frozenset({"gpu", "vram"})
 """Kinds whose units are GPUs: those of one name are one device."""
 
+AUTO = "auto"
+"""An amount of memory of a GPU that is looked up in a profile."""
+AUTO_VRAM = -1
+"""The same as an amount of `vram`, in the default request of a queue or a setting."""
+
 Policy = Literal["spread", "pack"]
 """Whether a job takes the unit and worker with most free, or the tightest fit."""
 
@@ -61,9 +66,29 @@ def request_from(value: str | Mapping[str, object], what: str = "request") -> Re
     return tuple(sorted((kind, asked) for kind, asked in amounts.items() if asked))
 
 
-def request_json(request: Request) -> dict[str, int | float]:
+def default_request_from(
+    value: str | Mapping[str, object], what: str = "request"
+) -> Request:
+    """Read a default request, whose memory of a GPU may be looked up: `vram:"auto"`."""
+    given = json5.read_object(value, what) if isinstance(value, str) else value
+    if given.get("vram") != AUTO:
+        return request_from(given, what)
+    asked = request_from({**given, "vram": 0}, what)
+    return tuple(sorted((*asked, ("vram", AUTO_VRAM))))
+
+
+def split_auto(default: Request) -> tuple[Request, bool]:
+    """Return a default request without memory to look up, and whether it had that."""
+    asked = tuple(one for one in default if one != ("vram", AUTO_VRAM))
+    return asked, asked != default
+
+
+def request_json(request: Request) -> dict[str, int | float | str]:
     """Return a request with decimals, for JSON."""
-    return {kind: decimal_number(asked) for kind, asked in request}
+    return {
+        kind: AUTO if asked == AUTO_VRAM else decimal_number(asked)
+        for kind, asked in request
+    }
 
 
 def request_text(request: Request) -> str:

@@ -52,6 +52,10 @@ class Worker(msgspec.Struct):
     """Which home it called from: a copied home has the same id."""
     skew_s: float = 0.0
     """How far its wall clock is ahead of the broker's; not stored."""
+    enforces: tuple[str, ...] = ()
+    """What of a request it can enforce: features of `model.enforcement`."""
+    shrinks: bool = False
+    """Whether an attempt there can be given less while it runs; not stored."""
     unable: str = ""
     """Why it cannot start jobs, as last reported, or ""; not stored."""
 
@@ -91,6 +95,11 @@ def capacity_of(found: FoundUnits) -> Capacity:
         kind: {name: unit.amount for name, unit in units.items()}
         for kind, units in found.items()
     }
+
+
+def gpu_memory(found: FoundUnits) -> dict[str, int]:
+    """Return the memory of each GPU, in amounts."""
+    return capacity_of(found).get("vram", {})
 
 
 def check_label(label: str) -> str:

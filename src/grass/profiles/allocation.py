@@ -49,6 +49,7 @@ def allocate(  # noqa: PLR0913 -- each is one thing to ask for
     project: str | None = None,
     queue: str | None = None,
     policy: str | None = None,
+    job_type: str | None = None,
     time_limit_s: float | None = None,
     continue_on_server_unavailable: bool = False,
 ) -> Allocation:
@@ -57,6 +58,7 @@ def allocate(  # noqa: PLR0913 -- each is one thing to ask for
     `gpu=0.5` is half of a GPU with half of its memory, `vram="8G"` memory alone;
     `require` names any other kind. Without an amount it is one whole GPU, or one core
     where the machine has no GPU. Entering the block waits until the units are free.
+    `vram="auto"` is the memory that was learned of `job_type`, or of the name.
     """
     given = {"gpu": gpu, "vram": vram, "cpu": cpu, "ram": ram}
     wanted = {kind: amount for kind, amount in given.items() if amount is not None}
@@ -64,7 +66,7 @@ def allocate(  # noqa: PLR0913 -- each is one thing to ask for
     asked: Document = {"name": name or _program(), "priority": priority}
     asked |= {"project": project, "queue": queue, "time_limit_s": time_limit_s}
     asked["require"] = wanted or None
-    asked["policy"] = policy_named(policy)
+    asked["policy"], asked["job_type"] = policy_named(policy), job_type
     known = {field: value for field, value in asked.items() if value is not None}
     return Allocation(known, may_go_on=continue_on_server_unavailable)
 
@@ -94,6 +96,8 @@ class Allocation:
         """The id of the job; None: the units belong to no job."""
         self.units: dict[str, list[str]] = {}
         """The names of the units by kind."""
+        self.profiled = False
+        """Whether it is known already what its type needs."""
 
     def __repr__(self) -> str:
         """Return what it holds, in words."""
@@ -148,6 +152,11 @@ class Allocation:
 
         _innermost.set(self._outer)
         await asyncio.to_thread(self._give_back, exit_code_of(error))
+
+    def measured(self) -> None:
+        """Have it learned what this process uses now; it waits for that a little."""
+        if self._calls is not None and self.job is not None:
+            self._calls.measured(self.job)
 
     def _begin(self) -> None:
         self._outer = _innermost.get()
@@ -234,6 +243,7 @@ class Allocation:
     def _started(self, reply: Document) -> None:
         assert self.job is not None
         self.units = {kind: list(units) for kind, units in reply["units"].items()}
+        self.profiled = bool(reply.get("profiled"))
         self._check_device(reply.get("gpus") or {})
         state.hold(self.job, reply["environment"], tuple(self.gpus))
 

@@ -51,6 +51,10 @@ class GuestCalls:
             return {"state": "queued", "reason": str(error), "environment": {}}
         return document
 
+    def measured(self, job: int) -> None:
+        """Have it learned what this process uses of its GPUs now."""
+        self._client.idempotent("POST", f"/guests/{job}/measured", {})
+
     def give_back(self, job: int, exit_code: int) -> None:
         """Give the units back, or do not wait for them any more.
 

@@ -10,6 +10,7 @@ import functools
 import inspect
 import os
 
+from grass.errors import UsageError
 from grass.profiles.allocation import allocate, policy_named
 
 TYPE_CHECKING = False
@@ -39,8 +40,9 @@ def job(  # noqa: PLR0913 -- each is one thing to ask for
 ) -> Any:  # noqa: ANN401 -- a decorator, or what it decorated
     """Decorate a function that needs a GPU, as `@job` or `@job(...)`.
 
-    Each call waits for its units: one whole GPU, unless amounts are given. `jobstr` is
-    the type under which it is shown. With `continue_on_server_unavailable` it runs
+    Each call waits for its units: as much memory as was learned of its type, and until
+    then one whole GPU, unless amounts are given. `jobstr` is the type under which it is
+    learned and shown. With `continue_on_server_unavailable` it runs
     without a daemon, and says so once.
     """
     policy = policy_named(resource_policy)
@@ -55,6 +57,7 @@ def job(  # noqa: PLR0913 -- each is one thing to ask for
             ram=ram,
             require=require,
             name=named,
+            job_type=named,
             priority=priority,
             project=project,
             queue=queue,
@@ -86,8 +89,17 @@ def _wrapped(function: Function, ask: Callable[[], Allocation]) -> Function:
         call = _plain(function, ask, first)
 
     def profile(short: Function) -> Function:
-        """Run another function first: one that is short, and needs as much memory."""
-        first[:] = [short]
+        """Measure another function first: one that is short, and needs as much memory.
+
+        It runs where nothing is known of the type yet. If it fails, the long one does
+        not run.
+        """
+        if first:
+            raise UsageError(
+                f"`{function.__qualname__}` is measured by `{first[0].__qualname__}`",
+                "a function has one that is measured in its place",
+            )
+        first.append(short)
         return short
 
     call.profile = profile  # type: ignore[attr-defined]
@@ -99,9 +111,8 @@ def _plain(
 ) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
-        with ask():
-            for one in first:
-                one(*args, **more)
+        with ask() as held:
+            _measure(held, first, args, more)
             return function(*args, **more)
 
     return call
@@ -112,9 +123,8 @@ def _generator(
 ) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
-        with ask():
-            for one in first:
-                one(*args, **more)
+        with ask() as held:
+            _measure(held, first, args, more)
             return (yield from function(*args, **more))
 
     return call
@@ -125,11 +135,21 @@ def _coroutine(
 ) -> Function:
     @functools.wraps(function)
     async def call(*args: Any, **more: Any) -> Any:  # noqa: ANN401
-        async with ask():
-            for one in first:
+        async with ask() as held:
+            for one in [] if held.profiled else first:
                 begun = one(*args, **more)
                 if inspect.isawaitable(begun):
                     await begun
+                held.measured()
             return await function(*args, **more)
 
     return call
+
+
+def _measure(
+    held: Allocation, first: list[Function], args: tuple[Any, ...], more: dict[str, Any]
+) -> None:
+    """Run what is measured in place of the long function, unless that is known."""
+    for one in [] if held.profiled else first:
+        one(*args, **more)
+        held.measured()

@@ -101,6 +101,7 @@ def _connection(worker: Worker, state: State) -> JsonObject:
         "address": worker.address,
         "labels": list(worker.labels),
         "lease_s": worker.lease_s,
+        "enforces": list(worker.enforces),
         # The worker in this daemon sends no heartbeats.
         "heard_at": None if own else rfc3339(worker.heard_at),
         "clock_skew_s": registry.reported_skew_s(worker),
@@ -124,6 +125,7 @@ def queue_document(
         "max_fails": queue.max_fails,
         "fails": queue.fails,
         "max_running": queue.max_running,
+        "enforce": queue.enforce,
         "default_request": None if default is None else request_json(default),
         "running": jobs.get(JobState.RUNNING, 0),
         "waiting": sum(jobs.get(one, 0) for one in WAITING),

@@ -23,10 +23,10 @@ from grass.queries.documents import Constraint, ProspectReply
 from grass.scheduler.explanation import (
     Explanation,
     Feasibility,
-    Need,
     PlacementObstacle,
 )
 from grass.scheduler.memory_users import Told
+from grass.scheduler.shortages import Need
 
 States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""
@@ -125,6 +125,10 @@ def _gates(state: State, reason: Explanation) -> Iterator[Constraint]:
         yield _slots(what, *reason.queue_full)
     if reason.limiter_full is not None:
         yield _slots("running jobs of its array", *reason.limiter_full)
+    if reason.profiler is not None:
+        job_type, holder = reason.profiler
+        note = f"job {holder} is making it"
+        yield Constraint(f"profile of `{job_type}`", "known", "none", note=note)
 
 
 def _slots(what: str, running: int, at_most: int) -> Constraint:

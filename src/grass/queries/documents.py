@@ -62,6 +62,8 @@ class GuestReply(msgspec.Struct):
     """The variables that tell it what it is and has; empty: it has nothing."""
     gpus: dict[str, str] = msgspec.field(default_factory=dict)
     """The UUIDs of the machine's GPUs, as far as they are known."""
+    profiled: bool = False
+    """Whether it is known what its type needs."""
 
 
 class EndsReply(msgspec.Struct):
@@ -144,6 +146,19 @@ class TokensReply(msgspec.Struct):
     tokens: list[TokenReply]
 
 
+class ProfilesReply(msgspec.Struct):
+    """What is known of job types."""
+
+    profiles: list[JsonObject]
+
+
+class ExportedReply(msgspec.Struct):
+    """Profiles as lines of text."""
+
+    profiles: int
+    text: str
+
+
 class IssuedReply(msgspec.Struct):
     """A new token or code; it is returned only once."""
 
@@ -217,4 +232,6 @@ class ExplainReply(msgspec.Struct):
     usage: list[JsonObject] = []
     """What it asked for, was given and uses, once it has started."""
     usage_note: str = ""
+    learned: list[str] = []
+    """What its type is given of each model of GPU, if that is looked up."""
     attempts: int = 0

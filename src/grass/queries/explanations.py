@@ -38,6 +38,7 @@ from grass.queries.estimates import (
 )
 from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
+from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import usage_fields, usage_now
 from grass.scheduler.explanation import Explanation
 from grass.scheduler.worker_units import Holder
@@ -58,6 +59,7 @@ async def explanation(
         return _with_usage(await _ended(broker, details), details, None)
     why = _why(broker.state, job, forgotten)
     reply = ExplainReply(job.id, job.state, why, attempts=job.attempts)
+    reply.learned = learned_lines(broker.state, broker.state.specs[job.spec], job)
     if job.state is JobState.QUEUED:
         await _queued(broker, job, reply, forgotten)
     elif job.state is not JobState.RUNNING:

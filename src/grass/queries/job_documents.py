@@ -7,19 +7,22 @@ a job waits come from memory.
 from msgspec.structs import replace
 
 from grass.broker.core.jobs import eligibility
+from grass.broker.core.profiles.learning import learns_from
 from grass.broker.core.state import State
 from grass.errors import NotFound
 from grass.model.jobs.commands import split_assignments
 from grass.model.jobs.job import Attempt, Job
+from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import UNFINISHED, AttemptState, JobState
 from grass.model.jobs.placeholders import fill_command, values_of
-from grass.model.jobs.spec import Spec
-from grass.model.resources import request_json, units_json
+from grass.model.jobs.spec import Spec, asked_json
+from grass.model.resources import units_json
 from grass.model.times import rfc3339
 from grass.queries import constraints
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import JsonObject
 from grass.queries.listing import ArrayView, is_ahead, last_attempt
+from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import use_json
 from grass.store.interface import JobDetails
 
@@ -35,7 +38,7 @@ SHOWN_AS_STORED = (
         "backoff_s",
     ),
     *("stdin", "retry_on", "retry_lost", "labels", "max_fails"),
-    *("gpu_model", "policy"),
+    *("gpu_model", "policy", "enforce"),
 )
 """Fields of a spec that are shown as they are.
 
@@ -69,7 +72,7 @@ def job_document(
         "filled_command": _filled(job, spec, command, last),
         "params": job.params,
         "shell": job.shell,
-        "request": request_json(spec.request),
+        "request": asked_json(spec),
         "allocation": units_json(last.allocation) if last and running else {},
         "worker": last and _name(state, last.worker, forgotten),
         "pid": last.pid if last and running else None,
@@ -118,7 +121,7 @@ def array_document(view: ArrayView, reason: str | None) -> JsonObject:
         "owner": job.owner,
         "command": list(job.words),
         "shell": job.shell,
-        "request": request_json(view.shown.spec.request),
+        "request": asked_json(view.shown.spec),
         "total": sum(totals.states.values()),
         "states": {one.value: totals.states.get(one, 0) for one in JobState},
         "created_at": rfc3339(job.created_at),
@@ -139,6 +142,8 @@ def _options(job: Job, spec: Spec, state: State, forgotten: WorkerNames) -> Json
         "not_before": rfc3339(job.not_before),
         "retries_left": max(0, spec.retries - job.failures),
         "wanted_worker": spec.worker and _name(state, spec.worker, forgotten),
+        "job_type": type_of(spec, job) if learns_from(spec) else None,
+        "learned": learned_lines(state, spec, job),
         **{name: getattr(spec, name) for name in SHOWN_AS_STORED},
     }
 
@@ -268,6 +273,7 @@ def _attempt(attempt: Attempt, state: State, forgotten: WorkerNames) -> JsonObje
         "exit_code": attempt.exit_code,
         "signal": attempt.signal,
         "reason": attempt.reason,
+        "cause": attempt.cause,
         "output": attempt.output,
         "output_offset": attempt.output_offset,
         "output_bytes": attempt.output_bytes,

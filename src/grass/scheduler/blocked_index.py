@@ -13,16 +13,17 @@ its own queue's usage keeps from fitting is not listed until the queue releases 
 from collections.abc import Iterable, Iterator, Mapping
 
 from grass.model.resources import GPU_KINDS, Capacity, Units
-from grass.scheduler.placement import TIED
+from grass.scheduler.placement import LEARNED, PAIRED, TIED
 from grass.scheduler.ranked_amounts import (
     BlockedItem,
     BlockedSet,
     LargestFit,
     Ranked,
+    learned_fit,
     tied_fit,
 )
 from grass.scheduler.shapes import Shape, StartOrder
-from grass.scheduler.worker_units import Gpus, ViewUsage, WorkerUnits
+from grass.scheduler.worker_units import Gpus, ViewUsage, WorkerUnits, gpus_in
 
 Freed = Mapping[str, Iterable[str]]
 """Units by kind."""
@@ -84,9 +85,10 @@ class Pool(BlockedSet):
     def largest_fit(self, order: StartOrder | None) -> LargestFit:
         """Return what fits for the queue now."""
         worker, queue = self.worker, self.queue
-        if self.kind is TIED:
+        if self.kind in PAIRED:
             gpu = self._only(worker.units_for("gpu", queue, order))
-            return tied_fit(gpu, worker.units_for("vram", queue, order))
+            vram = self._only(worker.units_for("vram", queue, order))
+            return _paired_fit(self.kind, gpu, vram)
         units = worker.units_for(self.kind, queue, order)
         return self._fit_on(queue, units if self.gpus is None else self._only(units))
 
@@ -124,9 +126,9 @@ class Pool(BlockedSet):
     def fit_without_others(self) -> LargestFit:
         """Return what would fit for the queue if other queues held nothing."""
         view = self.worker.views.get(self.queue)
-        if self.kind is TIED:
+        if self.kind in PAIRED:
             gpu, vram = (self._left(view, kind) for kind in ("gpu", "vram"))
-            return tied_fit(gpu, vram)
+            return _paired_fit(self.kind, gpu, vram)
         units = self._left(view, self.kind)
         largest = max(units.values(), default=0)
         return LargestFit(largest, largest, sum(units.values()))
@@ -157,8 +159,9 @@ class PoolGroup(BlockedSet):
 
     def largest_fit(self, order: StartOrder | None) -> LargestFit:
         """Return what fits for any of the queues, before its own usage."""
-        if self.kind is TIED:
-            return tied_fit(self._seen("gpu", order), self._seen("vram", order))
+        if self.kind in PAIRED:
+            gpu, vram = self._seen("gpu", order), self._seen("vram", order)
+            return _paired_fit(self.kind, gpu, vram)
         return self._fit_on(next(iter(self.pools)), self._seen(self.kind, order))
 
     def best_startable(self) -> tuple[StartOrder, Entry] | None:
@@ -274,7 +277,7 @@ class BlockedIndex:
     def insert(self, shape: Shape, worker: WorkerUnits, kind: str, amount: int) -> None:
         """Add a shape for one worker under the kind it lacks there."""
         gpus = None if shape.key.model is None else worker.gpus_of(shape.key.model)
-        if gpus is not None and kind not in GPU_KINDS and kind is not TIED:
+        if gpus is not None and kind not in (*GPU_KINDS, *PAIRED):
             gpus = None
         by_kind = self._workers.setdefault(worker.name, {}).setdefault(gpus, {})
         pools = by_kind.get(kind)
@@ -302,7 +305,7 @@ class BlockedIndex:
         by_gpus = self._workers.get(worker.name)
         if by_gpus is None:
             return
-        names = _with_tied(kinds)
+        names = _with_paired(kinds)
         for by_kind in by_gpus.values():
             for kind in names:
                 pools = by_kind.get(kind)
@@ -324,13 +327,15 @@ class BlockedIndex:
     def affected_by(self, worker: WorkerUnits, freed: Freed) -> list[Pool | PoolGroup]:
         """Return the pools and groups that wait for any of these units."""
         found: list[Pool | PoolGroup] = []
+        both = () if GPU_KINDS.isdisjoint(freed) else gpus_in(freed)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind, units in freed.items():
                 if kind in by_kind:
                     found += by_kind[kind].affected_by(units)
-            if TIED in by_kind and not GPU_KINDS.isdisjoint(freed):
-                both = {unit for kind in GPU_KINDS for unit in freed.get(kind, ())}
-                found += by_kind[TIED].affected_by(both)
+            if both:
+                for kind in PAIRED:
+                    if kind in by_kind:
+                        found += by_kind[kind].affected_by(both)
         return found
 
     def unlisted_pools(
@@ -338,7 +343,7 @@ class BlockedIndex:
     ) -> list[Pool]:
         """Return a queue's pools that have unlisted amounts."""
         found: list[Pool] = []
-        names = _with_tied(kinds)
+        names = _with_paired(kinds)
         for by_kind in self._workers.get(worker.name, _NO_POOLS).values():
             for kind in names:
                 pools = by_kind.get(kind)
@@ -368,14 +373,20 @@ class BlockedIndex:
         self._workers.clear()
 
 
-def _with_tied(kinds: Iterable[str]) -> list[str]:
+def _with_paired(kinds: Iterable[str]) -> list[str]:
     names = list(kinds)
-    return names if GPU_KINDS.isdisjoint(names) else [*names, TIED]
+    return names if GPU_KINDS.isdisjoint(names) else [*names, *PAIRED]
 
 
 def _limits(view: ViewUsage, kind: str) -> Capacity:
-    kinds = GPU_KINDS if kind is TIED else (kind,)
-    return {one: view.limits[one] for one in sorted(kinds) if one in view.limits}
+    # Memory that is looked up may be had of GPUs of which the view gives no share.
+    kinds = {TIED: ("gpu", "vram"), LEARNED: ("vram",)}.get(kind, (kind,))
+    return {one: view.limits[one] for one in kinds if one in view.limits}
+
+
+def _paired_fit(kind: str, gpu: Units, vram: Units) -> LargestFit:
+    """Return what fits of a request for both kinds: an upper bound."""
+    return tied_fit(gpu, vram) if kind is TIED else learned_fit(vram)
 
 
 def _as_entry(ranked: Ranked | None) -> tuple[StartOrder, Entry] | None:

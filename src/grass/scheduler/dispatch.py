@@ -6,13 +6,16 @@ shape that fits nowhere becomes blocked; one that meets a closed gate is parked.
 decision examines only what has changed since the last one.
 """
 
+from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from grass.model.resources import Allocation
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
-from grass.scheduler.placement import TIED, allocate, lacking, slack
+from grass.scheduler.job_types import JobType
+from grass.scheduler.learned_memory import open_choices, uses_busy, would_profile
+from grass.scheduler.placement import PAIRED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
     Gate,
@@ -25,7 +28,10 @@ from grass.scheduler.shapes import (
     order_of,
     spreads,
 )
-from grass.scheduler.worker_units import HeldUnits, WorkerUnits
+from grass.scheduler.worker_units import HeldUnits, WorkerUnits, gpus_in
+
+PROFILES_LAST = 1e6
+"""Added to the slack of a worker on which a job would profile its type."""
 
 
 class Placement(NamedTuple):
@@ -61,7 +67,8 @@ class Dispatch:
         self.ready: list[tuple[StartOrder, Shape]] = []
         self._freed: dict[WorkerUnits, dict[str, set[str]]] = {}
         self._opened_gates: dict[Gate, None] = {}
-        self._blocked_tied: list[tuple[Shape, WorkerUnits, int]] = []
+        self._blocked_late: list[tuple[Shape, WorkerUnits, str, int]] = []
+        """What is known to fit too late is not tried twice in one decision."""
         self._candidates: list[Candidate] = []
         self._placements: list[Placement] = []
         self._generation = 0
@@ -81,14 +88,27 @@ class Dispatch:
         for kind, units in freed.items():
             by_kind.setdefault(kind, set()).update(units)
 
-    def released(self, held: HeldUnits) -> None:
-        """Record that what a holder had is free."""
+    def add_freed_gpus(self, worker: WorkerUnits, units: Collection[str]) -> None:
+        """Record that shares and memory of these GPUs may be had again."""
+        self.add_freed(worker, dict.fromkeys(GPU_KINDS, units))
+
+    def freed(self, held: HeldUnits) -> None:
+        """Record that units are free which a holder had."""
         self.add_freed(held.worker, held.allocation)
-        if held.queue is not None:
-            self.index.queue_released(held.worker, held.queue.name, held.allocation)
-            self.opened(held.queue)
-        if held.limiter is not None:
-            self.opened(held.limiter)
+        if held.worker.gpu_jobs is not None:
+            self.add_freed_gpus(held.worker, gpus_in(held.allocation))
+        queue = held.gates.queue
+        if queue is not None:
+            self.index.queue_released(held.worker, queue.name, held.allocation)
+
+    def released(self, held: HeldUnits) -> None:
+        """Record that a holder is gone, and what it had is free."""
+        self.freed(held)
+        queue, limiters, _ = held.gates
+        if queue is not None:
+            self.opened(queue)
+        for limiter in limiters:
+            self.opened(limiter)
 
     def opened(self, gate: Gate) -> None:
         """Record that a gate may have opened."""
@@ -111,6 +131,9 @@ class Dispatch:
                 self.index.remove(shape)
             del self.shapes[shape.key]
             del shape.queue.shapes[shape]
+            if shape.gates.learned is not None:
+                del shape.gates.learned.shapes[shape]
+                self.fleet.drop_unused(shape.gates.learned)
         worker = self.reservations.forget(order)
         if worker is not None:
             self.add_freed(worker, worker.free)
@@ -147,6 +170,8 @@ class Dispatch:
         elif self.fleet.changed_queues:
             self._reindex_queues(list(self.fleet.changed_queues))
         self.fleet.changed_queues.clear()
+        if self.fleet.changed_types:
+            self._reindex_types()
         if self.reservations.active:
             for worker, reservation in self.reservations.suspend(is_paused):
                 self.add_freed(worker, reservation.allocation)
@@ -180,17 +205,35 @@ class Dispatch:
         for name in queues:
             self.index.drop_queue(name)
 
+    def _reindex_types(self) -> None:
+        """Drop the blocked shapes of some job types: their choices have changed."""
+        for job_type in self.fleet.changed_types:
+            self._suspend_type(job_type)
+            for shape in job_type.shapes:
+                self.index.remove(shape)
+                self._reconsider(shape)
+        self.fleet.changed_types.clear()
+
+    def _suspend_type(self, job_type: JobType) -> list[WorkerUnits]:
+        """End the reservations of a type's shapes; return the workers."""
+        ended = self.reservations.suspend(lambda one: one.gates.learned is job_type)
+        for worker, reservation in ended:
+            self.add_freed(worker, reservation.allocation)
+        return [worker for worker, _ in ended]
+
     def _reconsider(self, shape: Shape) -> None:
         shape.eligible = None
-        if shape.state is ShapeState.BLOCKED:
+        parked_at = shape.parked_at if shape.state is ShapeState.PARKED else None
+        at_type = parked_at is not None and parked_at is shape.gates.learned
+        if shape.state is ShapeState.BLOCKED or at_type:
             self.wake(shape)
 
     def _finish(self) -> None:
-        for shape, worker, amount in self._blocked_tied:
+        for shape, worker, kind, amount in self._blocked_late:
             blocked = shape.state is ShapeState.BLOCKED and shape.head is not None
             if blocked and worker.name not in shape.entries:
-                self.index.insert(shape, worker, TIED, amount)
-        self._blocked_tied.clear()
+                self.index.insert(shape, worker, kind, amount)
+        self._blocked_late.clear()
         self._freed.clear()
         if self.reservations.due:
             self.reservations.reserve_due()
@@ -234,26 +277,33 @@ class Dispatch:
     def _serve_ready(self, shape: Shape, now: float) -> None:
         self._generation += 1
         if not self._parked(shape):
-            if shape.eligible is None:
-                shape.eligible = self.fleet.eligible(shape)
-            if not self._start_head(shape, shape.eligible, now):
+            eligible = self.eligible(shape)
+            if not self._start_head(shape, eligible, now):
                 shape.state = ShapeState.BLOCKED
-                for worker in shape.eligible:
+                for worker in eligible:
                     self._block(shape, worker)
             elif shape.head is not None:
                 heappush(self.ready, (shape.head, shape))
         self._admit(shape.queue)
-        if shape.limiter is not None:
-            self._admit(shape.limiter)
+        for limiter in shape.gates.limiters:
+            self._admit(limiter)
 
     def _parked(self, shape: Shape) -> bool:
         gate = shape.gate()
+        if gate is None and shape.gates.learned is not None:
+            gate = closed_type(shape, self.eligible(shape))
         if gate is None:
             return False
         if shape.entries:
             self.index.remove(shape)
         gate.park(shape)
         return True
+
+    def eligible(self, shape: Shape) -> list[WorkerUnits]:
+        """Return the workers that could run a job of a shape when empty."""
+        if shape.eligible is None:
+            shape.eligible = self.fleet.eligible(shape)
+        return shape.eligible
 
     def _admit(self, gate: Gate) -> None:
         """Make the best parked shape ready; the next one once that was served."""
@@ -265,8 +315,8 @@ class Dispatch:
     def _block(self, shape: Shape, worker: WorkerUnits) -> None:
         assert shape.head is not None
         kind, amount = lacking(worker, shape.key, shape.head)
-        if kind is TIED:
-            self._blocked_tied.append((shape, worker, amount))
+        if kind in PAIRED:
+            self._blocked_late.append((shape, worker, kind, amount))
         else:
             self.index.insert(shape, worker, kind, amount)
 
@@ -274,15 +324,18 @@ class Dispatch:
         order, key = shape.head, shape.key
         assert order is not None
         chosen: tuple[float, WorkerUnits, Allocation] | None = None
+        learned = shape.gates.learned
         several = len(places) > 1
         sign = -1.0 if several and spreads(key) else 1.0
         for worker in places:
             allocation = reserved_units(worker, order)
-            if allocation is None:
+            if allocation is None or (learned and uses_busy(worker, allocation)):
                 allocation = allocate(worker, key, order)
             if allocation is None:
                 continue
             left = sign * slack(worker, key) if several else 0.0
+            if learned and would_profile(worker, key, allocation):
+                left += PROFILES_LAST
             if chosen is None or (left, worker.name) < (chosen[0], chosen[1].name):
                 chosen = left, worker, allocation
         if chosen is None:
@@ -302,11 +355,16 @@ class Dispatch:
         # Counted before the start can close a gate, or a head of the same queue would
         # be parked each time it is overtaken.
         self._count_overtaken(worker, allocation, shape, now)
-        self.fleet.take(job, worker, allocation, shape.queue, shape.limiter)
+        self.fleet.take(job, worker, allocation, shape.gates)
         self._placements.append(Placement(job, worker.name, allocation))
         reserved = self.leave(shape, job)
         if reserved is not None:
             self._add_candidate(reserved)
+        learned = shape.gates.learned
+        if learned is not None and job in learned.profilers.values():
+            # Other shapes of the type may have reserved a GPU to profile it.
+            for other in self._suspend_type(learned):
+                self._add_candidate(other)
 
     def _count_overtaken(
         self, worker: WorkerUnits, allocation: Allocation, by: Shape, now: float
@@ -327,3 +385,12 @@ class Dispatch:
                 heads[entry.shape] = None
         for shape in heads:
             self.reservations.count(shape, now)
+
+
+def closed_type(shape: Shape, eligible: list[WorkerUnits]) -> JobType | None:
+    """Return a shape's type if jobs could only profile what is being profiled."""
+    job_type = shape.gates.learned
+    if job_type is None or not job_type.profilers or not eligible:
+        return None
+    is_open = any(open_choices(worker, shape.key) for worker in eligible)
+    return None if is_open else job_type

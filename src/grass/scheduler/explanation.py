@@ -10,50 +10,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from grass.model.amount_text import amount_text, amount_texts
-from grass.model.resources import GPU_KINDS
-from grass.scheduler.dispatch import Dispatch
-from grass.scheduler.memory_users import Blame, Told, blame_of
+from grass.scheduler.dispatch import Dispatch, closed_type
+from grass.scheduler.learned_memory import open_choices
+from grass.scheduler.memory_users import Blame, Told
 from grass.scheduler.placement import (
-    allocate,
-    amounts_needed,
     fits_when_empty,
-    free_units,
-    kinds_of,
-    shortage,
 )
-from grass.scheduler.shapes import Shape, StartOrder
+from grass.scheduler.shapes import Shape, ShapeKey, StartOrder
+from grass.scheduler.shortages import (
+    Need,
+    Shortfall,
+    missing_share,
+    nearest_key,
+    shortfall,
+)
 from grass.scheduler.unmet_requests import never_fits, too_small
 from grass.scheduler.worker_units import Holder, WorkerUnits
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One kind that is short: amounts asked, free to this job, and in all."""
-
-    kind: str
-    asked: int
-    free: int
-    total: int
-    drained: int = 0
-    """How much of it is on drained units."""
-    model: str | None = None
-    """The pattern that the GPUs match which are counted here."""
-
-    def __str__(self) -> str:
-        """Return one line with the numbers."""
-        asked, free, total, idle = amount_texts(
-            self.kind, self.asked, self.free, self.total, self.drained
-        )
-        pieces = ", in smaller pieces" if self.free >= self.asked else ""
-        drained = f", {idle} drained" if self.drained else ""
-        has = f"free {free} of {total}{drained}{pieces}"
-        return f"needs {self.kind} {asked}{of_model(self.model)}, {has}"
-
-
-def of_model(pattern: str | None) -> str:
-    """Say which GPUs are meant, if not all."""
-    return "" if pattern is None else f" of model `{pattern}`"
 
 
 class PlacementObstacle(StrEnum):
@@ -92,6 +64,9 @@ class Explanation:
     queue_full: tuple[int, int] | None
     """Running and allowed, where the queue is at its limit."""
     limiter_full: tuple[int, int] | None
+    """The same of its first limiter that is reached."""
+    profiler: tuple[str, Holder] | None
+    """Its type and who profiles it, where it waits for nothing but that."""
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
     choices: int
@@ -143,7 +118,7 @@ class Explanation:
             )
         if self.limiter_full is not None:
             return "{} of at most {} of its array run".format(*self.limiter_full)
-        return None
+        return None if self.profiler is None else _waits_for_profile(*self.profiler)
 
     def _no_worker(self) -> str:
         if self.away:
@@ -165,6 +140,11 @@ class Explanation:
         return text or "starts with the next decision"
 
 
+def _waits_for_profile(job_type: str, holder: Holder) -> str:
+    who = f"job {holder}" if isinstance(holder, int) else holder
+    return f"waits for the profile of `{job_type}`, which {who} is making"
+
+
 def explain(
     dispatch: Dispatch, shape: Shape, job: int, *, now: float, paused: bool
 ) -> Explanation:
@@ -174,9 +154,8 @@ def explain(
     if eligible is None:
         eligible = dispatch.fleet.eligible(shape)
     nearest = _nearest(eligible, shape, order)
-    needs = () if nearest is None else _needs(nearest, shape, order)
-    together = () if nearest is None or needs else _together(nearest, shape, order)
-    short = needs + together
+    short = Shortfall() if nearest is None else shortfall(nearest, shape.key, order)
+    profiler = _profiler(shape, eligible)
     record = dispatch.reservations.overtaken.get(order)
     reserved = dispatch.reservations.active.get(order)
     return Explanation(
@@ -185,22 +164,34 @@ def explain(
         paused=paused,
         queue_paused=shape.queue.paused,
         queue_full=shape.queue.fullness(),
-        limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
+        limiter_full=_limiter_full(shape),
+        profiler=profiler,
         worker=None if nearest is None else nearest.name,
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
         away=() if nearest is not None else _away(dispatch, shape, order),
-        needs=needs,
-        together=together,
-        lack="" if nearest is None else _lack(nearest, shape, needs, together),
-        blame=None if nearest is None else _blame(nearest, shape, order, short),
-        holders=() if nearest is None else _holders(nearest, shape, short),
+        needs=short.needs,
+        together=short.together,
+        lack=short.text,
+        blame=short.blame,
+        holders=short.holders if profiler is None else (profiler[1],),
         reserved_on=None if reserved is None else reserved[0].name,
         reserved_for=None if nearest is None else _reserved_for(nearest, order),
         overtaken=0 if record is None else record.times,
         overtaken_s=0.0 if record is None else now - record.first_at,
         feasibility=partial(_feasibility, dispatch, shape, order),
     )
+
+
+def _limiter_full(shape: Shape) -> tuple[int, int] | None:
+    return next(filter(None, (one.fullness() for one in shape.gates.limiters)), None)
+
+
+def _profiler(shape: Shape, eligible: list[WorkerUnits]) -> tuple[str, Holder] | None:
+    job_type = closed_type(shape, eligible)
+    if job_type is None:
+        return None
+    return job_type.name, next(iter(job_type.profilers.values()))
 
 
 def _feasibility(
@@ -226,66 +217,23 @@ def _feasibility_of(
         return Feasibility(name, PlacementObstacle.TOO_SMALL, why)
     if worker.away:
         return Feasibility(name, PlacementObstacle.AWAY)
-    return _feasibility_here(worker, shape, order)
+    return _feasibility_here(worker, key, order)
 
 
 def _feasibility_here(
-    worker: WorkerUnits, shape: Shape, order: StartOrder
+    worker: WorkerUnits, key: ShapeKey, order: StartOrder
 ) -> Feasibility:
     """Return what a connected worker that could run a job is short of."""
-    needs = _needs(worker, shape, order)
-    together = () if needs else _together(worker, shape, order)
-    text = _lack(worker, shape, needs, together)
+    short = shortfall(worker, key, order)
+    text = short.text
+    if key.learned is not None and not open_choices(worker, key):
+        text = f"another job is making the profile of `{key.learned}` there"
     reserved_for = _reserved_for(worker, order)
     if reserved_for is not None:
         why = f"{text or 'would fit'}; units are kept for job {reserved_for}"
         return Feasibility(worker.name, PlacementObstacle.RESERVED, why)
     obstacle = PlacementObstacle.BUSY if text else PlacementObstacle.FREE
-    blame = _blame(worker, shape, order, needs + together)
-    return Feasibility(worker.name, obstacle, text, blame)
-
-
-def _lack(
-    worker: WorkerUnits,
-    shape: Shape,
-    needs: tuple[Need, ...],
-    together: tuple[Need, ...],
-) -> str:
-    """Say what a worker is short of."""
-    short = needs + together
-    brought = [need for need in short if need.kind == "vram"]
-    if brought and "vram" not in dict(shape.request):
-        others = [str(need) for need in needs if need.kind != "vram"]
-        return "; ".join([_share(worker, shape, brought[0]), *others])
-    if together:
-        asked = [
-            f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
-        ]
-        together_on = f"on the same unit{of_model(shape.key.model)}"
-        return f"needs {' and '.join(asked)} {together_on}"
-    return "; ".join(map(str, needs))
-
-
-def _share(worker: WorkerUnits, shape: Shape, memory: Need) -> str:
-    """Say that a share of a GPU is free, and its memory is not."""
-    asked = dict(shape.request)["gpu"]
-    share = f"needs gpu {amount_text(asked, 'gpu')}{of_model(memory.model)}"
-    if asked >= kinds_of(worker, shape.key)["gpu"].largest:
-        return f"{share} whole with its memory"
-    return f"{share} with vram {amount_text(memory.asked, 'vram')}"
-
-
-def _blame(
-    worker: WorkerUnits, shape: Shape, order: StartOrder, short: tuple[Need, ...]
-) -> Blame | None:
-    if not any(need.kind in ("gpu", "vram") for need in short):
-        return None
-    key, kinds = shape.key, kinds_of(worker, shape.key)
-    gpu = free_units(worker, key, "gpu", order)
-    vram = free_units(worker, key, "vram", order)
-    largest = kinds["gpu"].largest if "gpu" in kinds else 0
-    share = min(dict(shape.request).get("gpu", 0), largest)
-    return blame_of(worker, gpu, vram, share)
+    return Feasibility(worker.name, obstacle, text, short.blame)
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:
@@ -313,51 +261,11 @@ def _nearest(
     workers: list[WorkerUnits], shape: Shape, order: StartOrder
 ) -> WorkerUnits | None:
     def missing(worker: WorkerUnits) -> tuple[float, str]:
-        short = shortage(worker, shape.key, order)
-        asked = amounts_needed(worker, shape.key)
+        key = nearest_key(worker, shape.key, order)
         # The name makes the choice stable.
-        return sum(amount / asked[kind] for kind, amount in short.items()), worker.name
+        return missing_share(worker, key, order), worker.name
 
     return min(workers, key=missing, default=None)
-
-
-def _needs(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    short = shortage(worker, shape.key, order)
-    needs = tuple(_need(worker, shape, order, kind) for kind in short)
-    if "gpu" not in dict(shape.request):
-        return needs
-    return tuple(n for n in needs if n.kind != "vram" or n.free < n.asked)
-
-
-def _together(worker: WorkerUnits, shape: Shape, order: StartOrder) -> tuple[Need, ...]:
-    if allocate(worker, shape.key, order) is not None:
-        return ()
-    return tuple(_need(worker, shape, order, kind) for kind in ("gpu", "vram"))
-
-
-def _need(worker: WorkerUnits, shape: Shape, order: StartOrder, kind: str) -> Need:
-    key = shape.key
-    free = sum(free_units(worker, key, kind, order).values())
-    kind_units = kinds_of(worker, key)[kind]
-    drained = worker.drained.get(kind, ())
-    idle = sum(kind_units.sizes.get(unit, 0) for unit in drained)
-    asked = amounts_needed(worker, key)[kind]
-    model = key.model if kind in GPU_KINDS else None
-    return Need(kind, asked, free, kind_units.total, idle, model)
-
-
-def _holders(
-    worker: WorkerUnits, shape: Shape, needs: tuple[Need, ...]
-) -> tuple[Holder, ...]:
-    kinds = kinds_of(worker, shape.key)
-    wanted = [(need.kind, kinds[need.kind].sizes) for need in needs]
-    return tuple(
-        holder
-        for holder, allocation in worker.holders.items()
-        if any(
-            not sizes.keys().isdisjoint(allocation.get(k, ())) for k, sizes in wanted
-        )
-    )
 
 
 def _reserved_for(worker: WorkerUnits, order: StartOrder) -> int | None:

@@ -7,18 +7,27 @@ and units of a worker that was never seen can be held: after a restart the broke
 jobs before their workers connect.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from grass.errors import NotFound, Refused
 from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity
+from grass.scheduler.job_types import JobType
+from grass.scheduler.learned_memory import whole_models
 from grass.scheduler.placement import fits_when_empty
-from grass.scheduler.shapes import Gate, QueueGate, Shape
+from grass.scheduler.shapes import Gates, QueueGate, Shape
+from grass.scheduler.unit_changes import (
+    add_missing,
+    held_of,
+    recompute,
+    resize,
+    set_capacity,
+)
 from grass.scheduler.worker_units import (
     LEAST_MEMORY,
     HeldUnits,
     Holder,
-    KindUnits,
     ViewUsage,
     WorkerUnits,
     ordered,
@@ -41,9 +50,14 @@ class Fleet:
         self.holds: dict[Holder, HeldUnits] = {}
         self.least = LEAST_MEMORY
         """The part of its memory that a share of a GPU has at least."""
+        self.most_jobs: int | None = None
+        """How many holders a GPU may have."""
         self.version = 0
         self.changed_queues: dict[str, None] = {}
         """Queues whose views changed since the last decision."""
+        self.types: dict[str, JobType] = {}
+        self.changed_types: dict[JobType, None] = {}
+        """Types that have a new profile, or one profiler less, since then."""
 
     def add(self, name: str, has: WorkerTraits) -> None:
         """Add a worker, or give a known one a new capacity."""
@@ -77,7 +91,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
-        worker.withheld = {}
+        worker.withheld, worker.busy = {}, frozenset()
         self._changed(worker)
         self._forget_if_unused(worker)
 
@@ -97,6 +111,20 @@ class Fleet:
         for worker in self.workers.values():
             worker.least = least
             self._changed(worker)
+
+    def set_most_jobs(self, most: int | None) -> None:
+        """Set how many holders a GPU may have."""
+        self.most_jobs = most
+        for worker in self.workers.values():
+            worker.limit_jobs(most)
+            self._changed(worker)
+
+    def set_busy(self, name: str, units: frozenset[str]) -> frozenset[str]:
+        """Set which GPUs of a worker are busy; return those that no longer are."""
+        worker = self._get_or_add(name)
+        before, worker.busy = worker.busy, units
+        worker.with_gpus.clear()
+        return before - units
 
     def withhold(self, name: str, withheld: Capacity) -> Allocation:
         """Set what is not on offer of a worker; return what is offered again."""
@@ -122,6 +150,7 @@ class Fleet:
             worker.views.pop(queue, None)
         else:
             worker.views[queue] = self._new_view(worker, queue, limits)
+        worker.choices.clear()
         self.changed_queues[queue] = None
         self._forget_if_unused(worker)
 
@@ -136,8 +165,7 @@ class Fleet:
         holder: Holder,
         name: str,
         allocation: Allocation,
-        queue: QueueGate | None,
-        limiter: Gate | None,
+        gates: Gates,
     ) -> None:
         """Give units to a holder without a decision."""
         if holder in self.holds:
@@ -147,8 +175,11 @@ class Fleet:
         if short is not None:
             if not worker.away:
                 raise Refused(f"{short} of worker `{name}` has too little free")
-            _add_missing(worker, allocation)
-        self.take(holder, worker, allocation, queue, limiter)
+            add_missing(worker, allocation)
+        self.take(holder, worker, allocation, gates)
+        if gates.learned is not None:
+            self.changed_types[gates.learned] = None
+        queue = gates.queue
         view = None if queue is None else worker.views.get(queue.name)
         if view is not None:
             view.exceeded_when_set = view.exceeded_when_set or view.exceeded()
@@ -158,41 +189,88 @@ class Fleet:
         holder: Holder,
         worker: WorkerUnits,
         allocation: Allocation,
-        queue: QueueGate | None,
-        limiter: Gate | None,
+        gates: Gates,
     ) -> None:
         """Record a holder and subtract what it holds."""
+        queue, limiters, learned = gates
         worker.shift(allocation, -1, None if queue is None else queue.name)
         worker.holders[holder] = allocation
-        self.holds[holder] = HeldUnits(worker, allocation, queue, limiter)
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(allocation, 1)
+        self.holds[holder] = HeldUnits(worker, allocation, gates)
         if queue is not None:
             queue.running += 1
-        if limiter is not None:
+        for limiter in limiters:
             limiter.running += 1
+        if learned is not None:
+            learned.note_profiler(holder, whole_models(worker, allocation))
 
     def release(self, holder: Holder) -> HeldUnits | None:
         """Remove a holder and free what it held; None if it held nothing."""
         held = self.holds.pop(holder, None)
         if held is None:
             return None
-        worker, allocation, queue, limiter = held
+        worker, allocation, (queue, limiters, learned) = held
         worker.shift(allocation, 1, None if queue is None else queue.name)
         del worker.holders[holder]
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(allocation, -1)
         if queue is not None:
             queue.running -= 1
-        if limiter is not None:
+        for limiter in limiters:
             limiter.running -= 1
+        if learned is not None and learned.remove_profiler(holder):
+            self.changed_types[learned] = None
+            self.drop_unused(learned)
         if worker.withdrawn:
             self._drop_unused_withdrawn(worker)
         if worker.away:
             self._forget_if_unused(worker)
         return held
 
+    def shrink(self, holder: Holder, allocation: Allocation) -> HeldUnits:
+        """Let a holder keep a part of what it has; return what is free now."""
+        held = self.holds[holder]
+        worker, queue = held.worker, held.gates.queue
+        freed = _beyond(held.allocation, allocation)
+        worker.shift(freed, 1, None if queue is None else queue.name)
+        if worker.gpu_jobs is not None:
+            worker.gpu_jobs.count(held.allocation, -1)
+            worker.gpu_jobs.count(allocation, 1)
+        worker.holders[holder] = allocation
+        self.holds[holder] = held._replace(allocation=allocation)
+        if worker.withdrawn:
+            self._drop_unused_withdrawn(worker)
+        return HeldUnits(worker, freed, held.gates)
+
     def transfer(self, holder: Holder, follower: Holder) -> None:
         """Pass a holder's units to another, without freeing them in between."""
         held = self.holds.pop(holder)
         self.holds[follower] = held
         held.worker.holders[follower] = held.worker.holders.pop(holder)
+
+    def set_profile(self, job_type: JobType, amounts: Mapping[str, int]) -> None:
+        """Set what is known of a type's memory, by model of GPU."""
+        if job_type.amounts == amounts:
+            self.drop_unused(job_type)
+            return
+        job_type.set_amounts(amounts)
+        for worker in self.workers.values():
+            worker.choices.clear()
+        self.changed_types[job_type] = None
+        self.drop_unused(job_type)
+
+    def drop_unused(self, job_type: JobType) -> None:
+        """Forget a type of which nothing is known and that no job needs."""
+        if job_type.is_unused():
+            self.types.pop(job_type.name, None)
+
+    def job_type(self, name: str) -> JobType:
+        """Return the record of a type."""
+        found = self.types.get(name)
+        if found is None:
+            found = self.types[name] = JobType(name)
+        return found
 
     def worker(self, name: str) -> WorkerUnits:
         """Return a worker that must be known."""
@@ -233,36 +311,37 @@ class Fleet:
     def _get_or_add(self, name: str) -> WorkerUnits:
         worker = self.workers.get(name)
         if worker is None:
-            worker = self.workers[name] = WorkerUnits(name, self.least)
+            worker = self.workers[name] = WorkerUnits(name, self.least, self.types)
+            worker.limit_jobs(self.most_jobs)
         return worker
 
     def _set(self, worker: WorkerUnits, has: WorkerTraits) -> None:
         worker.labels = has.labels
         worker.gpus = has.gpus
-        _set_capacity(worker, ordered(has.capacity))
+        set_capacity(worker, ordered(has.capacity))
         self._changed(worker)
 
     def _new_view(self, worker: WorkerUnits, queue: str, limits: Capacity) -> ViewUsage:
         view = ViewUsage(limits)
         for holder, allocation in worker.holders.items():
-            reserved_for = self.holds[holder].queue
+            reserved_for = self.holds[holder].gates.queue
             if reserved_for is not None and reserved_for.name == queue:
                 view.shift(allocation, 1)
         view.exceeded_when_set = view.exceeded()
         return view
 
     def _changed(self, worker: WorkerUnits) -> None:
-        _recompute(worker)
+        recompute(worker)
         self.version += 1
 
     def _drop_unused_withdrawn(self, worker: WorkerUnits) -> None:
         done = [
             (kind, unit)
             for kind, unit in worker.withdrawn
-            if _held(worker, kind, unit) <= worker.withdrawn[kind, unit]
+            if held_of(worker, kind, unit) <= worker.withdrawn[kind, unit]
         ]
         for kind, unit in done:
-            _resize(worker, kind, unit, worker.withdrawn.pop((kind, unit)))
+            resize(worker, kind, unit, worker.withdrawn.pop((kind, unit)))
         if done:
             self._changed(worker)
 
@@ -273,77 +352,23 @@ class Fleet:
             del self.workers[worker.name]
 
 
+def _beyond(held: Allocation, kept: Allocation) -> Allocation:
+    """Return what is held besides what is kept."""
+    for kind, units in kept.items():
+        for unit, amount in units.items():
+            if not 0 < amount <= held.get(kind, {}).get(unit, 0):
+                raise Refused(f"{kind} {unit} cannot grow")
+    rest = {
+        kind: {
+            unit: amount - kept.get(kind, {}).get(unit, 0)
+            for unit, amount in units.items()
+            if amount > kept.get(kind, {}).get(unit, 0)
+        }
+        for kind, units in held.items()
+    }
+    return {kind: units for kind, units in rest.items() if units}
+
+
 def _unchanged(worker: WorkerUnits, has: WorkerTraits) -> bool:
     same = worker.capacity == has.capacity and worker.labels == has.labels
     return same and worker.gpus == has.gpus and not worker.withdrawn
-
-
-def _set_capacity(worker: WorkerUnits, wanted: Capacity) -> None:
-    held = {
-        (kind, unit): _held(worker, kind, unit)
-        for kind, units in worker.capacity.items()
-        for unit in units
-    }
-    worker.withdrawn.clear()
-    for kind, unit in held:
-        wanted.setdefault(kind, {}).setdefault(unit, 0)
-    for kind, units in wanted.items():
-        for unit, amount in units.items():
-            if held.get((kind, unit), 0) > amount:
-                worker.withdrawn[kind, unit] = amount
-            else:
-                _resize(worker, kind, unit, amount)
-    worker.capacity = ordered(worker.capacity)
-    worker.free = ordered(worker.free)
-
-
-def _resize(worker: WorkerUnits, kind: str, unit: str, amount: int) -> None:
-    held = _held(worker, kind, unit)
-    if amount:
-        worker.capacity.setdefault(kind, {})[unit] = amount
-        worker.free.setdefault(kind, {})[unit] = amount - held
-        return
-    for units in (worker.capacity, worker.free):
-        units.get(kind, {}).pop(unit, None)
-        if not units.get(kind, {"": 0}):
-            del units[kind]
-
-
-def _add_missing(worker: WorkerUnits, allocation: Allocation) -> None:
-    for kind, units in allocation.items():
-        for unit, amount in units.items():
-            free = worker.free.setdefault(kind, {})
-            has = worker.capacity.setdefault(kind, {})
-            missing = amount - free.get(unit, 0)
-            if missing > 0:
-                worker.withdrawn.setdefault((kind, unit), has.get(unit, 0))
-                has[unit] = has.get(unit, 0) + missing
-                free[unit] = amount
-    _recompute(worker)
-
-
-def _held(worker: WorkerUnits, kind: str, unit: str) -> int:
-    has = worker.capacity.get(kind, {}).get(unit, 0)
-    return has - worker.free.get(kind, {}).get(unit, 0)
-
-
-def _recompute(worker: WorkerUnits) -> None:
-    """Compute `closed` and `kinds` from the capacity and the drained units."""
-    worker.closed = {
-        kind: set(units) for kind, units in worker.drained.items() if units
-    }
-    for kind, unit in worker.withdrawn:
-        worker.closed.setdefault(kind, set()).add(unit)
-    worker.kinds = {}
-    for kind, units in worker.capacity.items():
-        sizes = {
-            unit: worker.withdrawn.get((kind, unit), amount)
-            for unit, amount in units.items()
-        }
-        worker.kinds[kind] = KindUnits(
-            {unit: has for unit, has in sizes.items() if has}
-        )
-    worker.matching.clear()
-    worker.with_gpus.clear()
-    worker.free_version += 1
-    worker.kinds_version += 1

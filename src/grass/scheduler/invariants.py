@@ -7,12 +7,12 @@ counted again from the holders and shapes, never taken from a running total.
 from collections import Counter
 from collections.abc import Mapping
 
-from grass.model.resources import Capacity
+from grass.model.resources import GPU_KINDS, Capacity
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.prefetch import PrefetchChains
 from grass.scheduler.shapes import Gate, QueueGate, Shape, ShapeState, job_of
-from grass.scheduler.worker_units import ViewUsage, WorkerUnits
+from grass.scheduler.worker_units import ViewUsage, WorkerUnits, gpus_in
 
 
 def check_fleet(fleet: Fleet) -> None:
@@ -43,9 +43,27 @@ def check_gates(
     """Each queue and limiter counts exactly the holders that name it."""
     running: Counter[Gate] = Counter()
     for held in fleet.holds.values():
-        running.update(gate for gate in (held.queue, held.limiter) if gate is not None)
+        queue, counting, _ = held.gates
+        running.update(counting if queue is None else (queue, *counting))
     for gate in (*queues.values(), *limiters.values()):
         assert gate.running == running[gate], f"{gate.name} counts {gate.running}"
+
+
+def check_types(dispatch: Dispatch) -> None:
+    """Each type knows its shapes, and its profilers hold units for unknown models."""
+    fleet = dispatch.fleet
+    for name, job_type in fleet.types.items():
+        assert job_type.name == name, f"type {name}"
+        assert not job_type.is_unused(), f"type {name} is not used"
+        for model, holder in job_type.profilers.items():
+            assert model not in job_type.amounts, f"{name} is known on {model}"
+            assert fleet.holds[holder].gates.learned is job_type, f"holder {holder}"
+        for shape in job_type.shapes:
+            assert dispatch.shapes.get(shape.key) is shape, f"shape of {name}"
+    for shape in dispatch.shapes.values():
+        learned = shape.gates.learned
+        assert learned is None or fleet.types.get(learned.name) is learned
+        assert learned is None or shape in learned.shapes, f"{shape.key} is lost"
 
 
 def check_shapes(dispatch: Dispatch) -> None:
@@ -107,15 +125,25 @@ def _check_units(worker: WorkerUnits) -> None:
             assert free + held.pop((kind, unit), 0) == amount, (
                 f"{where} does not add up"
             )
+    jobs = worker.gpu_jobs
+    assert jobs is None or jobs.full == _full(worker), f"full: {jobs.full}"
     assert not held, f"{worker.name} is held from units it does not have: {held}"
     assert worker.free.keys() == worker.capacity.keys(), worker.name
+
+
+def _full(worker: WorkerUnits) -> set[str]:
+    """Count the GPUs that have as many holders as they may."""
+    if worker.gpu_jobs is None:
+        return set()
+    counted = Counter(unit for one in worker.holders.values() for unit in gpus_in(one))
+    return {unit for unit, jobs in counted.items() if jobs >= worker.gpu_jobs.most}
 
 
 def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
     for name, view in worker.views.items():
         used: Counter[tuple[str, str]] = Counter()
         for holder, allocation in worker.holders.items():
-            queue = fleet.holds[holder].queue
+            queue = fleet.holds[holder].gates.queue
             if queue is not None and queue.name == name:
                 for kind in allocation.keys() & view.limits.keys():
                     for unit, amount in allocation[kind].items():
@@ -130,7 +158,10 @@ def _check_views(fleet: Fleet, worker: WorkerUnits) -> None:
 
 def _check_available(worker: WorkerUnits, view: ViewUsage) -> None:
     for kind, limits in view.limits.items():
-        open_units = worker.free.get(kind, {}).keys() - worker.closed.get(kind, set())
+        closed = worker.closed.get(kind, set())
+        if kind in GPU_KINDS:
+            closed = closed | _full(worker)
+        open_units = worker.free.get(kind, {}).keys() - closed
         available = worker.available(view, kind)
         assert available.keys() == open_units & limits.keys(), f"room of {kind}"
         for unit, left in available.items():

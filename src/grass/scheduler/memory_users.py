@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from grass.model.amount_text import amount_text
-from grass.model.resources import Units
+from grass.model.resources import Units, unit_order
 from grass.scheduler.worker_units import NO_UNITS, Holder, WorkerUnits
 
 MOST_UNITS, MOST_USERS = 2, 2
@@ -42,11 +42,15 @@ class Blame(NamedTuple):
     users: tuple[MemoryUser, ...] = ()
     closed: tuple[str, ...] = ()
     """GPUs that take no jobs."""
+    full: str = ""
+    """What is to say of GPUs that have as many jobs as they may."""
 
     def text(self, told: Told) -> str:
         """Name them in a few words; empty: there is nothing to name."""
         faults = ((unit, told.fault(self.worker, unit)) for unit in self.closed)
         named = [f"gpu {unit}: {fault}" for unit, fault in faults if fault]
+        if self.full:
+            named.append(self.full)
         for user in self.users:
             named += _words(user, self.worker, told)
         return "; ".join(named[: MOST_UNITS * MOST_USERS])
@@ -62,7 +66,17 @@ def blame_of(worker: WorkerUnits, gpu: Units, vram: Units, share: int) -> Blame:
     if share:
         near = [unit for unit in near if gpu.get(unit, 0) >= share]
     users = tuple(user for unit in near[:MOST_UNITS] for user in _users(worker, unit))
-    return Blame(worker.name, users, tuple(sorted(worker.drained.get("gpu", ()))))
+    closed = tuple(sorted(worker.drained.get("gpu", ())))
+    return Blame(worker.name, users, closed, _full(worker))
+
+
+def _full(worker: WorkerUnits) -> str:
+    jobs = worker.gpu_jobs
+    if jobs is None or not jobs.full:
+        return ""
+    units = ", ".join(sorted(jobs.full, key=unit_order))
+    most = "1 job" if jobs.most == 1 else f"{jobs.most} jobs"
+    return f"gpu {units}: at most {most} at a time (`gpu.jobs`)"
 
 
 def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:

@@ -4,7 +4,8 @@ An amount that fits on one unit goes on one unit: the tightest fit, or with `spr
 one with most free. A larger one takes wholly free units, largest first, and the rest
 from one more: see `unit_choice`. A GPU comes with memory of the same device: see
 `device_memory`; several are near each other, and cores near them: see `nearness`.
-Where a shape names a model, the units of other GPUs do not exist for it.
+Where a shape names a model, the units of other GPUs do not exist for it. One whose
+memory is learned is placed by the first of its choices: see `learned_memory`.
 """
 
 from grass.model.resources import GPU_KINDS, Allocation, Request, Units
@@ -17,6 +18,13 @@ from grass.scheduler.device_memory import (
     take_gpus,
     take_shares,
     take_tied,
+)
+from grass.scheduler.learned_memory import (
+    choices,
+    idle_choices,
+    least_needed,
+    open_choices,
+    without_gpus,
 )
 from grass.scheduler.nearness import near_cores_first, nearest_first
 from grass.scheduler.shapes import ShapeKey, StartOrder, spreads
@@ -36,13 +44,36 @@ from grass.scheduler.worker_units import (
 
 TIED = "gpu/vram"
 """Stands for both kinds where neither is lacking alone but no unit has both."""
+LEARNED = "gpu/learned"
+"""Stands for both kinds where the amount of memory depends on the GPU."""
+PAIRED = (TIED, LEARNED)
+"""What is indexed under these may not fit though the amount does."""
 
 
 def allocate(
     worker: WorkerUnits, key: ShapeKey, order: StartOrder | None
 ) -> Allocation | None:
     """Choose units for a job from what is free for its order, or None."""
+    if key.learned is not None:
+        return _allocate_learned(worker, key, order)
     return fill(key.request, offer_now(worker, key, order))
+
+
+def _allocate_learned(
+    worker: WorkerUnits, key: ShapeKey, order: StartOrder | None
+) -> Allocation | None:
+    """Choose units by the memory that is known of a type, or else a whole GPU."""
+    chosen, best = None, (False, 0)
+    sign = -1 if spreads(key) else 1
+    for choice in idle_choices(worker, key):
+        allocation = allocate(worker, choice.key, order)
+        if allocation is not None:
+            free = worker.free["vram"]
+            left = sum(free[unit] for unit in allocation.get("vram", NO_UNITS))
+            rank = choice.profiles is not None, sign * left
+            if chosen is None or rank < best:
+                chosen, best = allocation, rank
+    return chosen
 
 
 def offer_now(worker: WorkerUnits, key: ShapeKey, order: StartOrder | None) -> Offer:
@@ -87,6 +118,8 @@ def free_units(
 
 def fits_when_empty(worker: WorkerUnits, key: ShapeKey) -> bool:
     """Return whether the worker could meet the request if no unit was held."""
+    if key.learned is not None:
+        return any(fits_when_empty(worker, one.key) for one in choices(worker, key))
     kinds = kinds_of(worker, key)
     units = {kind: kinds[kind].sizes for kind in _names(key.request, kinds)}
     gpus = _gpus(worker)
@@ -99,6 +132,9 @@ def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
 
     Of several GPUs, those first that no job holds, and then those that are nearest.
     """
+    if key.learned is not None:
+        found = (drainable(worker, one.key) for one in open_choices(worker, key))
+        return next(filter(None, found), None)
     kinds = kinds_of(worker, key)
     units = {}
     for kind in _names(key.request, kinds):
@@ -176,6 +212,8 @@ def _names(request: Request, kinds: dict[str, KindUnits]) -> list[str]:
 
 def lacking(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[str, int]:
     """Return the scarcest kind that a request lacks, and the amount it asks of it."""
+    if key.learned is not None:
+        return _lacking_learned(worker, key, order)
     asked = amounts_needed(worker, key)
     missing = shortage(worker, key, order)
     if not missing:
@@ -184,6 +222,15 @@ def lacking(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[str,
     if kind == "vram" and "gpu" in asked:
         return TIED, asked["vram"]
     return kind, asked[kind]
+
+
+def _lacking_learned(
+    worker: WorkerUnits, key: ShapeKey, order: StartOrder
+) -> tuple[str, int]:
+    others = without_gpus(key)
+    if shortage(worker, others, order):
+        return lacking(worker, others, order)
+    return LEARNED, least_needed(worker, key)
 
 
 def amounts_needed(worker: WorkerUnits, key: ShapeKey) -> dict[str, int]:
@@ -230,8 +277,9 @@ def slack(worker: WorkerUnits, key: ShapeKey) -> float:
     """Return what would be left free of the asked kinds, as a share of capacity."""
     queue, model = key.queue, key.model
     kinds = worker.kinds_for(queue) if model is None else kinds_of(worker, key)
+    request = key.request if key.learned is None else (*key.request, ("vram", 0))
     left = 0.0
-    for kind, amount in key.request:
+    for kind, amount in request:
         units = worker.units_for(kind, queue, None)
         if model is not None:
             units = free_units(worker, key, kind, None)

@@ -60,9 +60,9 @@ class PrefetchChains:
 def may_follow(shape: Shape, held: HeldUnits) -> bool:
     """Return whether the next job of a shape may take over exactly what is held."""
     worker, queue = held.worker, shape.queue
-    if queue is not held.queue or queue.paused:
+    if queue is not held.gates.queue or queue.paused:
         return False
-    if shape.limiter is not None or held.limiter is not None:
+    if not shape.gates.are_of_queue() or not held.gates.are_of_queue():
         return False
     if worker.away or worker.withdrawn or any(worker.drained.values()):
         return False

@@ -71,6 +71,12 @@ def tied_fit(gpu: Units, vram: Units) -> LargestFit:
     return LargestFit(most, most, 0)
 
 
+def learned_fit(vram: Units) -> LargestFit:
+    """Return the memory that one GPU has for a job whose memory is looked up."""
+    most = largest_on_one(vram)
+    return LargestFit(most, most, 0)
+
+
 class BlockedSet:
     """Items that lack one kind of one worker."""
 

@@ -6,45 +6,41 @@ job's id until `release`. The caller owns states, attempts and durability; this 
 only which jobs wait and which holder has which units.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from grass.errors import NotFound, Refused
+from grass.errors import Refused
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails
 from grass.model.resources import Allocation, Capacity, Policy, Request
 from grass.scheduler import invariants
-from grass.scheduler.dispatch import Dispatch, Placement
-from grass.scheduler.explanation import Explanation, explain, position
-from grass.scheduler.fleet import Fleet, WorkerTraits
+from grass.scheduler.dispatch import Placement
+from grass.scheduler.fleet import WorkerTraits
+from grass.scheduler.inspection import Inspection, copied
+from grass.scheduler.learned_memory import packed_units
 from grass.scheduler.prefetch import PrefetchChains, may_follow
-from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import (
     Gate,
+    Gates,
     QueueGate,
     Shape,
     ShapeKey,
-    first,
     job_of,
     order_of,
 )
 from grass.scheduler.unmet_requests import never_fits
-from grass.scheduler.worker_units import Holder, less
+from grass.scheduler.worker_units import Holder
 
 NO_LABELS: frozenset[str] = frozenset()
 
 
-class Scheduler:
+class Scheduler(Inspection):
     """Decides which waiting jobs start, and on which units."""
 
     def __init__(self, overtakes: int = 100, patience_s: float = 900.0) -> None:
-        self._fleet = Fleet()
-        self._reservations = Reservations(overtakes, patience_s)
-        self._dispatch = Dispatch(self._fleet, self._reservations)
-        self._queues = self._dispatch.queues
+        super().__init__(overtakes, patience_s)
         self._limiters: dict[str, Gate] = {}
         self._prefetched = PrefetchChains()
-        self._paused = False
         self._shapes_made = 0
 
     def add_worker(
@@ -87,6 +83,17 @@ class Scheduler:
         """Set how much of a GPU's memory may be withheld before it gives no share."""
         if WHOLE - part != self._fleet.least:
             self._fleet.set_least(WHOLE - part)
+
+    def set_jobs_per_gpu(self, most: int | None) -> None:
+        """Set how many holders a GPU may have; None: as many as fit."""
+        if most != self._fleet.most_jobs:
+            self._fleet.set_most_jobs(most)
+
+    def set_busy(self, worker: str, units: frozenset[str]) -> None:
+        """Set which GPUs take no job whose memory is looked up for now."""
+        calm = self._fleet.set_busy(worker, units)
+        if calm:
+            self._dispatch.add_freed_gpus(self._fleet.worker(worker), calm)
 
     def withhold(self, worker: str, withheld: Capacity) -> None:
         """Set what is not on offer of a worker's units; what is held stays held."""
@@ -141,6 +148,14 @@ class Scheduler:
         """Drop a limiter that no job waits or runs under any more."""
         self._limiters.pop(limiter, None)
 
+    def set_profile(self, job_type: str, amounts: Mapping[str, int]) -> None:
+        """Set the memory that jobs of a type need, by model of GPU.
+
+        More than a GPU has means all of it, alone. None at all: nothing is known. A
+        job that runs keeps what it has: see `shrink`.
+        """
+        self._fleet.set_profile(self._fleet.job_type(job_type), amounts)
+
     def enqueue(
         self,
         job: int,
@@ -161,16 +176,22 @@ class Scheduler:
         *,
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
         gpu_model: str | None = None,
         policy: Policy | None = None,
+        learned: str | None = None,
     ) -> None:
-        """Add waiting jobs that ask for the same, in the order of their ids."""
+        """Add waiting jobs that ask for the same, in the order of their ids.
+
+        With `learned`, their type, the request has no `vram`: it is looked up.
+        """
         dispatch = self._dispatch
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, policy)
+        key = ShapeKey(
+            queue, request, worker, labels, limiters, gpu_model, policy, learned
+        )
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -180,10 +201,6 @@ class Scheduler:
             dispatch.priorities.update(dict.fromkeys(jobs, priority))
         if shape.extend([order_of(job, priority) for job in jobs]):
             dispatch.wake(shape)
-
-    def waits(self, job: int) -> bool:
-        """Return whether a job waits."""
-        return job in self._dispatch.shape_of
 
     def remove(self, job: int) -> None:
         """Remove a waiting job; does nothing for one that does not wait."""
@@ -197,20 +214,20 @@ class Scheduler:
         worker: str,
         allocation: Allocation,
         queue: str | None = None,
-        limiter: str | None = None,
+        limiters: tuple[str, ...] = (),
+        learned: str | None = None,
     ) -> None:
         """Give units to a job that runs already, or to a lease.
 
         Refused where too little is free. A worker that is away is assumed to have the
         units.
         """
-        self._fleet.occupy(
-            holder,
-            worker,
-            allocation,
+        gates = Gates(
             None if queue is None else self._queue(queue),
-            None if limiter is None else self._limiter(limiter),
+            tuple(map(self._limiter, limiters)),
+            None if learned is None else self._fleet.job_type(learned),
         )
+        self._fleet.occupy(holder, worker, allocation, gates)
 
     def release(self, holder: Holder) -> int | None:
         """Free what a holder has, or pass it to its prefetched follower.
@@ -231,6 +248,21 @@ class Scheduler:
             self._dispatch.released(held)
         return None
 
+    def packed(self, holder: Holder, request: Request) -> Allocation | None:
+        """Return what a job on a whole GPU needs of it by what is known of its type.
+
+        `request` is what it asked for, without memory. None: it needs all it has.
+        """
+        held = self._fleet.holds.get(holder)
+        if held is None or held.gates.learned is None:
+            return None
+        return packed_units(held.worker, held.gates.learned, held.allocation, request)
+
+    def shrink(self, holder: Holder, allocation: Allocation) -> None:
+        """Let a holder keep this part of what it has; the rest is free at once."""
+        assert self._prefetched.followers.get(holder) is None, f"{holder} is followed"
+        self._dispatch.freed(self._fleet.shrink(holder, copied(allocation)))
+
     def prefetch(self, holder: Holder, at_most: int) -> Placement | None:
         """Decide which job takes over a holder's units, if it overtakes no other job.
 
@@ -247,7 +279,7 @@ class Scheduler:
         job = job_of(shape.head)
         self._dispatch.leave(shape, job)
         self._prefetched.append(job, last)
-        allocation = _copy(held.allocation)
+        allocation = copied(held.allocation)
         return Placement(job, held.worker.name, allocation)
 
     def restore_prefetched(self, job: int, predecessor: Holder) -> None:
@@ -270,10 +302,6 @@ class Scheduler:
         """Start all jobs that may start, in order; `now` is of a monotonic clock."""
         return [] if self._paused else self._dispatch.run(now)
 
-    def wake_at(self) -> float | None:
-        """Return when to decide again even if nothing happens; None: never."""
-        return None if self._paused else self._reservations.deadline()
-
     def never_fits(
         self,
         queue: str,
@@ -282,97 +310,35 @@ class Scheduler:
         worker: str | None = None,
         labels: frozenset[str] = NO_LABELS,
         gpu_model: str | None = None,
+        learned: str | None = None,
     ) -> str | None:
         """Say why no known worker of the queue could ever meet a request, or None."""
         record = self._queues.get(queue) or QueueGate(queue)
         known = self._fleet.known(record)
         if worker is not None:
             known = [each for each in known if each.name == worker]
-        key = ShapeKey(queue, request, worker, labels, None, gpu_model)
+        key = ShapeKey(queue, request, worker, labels, model=gpu_model, learned=learned)
         return never_fits(known, key)
-
-    def explain(self, job: int, now: float) -> Explanation:
-        """Say what a waiting job waits for."""
-        shape = self._dispatch.shape_of.get(job)
-        if shape is None:
-            raise NotFound(f"job {job} is not waiting")
-        return explain(self._dispatch, shape, job, now=now, paused=self._paused)
-
-    def position(self, job: int) -> int:
-        """Return a waiting job's place in its queue, from 1."""
-        shape = self._dispatch.shape_of.get(job)
-        if shape is None:
-            raise NotFound(f"job {job} is not waiting")
-        return position(self._dispatch, shape, job)
-
-    def first(self, most: int, queue: str | None = None) -> list[int]:
-        """Return the first waiting jobs in order, of one queue or of all."""
-        shapes: Iterable[Shape] = self._dispatch.shapes.values()
-        if queue is not None:
-            record = self._queues.get(queue)
-            shapes = () if record is None else record.shapes
-        return first(shapes, most)
-
-    def waiting(self, queue: str | None = None) -> int:
-        """Return how many jobs wait, in one queue or in all."""
-        if queue is None:
-            return len(self._dispatch.shape_of)
-        record = self._queues.get(queue)
-        return 0 if record is None else record.waiting
-
-    def capacity(self, worker: str) -> Capacity:
-        """Return what a worker has, per unit."""
-        return _copy(self._fleet.worker(worker).capacity)
-
-    def free(self, worker: str) -> Capacity:
-        """Return what is free of a worker, per unit."""
-        return _copy(self._fleet.worker(worker).free)
-
-    def spare(self, worker: str) -> Capacity:
-        """Return what is free of a worker and not withheld, drained or not."""
-        units = self._fleet.worker(worker)
-        return {
-            kind: less(amounts, units.withheld.get(kind, {}))
-            for kind, amounts in units.free.items()
-        }
-
-    def withholds(self, worker: str, allocation: Allocation) -> bool:
-        """Return whether units that no job holds are not on offer all the same."""
-        units = self._fleet.worker(worker)
-        return units.lacks(allocation) is None and any(
-            units.offered(kind).get(unit, 0) < amount
-            for kind, amounts in allocation.items()
-            for unit, amount in amounts.items()
-        )
-
-    def withheld(self, worker: str) -> Capacity:
-        """Return what is not on offer of a worker, per unit."""
-        return _copy(self._fleet.worker(worker).withheld)
-
-    def holders(self, worker: str) -> dict[Holder, Allocation]:
-        """Return who holds what of a worker."""
-        holders = self._fleet.worker(worker).holders
-        return {holder: _copy(allocation) for holder, allocation in holders.items()}
-
-    def allocation(self, holder: Holder) -> Allocation | None:
-        """Return what one holder has."""
-        held = self._fleet.holds.get(holder)
-        return None if held is None else _copy(held.allocation)
 
     def check(self) -> None:
         """Walk every invariant; raise AssertionError with the one that is broken."""
         invariants.check_fleet(self._fleet)
         invariants.check_prefetched(self._fleet, self._dispatch, self._prefetched)
         invariants.check_gates(self._fleet, self._queues, self._limiters)
+        invariants.check_types(self._dispatch)
         invariants.check_shapes(self._dispatch)
         invariants.check_reservations(self._dispatch)
 
     def _new_shape(self, key: ShapeKey) -> Shape:
-        limiter = None if key.limiter is None else self._limiter(key.limiter)
+        limiters = tuple(map(self._limiter, key.limiters))
+        name, queue = key.learned, self._queue(key.queue)
+        learned = None if name is None else self._fleet.job_type(name)
         self._shapes_made += 1
-        shape = Shape(self._shapes_made, key, self._queue(key.queue), limiter)
+        shape = Shape(self._shapes_made, key, queue, limiters, learned)
         self._dispatch.shapes[key] = shape
-        shape.queue.shapes[shape] = None
+        queue.shapes[shape] = None
+        if learned is not None:
+            learned.shapes[shape] = None
         return shape
 
     def _queue(self, name: str) -> QueueGate:
@@ -386,7 +352,3 @@ class Scheduler:
         if limiter is None:
             limiter = self._limiters[name] = Gate(name)
         return limiter
-
-
-def _copy(capacity: Capacity) -> Capacity:
-    return {kind: dict(units) for kind, units in capacity.items()}

@@ -1,6 +1,6 @@
 """Shapes and gates: what waits, and what keeps it waiting though units may be free.
 
-Jobs of one shape (queue, request, constraints, limiter, policy) are interchangeable to
+Jobs of one shape (queue, request, constraints, limiters, policy) are interchangeable to
 the placement, so only the head of each shape is ever examined, and a decision does not
 depend on how many jobs wait behind it. `head` is always the best order in the shape. A
 waiting job is one integer: a million of them may wait.
@@ -21,6 +21,7 @@ from grass.model.resources import Policy, Request
 
 if TYPE_CHECKING:
     from grass.scheduler.blocked_index import Entry
+    from grass.scheduler.job_types import JobType
     from grass.scheduler.worker_units import WorkerUnits
 
 StartOrder = int
@@ -57,11 +58,13 @@ class ShapeKey(NamedTuple):
     request: Request
     worker: str | None
     labels: frozenset[str]
-    limiter: str | None
+    limiters: tuple[str, ...] = ()
     model: str | None = None
     """A pattern that the model of each of its GPUs matches; None: any."""
     policy: Policy | None = None
     """Which of the units and workers that fit it takes; None: see `spreads`."""
+    learned: str | None = None
+    """The job type by which its GPU memory is looked up: see `learned_memory`."""
 
 
 def spreads(key: ShapeKey) -> bool:
@@ -73,7 +76,8 @@ def spreads(key: ShapeKey) -> bool:
     if key.policy is not None:
         return key.policy == "spread"
     kinds = [kind for kind, _ in key.request]
-    return "vram" in kinds and "gpu" not in kinds
+    memory = "vram" in kinds or key.learned is not None
+    return memory and "gpu" not in kinds
 
 
 class Shape:
@@ -87,9 +91,9 @@ class Shape:
         "count",
         "eligible",
         "entries",
+        "gates",
         "head",
         "key",
-        "limiter",
         "number",
         "parked_at",
         "queue",
@@ -98,14 +102,19 @@ class Shape:
     )
 
     def __init__(
-        self, number: int, key: ShapeKey, queue: "QueueGate", limiter: "Gate | None"
+        self,
+        number: int,
+        key: ShapeKey,
+        queue: "QueueGate",
+        limiters: "tuple[Gate, ...]" = (),
+        learned: "JobType | None" = None,
     ) -> None:
         """Start empty; `number` breaks ties without hashes."""
         self.number = number
         self.key = key
         self.request = key.request
         self.queue = queue
-        self.limiter = limiter
+        self.gates = Gates(queue, limiters, learned)
         self.count = 0
         """How many jobs wait in it."""
         self.head: StartOrder | None = None
@@ -191,8 +200,9 @@ class Shape:
         """Return the closed gate that keeps this shape from starting jobs, if any."""
         if not self.queue.is_open():
             return self.queue
-        if self.limiter is not None and not self.limiter.is_open():
-            return self.limiter
+        for limiter in self.gates.limiters:
+            if not limiter.is_open():
+                return limiter
         return None
 
     def _take_first(self) -> None:
@@ -287,3 +297,15 @@ class QueueGate(Gate):
         self.open_to_all = False
         self.waiting = 0
         self.shapes: dict[Shape, None] = {}
+
+
+class Gates(NamedTuple):
+    """What counts the holders of one shape."""
+
+    queue: QueueGate | None
+    limiters: tuple[Gate, ...] = ()
+    learned: "JobType | None" = None
+
+    def are_of_queue(self) -> bool:
+        """Return whether the queue alone decides when one more may start."""
+        return not self.limiters and self.learned is None

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from grass.model.amount_text import WHOLE, amount_text, amount_texts
 from grass.model.resources import GPU_KINDS, Units, request_text
+from grass.scheduler.learned_memory import with_any_memory
 from grass.scheduler.placement import fits_when_empty, kinds_of
 from grass.scheduler.shapes import ShapeKey
 from grass.scheduler.worker_units import NO_UNITS, WorkerUnits
@@ -24,25 +25,37 @@ def never_fits(serving: list[WorkerUnits], key: ShapeKey) -> str | None:
     labelled = [worker for worker in serving if key.labels <= worker.labels]
     if not labelled:
         return _unlabelled(key)
+    asked = _asked_text(key)
+    if key.learned is not None:
+        # What is known of its memory may change; that there is some may not.
+        key = with_any_memory(key)
     if any(fits_when_empty(worker, key) for worker in labelled):
         return None
-    problems = (_too_much(labelled, key, kind, asked) for kind, asked in key.request)
+    problems = (_too_much(labelled, key, kind, amount) for kind, amount in key.request)
     found = next(filter(None, problems), None)
     if found is not None:
         return found
-    text = f"no worker of queue `{key.queue}` has {request_text(key.request)} together"
+    text = f"no worker of queue `{key.queue}` has {asked} together"
     return _with_gpus(text, labelled, key)
 
 
 def too_small(worker: WorkerUnits, key: ShapeKey) -> str:
     """Say why one worker could not meet a request, even when empty."""
+    asked_text = _asked_text(key)
+    if key.learned is not None:
+        key = with_any_memory(key)
     for kind, asked in key.request:
         most = _most(worker, key, kind)
         if asked > most:
             wanted, has = amount_texts(kind, asked, most)
             of_model = f" that matches `{key.model}`" if _is_of_model(key, kind) else ""
             return f"needs {kind} {wanted}, has {has if most else 'none'}{of_model}"
-    return f"does not have {request_text(key.request)} together"
+    return f"does not have {asked_text} together"
+
+
+def _asked_text(key: ShapeKey) -> str:
+    auto = [] if key.learned is None else ["vram auto"]
+    return ", ".join(filter(None, [request_text(key.request), *auto]))
 
 
 def _unlabelled(key: ShapeKey) -> str:

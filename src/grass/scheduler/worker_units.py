@@ -8,12 +8,17 @@ A drained unit takes nothing new; a unit that was withdrawn while held is draine
 and removed when it is unused. Units are chosen in `placement`; `fleet` has all workers.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails, has_model, named_gpus
 from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units, unit_order
-from grass.scheduler.shapes import Gate, QueueGate, StartOrder
+from grass.scheduler.shapes import Gates, ShapeKey, StartOrder
+
+if TYPE_CHECKING:
+    from grass.scheduler.job_types import JobType
+    from grass.scheduler.learned_memory import Choice
 
 Holder = int | str
 """A job's id, or a lease's name."""
@@ -101,8 +106,26 @@ class HeldUnits(NamedTuple):
 
     worker: "WorkerUnits"
     allocation: Allocation
-    queue: QueueGate | None
-    limiter: Gate | None
+    gates: Gates
+
+
+class GpuJobs:
+    """How many holders each GPU of a worker has, and how many it may have."""
+
+    __slots__ = ("_counts", "full", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.full: set[str] = set()
+        """GPUs that take no further job."""
+        self._counts: dict[str, int] = {}
+
+    def count(self, allocation: Allocation, sign: int) -> None:
+        """Count a holder in (1) or out (-1)."""
+        for unit in gpus_in(allocation):
+            self._counts[unit] = self._counts.get(unit, 0) + sign
+            is_full = self._counts[unit] >= self.most
+            (self.full.add if is_full else self.full.discard)(unit)
 
 
 class WorkerUnits:
@@ -114,11 +137,14 @@ class WorkerUnits:
 
     __slots__ = (
         "away",
+        "busy",
         "capacity",
+        "choices",
         "closed",
         "drained",
         "free",
         "free_version",
+        "gpu_jobs",
         "gpus",
         "holders",
         "kinds",
@@ -129,14 +155,22 @@ class WorkerUnits:
         "matching",
         "name",
         "reservation",
+        "types",
         "views",
         "with_gpus",
         "withdrawn",
         "withheld",
     )
 
-    def __init__(self, name: str, least: int = LEAST_MEMORY) -> None:
+    def __init__(
+        self,
+        name: str,
+        least: int = LEAST_MEMORY,
+        types: "dict[str, JobType] | None" = None,
+    ) -> None:
         self.name = name
+        self.types = {} if types is None else types
+        """The job types of the whole fleet."""
         self.least = least
         """The part of its memory that a share of a GPU has at least."""
         self.away = True
@@ -154,12 +188,18 @@ class WorkerUnits:
         """Units that take nothing new: drained or withdrawn."""
         self.withheld: Capacity = {}
         """What of a unit is not on offer: it is used by processes without a holder."""
+        self.gpu_jobs: GpuJobs | None = None
+        """Counts the holders of each GPU where their number is limited."""
+        self.busy: frozenset[str] = frozenset()
+        """GPUs that take no job whose memory is looked up."""
         self.gpus: dict[str, GpuDetails] = {}
         """What is known of found GPUs."""
         self.matching: dict[str, Gpus] = {}
         """What `gpus_of` returned, by pattern."""
         self.with_gpus: dict[tuple[str, Gpus], tuple[object, dict[str, KindUnits]]] = {}
         """What `kinds_with` made, and of what."""
+        self.choices: dict[ShapeKey, tuple[Choice, ...]] = {}
+        """What `learned_memory` made of the keys that name a job type."""
         self.kinds: dict[str, KindUnits] = {}
         self.free_version = 0
         """Grows whenever `free`, `closed` or `withheld` changes."""
@@ -229,6 +269,8 @@ class WorkerUnits:
         """Return what is free and not withheld, of units that take jobs."""
         free = self.free.get(kind, NO_UNITS)
         closed, withheld = self.closed.get(kind, ()), self.withheld.get(kind)
+        if self.gpu_jobs is not None and kind in GPU_KINDS:
+            closed = self.gpu_jobs.full.union(closed)
         if withheld:
             free = less(free, withheld)
         if not closed:
@@ -282,6 +324,13 @@ class WorkerUnits:
             for unit, amount in units.items():
                 free[unit] += sign * amount
 
+    def limit_jobs(self, most: int | None) -> None:
+        """Set how many holders a GPU may have."""
+        self.gpu_jobs = None if most is None else GpuJobs(most)
+        if self.gpu_jobs is not None:
+            for allocation in self.holders.values():
+                self.gpu_jobs.count(allocation, 1)
+
     def _kinds_of(self, view: ViewUsage) -> dict[str, KindUnits]:
         kinds = dict(self.kinds)
         for kind, limits in view.limits.items():
@@ -294,6 +343,11 @@ class WorkerUnits:
                 }
             )
         return kinds
+
+
+def gpus_in(allocation: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the GPUs that units of some kinds are of."""
+    return {unit for kind in GPU_KINDS for unit in allocation.get(kind, ())}
 
 
 def ordered(capacity: Capacity) -> Capacity:

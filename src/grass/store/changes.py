@@ -13,6 +13,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Worker
 
@@ -96,6 +97,9 @@ class Changes(msgspec.Struct):
     removed_arrays: list[int] = []
     tokens: dict[str, Token] = {}
     removed_tokens: list[str] = []
+    profiles: dict[tuple[str, str], Profile] = {}
+    """By job type and model of GPU."""
+    removed_profiles: list[tuple[str, str]] = []
     removed_jobs: list[int] = []
     """Pruned: jobs leave with their attempts and their events.
 

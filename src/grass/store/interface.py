@@ -17,6 +17,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile
 from grass.model.queue import Queue
 from grass.model.selectors import Selection
 from grass.model.worker import Worker
@@ -47,6 +48,8 @@ class Snapshot(msgspec.Struct):
     dependency_ends: dict[int, JobState] = {}
     """How those jobs ended that unfinished ones depend on; missing ones are pruned."""
     tokens: list[Token] = []
+    profiles: list[Profile] = []
+    """In the order of job types and models."""
     last_removal: int = 0
     removals: list[tuple[int, str, int]] = []
     """Number, worker and bytes of output that is to be removed."""

@@ -8,6 +8,8 @@ token of that worker: so nobody can name a process of a machine that is not thei
 import asyncio
 import contextlib
 import time
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 from starlette.requests import Request
@@ -22,23 +24,34 @@ from grass.api.routes.request_bodies import (
     GiveBackBody,
     GuestBody,
     JobBody,
+    MeasureGuestBody,
     WaitGuestBody,
 )
 from grass.api.server.cancellation import while_connected
 from grass.broker.core.attempts.placing import start_of
-from grass.broker.core.calls import Done, Enqueue, Enqueued, GiveBackGuest
+from grass.broker.core.calls import (
+    Done,
+    Enqueue,
+    Enqueued,
+    GiveBackGuest,
+    MeasureGuest,
+)
 from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
 from grass.model.access import Right
 from grass.model.amount_text import WHOLE
-from grass.model.jobs.job import DEFAULT_QUEUE
+from grass.model.jobs.job import DEFAULT_QUEUE, Job
+from grass.model.jobs.job_types import type_of
 from grass.model.jobs.lifecycle import AttemptState
+from grass.model.jobs.spec import JobPatch
 from grass.model.resources import ONE_CPU, units_json
 from grass.queries.documents import GuestReply
 from grass.queries.job_documents import why_waiting
 from grass.worker.core.prepare import own_variables
 
 ONE_GPU = (("gpu", WHOLE),)
+MEASURED_S = 3.0
+"""So long it takes at most until a process is looked at."""
 
 
 async def enter(request: Request, body: GuestBody) -> Enqueued:
@@ -55,8 +68,7 @@ async def enter(request: Request, body: GuestBody) -> Enqueued:
     (job,) = call.jobs
     patch = replace(job.patch, guest=(pid, body.ticks), worker=worker)
     if body.require is None and body.require_also is None:
-        usual = _usual(context, patch.queue or DEFAULT_QUEUE, worker)
-        patch = replace(patch, request=usual)
+        patch = replace(patch, **_usual(context, patch, worker))
     done = await context.broker.call(replace(call, jobs=[replace(job, patch=patch)]))
     _watch(request, done.first)
     return done
@@ -70,12 +82,20 @@ def _call(context: Context, body: GuestBody, who: str) -> Enqueue:
     return enqueue_call(jobs, who, context.broker.state, context.settings)
 
 
-def _usual(context: Context, queue: str, worker: str) -> tuple[tuple[str, int], ...]:
-    """Return what a guest gets that does not say what it needs."""
-    problem = context.broker.state.scheduler.never_fits(
-        queue, ONE_GPU, worker=worker, labels=frozenset()
+def _usual(context: Context, patch: JobPatch, worker: str) -> dict[str, Any]:
+    """Return what a guest gets that does not say what it needs.
+
+    One with a type gets the memory that is learned of it, any other a whole GPU.
+    """
+    never_fits = partial(
+        context.broker.state.scheduler.never_fits,
+        patch.queue or DEFAULT_QUEUE,
+        worker=worker,
+        labels=frozenset(),
     )
-    return ONE_GPU if problem is None else ONE_CPU
+    if patch.job_type and never_fits((), learned=patch.job_type) is None:
+        return {"request": (), "auto_vram": True}
+    return {"request": ONE_GPU if never_fits(ONE_GPU) is None else ONE_CPU}
 
 
 async def wait(request: Request, body: WaitGuestBody) -> GuestReply:
@@ -141,7 +161,25 @@ async def _reply(broker: Broker, id: int) -> GuestReply:
     units = units_json(attempt.allocation)
     found = state.workers[attempt.worker].found.get("gpu", {})
     uuids = {name: str(unit.details.get("uuid", "")) for name, unit in found.items()}
-    return GuestReply(id, job.state, None, units, variables, uuids)
+    return GuestReply(
+        id, job.state, None, units, variables, uuids, _is_profiled(broker, job)
+    )
+
+
+def _is_profiled(broker: Broker, job: Job) -> bool:
+    state = broker.state
+    return bool(state.profiles.amounts(type_of(state.specs[job.spec], job)))
+
+
+async def measured(request: Request, body: MeasureGuestBody) -> Done:
+    """Learn from what the calling process uses now; answered once it is known."""
+    broker, id = context_of(request).broker, _own_guest(request, body.pid)
+    done = await broker.call(MeasureGuest(actor(request), id))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(MEASURED_S):
+            while (job := broker.state.jobs.get(id)) and not _is_profiled(broker, job):
+                await broker.moved(id)
+    return done
 
 
 async def _ended(broker: Broker, id: int) -> GuestReply:

@@ -8,7 +8,7 @@ becomes as many as it has indices, or rows of parameters.
 from operator import attrgetter
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from grass.api.routes.request_bodies import (
@@ -27,7 +27,7 @@ from grass.model.jobs import params
 from grass.model.jobs.arrays import Array, read_array
 from grass.model.jobs.dependencies import After
 from grass.model.jobs.spec import JobPatch, given, job_fields
-from grass.model.resources import Request
+from grass.model.resources import split_auto
 from grass.settings import Settings
 
 MOST_JOBS = 100_000
@@ -183,7 +183,7 @@ class _EnqueueReader:
                 raise UsageError("both --at-most and % say how many run", "give one")
             fields["at_most"] = array.at_most
         if "request" not in fields:
-            fields["request"] = self._default_request(fields["queue"])
+            fields = {**self._default_request(fields["queue"]), **fields}
         patch = JobPatch(**fields)
         self._wanted.update(dict.fromkeys(_named(patch)))
         return patch
@@ -199,12 +199,15 @@ class _EnqueueReader:
                 " and `grass restart`",
             )
 
-    def _default_request(self, queue: str) -> Request | UnsetType:
+    def _default_request(self, queue: str) -> dict[str, Any]:
         """Return what the settings ask for, unless the queue has its own default."""
         known = self._state.queues.get(queue)
         has_default = known is not None and known.default_request is not None
         asked = self._settings.require
-        return UNSET if has_default or asked is None else asked
+        if has_default or asked is None:
+            return {}
+        request, auto_vram = split_auto(asked)
+        return {"request": request, "auto_vram": auto_vram}
 
 
 def _options(job: JobBody) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _FORMS = {
 _OF_A_NEW_JOB = [name for name in _FORMS if name not in NOT_IN_A_REQUEST]
 OF_A_GUEST = (
     *("require", "require_also", "queue", "priority", "name", "project"),
-    *("time_limit_s", "grace_s", "policy", "gpu_model"),
+    *("time_limit_s", "grace_s", "policy", "gpu_model", "job_type"),
 )
 """What a guest may give of itself: the rest is about a command."""
 Fields = Iterable[tuple[str, Any, Any]]
@@ -140,6 +140,18 @@ class EditBody(_Edit):  # type: ignore[misc, valid-type]
     """
 
 
+class ForgetProfilesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Job types to forget."""
+
+    types: list[str]
+
+
+class ImportProfilesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Profiles as lines of text."""
+
+    text: str
+
+
 class InputBody(msgspec.Struct, forbid_unknown_fields=True):
     """A piece of input for a job."""
 
@@ -166,6 +178,12 @@ class WaitGuestBody(msgspec.Struct, forbid_unknown_fields=True):
     """How long to wait for the start of a guest."""
 
     timeout_s: Seconds = 60.0
+    pid: Pid | None = None
+
+
+class MeasureGuestBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Which process is to be measured, where its machine's daemon says so."""
+
     pid: Pid | None = None
 
 

@@ -26,6 +26,7 @@ from grass.broker.core.jobs import (
     reruns,
     verbs,
 )
+from grass.broker.core.profiles import learning, profile_calls
 from grass.broker.core.state import State
 from grass.broker.core.workers import (
     forget,
@@ -39,6 +40,8 @@ from grass.errors import ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    Overran,
+    ProfileNoted,
     Readiness,
     Removed,
     Returned,
@@ -46,6 +49,7 @@ from grass.link.messages import (
     Withheld,
 )
 from grass.model.jobs.job import alike
+from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
 from grass.store.interface import JobDetails, Snapshot
 
@@ -72,6 +76,7 @@ class BrokerCore:
             calls.ContinueJobs: verbs.continue_jobs,
             calls.SignalJobs: verbs.signal,
             calls.GiveBackGuest: guests.give_back,
+            calls.MeasureGuest: guests.measure,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: units.add,
@@ -84,6 +89,8 @@ class BrokerCore:
             calls.Enrol: tokens.enrol,
             calls.BindToken: tokens.bind,
             calls.TouchToken: tokens.touch,
+            calls.ForgetProfiles: profile_calls.forget,
+            calls.ImportProfiles: profile_calls.take_over,
             calls.Prune: _prune,
             calls.FromWorker: _from_worker,
             calls.WorkerGone: _worker_gone,
@@ -186,6 +193,8 @@ class BrokerCore:
             leases.gone(state, worker)
         for queue in state.queues.values():
             queue_views.publish(state, queue)
+        for job_type in state.profiles.types():
+            learning.publish(state, job_type)
         state.scheduler.set_paused(state.paused)
         for common, count in alike(state.jobs.values()):
             array_limits.join(state, common, count)
@@ -193,12 +202,14 @@ class BrokerCore:
             if attempt.after not in state.attempts:
                 attempt.after = None
                 job = state.jobs[attempt.job]
+                spec = state.specs[job.spec]
                 state.scheduler.occupy(
                     attempt.job,
                     attempt.worker,
                     attempt.allocation,
                     job.queue,
-                    array_limits.limiter_of(job, state.specs[job.spec]),
+                    array_limits.limiters_of(job, spec),
+                    learned_type(spec, job),
                 )
         for attempt in state.attempts.values():
             if attempt.after is not None:
@@ -219,18 +230,28 @@ def _from_worker(state: State, call: FromWorker) -> None:
             if call.message.worker != call.worker:
                 raise ProtocolError("a worker says hello for another one")
             reconcile.hello(state, call.message, call.address)
-        case Started():
-            tracking.started(state, call.worker, call.message)
-        case Exited():
-            tracking.exited(state, call.worker, call.message)
-        case Returned():
-            tracking.returned(state, call.worker, call.message)
         case Readiness():
             reconcile.readiness(state, call.worker, call.message)
         case Withheld():
             withholding.heard(state, call.worker, call.message)
         case Removed():
             removals.removed(state, call.worker, call.message)
+        case _:
+            _about_attempt(state, call)
+
+
+def _about_attempt(state: State, call: FromWorker) -> None:
+    match call.message:
+        case Started():
+            tracking.started(state, call.worker, call.message)
+        case Exited():
+            tracking.exited(state, call.worker, call.message)
+        case Returned():
+            tracking.returned(state, call.worker, call.message)
+        case Overran():
+            tracking.overran(state, call.worker, call.message)
+        case ProfileNoted():
+            tracking.profile_noted(state, call.worker, call.message)
         case _:
             raise ProtocolError(f"a worker cannot say {type(call.message).__name__}")
 

@@ -18,6 +18,7 @@ from grass.link.messages import ToBroker
 from grass.model.access import Token
 from grass.model.jobs.params import Params
 from grass.model.jobs.spec import JobPatch
+from grass.model.profiles import Profile
 from grass.model.queue import QueuePatch
 from grass.model.resources import Capacity
 from grass.store.changes import Env
@@ -198,6 +199,13 @@ class SignalJobs(Call[Done]):
     signal: int
 
 
+class MeasureGuest(Call[Done]):
+    """Learn from what a guest uses now: it will need no more."""
+
+    actor: str
+    job: int
+
+
 class GiveBackGuest(Call[Done]):
     """End the attempt of a guest; its process goes on."""
 
@@ -330,6 +338,20 @@ class TouchToken(Call[None]):
     name: str
     hash: bytes = b""
     """Of the secret that was shown; the first use of a new one ends the old one."""
+
+
+class ForgetProfiles(Call[Done]):
+    """Forget what was learned of job types."""
+
+    actor: str
+    types: list[str]
+
+
+class ImportProfiles(Call[Done]):
+    """Take over profiles, in place of those of the same types and models."""
+
+    actor: str
+    profiles: list[Profile]
 
 
 class Prune(Reading[list[JobDetails]]):

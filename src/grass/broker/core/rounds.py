@@ -108,9 +108,9 @@ class Rounds:
         """Tell whether there is nothing to do."""
         return not self._inbox and (self._deferred or not self.core.busy)
 
-    def set_most_strangers(self, part: int) -> None:
-        """Set how much of a GPU strangers may use before it gives no share."""
-        self._flags.most_strangers = part
+    def limit_gpus(self, strangers: int, jobs: int | None) -> None:
+        """Set how much strangers may use of a GPU that gives shares, and its jobs."""
+        self._flags.most_strangers, self._flags.jobs_per_gpu = strangers, jobs
         self._flags.apply_to(self.core.state)
 
     def set_home_worker(self, worker: str) -> None:

@@ -25,6 +25,7 @@ from grass.broker.core.jobs.job_memory import (
     Removals,
     StartTimes,
 )
+from grass.broker.core.profiles.profile_memory import Profiles
 from grass.broker.core.workers.worker_memory import (
     Absence,
     Declared,
@@ -66,6 +67,8 @@ class DaemonFlags(msgspec.Struct):
     starts_jobs: bool = True
     most_strangers: int = WHOLE // 10
     """How much of a GPU's memory strangers may use before it gives no share."""
+    jobs_per_gpu: int | None = None
+    """How many jobs a GPU may have; None: as many as fit."""
     shortage: StorageError | None = None
     """Set while the disk is full: nothing is added or started until it has room."""
 
@@ -78,6 +81,7 @@ class DaemonFlags(msgspec.Struct):
         """Use these flags in a state."""
         state.daemon = self
         state.scheduler.set_most_strangers(self.most_strangers)
+        state.scheduler.set_jobs_per_gpu(self.jobs_per_gpu)
         starts_jobs = self.starts_jobs and not self.disk_full
         state.scheduler.set_paused(state.paused or not starts_jobs)
 
@@ -120,6 +124,7 @@ class State:
         self.absences: dict[str, Absence] = {}
         """Workers that end their attempts by themselves while they are cut off."""
         self.readiness = ReadinessNotes()
+        self.profiles = Profiles(snapshot.profiles)
         self.unit_notes: dict[str, UnitNotes] = {}
         """What workers say of their GPUs."""
 

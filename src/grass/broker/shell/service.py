@@ -220,9 +220,9 @@ class Broker:
         while self._rounds.waiting_from(worker) > MOST_WAITING_MESSAGES:
             await self._waiters.round.wait()
 
-    def set_most_strangers(self, part: int) -> None:
-        """Set how much of a GPU strangers may use before it gives no share."""
-        self._rounds.set_most_strangers(part)
+    def limit_gpus(self, strangers: int, jobs: int | None) -> None:
+        """Set how much strangers may use of a GPU that gives shares, and its jobs."""
+        self._rounds.limit_gpus(strangers, jobs)
 
     def connected(self, connection: WorkerConnection) -> None:
         """Note that a worker uses another link than before."""

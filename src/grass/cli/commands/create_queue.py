@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from grass.cli.commands.enqueue import output_format
-from grass.cli.parsing.job_options import variables
+from grass.cli.parsing.job_options import enforcement, variables
 from grass.cli.parsing.options import Command, Option, Values, scan
 from grass.cli.printing.streams import print_document, say, warn
 from grass.client.client import Client
@@ -23,6 +23,11 @@ OPTIONS = (
     Option("--default-require", "JSON5", "what a job needs that does not say"),
     Option("--max-running", "N", "most jobs that run at a time"),
     Option("--max-fails", "N", "pause it when N of its jobs have failed in a row"),
+    Option(
+        "--enforce",
+        "[warn|stop|off]",
+        "hold its jobs to their requests, unless they say otherwise",
+    ),
     Option("--format", "text|json", "what to print (default: text)"),
 )
 
@@ -100,6 +105,7 @@ def _body(values: Values, prefix: list[str]) -> Document:
         "default_require": values.text("default_require"),
         "max_running": values.whole_number("max_running"),
         "max_fails": values.whole_number("max_fails"),
+        "enforce": enforcement(values, "enforce") if values.has("enforce") else None,
     }
 
 

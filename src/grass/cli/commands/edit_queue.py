@@ -5,7 +5,12 @@ everything is the new command prefix.
 """
 
 from grass.cli.commands.create_queue import capacity, of_this_machine, read_words
-from grass.cli.parsing.job_options import absolute, check_directory, variables
+from grass.cli.parsing.job_options import (
+    absolute,
+    check_directory,
+    enforcement,
+    variables,
+)
 from grass.cli.parsing.options import JSON, Command, Option, Values
 from grass.cli.printing.streams import report_change
 from grass.client.client import Client
@@ -21,6 +26,11 @@ OPTIONS = (
     Option("--default-require", "JSON5", "what a job needs that does not say; or none"),
     Option("--max-running", "N", "most jobs that run at a time; or none"),
     Option("--max-fails", "N", "pause it when N in a row have failed; or none"),
+    Option(
+        "--enforce",
+        "[warn|stop|off]",
+        "hold its jobs to their requests, unless they say otherwise",
+    ),
     JSON,
 )
 _NONE = "none"
@@ -60,6 +70,8 @@ def _body(values: Values, prefix: list[str]) -> Document:
         if values.has(key):
             none = values.text(key) == _NONE
             body[key] = None if none else values.whole_number(key)
+    if values.has("enforce"):
+        body["enforce"] = enforcement(values, "enforce")
     return body
 
 

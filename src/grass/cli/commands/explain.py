@@ -73,7 +73,7 @@ def explained(document: Document, screen: Screen) -> str:
     if len(document.get("workers") or ()) > 1:
         parts.append(render(WORKERS, prospects(document["workers"]), screen))
     used = usage_lines(document, screen)
-    told = (_turn(document), _measured(document, used), used)
+    told = (_turn(document), _learned(document), _measured(document, used), used)
     parts += [_lines(part) for part in told if part]
     if document.get("last_lines"):
         parts.append(_lines([_last_lines(document), *_indented(document)]))
@@ -135,6 +135,11 @@ def _holders(document: Document) -> list[list[str]]:
         ]
         for one in document["holders"]
     ]
+
+
+def _learned(document: Document) -> list[str]:
+    """Say what is known of its type, if its memory is looked up."""
+    return [f"vram auto: {safe(line)}" for line in document.get("learned") or ()]
 
 
 def _turn(document: Document) -> list[str]:

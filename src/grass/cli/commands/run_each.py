@@ -1,8 +1,9 @@
 """`grass run --each`: one GPU job for each command, followed together.
 
-Each word is a shell line and becomes a job with a GPU of its own, unless the options
-ask for something else. What the jobs write is printed as it comes, each line after the
-id of its job. The first Ctrl-C cancels all of them, a second one leaves them alone.
+Each word is a shell line and becomes a job whose GPU memory is learned, as of a type of
+its own, unless the options ask for something else. What the jobs write is printed as it
+comes, each line after the id of its job. The first Ctrl-C cancels all of them, a second
+one leaves them alone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 MOST_COMMANDS = 100
 DETACHED = 130
+LONGEST_TYPE = 1000
 
 
 def run_each(options: Sequence[Option], words: list[str]) -> int:
@@ -70,16 +72,33 @@ def _check(values: Values, commands: list[str]) -> None:
 def _enqueued(client: Client, values: Values, commands: list[str]) -> Document:
     """Add the jobs; where there is no GPU and none was asked for, take a core each."""
     fields = {"policy": "spread", **settings(values, values.text("queue"))}
-    jobs: list[Document] = [{"command": one} for one in commands]
-    asked = {"require", "require_also"} & fields.keys()
-    if asked:
+    jobs: list[Document] = [{"command": one, **_type(one)} for one in commands]
+    if {"require", "require_also"} & fields.keys():
         return client.enqueue_jobs(jobs, fields)
+    try:
+        return client.enqueue_jobs(jobs, {**fields, "require_also": {"vram": "auto"}})
+    except NeverFits:
+        # GPUs that were only declared have no memory to learn of.
+        return _enqueued_whole(client, fields, jobs)
+
+
+def _enqueued_whole(client: Client, fields: Document, jobs: list[Document]) -> Document:
     try:
         return client.enqueue_jobs(jobs, {**fields, "require_also": {"gpu": 1}})
     except NeverFits as error:
         reply = client.enqueue_jobs(jobs, fields)
         warn(f"{error.message}: each command gets one core instead")
         return reply
+
+
+def _type(command: str) -> Document:
+    """Return the type of a command: the command itself, unless it cannot be a name."""
+    from grass.model.jobs.commands import split_assignments
+
+    # Values of NAME=value words may be secret.
+    name = " ".join(split_assignments(command.split())[1])
+    named = name.isprintable() and 0 < len(name) <= LONGEST_TYPE
+    return {"job_type": name} if named else {}
 
 
 class _Followed:

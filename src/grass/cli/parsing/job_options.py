@@ -26,7 +26,7 @@ SHORT_REQUIRE = (
     Option("-g, --gpu", "N", "GPUs, also fractions"),
     Option("-c, --cpu", "N", "CPU cores"),
     Option("-m, --ram", "SIZE", "memory: 8G, 500M; a bare number is GiB"),
-    Option("--vram", "SIZE", "memory of a GPU: 10G; a bare number is GiB"),
+    Option("--vram", "SIZE", "memory of a GPU: 10G, in GiB, or auto: as was learned"),
 )
 """Each replaces the kind it names in the default request, and keeps the others."""
 ENV = Option("--env", "NAME=VALUE", "set a variable; NAME alone copies it; repeatable")
@@ -49,6 +49,12 @@ WORKER = Option("--worker", "WORKER", "run it on this worker only")
 LABEL = Option("--label", "LABEL", "run it on a worker with this label; repeatable")
 GPU_MODEL = Option("--gpu-model", "PATTERN", "only such GPUs: 'A100|H100', or gpu:1")
 POLICY = Option("--policy", "POLICY", "spread over GPUs and workers, or pack them")
+JOB_TYPE = Option("--type", "NAME", "what it is learned as (default: its script)")
+ENFORCE = Option(
+    "--enforce",
+    "[warn|stop|off]",
+    "hold it to its request; warn or stop it when it uses more of a shared GPU",
+)
 RETRIES = Option("--retries", "N", "run it again up to N times when it fails")
 
 OPTIONS = (
@@ -56,6 +62,8 @@ OPTIONS = (
     *SHORT_REQUIRE,
     GPU_MODEL,
     POLICY,
+    JOB_TYPE,
+    ENFORCE,
     ENV,
     CWD,
     QUEUE,
@@ -72,7 +80,11 @@ OPTIONS = (
     Option("--grace", "TIME", "how long after SIGTERM comes SIGKILL (default: 15s)"),
     RETRIES,
     Option("--backoff", "TIME", "pause before a retry; doubles with each one"),
-    Option("--retry-on", "HOW", "retry only after 1,137,signal,time-limit,not-started"),
+    Option(
+        "--retry-on",
+        "HOW",
+        "retry only after 1,137,signal,time-limit,out-of-memory,not-started",
+    ),
     Option("--retry-lost", "N", "run it again up to N times when it is lost"),
     Option("--nice", "N", "run it with a lower priority for the CPU: 0 to 19"),
     Option("--shell", "PROGRAM", "what runs a shell line (default: bash, else sh)"),
@@ -153,6 +165,11 @@ def listed(values: Values, key: str) -> list[str] | None:
         name = key.replace("_", "-")
         raise UsageError(f"--{name} `{','.join(parts)}` names nothing between commas")
     return parts
+
+
+def enforcement(values: Values, key: str) -> str:
+    """Return how a job is enforced; the option alone warns."""
+    return values.text(key) or "warn"
 
 
 def _variables(values: Values, key: str) -> dict[str, str]:
@@ -246,6 +263,8 @@ _FIELDS: dict[str, tuple[str, Callable[[Values, str], object]]] = {
     "label": ("labels", listed),
     "gpu_model": ("gpu_model", Values.text),
     "policy": ("policy", Values.text),
+    "enforce": ("enforce", enforcement),
+    "type": ("job_type", Values.text),
     "priority": ("priority", Values.whole_number),
     "after": ("after", listed),
     "begin": ("begin_at", _moment),

@@ -153,9 +153,9 @@ def _toml(value: object) -> str:
     return str(tomlkit.item(value).as_string())
 
 
-def _amount(kind: str, amount: float) -> float | str:
+def _amount(kind: str, amount: float | str) -> float | str:
     """Write memory as people do, where that is exact."""
-    if kind in ("ram", "vram"):
+    if kind in ("ram", "vram") and not isinstance(amount, str):
         for unit, count in (("G", amount), ("M", amount * 1024)):
             if count == int(count):
                 return f"{int(count)}{unit}"

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
-from grass.keeper.protocol import (
+from grass.keeper.exit_reasons import (
     GUEST_ENDED,
     GUEST_GAVE_UP,
     GUEST_GONE,
     KEEPER_KILLED,
+)
+from grass.keeper.protocol import (
     EnclosedEntry,
     ExitEntry,
     ForgottenEntry,
@@ -279,6 +281,8 @@ def attempt_of(start: StartVerb) -> KeeperAttempt:
             start.limit_signal_before,
             start.guest,
             start.guest_ticks,
+            start.memory_max,
+            start.cpu_max,
         )
     )
 

@@ -118,6 +118,8 @@ class Enclose(NamedTuple):
     """Move the attempt's processes into a cgroup; answered by Enclosed if possible."""
 
     id: str
+    memory_max: int | None = None
+    cpu_max: float | None = None
 
 
 class Measure(NamedTuple):

@@ -13,6 +13,7 @@ from grass.keeper.core import keeper_events as events
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
 from grass.keeper.core.running import SIGCONT, SIGTERM
+from grass.keeper.exit_reasons import MEMORY_LIMIT
 
 if TYPE_CHECKING:
     from grass.keeper.core.attempt import KeeperAttempt
@@ -76,6 +77,7 @@ class Exits:
             return
         attempt.output_bytes = event.output_bytes
         if event.empty:
+            self._check_memory(attempt, event)
             self._check_output(attempt)
             self._finish(attempt)
         elif ("leftovers", event.id) not in self._state.timers:
@@ -107,6 +109,12 @@ class Exits:
             size = attempt.offset + limits.max_output
             self._state.want(effects.Truncate(limits.output, size))
             attempt.output_bytes = limits.max_output
+
+    def _check_memory(self, attempt: KeeperAttempt, event: events.Surveyed) -> None:
+        """Say that an attempt was killed for want of the memory it may have."""
+        failed = attempt.code != 0 and not attempt.lost
+        if event.oom_killed and failed and attempt.reason is None:
+            attempt.reason = MEMORY_LIMIT
 
     def _finish(self, attempt: KeeperAttempt) -> None:
         attempt.finish()

@@ -22,6 +22,7 @@ from grass.keeper.core.running import SIGTERM, RunningAttempts
 from grass.keeper.core.start_failures import OUTPUT, PROCESSES, RECORDS, StartFailures
 from grass.keeper.core.starts import Starts
 from grass.keeper.core.takeover import Takeover
+from grass.keeper.exit_reasons import CUT_OFF, GUEST_GAVE_UP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,8 @@ class KeeperCore:
         self._exits = Exits(state, self.starts, self._running)
         self._takeover = Takeover(state, self._running, self._exits)
         self._connections: set[int] = set()
+        self.controllers: list[str] = []
+        """Controllers of cgroups that can limit attempts, as daemons are told."""
         self._may_leave = False
         self._asked_to_leave = False
         self._socket_missing = False
@@ -153,6 +156,7 @@ class KeeperCore:
             self.leases.untils(),
             self.start_failures.told,
             [attempt.state_entry() for attempt in self.attempts.values()],
+            self.controllers,
         )
         self._state.want(effects.SendHello(connection, hello))
 
@@ -161,7 +165,7 @@ class KeeperCore:
         if known is not None:
             self._answer_with_state(connection, known)
         elif self.leases.is_over(start.id):
-            self.starts.refuse(start, protocol.CUT_OFF)
+            self.starts.refuse(start, CUT_OFF)
         else:
             self.starts.add(start)
 
@@ -211,7 +215,7 @@ class KeeperCore:
         if attempt is None or not attempt.is_guest:
             return
         if self.starts.withdraw(attempt.id):
-            self.starts.give_up(attempt, protocol.GUEST_GAVE_UP)
+            self.starts.give_up(attempt, GUEST_GAVE_UP)
         else:
             self._state.want(effects.EndGuest(verb.id, verb.code))
 
@@ -241,7 +245,7 @@ class KeeperCore:
             ours = protocol.cluster_of(attempt.id) == lease.cluster
             if ours and attempt.state not in ("ended", "exited"):
                 grace = max(0.0, attempt.spawning.grace - late_s)
-                plan = StopPlan(now + grace, SIGTERM, protocol.CUT_OFF)
+                plan = StopPlan(now + grace, SIGTERM, CUT_OFF)
                 self._end(attempt, plan, now)
 
     def _leave(self, _: protocol.LeaveVerb, connection: int, now: float) -> None:

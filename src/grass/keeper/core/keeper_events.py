@@ -96,6 +96,8 @@ class Surveyed(NamedTuple):
     id: str
     empty: bool
     output_bytes: int
+    oom_killed: bool = False
+    """Whether the kernel killed one at the limit of its cgroup."""
 
 
 class Adopted(NamedTuple):

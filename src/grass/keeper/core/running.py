@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from grass.keeper.core import effects
 from grass.keeper.core.attempt import StopPlan
 from grass.keeper.core.deadlines import PAUSES_S, pause
+from grass.keeper.exit_reasons import TIME_LIMIT
 from grass.keeper.protocol import (
-    TIME_LIMIT,
     EnclosedEntry,
     SuspendedEntry,
     WarnedEntry,
@@ -51,6 +51,9 @@ class RunningAttempts:
         attempt.began(event, now)
         state.by_pid[event.pid] = attempt
         state.want(effects.Publish(attempt.started_entry(), urgent=False))
+        if attempt.spawning.memory_max or attempt.spawning.cpu_max:
+            # What it allocates before is not counted.
+            self._enclose(attempt)
         self._young.append((now + YOUNG_S, event.id))
         if len(self._young) == 1:
             state.timers.set("young", "", now + YOUNG_S)
@@ -76,10 +79,16 @@ class RunningAttempts:
         while young and young[0][0] <= now:
             attempt = self._state.attempts.get(young.popleft()[1])
             if attempt is not None and attempt.state == "running":
-                self._state.want(effects.Enclose(attempt.id))
+                self._enclose(attempt)
                 self.watch_limits(attempt, now)
         if young:
             self._state.timers.set("young", "", young[0][0])
+
+    def _enclose(self, attempt: KeeperAttempt) -> None:
+        limits = attempt.spawning
+        if attempt.cgroup is None:
+            limited = effects.Enclose(attempt.id, limits.memory_max, limits.cpu_max)
+            self._state.want(limited)
 
     def enclosed(self, event: events.Enclosed, now: float) -> None:
         """Note the cgroup of an attempt."""

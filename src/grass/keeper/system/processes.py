@@ -79,7 +79,10 @@ class JobProcesses:
             left = True
         written = None if left else self.starter.sizes.written(effect.id)
         size = 0 if written is None else max(0, written[0])
-        return events.Surveyed(effect.id, not left, size)
+        main = self._table.mains.get(effect.id)
+        cgroup = None if left or main is None else main.cgroup
+        killed = cgroup is not None and cgroups.oom_killed(cgroup)
+        return events.Surveyed(effect.id, not left, size, killed)
 
     def _anything_left(self, id: str) -> bool:
         main = self._table.mains.get(id)
@@ -141,6 +144,8 @@ class JobProcesses:
         path = None if main is None else self._cgroups.make()
         if main is None or path is None:
             return None
+        if effect.memory_max or effect.cpu_max:
+            self._cgroups.limit(path, effect.memory_max, effect.cpu_max)
         if not cgroups.enter(path, main.pid):
             self._cgroups.remove(path)
             return None

@@ -31,18 +31,18 @@ def default_name(words: Sequence[str]) -> str:
     _, rest = split_assignments(words)
     if rest and _SPACE.search(rest[0].strip()):
         _, rest = split_assignments(rest[0].split())
-    return (_subject(rest).rstrip(";&|") if rest else "")[:LONGEST] or "job"
+    return (_base(subject(rest).rstrip(";&|")) if rest else "")[:LONGEST] or "job"
 
 
-def _subject(words: Sequence[str]) -> str:
-    """Return what a command is about."""
+def subject(words: Sequence[str]) -> str:
+    """Return what a command is about: a script or program as it is written."""
     program = _base(words[0])
-    if _is_interpreter(program):
+    if is_interpreter(program):
         return _run_by(program, words[1:]) or program
     for launcher in _LAUNCHERS:
         if (program, *words[1 : len(launcher)]) == launcher:
             return _started_by(words[len(launcher) :]) or program
-    return program
+    return words[0]
 
 
 def _run_by(interpreter: str, words: Sequence[str]) -> str:
@@ -51,7 +51,7 @@ def _run_by(interpreter: str, words: Sequence[str]) -> str:
     while position < len(words):
         word = words[position]
         if not word.startswith("-"):
-            return _base(word)
+            return word
         if _is_code(interpreter, word):
             return ""
         if _PYTHON.match(interpreter) and re.fullmatch(r"-[A-Za-z]*m", word):
@@ -70,18 +70,19 @@ def _is_code(interpreter: str, option: str) -> bool:
 def _started_by(words: Sequence[str]) -> str:
     """Return what a launcher starts; the values of its options are passed over."""
     if words and not words[0].startswith("-"):
-        return _subject(words)
+        return subject(words)
     for position, word in enumerate(words):
-        if _is_interpreter(_base(word)):
-            return _subject(words[position:])
+        if is_interpreter(_base(word)):
+            return subject(words[position:])
         if _SCRIPT.match(word):
-            return _base(word)
+            return word
         if word == "-m" and position + 1 < len(words):
             return words[position + 1]
     return ""
 
 
-def _is_interpreter(program: str) -> bool:
+def is_interpreter(program: str) -> bool:
+    """Return whether a program runs scripts."""
     return any(kind.match(program) for kind in (_PYTHON, _SHELL, _OTHER))
 
 

@@ -3,6 +3,11 @@
 OUT_OF_MEMORY = "out of memory?"
 """A SIGKILL that grass did not send most often came from the kernel."""
 
+# Causes of failures that others act on.
+OUT_OF_GPU_MEMORY = "out-of-gpu-memory"
+OUT_OF_HOST_MEMORY = "out-of-memory"
+GPU_FAULT = "gpu-fault"
+
 _FROM_SIGNAL = 128
 _SIGKILL, _SIGTERM = 9, 15
 _CODES = {

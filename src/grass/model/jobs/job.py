@@ -188,3 +188,5 @@ class Attempt(msgspec.Struct, gc=False):
     """The most that it used; None: it was not measured."""
     usage: str | None = None
     """The file with the history of what it used, unless that is beside its output."""
+    cause: str = ""
+    """Why it failed, as a word of `endings`; empty: for none of these causes."""

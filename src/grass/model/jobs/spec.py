@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from grass.errors import About
 from grass.model import field_readers as read
 from grass.model.amount_text import WHOLE
+from grass.model.enforcement import Enforcement
 from grass.model.field_readers import Reader
 from grass.model.jobs import dependencies, signals
 from grass.model.jobs.dependencies import After
-from grass.model.resources import Policy, Request
+from grass.model.resources import AUTO, Policy, Request, request_json
 
 DEFAULT_MAX_OUTPUT = 10 * 2**30
 DEFAULT_GRACE_S = 15.0
@@ -59,6 +60,8 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Rows and columns of a `pty` when the job starts."""
     guest: tuple[int, int] | None = None
     """The pid and start ticks of a process that is there already and runs the job."""
+    enforce: Enforcement | None = None
+    """Whether it is held to its request, and what happens if it uses more."""
 
 
 _OPTIONS = RunOptions.__struct_fields__
@@ -100,10 +103,16 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     """A pattern that the name of each of its GPUs must match; None: any."""
     policy: Policy | None = None
     """How units are chosen among those that fit; None: as usual for its request."""
+    auto_vram: bool = False
+    """Whether the memory that it needs of a GPU is looked up in its type's profile."""
+    job_type: str | None = None
+    """Jobs of one type share a profile; None: the default type of its command."""
     at_most: int | None = None
     """How many members of its array may run at a time."""
     max_fails: int | None = None
     """After so many failed members of its array the queue pauses."""
+    short_of_memory: int = 0
+    """After how many ends for want of memory it was queued again."""
 
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,9 +164,12 @@ class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     guest: tuple[int, int] | UnsetType | None = UNSET
     gpu_model: str | UnsetType | None = UNSET
     policy: Policy | UnsetType | None = UNSET
+    enforce: Enforcement | UnsetType | None = UNSET
+    auto_vram: bool | UnsetType = UNSET
+    job_type: str | UnsetType | None = UNSET
 
 
-NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest")
+NOT_IN_A_REQUEST = ("words", "shell", "umask", "threads", "guest", "auto_vram")
 """Fields that a call makes of its command, its caller and its request."""
 
 EDITABLE = (
@@ -213,6 +225,8 @@ JOB_READERS = {
     "labels": Reader(read.labels, list[str] | None),
     "gpu_model": Reader(read.gpu_model),
     "policy": Reader(read.policy, str | None),
+    "enforce": Reader(read.enforcement, str | None),
+    "job_type": Reader(read.job_type),
 }
 """By a field's name in a request: how it is read and checked."""
 
@@ -222,7 +236,8 @@ def job_fields(asked: Mapping[str, Any], last_job: int) -> dict[str, Any]:
 
     `last` in `after` is replaced by the newest job now: another may be it later.
     """
-    fields = read.read_fields(asked, JOB_READERS)
+    plain, auto = read.without_auto(asked)
+    fields = read.read_fields(plain, JOB_READERS) | auto
     if "after" in fields:
         with About("after"):
             fields["after"] = dependencies.read(fields["after"], last_job)
@@ -236,6 +251,19 @@ def _threads(fields: Mapping[str, Any]) -> dict[str, int | None]:
         return {}
     cores = also.get("cpu", dict(fields.get("request", ())).get("cpu", 0))
     return {"threads": max(1, cores // WHOLE) if cores else None}
+
+
+def least_request(spec: Spec) -> Request:
+    """Return the least that a job asks for: of memory that is looked up, some."""
+    if not spec.auto_vram:
+        return spec.request
+    return tuple(sorted((*spec.request, ("vram", 1))))
+
+
+def asked_json(spec: Spec) -> dict[str, int | float | str]:
+    """Return what a job asks for, for JSON."""
+    asked = request_json(spec.request)
+    return {**asked, "vram": AUTO} if spec.auto_vram else {**asked}
 
 
 def given(patch: msgspec.Struct) -> dict[str, Any]:
@@ -253,10 +281,14 @@ def changed(spec: Spec, patch: JobPatch) -> Spec:
     """Return a spec with what a patch gives."""
     values = {name: getattr(patch, name) for name in _OF_A_SPEC}
     other = {name: value for name, value in values.items() if value is not UNSET}
+    if "request" in other:
+        other.setdefault("auto_vram", False)
     if patch.request_also is not UNSET:
         asked = dict(other.get("request", spec.request)) | patch.request_also
         left = ((kind, amount) for kind, amount in asked.items() if amount)
         other["request"] = tuple(sorted(left))
+    if "request" in other:
+        other["short_of_memory"] = 0
     if patch.env is not UNSET:
         other["env"] = (*spec.env, *patch.env)
     return replace(spec, **other) if other else spec

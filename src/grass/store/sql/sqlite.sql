@@ -168,6 +168,16 @@ DELETE FROM tokens WHERE name = ?;
 -- name: load_tokens
 SELECT name, body FROM tokens ORDER BY name;
 
+-- name: save_profile
+INSERT INTO profiles (job_type, model, body) VALUES (?, ?, ?)
+ON CONFLICT (job_type, model) DO UPDATE SET body = excluded.body;
+
+-- name: remove_profile
+DELETE FROM profiles WHERE job_type = ? AND model = ?;
+
+-- name: load_profiles
+SELECT job_type, body FROM profiles ORDER BY job_type, model;
+
 -- name: states_of
 SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 

@@ -12,10 +12,11 @@ from grass.store.sqlite.disk_reserve import free_bytes
 from grass.store.sqlite.statements import migrations
 from grass.store.sqlite.write_ahead_log import checkpoint, fill_log_file
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 CACHE_KIB = 1024
 FIELD_NAMES_BYTES = 256
 """By so much the body of a row may be longer than the columns that it replaces."""
+EMPTY_TABLES_BYTES = 32 * 1024
 FEW_PAGES_BYTES = 256 << 10
 """For the first pages of tables and indexes, and for tables with few rows."""
 INDEXED_BYTES = 100
@@ -160,10 +161,13 @@ def _check_room(db: sqlite3.Connection, path: Path, version: int) -> None:
 def migration_bytes(db: sqlite3.Connection) -> int:
     """Return about how much disk space a migration needs, rather more than less.
 
-    Jobs and attempts are written anew unless they have bodies, otherwise only indexed.
-    The log has their old and their new pages, the file grows by the new ones, and
-    indexes are sorted in temporary files.
+    Jobs and attempts are written anew unless they have bodies, otherwise only indexed;
+    where they are counted there are only empty tables to add. The log has their old and
+    their new pages, the file grows by the new ones, and indexes are sorted in temporary
+    files.
     """
+    if db.execute("PRAGMA table_info(job_counts)").fetchone() is not None:
+        return EMPTY_TABLES_BYTES
     if "body" in [row[1] for row in db.execute("PRAGMA table_info(jobs)")]:
         (rows,) = db.execute("SELECT COUNT(*) FROM jobs").fetchone()
         return FEW_PAGES_BYTES // 2 + INDEXED_BYTES * int(rows)

@@ -74,6 +74,7 @@ def snapshot(db: sqlite3.Connection, sql: Statements, calls_since: int) -> Snaps
         last_removal=int(meta.get("last_removal", "0")),
         removals=db.execute(sql["load_removals"]).fetchall(),
         arrays=dict(db.execute(sql["load_arrays"])),
+        profiles=_bodies(db, sql["load_profiles"], rows.profile_from),
         tokens=sorted(_bodies(db, sql["load_tokens"], rows.token_from), key=_age),
         dependency_ends=_ends(
             db, sql, {one.job for spec in specs.values() for one in spec.after}

@@ -1,8 +1,9 @@
 """Values as rows, and back: columns for what statements look at, a body for the rest.
 
-Queues, views, workers and tokens are a key and a body. Of an attempt and a job a column
-is what a statement filters, joins or sums. What jobs have in common stays in columns as
-well: in bodies it would make a million members of an array half as large again.
+Queues, views, workers, tokens and profiles are a key and a body. Of an attempt and a
+job a column is what a statement filters, joins or sums. What jobs have in common stays
+in columns as well: in bodies it would make a million members of an array half as large
+again.
 
 Text that may hold bytes which are not UTF-8 (commands, environments, directories) is
 stored as JSON with such bytes escaped, because databases take only real text.
@@ -17,6 +18,7 @@ from grass.model.access import Token
 from grass.model.jobs.job import Attempt, Common, Job, JobWithParams, filled_name
 from grass.model.jobs.lifecycle import AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.profiles import Profile
 from grass.model.queue import Queue, View
 from grass.model.worker import Worker
 from grass.store.bodies import CorruptRow, Rest, from_json, json_text
@@ -30,7 +32,7 @@ _OF_A_JOB = ("id", "common", "state", "index", "finished_at", "attempts")
 _JOB = Rest(Job, _OF_A_JOB)
 _WITH_PARAMS = Rest(JobWithParams, _OF_A_JOB, "Job")
 _ATTEMPT = Rest(Attempt, ("job", "number", "state", "output_bytes", "ran_s"))
-_WORKER = Rest(Worker, ("connected", "skew_s", "unable"))
+_WORKER = Rest(Worker, ("connected", "skew_s", "unable", "shrinks"))
 """Without what is known only while the worker is connected."""
 _END_OF_COMMON = 1 + len(Common.__struct_fields__)
 """A job's columns are its id, then what jobs have in common, then its own."""
@@ -178,6 +180,16 @@ def token_row(token: Token) -> Row:
 def token_from(name: str, body: str) -> Token:
     """Read a token as `save_token` wrote it."""
     return from_json(body, Token, name)
+
+
+def profile_row(profile: Profile) -> Row:
+    """Give a profile as `save_profile` takes it."""
+    return (profile.job_type, profile.model, json_text(profile))
+
+
+def profile_from(job_type: str, body: str) -> Profile:
+    """Read a profile as `save_profile` wrote it."""
+    return from_json(body, Profile, job_type)
 
 
 def removal_row(removal: Removal) -> Row:

@@ -62,6 +62,9 @@ _WRITES = [
     # Removals first: a machine that joins again gets a new token of the same name.
     ("remove_token", lambda changes: changes.removed_tokens, _key),
     ("save_token", lambda changes: changes.tokens.values(), rows.token_row),
+    # Removals first: a type that was forgotten may be measured in the same batch.
+    ("remove_profile", lambda changes: changes.removed_profiles, _same),
+    ("save_profile", lambda changes: changes.profiles.values(), rows.profile_row),
     ("add_removal", lambda changes: changes.removals, rows.removal_row),
     ("remove_removal", lambda changes: changes.removed_removals, _key),
     ("add_event", lambda changes: changes.events, _same),

@@ -8,6 +8,8 @@ This machine may have worked for another broker before. Its attempts go on, and 
 exits are kept until that broker connects again, up to a limit, as it may never do so.
 """
 
+from itertools import chain, repeat
+
 import msgspec
 
 from grass.keeper.protocol import (
@@ -27,6 +29,7 @@ from grass.link.messages import (
     Continue,
     Exited,
     GiveBack,
+    Recall,
     Report,
     Signal,
     Start,
@@ -184,6 +187,19 @@ class AttemptTable:
         excess = self.units.excess(message.allocation)
         return None if excess is None else f"{excess} is given out already"
 
+    def recalled(self, message: Recall) -> tuple[list[str], list[tuple[str, int]]]:
+        """Mark what a broker asks back; return it, and what is not known here."""
+        known, unknown = list[str](), list[tuple[str, int]]()
+        times = chain(message.placed_at, repeat(0))
+        for name, at in zip(message.attempts, times, strict=False):
+            attempt = self.attempts.get(name)
+            if attempt is not None and attempt.was_placed(at):
+                attempt.recalled = True
+                known.append(name)
+            else:
+                unknown.append((name, at))
+        return known, unknown
+
     def reserved(self) -> dict[str, Allocation]:
         """Return what each attempt that has not ended has reserved for itself."""
         return {
@@ -229,6 +245,18 @@ class AttemptTable:
         else:
             self.followers[attempt.after] = name
 
+    def shrink(self, name: str, allocation: Allocation) -> None:
+        """Free what an attempt holds beyond this; it never gets more."""
+        attempt = self.attempts.get(name)
+        if attempt is None or attempt.exited is not None or attempt.after is not None:
+            return
+        held = attempt.notes.allocation
+        if not _contains(held, allocation):
+            return
+        self.units.free(held)
+        self.units.allocate(allocation)
+        attempt.notes = attempt.notes._replace(allocation=allocation)
+
     def free_units(self, name: str, attempt: WorkerAttempt) -> None:
         """Free an attempt's units, and give them to the one that waits for it."""
         follower = self.followers.pop(name, None)
@@ -242,6 +270,14 @@ class AttemptTable:
                 self.units.allocate(self.attempts[follower].notes.allocation)
             else:
                 self.followers[attempt.after] = follower
+
+
+def _contains(held: Allocation, other: Allocation) -> bool:
+    return all(
+        amount <= held.get(kind, {}).get(unit, 0)
+        for kind, amounts in other.items()
+        for unit, amount in amounts.items()
+    )
 
 
 class AllocatedUnits:

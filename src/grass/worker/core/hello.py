@@ -109,6 +109,8 @@ class WorkerIdentity(msgspec.Struct, frozen=True):
     labels: tuple[str, ...] = ()
     instance: str = ""
     """Tells this home from copies of it."""
+    enforces: tuple[str, ...] = ()
+    """What of a request it can enforce."""
 
 
 class HelloState:
@@ -119,6 +121,8 @@ class HelloState:
         self._lease = lease
         self._promise: tuple[str, float] | None = None
         """What the last hello promised, and to which cluster."""
+        self.controllers: tuple[str, ...] = ()
+        """What the keeper can enforce by cgroups."""
         self.waits = False
         """Whether a hello follows as soon as the keeper has confirmed its lease."""
 
@@ -169,4 +173,6 @@ class HelloState:
             unable=unable,
             wall_at=wall_us,
             confirms_removals=True,
+            enforces=(*who.enforces, *self.controllers),
+            shrinks=True,
         )

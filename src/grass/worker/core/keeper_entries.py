@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from grass.keeper.exit_reasons import KEEPER_KILLED
 from grass.keeper.protocol import (
-    KEEPER_KILLED,
     Entry,
     ErrorEntry,
     ExitEntry,
@@ -21,6 +21,8 @@ from grass.keeper.protocol import (
 from grass.link.messages import Exited, Started
 from grass.model.usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
+from grass.worker.core.causes import NO_CAUSE, Cause
+from grass.worker.core.memory_curves import MemoryCurve
 
 OF_A_START = "`start`"
 """How an error begins that answers a start; a keeper of version 0.1 says only this."""
@@ -149,7 +151,10 @@ def started_of(attempt: WorkerAttempt, entry: StartedEntry) -> Started:
 
 
 def exited_of(
-    attempt: WorkerAttempt, entry: ExitEntry, peak: ResourceUse | None = None
+    attempt: WorkerAttempt,
+    entry: ExitEntry,
+    peak: ResourceUse | None = None,
+    cause: Cause = NO_CAUSE,
 ) -> Exited:
     """Return the message that an attempt has ended."""
     # If the start is unknown, it may have written only if the exit is unknown, too.
@@ -160,7 +165,7 @@ def exited_of(
         entry.at,
         entry.code,
         entry.signal,
-        _clean(entry.reason),
+        _clean(cause.reason or entry.reason),
         entry.lost,
         entry.output_bytes,
         None if usage is None else usage.max_rss,
@@ -171,6 +176,8 @@ def exited_of(
         entry.ran_s,
         peak,
         notes.usage if wrote else None,
+        cause.word,
+        cause.blamed,
     )
 
 
@@ -183,6 +190,12 @@ def refusal_of(entry: ErrorEntry) -> str | None:
     if entry.verb != "start" and not entry.message.startswith(OF_A_START):
         return None
     return entry.message.removeprefix(OF_A_START).removeprefix(":").strip()
+
+
+def add_curve(ended: Exited, curve: MemoryCurve | None) -> None:
+    """Add how the memory grew of an attempt that was followed from its beginning."""
+    if curve is not None and curve.is_whole:
+        ended.to_peak_s, ended.marks = round(curve.to_peak_s, 2), tuple(curve.marks)
 
 
 def _cpu_s(usage: Usage | None) -> float | None:

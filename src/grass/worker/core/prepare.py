@@ -13,14 +13,18 @@ from typing import NamedTuple
 from grass.config import MARKER, OWN_PORT, RENDEZVOUS
 from grass.keeper.protocol import Notes, StartVerb
 from grass.link.messages import Start
+from grass.model.amount_text import WHOLE
+from grass.model.amounts import bytes_of_amount
 from grass.model.gpu_details import visible_devices
 from grass.model.jobs.commands import safe_file_name, split_assignments
 from grass.model.jobs.params import variable
 from grass.model.jobs.placeholders import fill, fill_command, unit_names, values_of
 from grass.model.jobs.signals import limit_signal
 from grass.model.jobs.spec import NO_INPUT
-from grass.model.resources import GPU_KINDS
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.worker import Unit
+from grass.worker.core.framework_limits import framework_limits
+from grass.worker.core.mps_limits import PIPES, MpsPlace, mps_variables, shared_gpu
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]")
 DEFAULT_UMASK = 0o022
@@ -42,6 +46,10 @@ class Surroundings(NamedTuple):
     """The GPUs that were found, with their details."""
     port: int = 0
     """A TCP port for the next job that has a GPU; 0: none."""
+    gpu_memory: Mapping[str, int] = {}
+    """The memory of each GPU, in amounts."""
+    mps: MpsPlace | None = None
+    """Where MPS is; None: it is not installed."""
 
 
 def input_socket(folder: str, attempt: str) -> str:
@@ -77,14 +85,20 @@ def start_verb(start: Start, around: Surroundings) -> StartVerb:
         under=_host(start, around),
         limit_signal=None if warning is None else warning.number,
         limit_signal_before=0.0 if warning is None else warning.before_s,
-        meta=_notes(start, around, output, stderr, _port_in(environment, around)),
+        meta=_notes(start, around, output, stderr, environment),
         guest=guest[0],
         guest_ticks=guest[1],
+        memory_max=_memory_limit(start),
+        cpu_max=_core_limit(start),
     )
 
 
 def _notes(
-    start: Start, around: Surroundings, output: str, stderr: str | None, port: int
+    start: Start,
+    around: Surroundings,
+    output: str,
+    stderr: str | None,
+    environment: Mapping[str, str],
 ) -> Notes:
     """Return what a worker notes of an attempt; a guest has no output of its own."""
     is_guest, is_own = start.guest is not None, start.output is None
@@ -97,7 +111,10 @@ def _notes(
         placed_at=start.placed_at,
         input=start.stdin != NO_INPUT and not is_guest,
         usage=None if is_own and not is_guest else history,
-        port=0 if is_guest else port,
+        port=0 if is_guest else _port_in(environment, around),
+        learns=start.learns,
+        enforce=(start.enforce or "") if not is_guest else "",
+        mps="" if is_guest else _mps_in(start, around, environment),
     )
 
 
@@ -178,7 +195,17 @@ def _environment(
     environment[MARKER] = start.attempt
     if around.port and not GPU_KINDS.isdisjoint(start.allocation):
         _add_rendezvous(environment, around.port)
+    if start.enforce is not None:
+        environment |= _limits(start.allocation, around, environment)
     return environment
+
+
+def _limits(
+    allocation: Allocation, around: Surroundings, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables that hold a job to its share of a GPU."""
+    told = framework_limits(allocation, around.gpu_memory, environment)
+    return told | mps_variables(around.mps, allocation, around.gpus, environment)
 
 
 def _add_rendezvous(environment: dict[str, str], port: int) -> None:
@@ -193,6 +220,26 @@ def _add_rendezvous(environment: dict[str, str], port: int) -> None:
 
 def _port_in(environment: Mapping[str, str], around: Surroundings) -> int:
     return around.port if environment.get(OWN_PORT) == str(around.port) else 0
+
+
+def _mps_in(start: Start, around: Surroundings, environment: Mapping[str, str]) -> str:
+    """Return the GPU of whose MPS a job is a client, one that Grass runs."""
+    folder = "" if around.mps is None else f"{around.mps.folder}/"
+    own = start.enforce and folder and environment.get(PIPES, "").startswith(folder)
+    return (shared_gpu(start.allocation) or "") if own else ""
+
+
+def _memory_limit(start: Start) -> int | None:
+    if start.enforce is None or start.guest is not None:
+        return None
+    return bytes_of_amount(sum(start.allocation.get("ram", {}).values())) or None
+
+
+def _core_limit(start: Start) -> float | None:
+    """Return the cores that it may use, where it has asked for some itself."""
+    if start.enforce is None or start.guest is not None or start.threads is None:
+        return None
+    return sum(start.allocation.get("cpu", {}).values()) / WHOLE or None
 
 
 def _threads(start: Start) -> dict[str, str]:

@@ -11,11 +11,26 @@ from collections.abc import Mapping
 import msgspec
 
 from grass.devices.readings import GpuReading
-from grass.keeper.protocol import ExitEntry, Notes
+from grass.keeper.protocol import ExitEntry, Notes, StateEntry
+from grass.link.messages import ProfileNoted
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
-from grass.worker.core.causes import with_cause
+from grass.worker.core.causes import (
+    NO_CAUSE,
+    Cause,
+    Evidence,
+    cause_of,
+    is_unexplained,
+)
+from grass.worker.core.failure_messages import (
+    tells_of_gpu_fault,
+    tells_of_no_gpu_memory,
+)
 from grass.worker.core.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.gpu_faults import GpuFaults
+from grass.worker.core.memory_curves import MemoryCurve, MemoryCurves
+from grass.worker.core.overruns import overruns
 from grass.worker.core.samples import AttemptUse, ProcessUse, RunningAttempt, Sample
 
 YOUNG_S = 10.0
@@ -67,6 +82,12 @@ class UsageTable:
         self._oom_kills: int | None = None
         self._out_of_memory_s = float("-inf")
         """When the kernel was last seen to have killed a process for want of memory."""
+        self._faults = GpuFaults()
+        self._fault_of: dict[str, str] = {}
+        """Attempts that died of a fault of a GPU, and whose it was."""
+        self._no_gpu_memory: set[str] = set()
+        """Attempts whose output says that a GPU had no memory left for them."""
+        self._curves = MemoryCurves()
         self.sample = Sample(float("-inf"), (), {})
         """The last look."""
 
@@ -189,6 +210,8 @@ class UsageTable:
             unit: UnitUse(use.gpu_memory.get(unit), use.gpu_utilization.get(unit))
             for unit in sorted(units)
         }
+        if self._attempts[name].notes.learns:
+            self._curves.add(name, age_s, use.gpu_memory)
         known.now = ResourceUse(use.memory, known.cpu, gpus, use.note)
         known.peak = most([known.peak or known.now, known.now])
         span_s = age_s if known.last_s is None else at_s - known.last_s
@@ -209,17 +232,89 @@ class UsageTable:
         """Return what is known of an attempt that runs."""
         return self._measured.get(name)
 
+    def profile_notes(self, now_s: float) -> list[ProfileNoted]:
+        """Return what is new of attempts that the broker learns from."""
+        ages = {name: one.age_s for name, one in self.running(now_s).items()}
+        return [
+            ProfileNoted(
+                name,
+                curve.peak,
+                round(ages[name], 2),
+                round(curve.to_peak_s, 2),
+                self._attempts[name].notes.placed_at,
+                late=curve.told is None,
+            )
+            for name, curve in self._curves.news(ages).items()
+        ]
+
+    def tell_profile(self, name: str) -> bool:
+        """Have the curve of an attempt told after the next look, if it is followed."""
+        attempt = self._attempts.get(name)
+        follows = attempt is not None and attempt.notes.learns and not attempt.exited
+        if follows:
+            self._curves.tell(name)
+        return follows
+
+    def curve_of(self, name: str) -> MemoryCurve | None:
+        """Forget the curve of an attempt that has ended, and return it."""
+        return self._curves.ended(name)
+
     def recover(self, name: str, peak: ResourceUse) -> None:
         """Take in what an earlier daemon measured of an attempt."""
         known = self._measured.setdefault(name, Measured())
         known.peak = peak if known.peak is None else most([peak, known.peak])
 
-    def explained(self, entry: ExitEntry, now_s: float) -> ExitEntry:
-        """Return how an attempt ended, with the cause where that is known."""
+    def telling_files(self, entry: ExitEntry) -> list[str]:
+        """Return the files whose end may tell why an attempt on a GPU failed."""
         attempt = self._attempts.get(entry.id)
+        if attempt is None or attempt.exited is not None:
+            return []
+        return _telling_files(entry, attempt.notes)
+
+    def own_files_of(self, state: StateEntry) -> list[str]:
+        """Return the same for an exit that is listed, of Grass's own files alone."""
+        if state.state != "exited" or state.id in self._attempts:
+            return []
+        found = _telling_files(state, state.meta)
+        return [path for path in found if path.startswith(f"{self._folder}/")]
+
+    def output_ended(self, name: str, tail: bytes, now_s: float = 0.0) -> str:
+        """Note how an attempt's output ends, before its exit is applied.
+
+        Returns the GPU whose MPS server has had a fault, or nothing.
+        """
+        attempt = self._attempts.get(name)
+        unit = "" if attempt is None else attempt.notes.mps
+        if unit and tells_of_gpu_fault(tail):
+            self._fault_of[name] = self._faults.culprit(unit, name, now_s)
+            return unit
+        if tells_of_no_gpu_memory(tail):
+            self._no_gpu_memory.add(name)
+        return ""
+
+    def cause_of(self, entry: ExitEntry, now_s: float) -> Cause:
+        """Return why an attempt failed, where that is known."""
+        if entry.code == 0 and entry.reason is None:
+            return NO_CAUSE
+        attempt, known = self._attempts.get(entry.id), self._measured.get(entry.id)
+        evidence = Evidence(
+            self.sample.gpus,
+            now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S,
+            entry.id in self._no_gpu_memory,
+            None if known is None else known.peak,
+            overruns(self.sample, self._allocations()),
+            self._fault_of.get(entry.id, ""),
+        )
         held = {} if attempt is None else attempt.notes.allocation
-        out_of_memory = now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S
-        return with_cause(entry, held, self.sample.gpus, out_of_memory=out_of_memory)
+        return cause_of(entry, held, evidence)
+
+    def _allocations(self) -> dict[str, Allocation]:
+        """Return what the measured attempts have reserved."""
+        return {
+            name: self._attempts[name].notes.allocation
+            for name in self.sample.attempts
+            if name in self._attempts
+        }
 
     def ended(self, name: str, now_s: float) -> ResourceUse | None:
         """Forget an attempt that has ended, and return the most that it used."""
@@ -227,6 +322,8 @@ class UsageTable:
             # What it used beyond its reservation is withheld until a look.
             self._watched_until = max(self._watched_until, now_s + AFTER_END_S)
         self._processes.pop(name, None)
+        self._no_gpu_memory.discard(name)
+        self._fault_of.pop(name, None)
         known = self._measured.pop(name, None)
         if known is None:
             return None
@@ -254,6 +351,12 @@ class UsageTable:
         path = notes.usage or usage_path(notes.output)
         inside = path is not None and path.startswith(f"{self._folder}/")
         return path if inside else None
+
+
+def _telling_files(entry: ExitEntry | StateEntry, notes: Notes) -> list[str]:
+    if not is_unexplained(entry) or GPU_KINDS.isdisjoint(notes.allocation):
+        return []
+    return [path for path in (notes.stderr, notes.output) if path is not None]
 
 
 def _attempt_use(use: ProcessUse, gpus: GpuUses) -> AttemptUse:

@@ -7,17 +7,10 @@ states: its start is sent (the keeper may not have it yet), running, or exited a
 yet forgotten.
 """
 
-from itertools import chain, repeat
 from typing import cast
 
 from grass.keeper import protocol as keeper
-from grass.keeper.protocol import (
-    ExitEntry,
-    HelloEntry,
-    RecallVerb,
-    StartedEntry,
-    StateEntry,
-)
+from grass.keeper.protocol import ExitEntry, HelloEntry, StartedEntry, StateEntry
 from grass.link.messages import (
     RECALLED,
     Continue,
@@ -26,9 +19,11 @@ from grass.link.messages import (
     GiveBack,
     Heard,
     KnownUnits,
+    NoteProfile,
     Recall,
     Resync,
     Returned,
+    Shrink,
     Signal,
     Start,
     Stop,
@@ -37,6 +32,7 @@ from grass.link.messages import (
     Welcome,
 )
 from grass.model.worker import FoundUnits
+from grass.worker.core import keeper_entries
 from grass.worker.core.admission import Admission
 from grass.worker.core.attempt_table import (
     AttemptTable,
@@ -46,21 +42,12 @@ from grass.worker.core.attempt_table import (
 )
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
-from grass.worker.core.keeper_entries import (
-    attempt_of,
-    change_in,
-    exit_in,
-    exited_of,
-    lost_entry,
-    note_start,
-    refusal_of,
-    start_in,
-)
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
 from grass.worker.core.samples import Sample
 from grass.worker.core.start_checks import StartChecks
 from grass.worker.core.usage_table import UsageTable
+from grass.worker.core.watchdog import Watchdog
 
 NAME_IS_TAKEN = "another attempt of this number is still there"
 """The reason of a `Returned` by which the broker learns of one it did not place."""
@@ -94,6 +81,7 @@ class WorkerCore:
         self._keeper_ready = False
         self._readiness = StartReadiness(table)
         self._checks = StartChecks(table, admission)
+        self._watchdog = Watchdog(table)
         self.usage = UsageTable(table.attempts, around.output_folder)
         self._effects = WorkerEffects()
 
@@ -118,6 +106,8 @@ class WorkerCore:
                 self._pass_on(message)
             case Forget():
                 self._forget(message.attempts)
+            case Shrink() | NoteProfile():
+                self._learned(message)
             case Recall():
                 self._recall(message)
             case KnownUnits():
@@ -143,6 +133,12 @@ class WorkerCore:
             # The cluster of the lease is known only now.
             self._say_hello()
 
+    def _learned(self, message: Shrink | NoteProfile) -> None:
+        if isinstance(message, Shrink):
+            self._table.shrink(message.attempt, message.allocation)
+        elif self.usage.tell_profile(message.attempt):
+            self._effects.look = True
+
     def units_found(self, found: FoundUnits) -> None:
         """Report the units of this machine anew, if they have changed."""
         if self._hello.units_found(found):
@@ -151,6 +147,10 @@ class WorkerCore:
     def sampled(self, sample: Sample) -> None:
         """Tell what is free of the devices, and begin or return what waited for it."""
         self._effects.to_broker.extend(self._checks.sampled(sample, self.now_s))
+        self._effects.to_broker.extend(self.usage.profile_notes(self.now_s))
+        over = self._watchdog.sampled(sample, self.now_s)
+        self._effects.to_broker.extend(over.warnings)
+        self._effects.to_keeper.extend(over.stops if self._keeper_ready else [])
         for name, attempt in self._checks.waiting():
             self._begin(name, attempt)
 
@@ -262,19 +262,16 @@ class WorkerCore:
         self._effects.log_events.extend(dropped_event(dropped))
 
     def _recall(self, message: Recall) -> None:
-        times, asked = chain(message.placed_at, repeat(0)), []
-        for name, at in zip(message.attempts, times, strict=False):
-            attempt = self._attempts.get(name)
-            if attempt is not None and attempt.was_placed(at):
-                attempt.recalled = True
-                asked.append(name)
-                if attempt.unchecked:
-                    self._recalled(asked.pop())
-            else:
-                # Messages arrive in order: the start never came, or it was refused as
-                # another attempt has its name.
-                self._return(name, RECALLED, at)
-        self._effects.to_keeper.append(RecallVerb(asked))
+        known, unknown = self._table.recalled(message)
+        unchecked = [name for name in known if self._attempts[name].unchecked]
+        for name in unchecked:
+            self._recalled(name)
+        for name, at in unknown:
+            # Messages arrive in order: the start never came, or it was refused as
+            # another attempt has its name.
+            self._return(name, RECALLED, at)
+        asked = [name for name in known if name not in unchecked]
+        self._effects.to_keeper.append(keeper.RecallVerb(asked))
 
     def _can_start(self, unable: str) -> None:
         """Tell the broker whether jobs can be started here, if that has changed."""
@@ -289,7 +286,7 @@ class WorkerCore:
         for name in unsent:
             self._recalled(name)
         if asked and self._keeper_ready:
-            self._effects.to_keeper.append(RecallVerb(asked))
+            self._effects.to_keeper.append(keeper.RecallVerb(asked))
 
     def _return(self, attempt: str, reason: str, placed_at: int) -> None:
         self._table.note_returned(attempt, placed_at)
@@ -300,6 +297,7 @@ class WorkerCore:
         # Leases before any start: what was given up meanwhile must not begin.
         self._effects.to_keeper.extend(self._lease.keeper_connected(hello))
         self._keeper_ready = True
+        self._hello.controllers = tuple(hello.controllers)
         forgotten = self._table.forgotten(hello.attempts)
         self._let_keeper_forget(forgotten)
         states = {one.id: one for one in hello.attempts if one.id not in forgotten}
@@ -315,20 +313,20 @@ class WorkerCore:
     def _listed(self, state: StateEntry) -> None:
         if state.id not in self._attempts:
             # A daemon before this one started it.
-            self._table.add(state.id, attempt_of(state))
+            self._table.add(state.id, keeper_entries.attempt_of(state))
         attempt = self._attempts[state.id]
         attempt.stopping, attempt.suspended = state.stopping, state.suspended
         attempt.begun = state.begun
-        started = start_in(state)
+        started = keeper_entries.start_in(state)
         if started is not None:
-            note_start(attempt, started)
+            keeper_entries.note_start(attempt, started)
             self._watch(started)
         if state.state == "exited" and attempt.exited is None:
-            self._note_exit(attempt, exit_in(state))
+            self._note_exit(attempt, keeper_entries.exit_in(state))
 
     def _missing(self, name: str, attempt: WorkerAttempt) -> None:
         if attempt.start is None and attempt.begun:
-            self._note_exit(attempt, lost_entry(name, attempt))
+            self._note_exit(attempt, keeper_entries.lost_entry(name, attempt))
         elif attempt.start is None or attempt.recalled:
             # Nothing was run, as below: the broker places it again, here or elsewhere.
             self._recalled(name)
@@ -339,11 +337,11 @@ class WorkerCore:
             self._effects.to_keeper.extend(attempt.start_again())
 
     def _attempt_changed(self, entry: StartedEntry | ExitEntry | StateEntry) -> None:
-        attempt, change = self._attempts.get(entry.id), change_in(entry)
+        attempt, change = self._attempts.get(entry.id), keeper_entries.change_in(entry)
         if isinstance(change, ExitEntry):
             self._exited(attempt, change)
         elif attempt is not None and change is not None:
-            self._effects.to_broker.append(note_start(attempt, change))
+            self._effects.to_broker.append(keeper_entries.note_start(attempt, change))
             self._watch(change)
 
     def _watch(self, entry: StartedEntry) -> None:
@@ -360,20 +358,22 @@ class WorkerCore:
 
     def _error(self, entry: keeper.ErrorEntry) -> None:
         """End an attempt that the keeper refuses to start."""
-        name, why = entry.id, refusal_of(entry)
+        name, why = entry.id, keeper_entries.refusal_of(entry)
         attempt = self._attempts.get(name) if isinstance(name, str) else None
         if attempt is not None and attempt.start is not None and why is not None:
             self._cannot_start(attempt.start.id, attempt, why)
 
     def _note_exit(self, attempt: WorkerAttempt, entry: ExitEntry) -> Exited:
-        entry = self.usage.explained(entry, self.now_s)
+        cause = self.usage.cause_of(entry, self.now_s)
         peak = self.usage.ended(entry.id, self.now_s)
-        attempt.exited, attempt.start = exited_of(attempt, entry, peak), None
+        ended = keeper_entries.exited_of(attempt, entry, peak, cause)
+        keeper_entries.add_curve(ended, self.usage.curve_of(entry.id))
+        attempt.exited, attempt.start = ended, None
         self._table.free_units(entry.id, attempt)
         self._effects.unwatch.append(entry.id)
         if attempt.notes.input:
             self._effects.ended_inputs.append(entry.id)
-        return attempt.exited
+        return ended
 
     def _recalled(self, name: str, reason: str = RECALLED) -> None:
         attempt = self._attempts.get(name)

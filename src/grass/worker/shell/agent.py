@@ -8,6 +8,7 @@ processes of the first.
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, cast
 
 from grass.devices.gpu_monitor import GpuMonitor
@@ -39,17 +40,21 @@ from grass.link.messages import (
     WriteInput,
 )
 from grass.model.resources import GPU_KINDS
-from grass.worker.core.causes import SIGKILL
+from grass.model.worker import gpu_memory
+from grass.worker.core.causes import may_be_killed
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
+from grass.worker.core.mps_servers import MpsServers
 from grass.worker.core.samples import Sample
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch
 from grass.worker.shell.job_inputs import JobInputs, remove_socket
 from grass.worker.shell.job_ports import JobPorts
+from grass.worker.shell.mps_control import is_ready
+from grass.worker.shell.output_ends import CreateTask, OutputEnds, ends_of
 from grass.worker.shell.output_files import OutputFiles
-from grass.worker.shell.sampler import Sampler, boot_s, oom_kills
+from grass.worker.shell.sampler import MOST_RECOVERED, Sampler, boot_s, oom_kills
 
 log = EventLog(__name__)
 
@@ -80,11 +85,14 @@ class WorkerAgent:
         self._output_folder = output_folder
         self._log_format = log_format
         self._gpus = monitor
+        self._mps = MpsServers(core.around.mps)
         self._ports = JobPorts(core.is_running)
         self._watch = ExitWatch()
         self._keeper: KeeperLink | None = None
         self._inputs: JobInputs | None = None
         self._sampler: Sampler | None = None
+        self._ends: OutputEnds | None = None
+        self._create_task: CreateTask | None = None
         self._lost = asyncio.Event()
         self.welcomed = asyncio.Event()
         """Set once a broker has accepted this worker."""
@@ -111,6 +119,8 @@ class WorkerAgent:
             devices = DeviceReader(
                 self._sampler.sample_now, self._link.send, group.create_task
             )
+            self._ends = OutputEnds(self._output_ended, group.create_task)
+            self._create_task = group.create_task
             sampling = group.create_task(self._sampler.run())
             ended = asyncio.Event()
             self._link.listen(
@@ -124,6 +134,7 @@ class WorkerAgent:
                 keeping.cancel()
                 sampling.cancel()
                 files.close()
+                self._ends.close()
                 self._ports.close()
                 self._watch.close()
                 if self._keeper is not None:
@@ -203,14 +214,42 @@ class WorkerAgent:
 
     def _from_keeper(self, entries: list[Entry]) -> None:
         self._set_time()
-        if any(isinstance(one, ExitEntry) and one.signal == SIGKILL for one in entries):
+        if any(isinstance(one, ExitEntry) and may_be_killed(one) for one in entries):
             self._core.usage.oom_kills(oom_kills(), self._core.now_s)
-        for entry in entries:
+        for entry in self._mps.incoming(entries):
             if isinstance(entry, HelloEntry):
                 self._ports.adopt(entry)
+                self._read_listed(entry)
                 if self._sampler is not None:
                     self._sampler.keeper_connected(entry)
-            self._core.from_keeper(with_kernel_status(entry, self._watch.status))
+            known = with_kernel_status(entry, self._watch.status)
+            if not (isinstance(known, ExitEntry) and self._reads_output(known)):
+                self._core.from_keeper(known)
+        self._flush()
+
+    def _reads_output(self, entry: ExitEntry) -> bool:
+        """Begin to read why an attempt failed, if its output may tell."""
+        files = self._core.usage.telling_files(entry)
+        if files and self._ends is not None:
+            self._ends.read(entry, files)
+            return True
+        return False
+
+    def _read_listed(self, hello: HelloEntry) -> None:
+        """Read why attempts failed while there was no daemon."""
+        listed = (
+            (one.id, self._core.usage.own_files_of(one)) for one in hello.attempts
+        )
+        told = ((name, files) for name, files in listed if files)
+        for name, files in islice(told, MOST_RECOVERED):
+            self._core.usage.output_ended(name, ends_of(files))
+
+    def _output_ended(self, entry: ExitEntry, tail: bytes) -> None:
+        self._set_time()
+        faulty = self._core.usage.output_ended(entry.id, tail, self._core.now_s)
+        if faulty:
+            self._mps.faulted(faulty)
+        self._core.from_keeper(entry)
         self._flush()
 
     def _units_found(self) -> None:
@@ -218,7 +257,7 @@ class WorkerAgent:
         assert self._gpus is not None
         self._set_time()
         found = found_units(self._gpus.units(), self._gpus.topology())
-        self._offer(gpus=found.get("gpu", {}))
+        self._offer(gpus=found.get("gpu", {}), gpu_memory=gpu_memory(found))
         self._core.units_found(found)
         self._flush()
 
@@ -237,7 +276,8 @@ class WorkerAgent:
         if effects.to_keeper:
             crash_point("worker.before-" + name_of(type(effects.to_keeper[0])))
         if self._keeper is not None:
-            self._keeper.send(effects.to_keeper)
+            self._keeper.send(self._mps.outgoing(effects.to_keeper))
+        self._await_mps()
         if effects.to_broker:
             crash_point("worker.before-report")
         for message in effects.to_broker:
@@ -247,6 +287,22 @@ class WorkerAgent:
             self._sampler.wake()
             if effects.look:
                 self._sampler.look_soon()
+
+    def _await_mps(self) -> None:
+        """Wait beside all else until control daemons of MPS are ready."""
+        started, self._mps.started = self._mps.started, {}
+        for unit, pid in started.items():
+            if self._create_task is not None:
+                self._create_task(self._mps_started(unit, pid))
+        for unit in self._mps.failed:
+            log.warning("mps.failed", gpu=unit)
+        self._mps.failed.clear()
+
+    async def _mps_started(self, unit: str, pid: int) -> None:
+        assert self._core.around.mps is not None
+        pipes = f"{self._core.around.mps.folder}/{unit}/pipe"
+        self._mps.ready(unit, await is_ready(pipes, pid))
+        self._flush()
 
     def _watch_processes(self, effects: WorkerEffects) -> None:
         gone = set(effects.unwatch)

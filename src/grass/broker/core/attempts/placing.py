@@ -109,6 +109,7 @@ def start_of(state: State, job: Job, attempt: Attempt) -> Start:
         params=job.params,
         after=None if predecessor is None else state.attempt_id(predecessor),
         placed_at=attempt.started_at,
+        learns=spec.auto_vram or spec.job_type is not None,
         **run_options(spec),
     )
 

@@ -22,7 +22,14 @@ from grass.broker.core.jobs import guests, removals, verbs
 from grass.broker.core.state import State
 from grass.broker.core.workers import leases, registry, units, withholding
 from grass.errors import Forbidden
-from grass.link.messages import LINK_VERSION, Hello, Readiness, Report, Stop, Welcome
+from grass.link.messages import (
+    LINK_VERSION,
+    Hello,
+    Readiness,
+    Report,
+    Stop,
+    Welcome,
+)
 from grass.model.access import may_work
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
@@ -75,7 +82,8 @@ def _registered(state: State, message: Hello, address: str | None) -> Worker:
     worker = state.workers.setdefault(message.worker, Worker(message.worker, name))
     worker.name, worker.boot, worker.found = name, message.boot, message.found
     worker.labels = tuple(sorted(set(message.labels)))
-    worker.lease_s = message.lease_s
+    worker.lease_s, worker.enforces = message.lease_s, message.enforces
+    worker.shrinks = message.shrinks
     worker.connected, worker.heard_at = True, state.now_us
     worker.address, worker.instance = address, message.instance
     _can_start(state, worker, message.unable)
@@ -188,6 +196,9 @@ def _adopt(state: State, job: Job, attempt: Attempt, report: Report) -> None:
     attempt.output_offset = report.output_offset
     attempt.stderr_offset = report.stderr_offset
     attempt.usage = report.usage
+    if report.allocation != attempt.allocation:
+        # Its keeper remembers what it had at its start.
+        tracking.send_shrink(state, attempt)
     state.save_attempt(attempt)
     state.save_job(job)
     if attempt.after is not None and not report.running:

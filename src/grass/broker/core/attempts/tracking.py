@@ -6,20 +6,31 @@ pure step (`outcomes`); recording it is the last one. `placing` makes attempts.
 
 from msgspec.structs import replace
 
-from grass.broker.core.attempts import prefetch
-from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s, outcome, retried
+from grass.broker.core.attempts import more_memory, prefetch
+from grass.broker.core.attempts.outcomes import (
+    FORGOTTEN,
+    WANT_OF_MEMORY,
+    backoff_s,
+    outcome,
+    retried,
+)
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
+from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
-from grass.keeper.protocol import CUT_OFF
+from grass.keeper.exit_reasons import CUT_OFF
 from grass.link.messages import (
     RECALLED,
     Exited,
     Forget,
+    Overran,
+    ProfileNoted,
     Resync,
     Returned,
+    Shrink,
     Started,
     Stop,
 )
+from grass.model.amount_text import size_text
 from grass.model.ids import attempt_id
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import AttemptState, JobState
@@ -53,7 +64,9 @@ def is_about(attempt: Attempt, placed_at: int) -> bool:
 
 
 def _held_by(
-    state: State, worker: str, message: Started | Exited | Returned
+    state: State,
+    worker: str,
+    message: Started | Exited | Returned | ProfileNoted | Overran,
 ) -> tuple[Job, Attempt] | None:
     """Find a present attempt, if it is this worker's."""
     found = live(state, message.attempt)
@@ -77,6 +90,15 @@ def started(state: State, worker: str, message: Started) -> None:
     state.batch.changes.jobs[job.id] = job
     state.save_attempt(attempt)
     state.batch.moved.add(job.id)
+
+
+def overran(state: State, worker: str, message: Overran) -> None:
+    """Note that an attempt uses more of a GPU than it reserved."""
+    found = _held_by(state, worker, message)
+    if found is not None:
+        facts = {"used": message.used, "asked": message.reserved}
+        sizes = {what: size_text(size) for what, size in facts.items()}
+        state.note("overran", found[0].id, unit=f"gpu:{message.unit}", **sizes)
 
 
 def begun(state: State, job: Job, attempt: Attempt, ran_s: float) -> None:
@@ -115,6 +137,27 @@ def exited(state: State, worker: str, message: Exited) -> None:
         attempt.output, attempt.stderr = message.output, message.stderr
         attempt.usage = message.usage
     _end(state, job, attempt, end, message)
+
+
+def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:
+    """Learn from an attempt that still runs."""
+    found = _held_by(state, worker, message)
+    if found is not None:
+        learning.noted(state, *found, message)
+        _shrink(state, *found)
+
+
+def _shrink(state: State, job: Job, attempt: Attempt) -> None:
+    """Have an attempt that is measured alone keep only what it needs of its GPU."""
+    spec, worker = state.specs[job.spec], state.workers[attempt.worker]
+    if not spec.auto_vram or not worker.shrinks:
+        return
+    kept = state.scheduler.packed(job.id, spec.request)
+    if kept is not None and state.scheduler.follower(job.id) is None:
+        state.scheduler.shrink(job.id, kept)
+        attempt.allocation = kept
+        state.save_attempt(attempt)
+        send_shrink(state, attempt)
 
 
 def returned(state: State, worker: str, message: Returned) -> None:
@@ -188,6 +231,13 @@ def lose(state: State, job: Job, attempt: Attempt, reason: str) -> None:
     _end(state, job, attempt, AttemptState.LOST, ended)
 
 
+def send_shrink(state: State, attempt: Attempt) -> None:
+    """Have a worker free what an attempt had at its start and has no more."""
+    if state.workers[attempt.worker].shrinks:
+        shrink = Shrink(state.attempt_id(attempt), attempt.allocation)
+        state.batch.send(attempt.worker, shrink)
+
+
 def send_stop(state: State, job: Job, attempt: Attempt) -> None:
     """Repeat a stop that a worker may have missed."""
     grace_s = state.specs[job.spec].grace_s
@@ -203,7 +253,7 @@ def _end(
     if ended.ran_s is None:
         attempt.ran_s = max(0, state.now_us - attempt.started_at) / 1e6
     attempt.exit_code, attempt.signal = ended.exit_code, ended.signal
-    attempt.reason = ended.reason
+    attempt.reason, attempt.cause = ended.reason, ended.cause
     state.move_attempt(attempt, end)
     job.exit_code, job.signal, job.reason = ended.exit_code, ended.signal, ended.reason
     prefetch.release(state, attempt)
@@ -212,16 +262,21 @@ def _end(
     # With the outcome the journal alone tells how every job ended.
     facts = {"exit_code": ended.exit_code, "signal": ended.signal}
     state.note("finished", job.id, state=end_of_job, **facts)
+    learning.ended(state, job, attempt, ended, end_of_job)
     del state.attempts[job.id]
     job.suspended_since = None
     spec = state.specs[job.spec]
     if retried(job, spec, end_of_job, ended):
-        _try_again(state, job, spec, end_of_job)
+        if ended.cause in WANT_OF_MEMORY:
+            more_memory.request(state, job, attempt, ended)
+        _try_again(state, job, spec, end_of_job, ended)
     else:
         finish(state, job, end_of_job)
 
 
-def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
+def _try_again(
+    state: State, job: Job, spec: Spec, end: JobState, ended: Exited
+) -> None:
     if end is JobState.LOST:
         job.losses += 1
         state.note("requeued", job.id, times=job.losses)
@@ -230,6 +285,10 @@ def _try_again(state: State, job: Job, spec: Spec, end: JobState) -> None:
             # It may still run: only a user can know that it does not.
             state.move_job(job, JobState.HELD)
             state.note("held", job.id, reason=job.reason)
+    elif ended.blamed:
+        # It was not at fault, so this is none of its own failures.
+        state.note("retried", job.id, times=job.failures, reason=ended.reason)
+        state.move_job(job, JobState.QUEUED)
     else:
         job.failures += 1
         state.note("retried", job.id, times=job.failures)

@@ -16,10 +16,11 @@ from grass.model.jobs.spec import Spec
 from grass.model.queue import Queue
 
 
-def limiter_of(job: Job, spec: Spec) -> str | None:
+def limiters_of(job: Job, spec: Spec) -> tuple[str, ...]:
     """Return the limiter of a job's array, if it has a cap."""
-    capped = job.array is not None and spec.at_most is not None
-    return limiter(job.array) if capped and job.array is not None else None
+    if job.array is None or spec.at_most is None:
+        return ()
+    return (limiter(job.array),)
 
 
 def join(state: State, common: Common, count: int = 1) -> None:

@@ -15,6 +15,7 @@ from grass.broker.core.attempts.outcomes import FORGOTTEN, backoff_s
 from grass.broker.core.jobs import array_limits, dependency_graph
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
+from grass.model.jobs.job_types import learned_type
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
 from grass.model.times import rfc3339
@@ -100,9 +101,10 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         one.priority,
         worker=spec.worker,
         labels=frozenset(spec.labels),
-        limiter=array_limits.limiter_of(one, spec),
+        limiters=array_limits.limiters_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,
+        learned=learned_type(spec, one),
     )
 
 

@@ -11,6 +11,7 @@ from grass.broker.core.calls import Enqueue, Enqueued, Found, NewJob
 from grass.broker.core.jobs import (
     bulk_enqueue,
     dependency_graph,
+    enforcing,
     enqueue_hints,
     queues,
 )
@@ -25,9 +26,9 @@ from grass.model.jobs.job import DEFAULT_QUEUE
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.params import Params, check_kinds
 from grass.model.jobs.signals import check_limit_signal
-from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed
+from grass.model.jobs.spec import NO_INPUT, JobPatch, Spec, changed, least_request
 from grass.model.queue import Queue
-from grass.model.resources import GPU_KINDS, ONE_CPU
+from grass.model.resources import GPU_KINDS, ONE_CPU, split_auto
 from grass.store.changes import AnsweredCall
 
 LONG_VALUES = 1000
@@ -109,7 +110,7 @@ def check_params(
     params: Params, words: tuple[str, ...], prepared: Prepared, shell: bool
 ) -> None:
     """Refuse parameters that a command cannot be filled with."""
-    asked = {kind for kind, _ in prepared.spec.request}
+    asked = {kind for kind, _ in least_request(prepared.spec)}
     check_kinds(params, prepared.known_kinds | asked)
     if prepared.spec.raw or prepared.spec.verbatim:
         return
@@ -196,11 +197,15 @@ def _prepare(
     """Check a patch against queues, units and the jobs that it waits for."""
     with About("queue"):
         queue = queues.find(state, patch.queue or DEFAULT_QUEUE)
+    default = ONE_CPU if queue.default_request is None else queue.default_request
+    request, auto_vram = split_auto(default)
     plain = Spec(
-        request=ONE_CPU if queue.default_request is None else queue.default_request,
+        request=request,
+        auto_vram=auto_vram,
         prefix=queue.prefix,
         queue_cwd=None if patch.cwd else queue.cwd,
         cwd=None if queue.prefix else directory,
+        enforce=queue.enforce,
     )
     spec = changed(plain, with_worker_id(state, patch))
     with About("after"):
@@ -228,6 +233,8 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
         _check_model(spec)
     with About("require"):
         registry.check_fit(state, queue, spec)
+    with About("enforce"):
+        enforcing.check(state, queue, spec)
     kinds = _known_kinds(state)
     if not spec.raw:
         _check_placeholders(spec, kinds)
@@ -235,7 +242,7 @@ def checked(state: State, queue: Queue, spec: Spec) -> Prepared:
 
 
 def _check_model(spec: Spec) -> None:
-    if GPU_KINDS.isdisjoint(kind for kind, _ in spec.request):
+    if GPU_KINDS.isdisjoint(kind for kind, _ in least_request(spec)):
         with About("gpu_model"):
             raise UsageError(
                 "--gpu-model goes with a request for a GPU", "add -g 1 or --vram 8G"
@@ -245,7 +252,7 @@ def _check_model(spec: Spec) -> None:
 def _check_placeholders(spec: Spec, kinds: frozenset[str]) -> None:
     for field, found in _texts(spec).items():
         with About(field):
-            placeholders.check(found, spec.request, kinds)
+            placeholders.check(found, least_request(spec), kinds)
 
 
 def _texts(spec: Spec) -> dict[str, list[str]]:
@@ -293,4 +300,5 @@ def check_words(words: tuple[str, ...], prepared: Prepared) -> None:
     if len(text) > UNCHECKED_LENGTH:
         check_size((*prepared.prefix, *words), prepared.spec.env)
     if not (prepared.spec.raw or prepared.spec.verbatim):
-        placeholders.check(words, prepared.spec.request, prepared.known_kinds)
+        asked = least_request(prepared.spec)
+        placeholders.check(words, asked, prepared.known_kinds)

@@ -5,10 +5,11 @@ Each hint is one line; nothing of it changes what happens to the jobs.
 
 from collections.abc import Iterable, Iterator
 
+from grass.broker.core.jobs import enforcing
 from grass.broker.core.jobs.bulk_enqueue import Prepared
 from grass.broker.core.state import State
 from grass.model.jobs.dependencies import HAS_ENDED, VERBS
-from grass.model.jobs.spec import Spec
+from grass.model.jobs.spec import Spec, least_request
 from grass.model.queue import Queue
 
 
@@ -20,6 +21,7 @@ def hints(state: State, prepared: Iterable[Prepared]) -> str:
         queue = state.queues[one.queue]
         found.update(dict.fromkeys(_of_dependencies(one)))
         found.update(dict.fromkeys(_of_queue(state, queue, one.spec)))
+        found.update(dict.fromkeys(enforcing.hints(state, queue, one.spec)))
     found.update(dict.fromkeys(_of_gpus(state, specs)))
     return "\n".join(found)
 
@@ -48,16 +50,13 @@ def _of_queue(state: State, queue: Queue, spec: Spec) -> Iterator[str]:
 def _has_worker(state: State, queue: Queue, spec: Spec) -> bool:
     """Tell whether a connected worker may run jobs of a spec."""
     return any(
-        worker.connected
-        and (not queue.views or worker.id in queue.views)
-        and spec.worker in (None, worker.id)
-        and set(spec.labels) <= set(worker.labels)
+        worker.connected and enforcing.may_run(worker, queue, spec)
         for worker in state.workers.values()
     )
 
 
 def _of_gpus(state: State, prepared: Iterable[Prepared]) -> Iterator[str]:
     has_gpus = any("gpu" in worker.found for worker in state.workers.values())
-    kinds = {kind for one in prepared for kind, _ in one.spec.request}
+    kinds = {kind for one in prepared for kind, _ in least_request(one.spec)}
     if has_gpus and not kinds & {"gpu", "vram"}:
         yield "this job sees no GPU; ask for one with -g 1"

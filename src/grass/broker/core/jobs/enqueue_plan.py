@@ -10,7 +10,7 @@ from grass.broker.core.jobs.enqueue import checked_call
 from grass.broker.core.state import State
 from grass.model.jobs.job import DEFAULT_PROJECT
 from grass.model.jobs.placeholders import fill, fill_command, values_of
-from grass.model.resources import request_json
+from grass.model.jobs.spec import asked_json
 
 MOST_LISTED = 1000
 
@@ -49,7 +49,7 @@ def _planned(new: NewJob, known: Prepared) -> PlannedJob:
         queue=known.queue,
         command=command,
         shell=shell,
-        request=request_json(spec.request),
+        request=asked_json(spec),
         priority=patch.priority or 0,
         cwd=spec.cwd or spec.queue_cwd,
         index=new.index,

@@ -6,11 +6,11 @@ attempt, and said again to a worker that may have missed it.
 """
 
 from grass.broker.core.attempts import tracking
-from grass.broker.core.calls import Done, GiveBackGuest
+from grass.broker.core.calls import Done, GiveBackGuest, MeasureGuest
 from grass.broker.core.state import State
 from grass.errors import Refused
-from grass.keeper.protocol import GUEST_GAVE_UP
-from grass.link.messages import GiveBack
+from grass.keeper.exit_reasons import GUEST_GAVE_UP
+from grass.link.messages import GiveBack, NoteProfile
 from grass.model.jobs.job import Attempt
 from grass.model.jobs.lifecycle import JobState
 
@@ -39,6 +39,14 @@ def give_back(state: State, call: GiveBackGuest) -> Done:
         state.save_attempt(attempt)
     _send_give_back(state, attempt, attempt.given_back)
     return Done([job.id])
+
+
+def measure(state: State, call: MeasureGuest) -> Done:
+    """Have its worker tell what a guest uses of a GPU."""
+    attempt = state.attempts.get(call.job)
+    if attempt is not None:
+        state.batch.send(attempt.worker, NoteProfile(state.attempt_id(attempt)))
+    return Done([call.job], changed=attempt is not None)
 
 
 def repeat_give_back(state: State, attempt: Attempt) -> None:

@@ -24,6 +24,7 @@ OF_THE_QUEUE = {
     "default_request": "default request",
     "max_running": "limit on running jobs",
     "max_fails": "limit on failures",
+    "enforce": "enforcement",
 }
 
 

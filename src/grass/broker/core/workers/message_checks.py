@@ -12,6 +12,8 @@ from grass.errors import GrassError, ProtocolError
 from grass.link.messages import (
     Exited,
     Hello,
+    Overran,
+    ProfileNoted,
     Readiness,
     Removed,
     Report,
@@ -21,6 +23,7 @@ from grass.link.messages import (
     Withheld,
 )
 from grass.model.amounts import LARGEST
+from grass.model.enforcement import FEATURES
 from grass.model.ids import attempt_id
 from grass.model.resources import check_units
 from grass.model.times import LATEST
@@ -59,11 +62,17 @@ _BOUNDS = {
     "max_rss": (0, LARGEST_SIZE),
     "cpu_s": (0, MOST_CPU_S),
     "ran_s": (0, MOST_RAN_S),
+    "to_peak_s": (0, MOST_RAN_S),
+    "memory": (0, LARGEST_SIZE),
+    "used": (0, LARGEST_SIZE),
+    "reserved": (0, LARGEST_SIZE),
 }
 MOST_CORES = 1e6
+MOST_MARKS = 40
+"""Of the curve of an attempt's memory, whose time doubles with each."""
 MOST_GPUS = 256
 _PATHS = ("output", "stderr", "usage")
-_AboutAttempt = Report | Exited | Started | Returned
+_AboutAttempt = Report | Exited | Started | Returned | ProfileNoted | Overran
 
 
 def check(message: ToBroker) -> None:
@@ -75,7 +84,7 @@ def check(message: ToBroker) -> None:
             _check_unable(message.unable)
         case Withheld():
             _check_withheld(message)
-        case Report() | Exited() | Started() | Returned():
+        case Report() | Exited() | Started() | Returned() | ProfileNoted() | Overran():
             _check_each([message])
         case Removed():
             _check_text(message.reason)
@@ -93,6 +102,8 @@ def _check_hello(message: Hello) -> None:
         raise ProtocolError("a worker has no id")
     if len(message.labels) > MOST_LABELS:
         raise ProtocolError(f"{len(message.labels)} labels")
+    # A worker of a later version may know more.
+    message.enforces = tuple(one for one in FEATURES if one in message.enforces)
     reports: list[_AboutAttempt] = [*message.running, *message.exited, *message.started]
     if len(reports) > MOST_REPORTS:
         raise ProtocolError(f"{len(reports)} attempts in a hello are too many")
@@ -166,12 +177,27 @@ def _check_each(reports: Iterable[_AboutAttempt]) -> None:
                 raise ProtocolError(f"{name} of {report.attempt} is {number}")
         for name in _PATHS:
             _check_length(getattr(report, name, None) or "", LONGEST_PATH)
-        if isinstance(report, Exited) and report.peak is not None:
-            check_use(report.peak)
+        if isinstance(report, Overran):
+            _check_detail(report.unit)
+        if isinstance(report, Exited):
+            _check_cause(report)
         if isinstance(report, Exited | Returned) and report.reason:
             _check_readable(report.reason)
             short = isinstance(report, Returned)
             report.reason = report.reason[: LONGEST_RETURN if short else LONGEST_REASON]
+
+
+def _check_cause(ended: Exited) -> None:
+    if ended.peak is not None:
+        check_use(ended.peak)
+    if ended.blamed:
+        attempt_id(ended.blamed)
+    if len(ended.marks) > MOST_MARKS:
+        raise ProtocolError(f"{len(ended.marks)} marks of one attempt")
+    if not all(0 <= mark <= LARGEST_SIZE for mark in ended.marks):
+        raise ProtocolError(f"{ended.attempt} has marks that cannot be")
+    _check_length(ended.cause, LONGEST_RETURN)
+    _check_readable(ended.cause)
 
 
 def check_use(use: ResourceUse) -> None:

@@ -67,6 +67,7 @@ def check_fit(state: State, queue: Queue, spec: Spec) -> None:
         worker=pinned,
         labels=labels,
         gpu_model=spec.gpu_model,
+        learned="" if spec.auto_vram else None,
     )
     if problem is not None:
         raise NeverFits(problem, hint)

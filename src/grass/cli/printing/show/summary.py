@@ -153,6 +153,8 @@ def _limits(queue: Document) -> str:
         limits.append(f"max {queue['max_running']}")
     if queue.get("max_fails") is not None:
         limits.append(f"fails {queue.get('fails', 0)}/{queue['max_fails']}")
+    if queue.get("enforce") is not None:
+        limits.append("enforced")
     return ", ".join([*limits, *_views(queue["views"])])
 
 

@@ -1,0 +1,1 @@
+"""What is learned of job types, and what follows for their next attempts."""

@@ -1,0 +1,12 @@
+"""Reasons of exits that others act on."""
+
+CUT_OFF = "cut off from the broker"
+"""A lease ran out."""
+KEEPER_KILLED = "the keeper was killed"
+"""How the reason of an exit begins that is lost for no other cause."""
+TIME_LIMIT = "time limit"
+MEMORY_LIMIT = "memory limit"
+"""The kernel killed a process of it at the limit of its cgroup."""
+GUEST_ENDED = "its process ended and did not give it back"
+GUEST_GONE = "could not start: its process ended while it waited"
+GUEST_GAVE_UP = "its process does not wait for it any more"

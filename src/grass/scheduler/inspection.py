@@ -1,0 +1,108 @@
+"""What can be asked of the scheduler: reads, never changes.
+
+The state is that of `Scheduler`, which inherits from this.
+"""
+
+from collections.abc import Iterable
+
+from grass.errors import NotFound
+from grass.model.resources import Allocation, Capacity
+from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.explanation import Explanation, explain, position
+from grass.scheduler.fleet import Fleet
+from grass.scheduler.reservations import Reservations
+from grass.scheduler.shapes import Shape, first
+from grass.scheduler.worker_units import Holder, less
+
+
+class Inspection:
+    """Workers, holders and waiting jobs, and the questions about them."""
+
+    def __init__(self, overtakes: int, patience_s: float) -> None:
+        self._fleet = Fleet()
+        self._reservations = Reservations(overtakes, patience_s)
+        self._dispatch = Dispatch(self._fleet, self._reservations)
+        self._queues = self._dispatch.queues
+        self._paused = False
+
+    def waits(self, job: int) -> bool:
+        """Return whether a job waits."""
+        return job in self._dispatch.shape_of
+
+    def wake_at(self) -> float | None:
+        """Return when to decide again even if nothing happens; None: never."""
+        return None if self._paused else self._reservations.deadline()
+
+    def explain(self, job: int, now: float) -> Explanation:
+        """Say what a waiting job waits for."""
+        shape = self._shape_of(job)
+        return explain(self._dispatch, shape, job, now=now, paused=self._paused)
+
+    def position(self, job: int) -> int:
+        """Return a waiting job's place in its queue, from 1."""
+        return position(self._dispatch, self._shape_of(job), job)
+
+    def first(self, most: int, queue: str | None = None) -> list[int]:
+        """Return the first waiting jobs in order, of one queue or of all."""
+        shapes: Iterable[Shape] = self._dispatch.shapes.values()
+        if queue is not None:
+            record = self._queues.get(queue)
+            shapes = () if record is None else record.shapes
+        return first(shapes, most)
+
+    def waiting(self, queue: str | None = None) -> int:
+        """Return how many jobs wait, in one queue or in all."""
+        if queue is None:
+            return len(self._dispatch.shape_of)
+        record = self._queues.get(queue)
+        return 0 if record is None else record.waiting
+
+    def capacity(self, worker: str) -> Capacity:
+        """Return what a worker has, per unit."""
+        return copied(self._fleet.worker(worker).capacity)
+
+    def free(self, worker: str) -> Capacity:
+        """Return what is free of a worker, per unit."""
+        return copied(self._fleet.worker(worker).free)
+
+    def spare(self, worker: str) -> Capacity:
+        """Return what is free of a worker and not withheld, drained or not."""
+        units = self._fleet.worker(worker)
+        return {
+            kind: less(amounts, units.withheld.get(kind, {}))
+            for kind, amounts in units.free.items()
+        }
+
+    def withholds(self, worker: str, allocation: Allocation) -> bool:
+        """Return whether units that no job holds are not on offer all the same."""
+        units = self._fleet.worker(worker)
+        return units.lacks(allocation) is None and any(
+            units.offered(kind).get(unit, 0) < amount
+            for kind, amounts in allocation.items()
+            for unit, amount in amounts.items()
+        )
+
+    def withheld(self, worker: str) -> Capacity:
+        """Return what is not on offer of a worker, per unit."""
+        return copied(self._fleet.worker(worker).withheld)
+
+    def holders(self, worker: str) -> dict[Holder, Allocation]:
+        """Return who holds what of a worker."""
+        holders = self._fleet.worker(worker).holders
+        return {holder: copied(allocation) for holder, allocation in holders.items()}
+
+    def allocation(self, holder: Holder) -> Allocation | None:
+        """Return what one holder has."""
+        held = self._fleet.holds.get(holder)
+        return None if held is None else copied(held.allocation)
+
+    def _shape_of(self, job: int) -> Shape:
+        shape = self._dispatch.shape_of.get(job)
+        if shape is None:
+            raise NotFound(f"job {job} is not waiting")
+        return shape
+
+
+def copied(capacity: Capacity) -> Capacity:
+    """Return a copy of a capacity or allocation."""
+    return {kind: dict(units) for kind, units in capacity.items()}

@@ -1,0 +1,209 @@
+"""Memory that is looked up: what a job of a type asks for on the GPUs of one worker.
+
+Such a shape names its type in place of an amount of `vram`. On one worker it stands for
+one ordinary key per amount, a *choice*, with the GPUs on which that amount holds. Where
+nothing is known of a model, or more than a GPU has, the choice is a whole GPU. So
+placement knows ordinary keys alone.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from grass.model.amount_text import WHOLE
+from grass.model.gpu_details import UNITS
+from grass.model.resources import GPU_KINDS, Allocation, Request, Units
+from grass.scheduler.job_types import JobType
+from grass.scheduler.shapes import ShapeKey
+from grass.scheduler.worker_units import NO_UNITS, WorkerUnits, gpus_in
+
+MOST_CHOICES = 256
+"""For so many keys a worker remembers the choices."""
+NOT_LISTED = 2**62
+"""More than any GPU has: what a shape needs that no release can help."""
+
+
+class Choice(NamedTuple):
+    """An ordinary key for some GPUs of a worker."""
+
+    key: ShapeKey
+    least: int
+    """The memory that a GPU has free at least where it fits."""
+    profiles: str | None
+    """The model of GPU for which a job would profile its type."""
+
+
+def choices(worker: WorkerUnits, key: ShapeKey) -> tuple[Choice, ...]:
+    """Return what a key stands for on a worker, known amounts first."""
+    found = worker.choices.get(key)
+    if found is None:
+        if len(worker.choices) >= MOST_CHOICES:
+            worker.choices.clear()
+        found = worker.choices[key] = tuple(_choices(worker, key))
+    return found
+
+
+def open_choices(worker: WorkerUnits, key: ShapeKey) -> list[Choice]:
+    """Return the choices but those that another job of the type is profiling."""
+    profilers = type_of(worker, key).profilers
+    return [one for one in choices(worker, key) if one.profiles not in profilers]
+
+
+def idle_choices(worker: WorkerUnits, key: ShapeKey) -> list[Choice]:
+    """Return the open choices, without GPUs that are busy."""
+    found = open_choices(worker, key)
+    if not worker.busy:
+        return found
+    narrow = ((one, _units_of(worker, one.key) - worker.busy) for one in found)
+    return [
+        one._replace(key=one.key._replace(model=UNITS + ",".join(sorted(units))))
+        for one, units in narrow
+        if units
+    ]
+
+
+def uses_busy(worker: WorkerUnits, allocation: Allocation) -> bool:
+    """Return whether some of the GPUs are busy."""
+    return not worker.busy.isdisjoint(gpus_in(allocation))
+
+
+def least_needed(worker: WorkerUnits, key: ShapeKey) -> int:
+    """Return the memory that some GPU must have free before a job may start."""
+    return min((one.least for one in open_choices(worker, key)), default=NOT_LISTED)
+
+
+def type_of(worker: WorkerUnits, key: ShapeKey) -> JobType:
+    """Return the type that a key names."""
+    assert key.learned is not None
+    return worker.types[key.learned]
+
+
+def models_of(worker: WorkerUnits, units: Iterable[str]) -> set[str]:
+    """Return the models of some GPUs; a declared one has no name."""
+    return {_model(worker, unit) for unit in units}
+
+
+def would_profile(worker: WorkerUnits, key: ShapeKey, allocation: Allocation) -> bool:
+    """Return whether a job with these units profiles its type."""
+    units = allocation.get("vram", NO_UNITS)
+    return type_of(worker, key).is_unknown(models_of(worker, units))
+
+
+def whole_models(worker: WorkerUnits, allocation: Allocation) -> set[str]:
+    """Return the models of the GPUs that are held as a whole."""
+    gpus = worker.capacity.get("gpu", NO_UNITS)
+    held = allocation.get("gpu", NO_UNITS).items()
+    return models_of(worker, (unit for unit, share in held if share == gpus.get(unit)))
+
+
+def without_gpus(key: ShapeKey) -> ShapeKey:
+    """Return a key for the other kinds that jobs of a shape ask for."""
+    rest = tuple(asked for asked in key.request if asked[0] not in GPU_KINDS)
+    return key._replace(request=rest, learned=None)
+
+
+def with_any_memory(key: ShapeKey) -> ShapeKey:
+    """Return a key that any GPU with memory meets, whatever its model needs."""
+    asked = {"gpu": 1, **dict(key.request), "vram": 1}
+    return key._replace(request=tuple(sorted(asked.items())), learned=None)
+
+
+def packed_units(
+    worker: WorkerUnits, job_type: JobType, allocation: Allocation, request: Request
+) -> Allocation | None:
+    """Return what a job on whole GPUs keeps by what is known now; None: all of it."""
+    units = allocation.get("gpu", NO_UNITS)
+    amounts = {unit: job_type.amounts.get(_model(worker, unit)) for unit in units}
+    vram = allocation.get("vram", NO_UNITS)
+    memory = {unit: n for unit, n in amounts.items() if n and n < vram.get(unit, 0)}
+    if not memory or len(memory) < len(units):
+        return None
+    rest = {kind: dict(has) for kind, has in allocation.items() if kind != "gpu"}
+    shares = _shares(units, dict(request).get("gpu", 0))
+    return rest | {"vram": memory} | ({"gpu": shares} if shares else {})
+
+
+def _shares(units: Units, asked: int) -> Units:
+    shares = {}
+    for unit, held in units.items():
+        shares[unit] = min(held, asked)
+        asked -= shares[unit]
+    return {unit: share for unit, share in shares.items() if share}
+
+
+def _units_of(worker: WorkerUnits, key: ShapeKey) -> frozenset[str]:
+    gpus = None if key.model is None else worker.gpus_of(key.model)
+    return frozenset(gpus_in(worker.capacity)) if gpus is None else gpus
+
+
+def _model(worker: WorkerUnits, unit: str) -> str:
+    details = worker.gpus.get(unit)
+    return "" if details is None else details.model
+
+
+def _choices(worker: WorkerUnits, key: ShapeKey) -> Iterator[Choice]:
+    amounts = type_of(worker, key).amounts
+    known: dict[int, list[str]] = {}
+    whole: dict[str | None, list[str]] = {}
+    sizes = _memory_sizes(worker, key)
+    for unit, size in sizes.items():
+        model = _model(worker, unit)
+        amount = amounts.get(model)
+        if amount is not None and amount < size:
+            known.setdefault(amount, []).append(unit)
+        elif _is_whole(worker, key, unit):
+            whole.setdefault(model if amount is None else None, []).append(unit)
+    for amount, units in sorted(known.items()):
+        asked = _with_memory(key.request, amount)
+        yield Choice(_concrete(worker, key, asked, units), amount, None)
+    for profiles, units in whole.items():
+        least = min(sizes[unit] for unit in units) * worker.least // WHOLE
+        asked = _whole_gpus(key.request)
+        yield Choice(_concrete(worker, key, asked, units), max(1, least), profiles)
+
+
+def _concrete(
+    worker: WorkerUnits, key: ShapeKey, asked: Request, units: list[str]
+) -> ShapeKey:
+    """Return a key for some GPUs, which are named unless they are all that it has."""
+    kinds = worker.kinds_for(key.queue)
+    every = {unit for kind in GPU_KINDS & kinds.keys() for unit in kinds[kind].sizes}
+    gpus = None if key.model is None else worker.gpus_of(key.model)
+    if gpus is not None:
+        every &= gpus
+    model = key.model if every == set(units) else UNITS + ",".join(units)
+    return key._replace(request=asked, model=model, learned=None)
+
+
+def _memory_sizes(worker: WorkerUnits, key: ShapeKey) -> Units:
+    """Return the GPUs with memory that a job may use."""
+    vram = worker.kinds_for(key.queue).get("vram")
+    sizes = NO_UNITS if vram is None else vram.sizes
+    gpus = None if key.model is None else worker.gpus_of(key.model)
+    if gpus is None:
+        return sizes
+    return {unit: size for unit, size in sizes.items() if unit in gpus}
+
+
+def _is_whole(worker: WorkerUnits, key: ShapeKey, unit: str) -> bool:
+    """Return whether a queue may have all shares of a GPU."""
+    gpu = worker.kinds_for(key.queue).get("gpu")
+    share = 0 if gpu is None else gpu.sizes.get(unit, 0)
+    return share == worker.kinds["gpu"].sizes.get(unit) if share else False
+
+
+def _with_memory(request: Request, amount: int) -> Request:
+    """Ask for an amount of memory of each GPU."""
+    asked = dict(request)
+    asked["vram"] = amount * _count(request)
+    return tuple(sorted(asked.items()))
+
+
+def _whole_gpus(request: Request) -> Request:
+    asked = dict(request)
+    asked["gpu"] = WHOLE * _count(request)
+    return tuple(sorted(asked.items()))
+
+
+def _count(request: Request) -> int:
+    """Return how many GPUs a request is for."""
+    return max(1, -(-dict(request).get("gpu", 0) // WHOLE))

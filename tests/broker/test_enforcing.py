@@ -1,0 +1,62 @@
+"""What is enforced, and where nothing can be."""
+
+from typing import Any
+
+import pytest
+from tests.support.brokerage import Brokerage
+
+from grass.broker.core.jobs import enforcing
+from grass.errors import NeverFits
+from grass.link.messages import Overran, Start
+from grass.model.amounts import GIB
+
+UNITS = "{cpu:8, ram:[32], gpu:1, vram:{'0':40}}"
+
+
+@pytest.fixture
+def gpus(broker: Brokerage) -> Brokerage:
+    broker.leave()
+    broker.join("lab", UNITS, enforces=("gpu-memory", "a-later-one"))
+    assert broker.state.workers["lab"].enforces == ("gpu-memory",)
+    return broker
+
+
+def test_a_job_tells_its_worker_that_it_is_enforced(gpus: Brokerage) -> None:
+    gpus.enqueue(require="{vram:8}", enforce="stop", worker="lab")
+    (start,) = gpus.said(Start)
+    assert start.enforce == "stop"
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ({"require": "{ram:8}"}, "memory"),
+        ({"require": "{cpu:2, ram:8}", "threads": 2}, "memory and cores"),
+    ],
+)
+def test_a_job_of_which_nothing_can_be_enforced_is_refused(
+    gpus: Brokerage, asked: dict[str, Any], what: str
+) -> None:
+    said = gpus.refused(
+        NeverFits, lambda: gpus.enqueue(**asked, enforce="warn", worker="lab")
+    )
+    assert f"can enforce its {what}" in said
+
+
+def test_a_part_that_cannot_be_enforced_is_said(gpus: Brokerage) -> None:
+    job = gpus.enqueue(require="{vram:8, ram:8}", enforce="warn", worker="lab")
+    spec = gpus.state.specs[gpus.state.jobs[job].spec]
+    (hint,) = enforcing.hints(gpus.state, gpus.state.queues["default"], spec)
+    assert hint.startswith("its memory cannot be enforced")
+
+
+def test_cores_that_were_not_asked_for_are_not_enforced(gpus: Brokerage) -> None:
+    gpus.enqueue(require="{cpu:1}", enforce="warn", worker="lab")
+
+
+def test_an_overrun_is_an_event(gpus: Brokerage) -> None:
+    job = gpus.enqueue(require="{vram:8}", enforce="warn", worker="lab")
+    gpus.hear(Overran(gpus.name(job), "0", 12 * GIB, 8 * GIB), "lab")
+    found = gpus.store.events(0, 99, None, ("overran",))
+    assert [one.job for one in found] == [job]
+    assert "12 GiB" in str(found[0].data)
