@@ -1,24 +1,33 @@
 """Shares of a real GPU that are enforced: by MPS, and what follows from a fault."""
 
 import shutil
+import sys
+import time
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.gpu.gpu_home import GpuHome
+from tests.gpu.gpu_home import HOLD, GpuHome
 from tests.support.patience import until
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.daemon,
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(240),
     pytest.mark.skipif(
         shutil.which("nvidia-cuda-mps-control") is None, reason="there is no MPS here"
     ),
 ]
 
 Note = Callable[[str, object], None]
+HERE = Path(__file__).parent
 QUARTER = ("-g", "0.25", "--enforce")
+MANY = 64
+LOOK_S = 15.0
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
 
 
 def multiprocessors(home: GpuHome, job: int) -> int:
@@ -66,3 +75,56 @@ def test_a_fault_ends_neighbours_who_are_told_whose_it_was(
         return len(attempts) == 2 and "holding" in real.logs(victim)
 
     until(holds_again, "the neighbour was not started again", bool)
+
+
+@needs_torch
+def test_four_quarters_get_equal_parts(real: GpuHome, record_property: Note) -> None:
+    go = real.desk / "go"
+    words = (sys.executable, str(HERE / "multiply.py"), str(go), "6")
+    jobs = [real.enqueue(*QUARTER, "--", *words) for _ in range(4)]
+    seen = {number_after("ready", real.await_line(job, "ready")) for job in jobs}
+    go.touch()
+    real.wait(*jobs)
+    counts = sorted(number_after("multiplied", real.logs(job)) for job in jobs)
+    apart = 100 * (counts[-1] - counts[0]) / counts[-1]
+    record_property("a quarter sees", f"{seen} multiprocessors")
+    record_property(
+        "four quarters, multiplications each", f"{counts}: {apart:.1f} % apart (bar 5)"
+    )
+    assert apart <= 5
+
+
+def test_many_processes_cost_the_daemon_little(
+    real: GpuHome, record_property: Note
+) -> None:
+    words = (sys.executable, HOLD, "64")
+    jobs = real.enqueue_array(
+        *("--require", "{vram:'1G'}", "--array", f"1-{MANY}"), "--", *words
+    )
+    for job in jobs:
+        real.await_line(job, "holding")
+    until(
+        lambda: real.gpus()[0]["processes"], "unseen", lambda it: len(it) >= MANY, 60.0
+    )
+    # Past the seconds in which a young attempt is looked at more often.
+    time.sleep(12)
+    daemon = psutil.Process(real.daemon_pid())
+    observed = [daemon, *daemon.children()]
+    before = sum(map(used_s, observed))
+    time.sleep(LOOK_S)
+    part = 100 * (sum(map(used_s, observed)) - before) / LOOK_S
+    record_property(
+        f"daemon and its reader, {MANY} processes on the GPU",
+        f"{part:.2f} % of a core (bar 1, goal 0.3)",
+    )
+    assert part < 1
+
+
+def used_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def number_after(word: str, text: str) -> int:
+    line = next(line for line in text.splitlines() if line.startswith(word))
+    return int(line.split()[1])
