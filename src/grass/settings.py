@@ -93,6 +93,10 @@ SETTINGS = (
         "how many jobs a GPU may have at a time; unset: as many as fit",
     ),
     Setting(
+        *("gpu.busy", "gpu_busy", "share", None, "GRASS_GPU_BUSY"),
+        "from which utilization on a GPU takes no more jobs whose memory is learned",
+    ),
+    Setting(
         *("log.format", "log_format", "log format", "text", "GRASS_LOG_FORMAT"),
         "how the daemon writes its log",
     ),
@@ -123,6 +127,7 @@ class Settings(NamedTuple):
     gpu_guard: int
     gpu_strangers: int
     gpu_jobs: int | None
+    gpu_busy: int | None
     log_format: str
     sources: tuple[SettingValue, ...]
 

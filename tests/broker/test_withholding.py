@@ -132,6 +132,27 @@ def test_what_waits_names_the_stranger_and_the_fault(broker: Brokerage) -> None:
     )
 
 
+def test_a_busy_unit_takes_no_job_whose_memory_is_learned(broker: Brokerage) -> None:
+    broker.hear(Withheld(busy=frozenset("01")))
+    auto = broker.enqueue(require="{cpu:1}", auto_vram=True)
+    assert broker.job_state(auto) is JobState.QUEUED
+    why = why_waiting(broker.state.jobs[auto], broker.state, 0.0, {})
+    busy = "waits for a GPU that is not busy; gpu 0, 1: too busy (`gpu.busy`)"
+    assert why == busy
+    other = broker.enqueue(require="{vram:1}")
+    broker.hear(Withheld(busy=frozenset("0")))
+    assert broker.running() == [auto, other]
+    assert memory_of(broker, auto).keys() == {"1"}
+
+
+def test_a_worker_that_left_has_no_busy_units(broker: Brokerage) -> None:
+    broker.hear(Withheld(busy=frozenset("01")))
+    broker.leave()
+    broker.hello()
+    job = broker.enqueue(require="{cpu:1}", auto_vram=True)
+    assert broker.running() == [job]
+
+
 def test_a_faulty_unit_is_drained_and_comes_back_by_itself(broker: Brokerage) -> None:
     broker.hear(Withheld(faults={"0": "lost from the bus"}))
     jobs = [broker.enqueue(require="{gpu:1}") for _ in range(2)]
@@ -183,6 +204,8 @@ def test_it_is_forgotten_with_the_connection(broker: Brokerage) -> None:
         Withheld(strangers={"0": ["\ud800"]}),
         Withheld(faults={"0": "x" * 5000}),
         Withheld(faults={"x" * 100_000: "lost"}),
+        Withheld(busy=frozenset(map(str, range(5000)))),
+        Withheld(busy=frozenset(["\ud800"])),
     ],
 )
 def test_what_cannot_be_is_refused(broker: Brokerage, message: Withheld) -> None:

@@ -88,6 +88,7 @@ def test_every_setting_can_be_set_from_text(setting: Setting) -> None:
         "gpu.guard": "1G",
         "gpu.strangers": "20%",
         "gpu.jobs": "4",
+        "gpu.busy": "90%",
         "log.format": "json",
     }
     value = value_of(setting, texts.get(setting.name, "gpu"))

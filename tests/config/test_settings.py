@@ -39,6 +39,7 @@ on_fail = ["notify-send", "", "a b"]
 guard = "1G"
 strangers = "25%"
 jobs = 4
+busy = "90%"
 
 [log]
 format = "json"
@@ -64,14 +65,15 @@ def test_without_a_file_the_defaults_are_those_of_the_model(file: Path) -> None:
     assert (settings.keep_s, settings.store) == (None, "sqlite")
     assert (settings.on_finish, settings.on_fail) == (None, None)
     assert (settings.gpu_guard, settings.gpu_strangers) == (2**29, WHOLE // 10)
-    assert (settings.gpu_jobs, settings.log_format) == (None, "text")
+    assert (settings.gpu_jobs, settings.gpu_busy) == (None, None)
+    assert settings.log_format == "text"
 
 
 @pytest.mark.parametrize(
     "line",
     [
         *("guard = 'much'", "guard = -1", "strangers = '101%'", "strangers = 'x'"),
-        *("jobs = 0", "jobs = 'many'"),
+        *("jobs = 0", "jobs = 'many'", "busy = 90", "busy = '120%'"),
     ],
 )
 def test_a_size_or_share_that_cannot_be_is_refused(file: Path, line: str) -> None:
@@ -87,7 +89,7 @@ def test_every_setting_can_be_written_in_the_file(file: Path) -> None:
         *("gpu", request_from("{gpu:0.5,ram:8}"), "thesis", 90.0, -3),
         *(30 * 86400.0, "sqlite"),
         *("echo $GRASS_JOB_ID", ("notify-send", "", "a b")),
-        *(2**30, 2_500, 4, "json"),
+        *(2**30, 2_500, 4, 9_000, "json"),
     )
     assert {one["origin"] for one in settings.listed()} == {str(file)}
 
@@ -107,13 +109,14 @@ def test_every_setting_has_a_variable_that_wins_over_the_file(file: Path) -> Non
         "GRASS_GPU_GUARD": "2G",
         "GRASS_GPU_STRANGERS": "0%",
         "GRASS_GPU_JOBS": "2",
+        "GRASS_GPU_BUSY": "80%",
         "GRASS_LOG_FORMAT": "text",
     }
     assert list(variables) == [setting.variable for setting in SETTINGS]
     settings = read_settings(str(file), variables)
     assert settings[:-1] == (
         *("other", request_from("{cpu:2}"), "paper", 2.5, 7),
-        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, "text"),
+        *(7 * 86400.0, "sqlite", "true", "false", 2**31, 0, 2, 8_000, "text"),
     )
     assert [one["origin"] for one in settings.listed()] == list(variables)
 

@@ -139,3 +139,22 @@ def test_a_setting_limits_the_jobs_of_a_gpu(tmp_path: Path) -> None:
         home.wait(second)
     finally:
         home.end()
+
+
+def test_a_setting_keeps_learned_jobs_off_a_gpu_that_is_busy(tmp_path: Path) -> None:
+    gpus = FakeGpus(tmp_path / "gpus")
+    gpus.device(0, name="NVIDIA H200", memory="80G", utilization=95)
+    home = GrassHome(tmp_path)
+    home.environment.update(gpus.environment, GRASS_GPU_BUSY="90%")
+    try:
+        with gpus.stranger(0, "1M"):
+            home.ok("start")
+            job = home.enqueue("--vram", "auto", "--", "true")
+            busy = "waits for a GPU that is not busy; gpu 0: too busy (`gpu.busy`)"
+            until(lambda: home.reason(job) == busy, "the GPU is not busy")
+            home.wait(home.enqueue("--vram", "1G", "--", "true"))
+            assert home.state(job) == "queued"
+        # The stranger has left, which is seen by the next look.
+        home.wait(job)
+    finally:
+        home.end()

@@ -182,6 +182,7 @@ def messages() -> st.SearchStrategy[Any]:
         units=allocation,
         strangers=st.dictionaries(text, st.lists(text, max_size=2), max_size=2),
         faults=st.dictionaries(text, text, max_size=2),
+        busy=st.frozensets(text, max_size=2),
     )
     hello = fields(
         m.Hello,

@@ -49,7 +49,7 @@ def test_a_busy_gpu_takes_no_job_whose_memory_is_looked_up(lab: Lab) -> None:
     lab.scheduler.set_busy("w", frozenset("01"))
     job = lab.enqueue("{}", learned="train.py")
     assert lab.decide() == {}
-    said = "waits for a GPU that is not busy; gpu 0, 1: too busy"
+    said = "waits for a GPU that is not busy; gpu 0, 1: too busy (`gpu.busy`)"
     assert str(lab.explain(job)) == said
     assert lab.start("{vram:10}")["vram"] == {"0": whole(10)}
     lab.scheduler.set_busy("w", frozenset("0"))

@@ -117,8 +117,7 @@ async def _run_worker(context: Context, home: Home, hosting: Hosting) -> None:
     ends = pair(Resync())
     near, far = ends
     context.broker.serve(near, worker=context.worker)
-    guard = context.settings.gpu_guard
-    agent = await worker(home, hosting, context.worker, far, guard)
+    agent = await worker(home, hosting, context.worker, far, context.settings)
     await agent.run()
 
 

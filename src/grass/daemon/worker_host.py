@@ -50,7 +50,7 @@ async def host_worker(
         heartbeat_s=_heartbeat_s(hosting.lease_s),
     )
     named = with_worker_name(hosting, works_for)
-    agent = await worker(home, named, identity, dialer, settings.gpu_guard)
+    agent = await worker(home, named, identity, dialer, settings)
     front = WorkerDaemon(
         home,
         identity,

@@ -18,7 +18,9 @@ from grass.link.channel import Link
 from grass.link.messages import ToBroker, ToWorker
 from grass.model.enforcement import GPU_MEMORY, MPS
 from grass.model.worker import FoundUnits, gpu_memory
+from grass.settings import Settings
 from grass.worker.core.admission import Admission
+from grass.worker.core.busy_gpus import BusyGpus
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.mps_limits import MpsPlace
 from grass.worker.core.prepare import Surroundings
@@ -37,13 +39,10 @@ async def worker(
     hosting: Hosting,
     identity: str,
     link: Link[ToBroker, ToWorker],
-    guard: int,
+    settings: Settings,
 ) -> WorkerAgent:
-    """Make the agent of this machine, once its GPUs have answered.
-
-    `guard` is how many bytes of each GPU no job gets.
-    """
-    monitor = GpuMonitor(hosting.gpus, guard=guard)
+    """Make the agent of this machine, once its GPUs have answered."""
+    monitor = GpuMonitor(hosting.gpus, guard=settings.gpu_guard)
     await monitor.read()
     if monitor.units():
         # How near they are to each other is told with the next look.
@@ -63,7 +62,8 @@ async def worker(
         (GPU_MEMORY,) if mps is None else (MPS, GPU_MEMORY),
     )
     around = _surroundings(home, found)._replace(mps=mps)
-    core = WorkerCore(who, around, hosting.lease_s, Admission())
+    admission = Admission(BusyGpus(settings.gpu_busy))
+    core = WorkerCore(who, around, hosting.lease_s, admission)
     return WorkerAgent(
         core, link, home.keeper, home.output, hosting.log_format or "text", monitor
     )

@@ -18,6 +18,8 @@ class Withheld(Message, tag="withheld"):
     """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
     faults: dict[str, str] = msgspec.field(default_factory=dict)
     """By unit why nothing can run there, in words."""
+    busy: frozenset[str] = frozenset()
+    """Units that are too busy for one more job whose memory is learned."""
 
 
 class Overran(Message, tag="overran"):

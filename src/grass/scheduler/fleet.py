@@ -123,7 +123,8 @@ class Fleet:
         """Set which GPUs of a worker are busy; return those that no longer are."""
         worker = self._get_or_add(name)
         before, worker.busy = worker.busy, units
-        worker.with_gpus.clear()
+        if before != units:
+            worker.with_gpus.clear()
         return before - units
 
     def withhold(self, name: str, withheld: Capacity) -> Allocation:

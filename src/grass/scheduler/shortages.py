@@ -80,7 +80,7 @@ def _busy_text(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> str:
     if not open_choices(worker, key) or allocate(worker, key, order) is not None:
         return ""
     units = ", ".join(sorted(worker.busy, key=unit_order))
-    return f"waits for a GPU that is not busy; gpu {units}: too busy"
+    return f"waits for a GPU that is not busy; gpu {units}: too busy (`gpu.busy`)"
 
 
 def of_model(pattern: str | None) -> str:

@@ -20,6 +20,7 @@ from grass.link.messages import Withheld
 from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import GIB
 from grass.model.resources import Allocation, Units
+from grass.worker.core.busy_gpus import BusyGpus
 from grass.worker.core.samples import Sample, strangers
 
 MIB = 2**20
@@ -77,7 +78,9 @@ class UnitLooks:
 class Admission:
     """What is withheld of each unit, as the broker is told it."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy: BusyGpus | None = None) -> None:
+        """Without `BusyGpus` no unit is told as busy."""
+        self._busy = busy or BusyGpus()
         self.told: Withheld | None = None
         """What holds for starts; None: there was no look yet."""
         self.looked_at_s: float | None = None
@@ -107,20 +110,23 @@ class Admission:
             for unit, one in readings.items()
             if one.fault is not None
         }
-        return self._told(amounts, faults)
+        return self._told(amounts, faults, self._busy.sampled(sample.gpus, now_s))
 
-    def _told(self, amounts: Units, faults: dict[str, str]) -> Withheld | None:
+    def _told(
+        self, amounts: Units, faults: dict[str, str], busy: frozenset[str]
+    ) -> Withheld | None:
         named = {unit: looks.largest() for unit, looks in self._units.items()}
         pids = {unit: sorted(one.pid for one in found) for unit, found in named.items()}
         told = self.told
         if told is not None and told.faults == faults and pids == self._named:
             known = told.units.get("vram", {})
-            if not _differ(known, amounts):
+            if told.busy == busy and not _differ(known, amounts):
                 return None
         self.told = Withheld(
             {"vram": amounts} if amounts else {},
             {unit: [*map(_text, found)] for unit, found in named.items() if found},
             faults,
+            busy,
         )
         self._named = pids
         return self.told

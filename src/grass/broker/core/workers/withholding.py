@@ -1,4 +1,4 @@
-"""What workers say that no job can have of their GPUs: memory in use, and faults.
+"""What workers say of their GPUs: memory that no job can have, faults, and busy ones.
 
 It is kept in memory only, and comes again with every hello. A unit with a fault is
 drained until the worker says that it works again; what a user drained stays drained.
@@ -28,7 +28,7 @@ def set_to(state: State, worker: Worker, message: Withheld | None) -> None:
     """Note what a worker says; `publish` applies it."""
     before = state.unit_notes.get(worker.id, UnitNotes())
     told = message or Withheld()
-    notes = UnitNotes(told.units, told.strangers, told.faults, before.noted)
+    notes = UnitNotes(told.units, told.strangers, told.faults, before.noted, told.busy)
     state.unit_notes[worker.id] = notes
     for unit in before.faults.keys() - notes.faults.keys():
         _works_again(state, worker, unit, notes)
@@ -37,13 +37,14 @@ def set_to(state: State, worker: Worker, message: Withheld | None) -> None:
 
 
 def publish(state: State, worker: Worker) -> None:
-    """Tell the scheduler what is withheld, and which units have a fault."""
+    """Tell the scheduler what is withheld, and which units are faulty or busy."""
     notes = state.unit_notes.get(worker.id)
     if notes is None:
         return
     for unit in notes.faults:
         _drain(state, worker, unit, on=True)
     state.scheduler.withhold(worker.id, notes.withheld)
+    state.scheduler.set_busy(worker.id, notes.busy)
 
 
 def gone(state: State, worker: Worker) -> None:

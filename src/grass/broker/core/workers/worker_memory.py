@@ -48,6 +48,8 @@ class UnitNotes(msgspec.Struct):
     """By unit, why nothing can run there."""
     noted: dict[str, int] = {}
     """By unit, when the journal was last told of a fault."""
+    busy: frozenset[str] = frozenset()
+    """Units that take no job whose memory is learned."""
 
 
 class Declared:
