@@ -56,6 +56,27 @@ def test_between_two_seconds_only_young_attempts_are_looked_at() -> None:
     assert table.due(102.0).keys() == {FIRST, SECOND}
 
 
+def test_processes_that_are_costly_to_look_at_are_looked_at_less_often() -> None:
+    lab = ready()
+    running(lab, since=50.0)
+    table = lab.core.usage
+    assert table.due(101.0).keys() == {FIRST}
+    assert table.needs_gpus({}, 101.0)
+    table.sampled(101.0, (reading(),), {FIRST: use(5)})
+
+    table.took(1, 0.009)
+
+    assert table.due(102.0) == {}
+    assert table.needs_gpus({}, 102.0)
+    gpu = reading(GpuProcess(7, 3 * GIB), used=3 * GIB)
+    table.sampled(102.0, (gpu,), {})
+    # What it uses of a GPU is taken in all the same.
+    assert table.of(FIRST).peak.gpus["0"].memory == 3 * GIB  # type: ignore[union-attr]
+    assert table.due(104.0).keys() == {FIRST}
+    table.took(1, 1.0)
+    assert table.due(109.0).keys() == {FIRST}
+
+
 def test_the_most_that_was_used_goes_with_the_exit() -> None:
     lab = ready()
     running(lab)

@@ -8,13 +8,11 @@ are written.
 
 from collections.abc import Mapping
 
-import msgspec
-
 from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry, Notes, StateEntry
 from grass.link.messages import ProfileNoted
 from grass.model.resources import GPU_KINDS, Allocation
-from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most, usage_path
+from grass.model.usage import ResourceUse, UsagePoint, most, usage_path
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import (
     NO_CAUSE,
@@ -29,39 +27,27 @@ from grass.worker.core.failure_messages import (
 )
 from grass.worker.core.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
 from grass.worker.core.gpu_faults import GpuFaults
+from grass.worker.core.measured import YOUNG_S, Measured
 from grass.worker.core.memory_curves import MemoryCurve, MemoryCurves
 from grass.worker.core.overruns import overruns
 from grass.worker.core.samples import AttemptUse, ProcessUse, RunningAttempt, Sample
 
-YOUNG_S = 10.0
 YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
 """How often young attempts, all attempts, and idle GPUs are looked at."""
 FIRST_LOOK_S = 0.3
 """At this age an attempt is looked at for the first time; many have ended by then."""
+ALL_SHARE = 0.003
+"""Which part of a core looking at the processes of all attempts may take."""
+MOST_LOOK_S = 5.0
+"""So often the processes of all attempts are looked at, however many they are."""
 WATCHED_S = 10.0
 """For so long after a question a client is taken to watch."""
 AFTER_END_S = 5.0
 """For so long GPUs are looked at every second after an attempt on one has ended."""
-RATE_S = 0.95
-"""Processor use is the mean of at least so long."""
 OUT_OF_MEMORY_S = 2.0
 """An exit so soon after the kernel killed a process may be of that process."""
 _EARLY_S = 0.02
 """A timer may fire this much early."""
-
-
-class Measured(msgspec.Struct):
-    """What is known of one attempt's usage."""
-
-    now: ResourceUse | None = None
-    peak: ResourceUse | None = None
-    points: list[UsagePoint] = []
-    """Not yet written."""
-    last_s: float | None = None
-    """When it was last measured, in seconds since boot."""
-    cpu: float | None = None
-    cpu_from: tuple[float, float] | None = None
-    """When its processor time was what, at the beginning of the next rate."""
 
 
 class UsageTable:
@@ -75,6 +61,8 @@ class UsageTable:
         self._processes: dict[str, ProcessUse] = {}
         self._division = GpuDivision()
         self._all_at = float("-inf")
+        self._all_every_s = LOOK_S
+        self._gpus_at = float("-inf")
         self._looked_s = float("-inf")
         self._watched_until = float("-inf")
         self._unwritten: dict[str, list[UsagePoint]] = {}
@@ -117,13 +105,13 @@ class UsageTable:
         return max(waits_s, self._looked_s + interval_s - now_s)
 
     def due(self, now_s: float) -> dict[str, RunningAttempt]:
-        """Return the attempts to look at now: all, or between two seconds the young."""
+        """Return the attempts to look at now: all, or in between the young ones."""
         running = {
             name: one
             for name, one in self.running(now_s).items()
             if one.age_s >= FIRST_LOOK_S - _EARLY_S
         }
-        if now_s - self._all_at >= LOOK_S - _EARLY_S:
+        if now_s - self._all_at >= self._all_every_s - _EARLY_S:
             self._all_at = now_s
             return running
         return {
@@ -131,6 +119,11 @@ class UsageTable:
             for name, one in running.items()
             if one.age_s < YOUNG_S or name not in self._processes
         }
+
+    def took(self, count: int, cost_s: float) -> None:
+        """Note what it cost to look at so many attempts: many are looked at less."""
+        all_s = cost_s * len(self._processes) / max(1, count)
+        self._all_every_s = min(max(LOOK_S, all_s / ALL_SHARE), MOST_LOOK_S)
 
     def known(self, now_s: float) -> dict[str, RunningAttempt]:
         """Return the attempts that a process on a GPU may be of.
@@ -149,9 +142,12 @@ class UsageTable:
 
     def needs_gpus(self, due: Mapping[str, RunningAttempt], now_s: float) -> bool:
         """Tell whether GPUs are to be read with a look at these attempts."""
-        if now_s - self.sample.at_s >= LOOK_S or self._all_at == now_s:
-            return True
-        return any(self._holds_gpus(name) for name in due)
+        needed = now_s - self._gpus_at >= LOOK_S - _EARLY_S or any(
+            one.age_s < YOUNG_S and self._holds_gpus(name) for name, one in due.items()
+        )
+        if needed:
+            self._gpus_at = now_s
+        return needed
 
     def watch(self, now_s: float) -> None:
         """Note that a client watches."""
@@ -197,34 +193,21 @@ class UsageTable:
             name: _attempt_use(use, divided[name])
             for name, use in self._processes.items()
         }
-        for name in uses.keys() & attempts.keys():
-            self._measure(name, at_s, running[name].age_s, attempts[name])
+        for name, use in attempts.items():
+            measured = self._measured.setdefault(name, Measured())
+            age_s = running[name].age_s
+            if name in uses:
+                measured.add(at_s, age_s, use)
+            else:
+                measured.note_gpus(use)
+            self._learn(name, age_s, use)
         self.sample = Sample(at_s, gpus, attempts, names or {})
         return self.sample
 
-    def _measure(self, name: str, at_s: float, age_s: float, use: AttemptUse) -> None:
-        known = self._measured.setdefault(name, Measured())
-        _note_rate(known, at_s, age_s, use.cpu_s)
-        units = use.gpu_memory.keys() | use.gpu_utilization.keys()
-        gpus = {
-            unit: UnitUse(use.gpu_memory.get(unit), use.gpu_utilization.get(unit))
-            for unit in sorted(units)
-        }
+    def _learn(self, name: str, age_s: float, use: AttemptUse) -> None:
+        """Follow the memory of an attempt that the broker learns from."""
         if self._attempts[name].notes.learns:
             self._curves.add(name, age_s, use.gpu_memory)
-        known.now = ResourceUse(use.memory, known.cpu, gpus, use.note)
-        known.peak = most([known.peak or known.now, known.now])
-        span_s = age_s if known.last_s is None else at_s - known.last_s
-        known.last_s = at_s
-        known.points.append(
-            UsagePoint(
-                round(age_s, 2),
-                round(min(span_s, age_s), 2),
-                use.memory,
-                known.cpu,
-                {unit: (one.memory, one.utilization) for unit, one in gpus.items()},
-            )
-        )
 
     # What came of it.
 
@@ -363,15 +346,3 @@ def _attempt_use(use: ProcessUse, gpus: GpuUses) -> AttemptUse:
     return AttemptUse(
         use.pids, use.memory, use.cpu_s, gpus.memory, gpus.utilization, gpus.note
     )
-
-
-def _note_rate(known: Measured, at_s: float, age_s: float, cpu_s: float) -> None:
-    """Compute the cores in use, over at least a second."""
-    if known.cpu_from is None:
-        # From its start on; after a restart of the daemon from now on.
-        began = age_s < YOUNG_S and known.peak is None
-        known.cpu_from = (at_s - age_s, 0.0) if began else (at_s, cpu_s)
-    from_s, before_s = known.cpu_from
-    if at_s - from_s >= RATE_S:
-        known.cpu = round(max(0.0, cpu_s - before_s) / (at_s - from_s), 2)
-        known.cpu_from = at_s, cpu_s

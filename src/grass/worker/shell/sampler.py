@@ -18,8 +18,9 @@ from grass.keeper.process_table import read_stat
 from grass.keeper.protocol import HelloEntry, StateEntry
 from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
 from grass.worker.core.device_history import DeviceHistory
+from grass.worker.core.measured import YOUNG_S
 from grass.worker.core.samples import ProcessUse, RunningAttempt, Sample, without
-from grass.worker.core.usage_table import FIRST_LOOK_S, YOUNG_S, UsageTable
+from grass.worker.core.usage_table import FIRST_LOOK_S, UsageTable
 from grass.worker.shell.process_names import process_name
 from grass.worker.shell.process_use import AttemptProcesses
 from grass.worker.shell.usage_files import UsageFiles, recorded_peak
@@ -67,6 +68,8 @@ class Sampler:
         self._is_asked = False
         """Whether a client watches, which wants to see the youngest attempts too."""
         self._names: dict[int, str] = {}
+        self._cost_s = 0.0
+        """What the last look at processes cost."""
 
     def keeper_connected(self, hello: HelloEntry) -> None:
         """Look for processes below this keeper, and recover what was measured.
@@ -177,6 +180,7 @@ class Sampler:
             self._has_gpus = bool(self._readings)
             self.devices.note(self._readings, time.time())
         uses, names = await self._used(due)
+        self._table.took(len(due), self._cost_s)
         self._table.oom_kills(oom_kills(), boot_s())
         self._readings = without(self._readings, self._ended(uses))
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
@@ -208,7 +212,9 @@ class Sampler:
         unknown = on_gpus - frozenset[int]().union(*others)
         uses = {}
         if self._processes is not None:
+            began_s = time.thread_time()
             uses = self._processes.read(attempts, due, unknown)
+            self._cost_s = time.thread_time() - began_s
         unknown -= frozenset[int]().union(*(one.pids for one in uses.values()))
         known, self._names = self._names, {}
         for pid in unknown:
