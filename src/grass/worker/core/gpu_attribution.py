@@ -34,13 +34,14 @@ class Holders(NamedTuple):
     allocations: Mapping[str, Allocation]
 
 
-def holders_of(unit: str, allocations: Mapping[str, Allocation]) -> list[str]:
-    """Return the attempts that hold a GPU, or memory of it."""
-    return [
-        name
-        for name, held in allocations.items()
-        if any(unit in held.get(kind, ()) for kind in KINDS)
-    ]
+def holders_by_unit(allocations: Mapping[str, Allocation]) -> dict[str, set[str]]:
+    """Return the attempts that hold each GPU, or memory of it."""
+    holding: dict[str, set[str]] = {}
+    for name, held in allocations.items():
+        for kind in KINDS:
+            for unit in held.get(kind, ()):
+                holding.setdefault(unit, set()).add(name)
+    return holding
 
 
 class GpuDivision:
@@ -56,20 +57,20 @@ class GpuDivision:
         """Return what each attempt uses."""
         owners = {pid: name for name, pids in holders.pids.items() for pid in pids}
         uses = {name: GpuUses() for name in holders.pids}
+        holding = holders_by_unit(holders.allocations)
         for reading in readings:
-            self._divide_one(reading, owners, holders, uses)
+            self._divide_one(reading, owners, holding.get(reading.unit, set()), uses)
         return uses
 
     def _divide_one(
         self,
         reading: GpuReading,
         owners: dict[int, str],
-        holders: Holders,
+        holding: set[str],
         uses: dict[str, GpuUses],
     ) -> None:
         unit = reading.unit
         on_it = {owners.get(one.pid) for one in reading.processes}
-        holding = holders_of(unit, holders.allocations)
         present = {*holding, *(name for name in on_it if name is not None)}
         if not present:
             if reading.fault is None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from grass.model.amounts import bytes_of_amount
 from grass.model.resources import Allocation
-from grass.worker.core.gpu_attribution import holders_of
+from grass.worker.core.gpu_attribution import holders_by_unit
 from grass.worker.core.samples import Sample
 
 MARGIN_PART = 20
@@ -52,4 +52,4 @@ def margin(reserved: int) -> int:
 
 def shares(unit: str, allocations: Mapping[str, Allocation]) -> bool:
     """Tell whether several attempts hold a GPU."""
-    return len(holders_of(unit, allocations)) > 1
+    return len(holders_by_unit(allocations).get(unit, ())) > 1

@@ -89,9 +89,17 @@ class UsageTable:
             if one.started is not None and one.exited is None and one.since is not None
         }
 
+    def _begun(self) -> dict[str, float]:
+        """Return since when the attempts have run whose program runs."""
+        return {
+            name: one.since
+            for name, one in self._attempts.items()
+            if one.started is not None and one.exited is None and one.since is not None
+        }
+
     def pause_s(self, now_s: float, *, has_gpus: bool) -> float | None:
         """Return how long to wait before the next look; None: until one starts."""
-        ages = [one.age_s for one in self.running(now_s).values()]
+        ages = [now_s - since_s for since_s in self._begun().values()]
         watched = has_gpus and now_s < self._watched_until
         waits_s = max(0.0, FIRST_LOOK_S - max(ages)) if ages else 0.0
         if any(age_s < YOUNG_S for age_s in ages):
@@ -167,7 +175,7 @@ class UsageTable:
         Of what a look has found, `uses` is not taken in yet.
         """
         now = {**self._processes, **uses}
-        running = self.running(0.0).keys() & now.keys()
+        running = self._begun().keys() & now.keys()
         own = {pid for name in running for pid in now[name].pids}
         before = {pid for use in self.sample.attempts.values() for pid in use.pids}
         return before.union(*(use.pids for use in uses.values())) - own
@@ -181,9 +189,9 @@ class UsageTable:
     ) -> Sample:
         """Take in a look; of attempts that are not in `uses` the last one counts."""
         self._looked_s = at_s
-        running = self.running(at_s)
+        begun = self._begun()
         known = {**self._processes, **uses}
-        self._processes = {name: known[name] for name in running if name in known}
+        self._processes = {name: known[name] for name in begun if name in known}
         holders = Holders(
             {name: one.pids for name, one in self._processes.items()},
             {name: self._attempts[name].notes.allocation for name in self._processes},
@@ -195,7 +203,7 @@ class UsageTable:
         }
         for name, use in attempts.items():
             measured = self._measured.setdefault(name, Measured())
-            age_s = running[name].age_s
+            age_s = at_s - begun[name]
             if name in uses:
                 measured.add(at_s, age_s, use)
             else:
