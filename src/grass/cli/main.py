@@ -81,7 +81,7 @@ def main() -> int:
     """
     code = _run_reporting()
     if sys.argv[1:2] != ["daemon"]:
-        sys.stderr.flush()
+        _flush_errors()
         os._exit(code)
     return code
 
@@ -230,6 +230,13 @@ def _repeat_lost_interrupt(ignored: UnraisableHookArgs) -> None:
     here = _repeat_lost_interrupt.__code__
     signal.signal(signal.SIGALRM, send_again)
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def _flush_errors() -> None:
+    try:
+        sys.stderr.flush()
+    except OSError:
+        """Its terminal is closed."""
 
 
 def _flush_quietly() -> None:
