@@ -19,7 +19,7 @@ Note = Callable[[str, object], None]
 HERE = Path(__file__).parent
 TRAIN = (sys.executable, str(HERE / "train_small.py"))
 ALONE_S = 17.0
-TRAININGS, BY_ONE = 20, 5
+TRAININGS, BY_ONE = 20, 3
 """How many are packed, and how many are run one at a time to know what that takes."""
 
 TOO_MUCH = """
