@@ -34,7 +34,7 @@ from grass.link.requests import (
     WriteInput,
 )
 from grass.model.jobs.spec import RunOptions
-from grass.model.resources import Allocation, Capacity
+from grass.model.resources import Allocation, Capacity, Units
 from grass.model.usage import ResourceUse
 from grass.model.worker import FoundUnits
 
@@ -162,6 +162,8 @@ class Withheld(Message, tag="withheld"):
     """By unit the processes of no job: `python (pid 4711, alice): 12G`."""
     faults: dict[str, str] = msgspec.field(default_factory=dict)
     """By unit why nothing can run there, in words."""
+    processes: dict[int, Units] = msgspec.field(default_factory=dict)
+    """By pid what one process has of `units`: not in its own way as a guest."""
 
 
 class Hello(Message, tag="hello", omit_defaults=False):

@@ -9,7 +9,7 @@ decision examines only what has changed since the last one.
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from grass.model.resources import Allocation
+from grass.model.resources import Allocation, Capacity, Units
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.placement import TIED, allocate, lacking, slack
@@ -61,7 +61,8 @@ class Dispatch:
         self.ready: list[tuple[StartOrder, Shape]] = []
         self._freed: dict[WorkerUnits, dict[str, set[str]]] = {}
         self._opened_gates: dict[Gate, None] = {}
-        self._blocked_tied: list[tuple[Shape, WorkerUnits, int]] = []
+        self._blocked_late: list[tuple[Shape, WorkerUnits, str, int]] = []
+        """Indexed after the decision: that they fit the index does not say enough."""
         self._candidates: list[Candidate] = []
         self._placements: list[Placement] = []
         self._generation = 0
@@ -80,6 +81,25 @@ class Dispatch:
         by_kind = self._freed.setdefault(worker, {})
         for kind, units in freed.items():
             by_kind.setdefault(kind, set()).update(units)
+
+    def withhold(
+        self, name: str, withheld: Capacity, processes: dict[int, Units]
+    ) -> None:
+        """Set what is not on offer of a worker, and what processes have of it."""
+        offered = self.fleet.withhold(name, withheld)
+        worker = self.fleet.worker(name)
+        if offered:
+            self.add_freed(worker, offered)
+        if worker.processes != processes:
+            worker.processes = processes
+            self._reconsider_guests(name)
+
+    def _reconsider_guests(self, worker: str) -> None:
+        """Try guests again, as what their processes have themselves has changed."""
+        for shape in self.shapes.values():
+            key, blocked = shape.key, shape.state is ShapeState.BLOCKED
+            if blocked and key.process is not None and key.worker == worker:
+                self.wake(shape)
 
     def released(self, held: HeldUnits) -> None:
         """Record that what a holder had is free."""
@@ -186,11 +206,11 @@ class Dispatch:
             self.wake(shape)
 
     def _finish(self) -> None:
-        for shape, worker, amount in self._blocked_tied:
+        for shape, worker, kind, amount in self._blocked_late:
             blocked = shape.state is ShapeState.BLOCKED and shape.head is not None
             if blocked and worker.name not in shape.entries:
-                self.index.insert(shape, worker, TIED, amount)
-        self._blocked_tied.clear()
+                self.index.insert(shape, worker, kind, amount)
+        self._blocked_late.clear()
         self._freed.clear()
         if self.reservations.due:
             self.reservations.reserve_due()
@@ -265,8 +285,13 @@ class Dispatch:
     def _block(self, shape: Shape, worker: WorkerUnits) -> None:
         assert shape.head is not None
         kind, amount = lacking(worker, shape.key, shape.head)
-        if kind is TIED:
-            self._blocked_tied.append((shape, worker, amount))
+        if shape.key.process is not None and kind in ("vram", TIED):
+            # The index counts what the guest has itself as withheld.
+            own = worker.processes.get(shape.key.process, {})
+            amount = max(0, amount - sum(own.values()))
+            self._blocked_late.append((shape, worker, kind, amount))
+        elif kind is TIED:
+            self._blocked_late.append((shape, worker, kind, amount))
         else:
             self.index.insert(shape, worker, kind, amount)
 

@@ -281,11 +281,12 @@ def _blame(
     if not any(need.kind in ("gpu", "vram") for need in short):
         return None
     key, kinds = shape.key, kinds_of(worker, shape.key)
+    worker = worker.seen_by(key.process, key.queue)
     gpu = free_units(worker, key, "gpu", order)
     vram = free_units(worker, key, "vram", order)
     largest = kinds["gpu"].largest if "gpu" in kinds else 0
     share = min(dict(shape.request).get("gpu", 0), largest)
-    return blame_of(worker, gpu, vram, share)
+    return blame_of(worker, gpu, vram, share)._replace(asked_by=key.process)
 
 
 def _impossible(dispatch: Dispatch, shape: Shape) -> str | None:

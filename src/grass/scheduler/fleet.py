@@ -77,7 +77,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
-        worker.withheld = {}
+        worker.withheld, worker.processes = {}, {}
         self._changed(worker)
         self._forget_if_unused(worker)
 

@@ -42,13 +42,15 @@ class Blame(NamedTuple):
     users: tuple[MemoryUser, ...] = ()
     closed: tuple[str, ...] = ()
     """GPUs that take no jobs."""
+    asked_by: int | None = None
+    """The pid of a guest, which is no stranger to itself."""
 
     def text(self, told: Told) -> str:
         """Name them in a few words; empty: there is nothing to name."""
         faults = ((unit, told.fault(self.worker, unit)) for unit in self.closed)
         named = [f"gpu {unit}: {fault}" for unit, fault in faults if fault]
         for user in self.users:
-            named += _words(user, self.worker, told)
+            named += _words(user, self, told)
         return "; ".join(named[: MOST_UNITS * MOST_USERS])
 
 
@@ -77,15 +79,21 @@ def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:
     return sorted(found, key=lambda user: -user.amount)[:MOST_USERS]
 
 
-def _words(user: MemoryUser, worker: str, told: Told) -> Iterator[str]:
+def _words(user: MemoryUser, blame: Blame, told: Told) -> Iterator[str]:
     amount = amount_text(user.amount, "vram")
     if isinstance(user.holder, int):
         yield f"job {user.holder} holds {amount} of gpu {user.unit}"
     elif user.holder is not None:
         yield f"{user.holder} holds {amount} of gpu {user.unit}"
-    elif strangers := told.strangers(worker, user.unit):
+    elif strangers := _strangers(user.unit, blame, told):
         for stranger in strangers[:MOST_USERS]:
             who, _, size = stranger.rpartition(": ")
             yield f"{who} uses {size} of gpu {user.unit}"
     else:
         yield f"{amount} of gpu {user.unit} is withheld"
+
+
+def _strangers(unit: str, blame: Blame, told: Told) -> list[str]:
+    own = (f"(pid {blame.asked_by})", f"(pid {blame.asked_by},")
+    named = told.strangers(blame.worker, unit)
+    return [one for one in named if not any(text in one for text in own)]

@@ -12,7 +12,7 @@ from typing import Any
 from grass.errors import NotFound, Refused
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails
-from grass.model.resources import Allocation, Capacity, Policy, Request
+from grass.model.resources import Allocation, Capacity, Policy, Request, Units
 from grass.scheduler import invariants
 from grass.scheduler.dispatch import Dispatch, Placement
 from grass.scheduler.explanation import Explanation, explain, position
@@ -29,7 +29,7 @@ from grass.scheduler.shapes import (
     order_of,
 )
 from grass.scheduler.unmet_requests import never_fits
-from grass.scheduler.worker_units import Holder, less
+from grass.scheduler.worker_units import NO_PROCESSES, Holder, less
 
 NO_LABELS: frozenset[str] = frozenset()
 
@@ -88,11 +88,14 @@ class Scheduler:
         if WHOLE - part != self._fleet.least:
             self._fleet.set_least(WHOLE - part)
 
-    def withhold(self, worker: str, withheld: Capacity) -> None:
-        """Set what is not on offer of a worker's units; what is held stays held."""
-        offered = self._fleet.withhold(worker, withheld)
-        if offered:
-            self._dispatch.add_freed(self._fleet.worker(worker), offered)
+    def withhold(
+        self,
+        worker: str,
+        withheld: Capacity,
+        processes: dict[int, Units] = NO_PROCESSES,
+    ) -> None:
+        """Set what is not on offer of a worker, and what processes have of it."""
+        self._dispatch.withhold(worker, withheld, processes)
 
     def set_view(self, queue: str, worker: str, capacity: Capacity | None) -> None:
         """Limit a queue to these units and amounts of the kinds named; None removes."""
@@ -164,13 +167,16 @@ class Scheduler:
         limiter: str | None = None,
         gpu_model: str | None = None,
         policy: Policy | None = None,
+        process: int | None = None,
     ) -> None:
         """Add waiting jobs that ask for the same, in the order of their ids."""
         dispatch = self._dispatch
         for job in jobs:
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
-        key = ShapeKey(queue, request, worker, labels, limiter, gpu_model, policy)
+        key = ShapeKey(
+            queue, request, worker, labels, limiter, gpu_model, policy, process
+        )
         shape = dispatch.shapes.get(key)
         if shape is None:
             shape = self._new_shape(key)
@@ -328,26 +334,24 @@ class Scheduler:
         """Return what is free of a worker, per unit."""
         return _copy(self._fleet.worker(worker).free)
 
-    def spare(self, worker: str) -> Capacity:
+    def spare(self, worker: str, process: int | None = None) -> Capacity:
         """Return what is free of a worker and not withheld, drained or not."""
-        units = self._fleet.worker(worker)
+        units = self._fleet.worker(worker).seen_by(process, "")
         return {
             kind: less(amounts, units.withheld.get(kind, {}))
             for kind, amounts in units.free.items()
         }
 
-    def withholds(self, worker: str, allocation: Allocation) -> bool:
+    def withholds(
+        self, worker: str, allocation: Allocation, process: int | None
+    ) -> bool:
         """Return whether units that no job holds are not on offer all the same."""
-        units = self._fleet.worker(worker)
+        units = self._fleet.worker(worker).seen_by(process, "")
         return units.lacks(allocation) is None and any(
             units.offered(kind).get(unit, 0) < amount
             for kind, amounts in allocation.items()
             for unit, amount in amounts.items()
         )
-
-    def withheld(self, worker: str) -> Capacity:
-        """Return what is not on offer of a worker, per unit."""
-        return _copy(self._fleet.worker(worker).withheld)
 
     def holders(self, worker: str) -> dict[Holder, Allocation]:
         """Return who holds what of a worker."""

@@ -62,6 +62,11 @@ class ShapeKey(NamedTuple):
     """A pattern that the model of each of its GPUs matches; None: any."""
     policy: Policy | None = None
     """Which of the units and workers that fit it takes; None: see `spreads`."""
+    process: int | None = None
+    """The pid of a guest that asks again for a GPU of its worker, which `model` names.
+
+    Memory that the process has kept is not withheld from it.
+    """
 
 
 def spreads(key: ShapeKey) -> bool:

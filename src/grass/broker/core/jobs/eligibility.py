@@ -103,6 +103,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         limiter=array_limits.limiter_of(one, spec),
         gpu_model=spec.gpu_model,
         policy=spec.policy,
+        process=spec.asks_again,
     )
 
 
