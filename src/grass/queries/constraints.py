@@ -16,6 +16,7 @@ from grass.model.jobs.dependencies import After, met
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.resources import GPU_KINDS
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames
@@ -95,6 +96,8 @@ def open_units(
     assert worker is not None
     free = state.scheduler.spare(worker, spec.asks_again).get(kind, {})
     has = state.scheduler.capacity(worker).get(kind, {})
+    if reason.gpus is not None and kind in GPU_KINDS:
+        has = {unit: has[unit] for unit in has if unit in reason.gpus}
     drained = state.workers[worker].drained.get(kind, [])
     known = state.queues.get(reason.queue)
     view = known.views.get(worker) if known else None

@@ -24,7 +24,7 @@ from grass.scheduler.placement import (
 )
 from grass.scheduler.shapes import Shape, StartOrder
 from grass.scheduler.unmet_requests import never_fits, too_small
-from grass.scheduler.worker_units import Holder, WorkerUnits
+from grass.scheduler.worker_units import Gpus, Holder, WorkerUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,8 @@ class Explanation:
     limiter_full: tuple[int, int] | None
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
+    gpus: Gpus
+    """The GPUs of it that match the model; None: all."""
     choices: int
     """How many workers are eligible."""
     impossible: str | None
@@ -187,6 +189,7 @@ def explain(
         queue_full=shape.queue.fullness(),
         limiter_full=None if shape.limiter is None else shape.limiter.fullness(),
         worker=None if nearest is None else nearest.name,
+        gpus=None if nearest is None else _gpus(nearest, shape),
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
         away=() if nearest is not None else _away(dispatch, shape, order),
@@ -359,6 +362,11 @@ def _holders(
             not sizes.keys().isdisjoint(allocation.get(k, ())) for k, sizes in wanted
         )
     )
+
+
+def _gpus(worker: WorkerUnits, shape: Shape) -> Gpus:
+    model = shape.key.model
+    return None if model is None else worker.gpus_of(model)
 
 
 def _reserved_for(worker: WorkerUnits, order: StartOrder) -> int | None:
