@@ -280,3 +280,32 @@ def test_a_profile_examines_one_shape_however_many_jobs_wait(
     lab.scheduler.set_profile("train.py", {"A100": whole(20)})
     lab.scheduler.decide(0.0)
     assert len(lab.scheduler._dispatch.ready) < 10
+
+
+@pytest.mark.parametrize("known", [{}, {"A100": 50}, {"A100": 90}])
+def test_a_guest_of_a_type_does_not_wait_for_what_its_own_process_has(
+    lab: Lab, auto: Callable[..., int], known: dict[str, float]
+) -> None:
+    lab.profile("train.py", **known)
+    again = {"worker": "w", "gpu_model": "gpu:0"}
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, {8: {"0": whole(60)}})
+    other, guest = auto(**again, process=9), auto(**again, process=7)
+    assert lab.decide() == {}
+    kept = {7: {"0": whole(60)}}
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, kept)
+    memory = known.get("A100", 80)
+    assert lab.decide()[guest][1]["vram"] == {"0": whole(min(80, memory))}
+    assert lab.scheduler.waits(other)
+
+
+def test_a_guest_of_a_type_starts_once_others_leave_it_room(
+    lab: Lab, auto: Callable[..., int]
+) -> None:
+    lab.profile("train.py", A100=70)
+    held = lab.enqueue("{vram:20}", gpu_model="gpu:0")
+    lab.decide()
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, {7: {"0": whole(60)}})
+    guest = auto(worker="w", gpu_model="gpu:0", process=7)
+    assert lab.decide() == {}
+    assert "free 60G of 80G" in str(lab.explain(guest))
+    assert list(lab.release(held)) == [guest]

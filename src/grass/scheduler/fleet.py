@@ -91,7 +91,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
-        worker.withheld, worker.busy = {}, frozenset()
+        worker.withheld, worker.processes, worker.busy = {}, {}, frozenset()
         self._changed(worker)
         self._forget_if_unused(worker)
 

@@ -162,11 +162,12 @@ def _blame(
     if not any(need.kind in ("gpu", "vram") for need in short):
         return None
     kinds = kinds_of(worker, key)
+    worker = worker.seen_by(key.process, key.queue)
     gpu = free_units(worker, key, "gpu", order)
     vram = free_units(worker, key, "vram", order)
     largest = kinds["gpu"].largest if "gpu" in kinds else 0
     share = min(dict(key.request).get("gpu", 0), largest)
-    return blame_of(worker, gpu, vram, share)
+    return blame_of(worker, gpu, vram, share)._replace(asked_by=key.process)
 
 
 def _holders(

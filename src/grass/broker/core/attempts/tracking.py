@@ -174,7 +174,8 @@ def returned(state: State, worker: str, message: Returned) -> None:
         return
     asked = job.id in state.returns.asked
     take_back(state, job, attempt, message.reason)
-    if state.scheduler.withholds(worker, attempt.allocation):
+    process = state.specs[job.spec].asks_again
+    if state.scheduler.withholds(worker, attempt.allocation, process):
         # The worker has said what it lacks: nothing is placed on that again.
         return
     if not asked:
