@@ -291,8 +291,10 @@ def test_a_queue_with_a_part_of_a_gpu_profiles_with_that_part(lab: Lab) -> None:
     assert "which job 1 is making" in str(lab.explain(second))
     other = lab.enqueue("{}", queue="q", learned="b.py")
     assert lab.decide() == {}
-    reason = "needs gpu 0.5 of gpu 0, free 0 of 0.5 (to learn the memory of `b.py`)"
-    assert str(lab.explain(other)).startswith(reason)
+    reason = (
+        "needs gpu 0.5, free 0 of 0.5 (to learn the memory of `b.py`); needs vram 36G"
+    )
+    assert str(lab.explain(other)) == f"{reason}, free 4G of 40G"
     lab.scheduler.remove(other)
     assert lab.profile("a.py", A100=20) == {}
     kept = lab.scheduler.packed(first, request_from("{}"))

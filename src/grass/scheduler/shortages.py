@@ -165,7 +165,12 @@ def _lack(
         ]
         together_on = f"on the same unit{of_model(key.model)}"
         return f"needs {' and '.join(asked)} {together_on}{why.get('vram', '')}"
-    return "; ".join(f"{one}{why.get(one.kind, '')}" for one in needs)
+    texts = []
+    for need in needs:
+        texts.append(f"{need}{why.get(need.kind, '')}")
+        # It is said once.
+        why = {} if need.kind in why else why
+    return "; ".join(texts)
 
 
 def _blame(
