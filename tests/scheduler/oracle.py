@@ -117,9 +117,19 @@ class Oracle:
             and amount < self._sizes(asked.queue, worker, "vram")[unit]
         ):
             return tuple(sorted({**request, "vram": amount}.items()))
-        if self._sizes(asked.queue, worker, "gpu").get(unit) != 10_000:
+        share = self._sizes(asked.queue, worker, "gpu").get(unit, 0)
+        if share == 10_000:
+            return tuple(sorted({**request, "gpu": share}.items()))
+        if request.get("gpu", 0) > share:
             return None
-        return tuple(sorted({**request, "gpu": 10_000}.items()))
+        return self._part(asked, worker, unit, share)
+
+    def _part(self, asked: Waiting, worker: str, unit: str, share: int) -> Request:
+        """Return a request for all that a queue may have of a GPU."""
+        of_share = self.capacity[worker]["vram"][unit] * share // 10_000
+        memory = min(of_share, self._sizes(asked.queue, worker, "vram")[unit])
+        both = {"gpu": share, "vram": memory * 9 // 10}
+        return tuple(sorted({**dict(asked.request), **both}.items()))
 
     def of_model(self, worker: str, model: str) -> "Oracle":
         """Return the same state in which a worker has GPUs of one model alone."""

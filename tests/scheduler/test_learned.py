@@ -309,3 +309,47 @@ def test_a_guest_of_a_type_starts_once_others_leave_it_room(
     assert lab.decide() == {}
     assert "free 60G of 80G" in str(lab.explain(guest))
     assert list(lab.release(held)) == [guest]
+
+
+def test_a_queue_with_a_part_of_a_gpu_profiles_with_that_part(lab: Lab) -> None:
+    lab.worker("w", TWO, gpus=A100S)
+    lab.view("q", "w", "{gpu:{'0':0.5},vram:{'0':40}}")
+    first, second = (lab.enqueue("{}", queue="q", learned="a.py") for _ in range(2))
+    part = {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(36)}}
+    assert lab.decide() == {first: ("w", part)}
+    assert "which job 1 is making" in str(lab.explain(second))
+    other = lab.enqueue("{}", queue="q", learned="b.py")
+    assert lab.decide() == {}
+    reason = (
+        "needs gpu 0.5, free 0 of 0.5 (to learn the memory of `b.py`); needs vram 36G"
+    )
+    assert str(lab.explain(other)) == f"{reason}, free 4G of 40G"
+    lab.scheduler.remove(other)
+    assert lab.profile("a.py", A100=20) == {}
+    kept = lab.scheduler.packed(first, request_from("{}"))
+    assert kept == {"vram": {"0": whole(20)}}
+    lab.scheduler.shrink(first, kept)
+    assert lab.decide() == {second: ("w", kept)}
+
+
+def test_a_queue_with_a_part_of_a_gpu_gives_no_more_than_that(lab: Lab) -> None:
+    lab.worker("w", TWO, gpus=A100S)
+    lab.view("q", "w", "{gpu:{'0':0.5},vram:{'0':20}}")
+    lab.profile("a.py", A100=30)
+    jobs = [lab.enqueue("{}", queue="q", learned="a.py") for _ in range(2)]
+    part = {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(18)}}
+    assert lab.decide() == {jobs[0]: ("w", part)}
+    assert lab.release(jobs[0]) == {jobs[1]: ("w", part)}
+
+
+def test_a_reason_says_only_of_memory_that_it_was_learned(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1,gpu:1,vram:[80]}", gpus={"0": GpuDetails("A100")})
+    lab.profile("a.py", A100=30)
+    lab.start("{cpu:1}")
+    job = lab.enqueue("{cpu:1}", learned="a.py")
+    lab.decide()
+    assert str(lab.explain(job)) == "needs cpu 1, free 0 of 1"
+    lab.start("{vram:60}")
+    both = str(lab.explain(job))
+    assert "needs cpu 1, free 0 of 1" in both
+    assert "needs vram 30G, free 20G of 80G (as learned of `a.py`)" in both
