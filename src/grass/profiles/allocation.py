@@ -37,6 +37,14 @@ _innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", defau
 _told: set[str] = set()
 
 
+def _surrounding() -> Allocation | None:
+    """Return the innermost allocation that this code runs in, and that is held."""
+    outer = _innermost.get()
+    while outer is not None and not outer.is_held_here:
+        outer = outer.outer
+    return outer
+
+
 def allocate(  # noqa: PLR0913 -- each is one thing to ask for
     *,
     gpu: Amount | None = None,
@@ -91,7 +99,9 @@ class Allocation:
         self._calls: GuestCalls | None = None
         self._pid = 0
         self._given_up = False
-        self._outer: Allocation | None = None
+        self._begun = False
+        self.outer: Allocation | None = None
+        """The one that it is inside of."""
         self.job: int | None = None
         """The id of the job; None: the units belong to no job."""
         self.units: dict[str, list[str]] = {}
@@ -122,14 +132,13 @@ class Allocation:
         traceback: TracebackType | None,
     ) -> None:
         """Give the units back."""
-        _innermost.set(self._outer)
+        self._end()
         self._give_back(exit_code_of(error))
 
     async def __aenter__(self) -> Self:
         """Wait for the units, while other tasks go on, and take them."""
         import asyncio
 
-        self._outer = _innermost.get()
         taking = asyncio.ensure_future(asyncio.to_thread(self._take))
         try:
             await asyncio.shield(taking)
@@ -150,7 +159,7 @@ class Allocation:
         """Give the units back."""
         import asyncio
 
-        _innermost.set(self._outer)
+        self._end()
         await asyncio.to_thread(self._give_back, exit_code_of(error))
 
     def measured(self) -> None:
@@ -159,8 +168,13 @@ class Allocation:
             self._calls.measured(self.job)
 
     def _begin(self) -> None:
-        self._outer = _innermost.get()
+        self.outer = _surrounding()
+        self._begun = True
         _innermost.set(self)
+
+    def _end(self) -> None:
+        self._begun = False
+        _innermost.set(self.outer)
 
     def _take(self) -> None:
         if self._pid:
@@ -168,8 +182,8 @@ class Allocation:
                 "this allocation was used already", "call `allocate` again"
             )
         self._pid = os.getpid()
-        outer = _innermost.get()
-        if outer is not None and outer.is_of_this_process:
+        outer = _surrounding()
+        if outer is not None:
             self.units = shared(outer.units, self._wanted, outer.job)
         elif (job := state.outer_job) is not None:
             self.units = shared(units_of_job(self._wanted), self._wanted, job)
@@ -196,6 +210,11 @@ class Allocation:
     def is_of_this_process(self) -> bool:
         """Whether it was made here, and not before a fork."""
         return self._pid == os.getpid()
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether its block runs in this process."""
+        return self._begun and self.is_of_this_process
 
     def _enter(self, asked: Document) -> None:
         calls = GuestCalls()
@@ -235,6 +254,8 @@ class Allocation:
             reason = str(reply["reason"] or "")
             if reason == told and f"(pid {os.getpid()}," in reason:
                 _tell_once(f"job {job} waits for memory that this process holds itself")
+            elif reason == told and state.is_holding:
+                _tell_once(f"job {job} {_TURN}")
             if reason != told:
                 told = reason
                 if sys.stderr.isatty():
@@ -286,6 +307,10 @@ class Allocation:
             calls.close()
 
 
+_TURN = (
+    "waits while another thread of this process holds units; a thread that was started"
+    " inside a block takes from it if its target is `contextvars.copy_context().run`"
+)
 _KEEPS = "a process keeps its first GPU: use another process for another GPU"
 _BEFORE = "allocate before anything in this process uses CUDA"
 
