@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from grass.client.connection import Broken
 from grass.errors import GrassError, NoDaemon, Refused, UsageError
 from grass.profiles import cuda_state
-from grass.profiles.guest_calls import GuestCalls
+from grass.profiles.guest_calls import GuestCalls, tell_inner_type
 from grass.profiles.process_state import state
 from grass.profiles.surrounding_job import shared, units_of_job
 
@@ -35,6 +35,8 @@ _LOOK_S = 30.0
 _POLICIES = ("spread", "pack")
 _innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", default=None)
 _told: set[str] = set()
+_inside: set[tuple[int, str]] = set()
+"""The types that were told of jobs around this process."""
 
 
 def _surrounding() -> Allocation | None:
@@ -187,6 +189,7 @@ class Allocation:
             self.units = shared(outer.units, self._wanted, outer.job)
         elif (job := state.outer_job) is not None:
             self.units = shared(units_of_job(self._wanted), self._wanted, job)
+            self._tell_type(job)
         elif not self._wants_gpus:
             self._enter(self._asked)
         elif state.await_first(lambda: self._given_up):
@@ -196,6 +199,13 @@ class Allocation:
                 state.chosen()
         else:
             self._enter({**self._asked, "gpu_model": f"gpu:{','.join(state.gpus)}"})
+
+    def _tell_type(self, job: int) -> None:
+        """Say once what runs in a job: what is known of its memory holds there."""
+        named = self._asked.get("job_type")
+        if named and job and self.gpus and (job, named) not in _inside:
+            _inside.add((job, named))
+            tell_inner_type(job, named)
 
     @property
     def _wanted(self) -> Mapping[str, Amount]:

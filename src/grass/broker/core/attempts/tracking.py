@@ -14,6 +14,7 @@ from grass.broker.core.attempts.outcomes import (
     outcome,
     retried,
 )
+from grass.broker.core.calls import Done, NoteInnerType
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
@@ -145,6 +146,17 @@ def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:
     if found is not None:
         learning.noted(state, *found, message)
         _shrink(state, *found)
+
+
+def note_inner_type(state: State, call: NoteInnerType) -> Done:
+    """Learn of a job that it runs a function whose memory may be known."""
+    job, attempt = state.jobs.get(call.job), state.attempts.get(call.job)
+    if job is None or attempt is None:
+        return Done(changed=False)
+    if not learning.inherit(state, job, attempt, call.job_type):
+        return Done(changed=False)
+    _shrink(state, job, attempt)
+    return Done([job.id])
 
 
 def _shrink(state: State, job: Job, attempt: Attempt) -> None:
