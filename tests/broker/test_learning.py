@@ -7,12 +7,18 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER
 
-from grass.broker.core.calls import ForgetProfiles, ImportProfiles, NoteInnerType
+from grass.broker.core.calls import (
+    Edit,
+    ForgetProfiles,
+    ImportProfiles,
+    NoteInnerType,
+)
 from grass.errors import NotFound, ProtocolError
 from grass.link.messages import Hello, ProfileNoted, Shrink, Start
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
+from grass.model.jobs.spec import JobPatch
 from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
@@ -186,6 +192,20 @@ def test_what_is_known_of_a_function_holds_for_the_job_that_runs_it(
     # What it was measured to use itself counts more.
     assert not broker.call(NoteInnerType(ME, jobs[1], "a.py::fit")).changed
     assert broker.state.profiles.amounts("a.py") != {H200: 32_500}
+
+
+def test_a_job_that_is_given_another_type_does_not_wait_for_the_first_one(
+    broker: Brokerage,
+) -> None:
+    run(broker, 3, job_type="known")
+    jobs = auto(broker, 2)
+    broker.start(jobs[0])
+    assert broker.running() == jobs[:1]
+    broker.call(Edit(ME, jobs[1:], JobPatch(job_type="known", gpu_model="A100")))
+    assert broker.running() == jobs
+    broker.start(jobs[1])
+    broker.exit(jobs[1], 0, peak=peak(2, "1"), ran_s=60.0)
+    assert profile(broker, "known", A100).samples[0].peak == 2 * GIB
 
 
 def test_a_job_whose_memory_is_said_takes_over_nothing(broker: Brokerage) -> None:

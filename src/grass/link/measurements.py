@@ -50,4 +50,4 @@ class ProfileNoted(Message, tag="profile-noted"):
     to_peak_s: float = 0.0
     placed_at: int = 0
     late: bool = False
-    """Whether it still grows, or uses nothing, and nobody should wait for it."""
+    """Whether it still grows, or uses nothing, and no job should wait for it."""

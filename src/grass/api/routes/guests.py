@@ -2,7 +2,7 @@
 
 A guest names nothing but itself: `access/own_process` has its pid from the kernel. On
 another machine the daemon of the worker there does that and names the pid, with the
-token of that worker: so nobody can name a process of a machine that is not theirs.
+token of that worker: so no caller can name a process of another machine.
 """
 
 import asyncio

@@ -195,6 +195,7 @@ EDITABLE = (
     "labels",
     "gpu_model",
     "policy",
+    "job_type",
 )
 """What a job that has not started can be given anew, besides its command."""
 

@@ -85,7 +85,7 @@ def inherit(state: State, job: Job, attempt: Attempt, inner: str) -> bool:
 
 
 def _give_up(state: State, key: Key) -> None:
-    """Let nobody wait any more for an attempt that does not tell what is needed."""
+    """Let no job wait any more for an attempt that does not tell what is needed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
     if known.failures < ENOUGH_FAILURES:
         put(state, replace(known, failures=ENOUGH_FAILURES))
