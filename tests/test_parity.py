@@ -110,6 +110,7 @@ COMPOSED = {
 OF_A_PROCESS = {
     *("POST /guests", "POST /guests/{id}/wait"),
     *("POST /guests/{id}/measured", "POST /guests/{id}/end"),
+    "POST /jobs/{id}/inner-type",
 }
 """Endpoints for a process that speaks of itself: `grass.allocate` asks them."""
 

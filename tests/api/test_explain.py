@@ -57,6 +57,20 @@ def test_a_queued_job_is_told_what_it_lacks_and_who_has_it(tmp_path: Path) -> No
     play(tmp_path, story)
 
 
+def test_only_the_gpus_of_the_model_are_counted(tmp_path: Path) -> None:
+    async def story(api: Api) -> None:
+        await api.put("/queues/q", {"capacity": "{gpu:3}"})
+        await enqueue(api, require={"cpu": 2}, queue="q")
+        await starts(api)
+        wanted = {"gpu_model": "gpu:1,2"}
+        await enqueue(api, require={"cpu": 1, "gpu": 1}, queue="q", **wanted)
+        told = await explained(api, 2)
+        gpu = told["constraints"][1]
+        assert (gpu["what"], gpu["have"], gpu["of"]) == ("gpu", "2", "2")
+
+    play(tmp_path, story)
+
+
 def test_a_closed_gate_is_a_constraint(tmp_path: Path) -> None:
     async def story(api: Api) -> None:
         await api.put("/queues/q", {"max_running": 1})

@@ -42,6 +42,7 @@ ALLOWED = {
     "POST /guests/{id}/wait": "submit operate admin machine",
     "POST /guests/{id}/measured": "submit operate admin machine",
     "POST /guests/{id}/end": "submit operate admin machine",
+    "POST /jobs/{id}/inner-type": "submit operate admin machine",
     "GET /jobs/{id}/usage": "read submit operate admin machine",
     "GET /queues/{name}": "read submit operate admin machine worker",
     "PUT /queues/{name}": "operate admin machine worker",

@@ -7,12 +7,18 @@ import pytest
 from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER
 
-from grass.broker.core.calls import ForgetProfiles, ImportProfiles
+from grass.broker.core.calls import (
+    Edit,
+    ForgetProfiles,
+    ImportProfiles,
+    NoteInnerType,
+)
 from grass.errors import NotFound, ProtocolError
 from grass.link.messages import Hello, ProfileNoted, Shrink, Start
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import OUT_OF_GPU_MEMORY
+from grass.model.jobs.spec import JobPatch
 from grass.model.profiles import Profile, Sample
 from grass.model.usage import ResourceUse, UnitUse
 from grass.model.worker import Unit
@@ -166,6 +172,46 @@ def test_an_attempt_that_runs_is_learned_from_and_its_end_replaces_that(
     (sample,) = profile(broker).samples
     assert (sample.end, sample.peak, sample.marks) == ("succeeded", 5 * GIB, (1, 2))
     assert profile(broker).runs == 1
+
+
+def test_what_is_known_of_a_function_holds_for_the_job_that_runs_it(
+    broker: Brokerage,
+) -> None:
+    run(shrinking(broker), 3, job_type="a.py::fit")
+    asked: dict[str, Any] = {"auto_vram": True, "request": (), "gpu_model": "H200"}
+    jobs = [broker.enqueue("python", "a.py", **asked) for _ in range(2)]
+    broker.start(jobs[0])
+    assert broker.running() == jobs[:1]
+    assert not broker.call(NoteInnerType(ME, jobs[0], "other")).changed
+    assert not broker.call(NoteInnerType(ME, jobs[1], "a.py::fit")).changed
+    assert broker.call(NoteInnerType(ME, jobs[0], "a.py::fit")).changed
+    assert broker.state.profiles.amounts("a.py") == {H200: 32_500}
+    assert broker.running() == jobs
+    broker.exit(jobs[0], 0, peak=peak(6), ran_s=60.0)
+    broker.start(jobs[1])
+    # What it was measured to use itself counts more.
+    assert not broker.call(NoteInnerType(ME, jobs[1], "a.py::fit")).changed
+    assert broker.state.profiles.amounts("a.py") != {H200: 32_500}
+
+
+def test_a_job_that_is_given_another_type_does_not_wait_for_the_first_one(
+    broker: Brokerage,
+) -> None:
+    run(broker, 3, job_type="known")
+    jobs = auto(broker, 2)
+    broker.start(jobs[0])
+    assert broker.running() == jobs[:1]
+    broker.call(Edit(ME, jobs[1:], JobPatch(job_type="known", gpu_model="A100")))
+    assert broker.running() == jobs
+    broker.start(jobs[1])
+    broker.exit(jobs[1], 0, peak=peak(2, "1"), ran_s=60.0)
+    assert profile(broker, "known", A100).samples[0].peak == 2 * GIB
+
+
+def test_a_job_whose_memory_is_said_takes_over_nothing(broker: Brokerage) -> None:
+    run(broker, 3, job_type="a.py::fit")
+    job = broker.enqueue("python", "a.py", require="{vram:9}")
+    assert not broker.call(NoteInnerType(ME, job, "a.py::fit")).changed
 
 
 def test_what_was_noted_of_a_run_stays_true_when_it_fails(broker: Brokerage) -> None:

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 
 import pytest
-from tests.support.brokerage import Brokerage
+from tests.support.brokerage import ME, Brokerage
 from tests.support.building import BOOT, WORKER, units
 
 from grass.broker.core.attempts.tracking import MOST_RETURNS
-from grass.broker.core.calls import FromWorker
+from grass.broker.core.calls import Enqueue, FromWorker, NewJob
 from grass.errors import ProtocolError
 from grass.link.messages import Hello, Resync, Returned, Start, Welcome, Withheld
 from grass.model.amount_text import WHOLE
 from grass.model.jobs.lifecycle import JobState
+from grass.model.resources import request_from
 from grass.queries.job_documents import why_waiting
 
 GPUS = "{cpu:2, gpu:2, vram:{'0':80,'1':80}}"
@@ -203,6 +204,10 @@ def test_it_is_forgotten_with_the_connection(broker: Brokerage) -> None:
         Withheld(strangers={"0": ["x" * 5000]}),
         Withheld(strangers={"0": ["\ud800"]}),
         Withheld(faults={"0": "x" * 5000}),
+        Withheld(processes={7: {"0": -1}}),
+        Withheld(processes={7: {"x" * 100_000: 1}}),
+        Withheld(processes={7: {str(unit): 1 for unit in range(5000)}}),
+        Withheld(processes={pid: {"0": 1} for pid in range(100_000)}),
         Withheld(faults={"x" * 100_000: "lost"}),
         Withheld(busy=frozenset(map(str, range(5000)))),
         Withheld(busy=frozenset(["\ud800"])),
@@ -219,4 +224,62 @@ def test_what_cannot_be_is_refused(broker: Brokerage, message: Withheld) -> None
 def test_a_unit_that_is_not_known_does_no_harm(broker: Brokerage) -> None:
     broker.hear(Withheld({"vram": {"9": WHOLE}}, {"9": [ALICE]}, {"9": "lost"}))
     job = broker.enqueue(require="{gpu:1}")
+    assert broker.running() == [job]
+
+
+def ask_again(broker: Brokerage, require: str, pid: int = 4711) -> int:
+    """Have a guest ask that had GPU 0 before."""
+    patch = broker.patch(
+        guest=(pid, 99),
+        request=request_from(require),
+        worker=WORKER,
+        gpu_model="gpu:0",
+    )
+    return int(broker.call(Enqueue(ME, [NewJob((), patch, name="fit")])).first)
+
+
+def kept(own: float, others: float = 0) -> Withheld:
+    """Say that process 4711 has memory of GPU 0, and a stranger, too."""
+    amounts = {"0": int((own + others) * WHOLE), "1": 0}
+    named = [f"python (pid 4711, alice): {own}G", f"Xorg (pid 5, root): {others}G"]
+    processes = {4711: {"0": int(own * WHOLE)}, 5: {"0": int(others * WHOLE)}}
+    return Withheld({"vram": amounts}, {"0": named}, processes=processes)
+
+
+def test_a_guest_does_not_wait_for_what_its_own_process_has(broker: Brokerage) -> None:
+    broker.hear(kept(60))
+    other = ask_again(broker, "{gpu:1}", pid=4712)
+    again = ask_again(broker, "{gpu:1}")
+    assert broker.running() == [again]
+    assert memory_of(broker, again) == {"0": 80 * WHOLE}
+    assert broker.job_state(other) is JobState.QUEUED
+
+
+def test_it_waits_for_what_others_have_and_is_told_so(broker: Brokerage) -> None:
+    broker.hear(kept(60, others=12))
+    job = ask_again(broker, "{vram:70}")
+    why = why_waiting(broker.state.jobs[job], broker.state, 0.0, {})
+    assert why is not None
+    assert why.startswith("needs vram 70G of gpu 0, free 68G of 80G; Xorg")
+    assert "4711" not in why
+    broker.hear(kept(60, others=9))
+    assert broker.running() == [job]
+
+
+def test_it_starts_when_a_job_beside_it_ends(broker: Brokerage) -> None:
+    broker.hear(kept(30))
+    beside = broker.enqueue(require="{vram:40}", gpu_model="gpu:0")
+    again = ask_again(broker, "{gpu:0.5, vram:60}")
+    assert broker.running() == [beside]
+    broker.exit(beside)
+    assert broker.running() == [again]
+
+
+def test_a_guest_that_waits_starts_when_memory_turns_out_to_be_its_own(
+    broker: Brokerage,
+) -> None:
+    broker.hear(kept(0, others=60))
+    job = ask_again(broker, "{vram:70}")
+    assert broker.job_state(job) is JobState.QUEUED
+    broker.hear(kept(60))
     assert broker.running() == [job]

@@ -60,11 +60,11 @@ def test_the_option_takes_uuids_and_none_and_refuses_what_is_not_there(
     ran = rich.run("start", "--gpus", "0,7")
     assert ran.returncode == 2
     assert "no GPU `7`" in ran.stderr
-    rich.ok("start", "--gpus", "GPU-00000002")
-    assert managed(rich) == ["2"]
+    assert "Managing GPUs 1, 2" in rich.ok("start", "--gpus", "GPU-00000002, 1")
+    assert managed(rich) == ["1", "2"]
     ran = rich.run("restart", "--gpus", "9")
     assert ran.returncode == 2
-    assert managed(rich) == ["2"]
+    assert managed(rich) == ["1", "2"]
     for none in ("none", "", "-1"):
         assert "Managing no GPUs" in rich.ok("restart", "--gpus", none)
         assert managed(rich) == []

@@ -79,6 +79,11 @@ def test_a_short_function_is_measured_and_then_the_long_one_runs(
     assert known["why"] == "at most 4G in 1 run, and 256M to spare"
     again = shared.shell(f"{sys.executable} guest.py b")
     assert again.stdout == "long b 4.25\n", again.stderr
+    # What is known of the function holds for a command that runs it.
+    command = f"{sys.executable} guest.py c"
+    each = shared.shell(f"grass run --each '{command}'")
+    assert each.stdout.endswith("long c 4.25\n"), each.stderr
+    assert profile(shared, command)["runs"] >= 1
 
 
 def test_a_run_that_does_not_end_makes_room_once_its_memory_is_flat(

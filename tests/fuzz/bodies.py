@@ -88,6 +88,7 @@ BODIES: dict[str, list[Any]] = {
     "POST /guests/1/wait": [{"timeout_s": 0.01, "pid": 2}],
     "POST /guests/1/measured": [{"pid": 2}],
     "POST /guests/1/end": [{"exit_code": 1, "pid": 2}],
+    "POST /jobs/1/inner-type": [{"job_type": "a.py::fit"}],
     "POST /profiles/forget": [{"types": ["train.py"]}],
     "POST /profiles/import": [{"text": '{"job_type":"a","model":"b","samples":[]}'}],
     "POST /jobs/prune": [{"older_s": 5, "dry_run": True}],

@@ -177,12 +177,14 @@ def messages() -> st.SearchStrategy[Any]:
     """Give anything that a worker can say, most of it nearly right."""
     about = about_attempts()
     few = {kind: st.lists(one, max_size=3) for kind, one in about.items()}
+    of_process = st.dictionaries(mostly("0", text), whole, max_size=2)
     withheld = fields(
         m.Withheld,
         units=allocation,
         strangers=st.dictionaries(text, st.lists(text, max_size=2), max_size=2),
         faults=st.dictionaries(text, text, max_size=2),
         busy=st.frozensets(text, max_size=2),
+        processes=st.dictionaries(whole, of_process, max_size=2),
     )
     hello = fields(
         m.Hello,

@@ -9,6 +9,7 @@ import pytest
 
 import grass
 from grass.profiles.guest_calls import GuestCalls
+from grass.profiles.process_state import state
 from tests.profiles.programs import SOURCE, Programs, python
 from tests.support.homes import GrassHome
 from tests.support.patience import until
@@ -331,6 +332,42 @@ for _ in range(2):
     assert f"of gpu {first}" in lab.client.job(waits["id"])["reason"]
     holders[first].communicate("\n\n")
     assert program.stdout.readline().strip() == first
+
+
+def test_a_thread_with_the_context_of_a_block_takes_from_it(lab: GrassHome) -> None:
+    ran = python(
+        lab,
+        "import contextvars, grass\n"
+        "from threading import Thread\n"
+        "def inner():\n"
+        "    with grass.allocate(gpu=1) as b: print(b.job)\n"
+        "def run(context):\n"
+        "    thread = Thread(target=context.run, args=(inner,))\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "with grass.allocate(gpu=1) as a:\n"
+        "    context = contextvars.copy_context()\n"
+        "    run(context)\n"
+        # After the block it is inside of nothing.
+        "run(context)\n",
+    )
+    inside, after = ran.stdout.splitlines()
+    assert inside == "None", ran.stderr
+    assert after.isdecimal()
+
+
+def test_a_thread_that_waits_for_another_of_its_process_is_told_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = {"environment": {}, "state": "queued", "reason": "needs gpu 1"}
+    replies = iter([waits, waits, {"environment": {"GRASS_GPU": "0"}}])
+    monkeypatch.setattr(GuestCalls, "wait", lambda *_: next(replies))
+    monkeypatch.setitem(state._held, 6, "guest.6")
+
+    grass.allocate(gpu=1)._await_start(GuestCalls(), 7)
+
+    told = capsys.readouterr().err
+    assert "job 7 waits while another thread of this process holds units" in told
 
 
 def test_threads_of_one_process_share_its_gpu(lab: GrassHome) -> None:

@@ -74,6 +74,7 @@ class Lab:
         gpu_model: str | None = None,
         policy: Policy | None = None,
         learned: str | None = None,
+        process: int | None = None,
     ) -> int:
         """Enqueue the next job and return its id."""
         self.last += 1
@@ -88,6 +89,7 @@ class Lab:
             gpu_model=gpu_model,
             policy=policy,
             learned=learned,
+            process=process,
         )
         self.scheduler.check()
         return self.last

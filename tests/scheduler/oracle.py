@@ -22,6 +22,7 @@ class Waiting:
     model: str | None = None
     policy: Policy | None = None
     learned: str | None = None
+    process: int | None = None
 
 
 @dataclass
@@ -33,6 +34,8 @@ class Oracle:
     views: dict[tuple[str, str], Capacity] = field(default_factory=dict)
     drained: set[tuple[str, str, str]] = field(default_factory=set)
     withheld: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    own: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """What a process of a worker has of the memory that is withheld of a unit."""
     paused: dict[str, bool] = field(default_factory=dict)
     max_running: dict[str, int | None] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -58,6 +61,9 @@ class Oracle:
         """Return whether one worker could start a job now."""
         if asked.learned is not None:
             return bool(self.gpus_for(asked, worker))
+        if asked.process is not None:
+            seen = self.seen_by(asked.process, worker)
+            return seen.fits(replace(asked, process=None), worker)
         if asked.model is not None:
             narrow = self.of_model(worker, asked.model)
             return narrow.fits(replace(asked, model=None), worker)
@@ -90,6 +96,7 @@ class Oracle:
         for unit in self._sizes(asked.queue, worker, "vram"):
             request = self.request_on(asked, worker, unit)
             if request is not None:
+                # A guest is still one: what it has itself is seen by `fits`.
                 plain = replace(asked, request=request, learned=None, model=None)
                 if self._only(worker, {unit}).fits(plain, worker):
                     found[unit] = request
@@ -110,9 +117,19 @@ class Oracle:
             and amount < self._sizes(asked.queue, worker, "vram")[unit]
         ):
             return tuple(sorted({**request, "vram": amount}.items()))
-        if self._sizes(asked.queue, worker, "gpu").get(unit) != 10_000:
+        share = self._sizes(asked.queue, worker, "gpu").get(unit, 0)
+        if share == 10_000:
+            return tuple(sorted({**request, "gpu": share}.items()))
+        if request.get("gpu", 0) > share:
             return None
-        return tuple(sorted({**request, "gpu": 10_000}.items()))
+        return self._part(asked, worker, unit, share)
+
+    def _part(self, asked: Waiting, worker: str, unit: str, share: int) -> Request:
+        """Return a request for all that a queue may have of a GPU."""
+        of_share = self.capacity[worker]["vram"][unit] * share // 10_000
+        memory = min(of_share, self._sizes(asked.queue, worker, "vram")[unit])
+        both = {"gpu": share, "vram": memory * 9 // 10}
+        return tuple(sorted({**dict(asked.request), **both}.items()))
 
     def of_model(self, worker: str, model: str) -> "Oracle":
         """Return the same state in which a worker has GPUs of one model alone."""
@@ -132,10 +149,20 @@ class Oracle:
         }
         return replace(self, capacity={**self.capacity, worker: left})
 
+    def seen_by(self, process: int | None, worker: str) -> "Oracle":
+        """Return the same state in which a process has nothing that is withheld."""
+        left = {
+            (where, kind, unit): amount - self.own.get((where, process or 0, unit), 0)
+            if (where, kind) == (worker, "vram")
+            else amount
+            for (where, kind, unit), amount in self.withheld.items()
+        }
+        return replace(self, withheld=left)
+
     def free_for(self, asked: Waiting, worker: str, kind: str) -> Units:
         """Return what a job could get of each unit of a kind."""
-        model = asked.model
-        narrow = self if model is None else self.of_model(worker, model)
+        model, seen = asked.model, self.seen_by(asked.process, worker)
+        narrow = seen if model is None else seen.of_model(worker, model)
         return narrow._free(asked.queue, worker, kind)
 
     def _shares_fit(self, asked: Waiting, worker: str, request: dict[str, int]) -> bool:

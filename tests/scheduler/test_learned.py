@@ -280,3 +280,76 @@ def test_a_profile_examines_one_shape_however_many_jobs_wait(
     lab.scheduler.set_profile("train.py", {"A100": whole(20)})
     lab.scheduler.decide(0.0)
     assert len(lab.scheduler._dispatch.ready) < 10
+
+
+@pytest.mark.parametrize("known", [{}, {"A100": 50}, {"A100": 90}])
+def test_a_guest_of_a_type_does_not_wait_for_what_its_own_process_has(
+    lab: Lab, auto: Callable[..., int], known: dict[str, float]
+) -> None:
+    lab.profile("train.py", **known)
+    again = {"worker": "w", "gpu_model": "gpu:0"}
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, {8: {"0": whole(60)}})
+    other, guest = auto(**again, process=9), auto(**again, process=7)
+    assert lab.decide() == {}
+    kept = {7: {"0": whole(60)}}
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, kept)
+    memory = known.get("A100", 80)
+    assert lab.decide()[guest][1]["vram"] == {"0": whole(min(80, memory))}
+    assert lab.scheduler.waits(other)
+
+
+def test_a_guest_of_a_type_starts_once_others_leave_it_room(
+    lab: Lab, auto: Callable[..., int]
+) -> None:
+    lab.profile("train.py", A100=70)
+    held = lab.enqueue("{vram:20}", gpu_model="gpu:0")
+    lab.decide()
+    lab.scheduler.withhold("w", {"vram": {"0": whole(60)}}, {7: {"0": whole(60)}})
+    guest = auto(worker="w", gpu_model="gpu:0", process=7)
+    assert lab.decide() == {}
+    assert "free 60G of 80G" in str(lab.explain(guest))
+    assert list(lab.release(held)) == [guest]
+
+
+def test_a_queue_with_a_part_of_a_gpu_profiles_with_that_part(lab: Lab) -> None:
+    lab.worker("w", TWO, gpus=A100S)
+    lab.view("q", "w", "{gpu:{'0':0.5},vram:{'0':40}}")
+    first, second = (lab.enqueue("{}", queue="q", learned="a.py") for _ in range(2))
+    part = {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(36)}}
+    assert lab.decide() == {first: ("w", part)}
+    assert "which job 1 is making" in str(lab.explain(second))
+    other = lab.enqueue("{}", queue="q", learned="b.py")
+    assert lab.decide() == {}
+    reason = (
+        "needs gpu 0.5, free 0 of 0.5 (to learn the memory of `b.py`); needs vram 36G"
+    )
+    assert str(lab.explain(other)) == f"{reason}, free 4G of 40G"
+    lab.scheduler.remove(other)
+    assert lab.profile("a.py", A100=20) == {}
+    kept = lab.scheduler.packed(first, request_from("{}"))
+    assert kept == {"vram": {"0": whole(20)}}
+    lab.scheduler.shrink(first, kept)
+    assert lab.decide() == {second: ("w", kept)}
+
+
+def test_a_queue_with_a_part_of_a_gpu_gives_no_more_than_that(lab: Lab) -> None:
+    lab.worker("w", TWO, gpus=A100S)
+    lab.view("q", "w", "{gpu:{'0':0.5},vram:{'0':20}}")
+    lab.profile("a.py", A100=30)
+    jobs = [lab.enqueue("{}", queue="q", learned="a.py") for _ in range(2)]
+    part = {"gpu": {"0": whole(0.5)}, "vram": {"0": whole(18)}}
+    assert lab.decide() == {jobs[0]: ("w", part)}
+    assert lab.release(jobs[0]) == {jobs[1]: ("w", part)}
+
+
+def test_a_reason_says_only_of_memory_that_it_was_learned(lab: Lab) -> None:
+    lab.worker("w", "{cpu:1,gpu:1,vram:[80]}", gpus={"0": GpuDetails("A100")})
+    lab.profile("a.py", A100=30)
+    lab.start("{cpu:1}")
+    job = lab.enqueue("{cpu:1}", learned="a.py")
+    lab.decide()
+    assert str(lab.explain(job)) == "needs cpu 1, free 0 of 1"
+    lab.start("{vram:60}")
+    both = str(lab.explain(job))
+    assert "needs cpu 1, free 0 of 1" in both
+    assert "needs vram 30G, free 20G of 80G (as learned of `a.py`)" in both

@@ -8,7 +8,7 @@ from grass.model.resources import Capacity, Request
 from grass.scheduler import Placement
 
 from .oracle import Waiting
-from .test_properties import Histories, HistoriesWithReservations
+from .test_properties import PROCESSES, Histories, HistoriesWithReservations
 
 QUEUES = ("default", "default", "default", "a", "b")
 TYPES = (None, None, "train.py", "train.py", "eval.py", "fit.py")
@@ -82,6 +82,7 @@ class LearnedHistory:
             model=chance.choice([None, None, None, "a100"]),
             policy=chance.choice([None, None, "pack"]),
             learned=learned,
+            process=chance.choice([None, None, None, *PROCESSES]),
             copies=chance.choice([1, 2, 3]),
             decides=False,
         )
@@ -126,8 +127,9 @@ class LearnedHistory:
         """Strangers use more or less of a GPU."""
         worker = self.chance.choice("uvw")
         unit = self.chance.choice(sorted(self.checks.oracle.capacity[worker]["vram"]))
-        amount = self.chance.choice([0, 0, 900, 6_000])
-        self.checks.use(worker, "vram", unit, amount)
+        amount = self.chance.choice([0, 0, 900, 6_000, 18_000])
+        of_guest = self.chance.choice(PROCESSES), self.chance.choice([0, 900, 18_000])
+        self.checks.use(worker, "vram", unit, amount, of_guest)
 
 
 @pytest.mark.parametrize("seed", range(4))

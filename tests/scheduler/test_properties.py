@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from grass.model.gpu_details import GpuDetails
-from grass.model.resources import Capacity, Policy, Request
+from grass.model.resources import Capacity, Policy, Request, Units
 from grass.scheduler import Placement, Scheduler
 
 from .oracle import Oracle, Waiting
@@ -31,6 +31,7 @@ WORKERS = ("u", "v", "w")
 LIMITERS = (("x",), ("y",), ("x", "y"))
 MODELS = ("a100", "h200")
 TYPES = ("train.py", "eval.py")
+PROCESSES = (7, 8)
 POLICIES: tuple[Policy | None, ...] = (None, None, "spread", "pack")
 KINDS = ("cpu", "gpu", "vram")
 HALVES = st.integers(1, 8).map(lambda n: n * 5_000)
@@ -96,7 +97,7 @@ class Histories(RuleBasedStateMachine):
         """One worker is there from the beginning, and a few jobs wait for it."""
         self.add_worker("u", capacity)
         limits = {"worker": None, "limiters": (), "model": None, "policy": None}
-        limits["learned"] = None
+        limits |= {"learned": None, "process": None}
         self.enqueue("default", request, 0, **limits, copies=3, decides=True)
 
     @rule(worker=st.sampled_from(WORKERS), capacity=capacities())
@@ -122,6 +123,8 @@ class Histories(RuleBasedStateMachine):
         self.oracle.capacity.pop(worker, None)
         for unit in [one for one in self.oracle.withheld if one[0] == worker]:
             del self.oracle.withheld[unit]
+        for own in [one for one in self.oracle.own if one[0] == worker]:
+            del self.oracle.own[own]
 
     @precondition(lambda self: self.oracle.capacity)
     @rule(data=st.data(), on=st.booleans())
@@ -136,22 +139,40 @@ class Histories(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.oracle.capacity)
-    @rule(data=st.data(), amount=st.sampled_from([0, 300, 900, 3_000, 12_000, 90_000]))
-    def withhold(self, data: st.DataObject, amount: int) -> None:
-        """Processes that are no jobs use more or less of one unit."""
+    @rule(
+        data=st.data(),
+        amount=st.sampled_from([0, 300, 900, 3_000, 12_000, 90_000]),
+        process=st.sampled_from(PROCESSES),
+        own=st.sampled_from([0, 300, 3_000, 12_000, 90_000]),
+    )
+    def withhold(
+        self, data: st.DataObject, amount: int, process: int, own: int
+    ) -> None:
+        """Processes that are no jobs use more or less of a unit."""
         worker = data.draw(st.sampled_from(sorted(self.oracle.capacity)))
         kind = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker])))
         unit = data.draw(st.sampled_from(sorted(self.oracle.capacity[worker][kind])))
-        self.use(worker, kind, unit, amount)
+        self.use(worker, kind, unit, amount, (process, own))
 
-    def use(self, worker: str, kind: str, unit: str, amount: int) -> None:
-        """Processes that are no jobs use so much of a unit."""
+    def use(
+        self, worker: str, kind: str, unit: str, amount: int, of_guest: tuple[int, int]
+    ) -> None:
+        """Processes that are no jobs use so much of a unit, one of them a guest."""
+        process, own = of_guest
         self.oracle.withheld[worker, kind, unit] = amount
+        for one in [one for one in self.oracle.own if one[::2] == (worker, unit)]:
+            del self.oracle.own[one]
+        if kind == "vram":
+            self.oracle.own[worker, process, unit] = min(own, amount)
+        processes: dict[int, Units] = {}
+        for (where, pid, which), kept in self.oracle.own.items():
+            if where == worker:
+                processes.setdefault(pid, {})[which] = kept
         withheld: Capacity = {}
         for (where, what, which), kept in self.oracle.withheld.items():
             if where == worker and kept:
                 withheld.setdefault(what, {})[which] = kept
-        self.scheduler.withhold(worker, withheld)
+        self.scheduler.withhold(worker, withheld, processes)
 
     @rule(
         queue=st.sampled_from(QUEUES[1:]),
@@ -203,6 +224,7 @@ class Histories(RuleBasedStateMachine):
         model=st.sampled_from([None, None, *MODELS]),
         policy=st.sampled_from(POLICIES),
         learned=st.sampled_from([None, None, None, *TYPES]),
+        process=st.sampled_from([None, None, *PROCESSES]),
         copies=st.integers(1, 3),
         decides=st.booleans(),
     )
@@ -216,12 +238,15 @@ class Histories(RuleBasedStateMachine):
         model: str | None,
         policy: Policy | None,
         learned: str | None,
+        process: int | None,
         copies: int,
         decides: bool,
     ) -> None:
-        """A few jobs of one shape arrive."""
+        """A few jobs of one shape arrive; a guest is of one worker."""
         if learned is not None:
             request = _one_gpu_without_memory(request)
+        if process is not None:
+            worker, model = "u", model or MODELS[0]
         for _ in range(copies):
             self.jobs += 1
             self.scheduler.enqueue(
@@ -234,9 +259,18 @@ class Histories(RuleBasedStateMachine):
                 gpu_model=model,
                 policy=policy,
                 learned=learned,
+                process=process,
             )
             self.oracle.waiting[self.jobs] = Waiting(
-                queue, request, priority, worker, limiters, model, policy, learned
+                queue,
+                request,
+                priority,
+                worker,
+                limiters,
+                model,
+                policy,
+                learned,
+                process,
             )
         if decides:
             self.decide()
@@ -351,8 +385,9 @@ class Histories(RuleBasedStateMachine):
 
     def check_memory(self, asked: Waiting, placement: Placement) -> None:
         """A share brings what is left of its unit's memory, in its proportion."""
+        seen = self.oracle.seen_by(asked.process, placement.worker)
         brought = {
-            unit: self.oracle.memory_of(asked.queue, placement.worker, unit, share)
+            unit: seen.memory_of(asked.queue, placement.worker, unit, share)
             for unit, share in placement.allocation["gpu"].items()
         }
         given = placement.allocation.get("vram", {})

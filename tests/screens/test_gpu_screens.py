@@ -1,10 +1,12 @@
-"""What `gpu` shows on a real terminal, compared with the screens kept in `golden/`."""
+"""What `gpu` and `profile` show on a terminal, compared with those in `golden/`."""
 
+import json
 import os
 import pwd
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +23,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
 ]
 
+DAY_US = 86_400 * 10**6
 CASES = {
     "gpu-80-colour": ("gpu", ""),
     "gpu-80-plain": ("gpu", ""),
@@ -29,6 +32,9 @@ CASES = {
     "gpu-oneline-80-plain": ("gpu --oneline", ""),
     "gpu-oneline-120-colour": ("gpu --oneline", ""),
     "gpu-watch-80x24-plain": ("gpu --watch", "q quits"),
+    "profile-80-plain": ("profile", ""),
+    "profile-120-colour": ("profile", ""),
+    "profile-show-80-plain": ("profile show train.py", ""),
 }
 """By the name of the file: the command, and what shows that its screen is drawn."""
 
@@ -55,10 +61,33 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GrassHome]:
     gpus.fault(2, "lost")
     held = '"jobs":33285996544'
     until(lambda: made.ok("gpu", "--json"), "not all is there", lambda it: held in it)
+    _learn(made)
     yield made
     other.kill()
     other.wait()
     made.end()
+
+
+def _learn(home: GrassHome) -> None:
+    """Have three types known, one of which could not be measured."""
+    at = time.time_ns() // 1000 - 3 * DAY_US - DAY_US // 2
+    ends = {"train.py": (3, 3.2, 2.9), "sweeps/large.py::fit": (40.5,), "new.py": ()}
+    lines = [
+        {
+            "job_type": name,
+            "model": "NVIDIA A100-SXM4-80GB",
+            "samples": [
+                {"job": job, "at": at, "peak": int(gib * 2**30), "ran_s": 90.0}
+                for job, gib in enumerate(peaks, 70)
+            ],
+            "runs": len(peaks),
+            "failures": 0 if peaks else 2,
+        }
+        for name, peaks in ends.items()
+    ]
+    file = home.desk / "profiles.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    home.ok("profile", "import", str(file))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -153,6 +153,30 @@ def test_a_gpu_that_comes_and_one_that_goes_are_told() -> None:
     assert less == Withheld({"vram": {"1": 0}})
 
 
+def test_what_a_process_has_is_told_for_as_long_as_it_is_withheld() -> None:
+    admission = Admission()
+    as_stranger = Sample(0.0, (reading({5: 20 * GIB, 7: 4 * GIB}),), {})
+    told = admission.sampled(as_stranger, {}, 0.0)
+    assert told is not None
+    assert told.processes == {5: {"0": 20 * WHOLE}, 7: {"0": 4 * WHOLE}}
+    # Now it is a guest's: less is withheld only when that has lasted.
+    of_guest = Sample(1.0, as_stranger.gpus, {JOB: use(5, 20 * GIB)})
+    assert admission.sampled(of_guest, {JOB: memory(30)}, 1.0) is None
+    # Memory that another took meanwhile is not the guest's.
+    grown = Sample(2.0, (reading({5: 2 * GIB, 7: 22 * GIB}),), {JOB: use(5, 2 * GIB)})
+    told = admission.sampled(grown, {JOB: memory(30)}, 2.0)
+    assert told is not None
+    assert withheld(told) == 24 * WHOLE
+    assert told.processes == {5: {"0": 2 * WHOLE}, 7: {"0": 4 * WHOLE}}
+
+
+def test_the_processes_are_not_told_where_pids_cannot_be_named() -> None:
+    look = Sample(0.0, (reading({5: 20 * GIB}, pids_hidden=True),), {})
+    told = Admission().sampled(look, {}, 0.0)
+    assert told is not None
+    assert not told.processes
+
+
 class Machine:
     """Two GPUs with jobs that use what they like, and strangers, all by chance."""
 
@@ -196,6 +220,22 @@ class Machine:
         self.uses[name] = use(next(self.pids), 0, unit)
         assert self.free(unit) >= 0, "memory was given out twice"
 
+    def start_again(self, unit: str) -> None:
+        """Start a guest on a unit of which its process has memory already."""
+        pid = self.random.choice(list(self.strangers[unit]))
+        size, name = self.random.randrange(1, 40), f"job {next(self.pids)}"
+        if size * WHOLE > self.free(unit) + self.kept(pid, unit):
+            return
+        has = self.strangers[unit].pop(pid)
+        self.reserved[name], self.uses[name] = memory(size, unit), use(pid, has, unit)
+        held = sum(self.own(one, unit) for one in self.reserved)
+        others = sum(self.strangers[unit].values())
+        assert held + others <= MEMORY, "memory was given out twice"
+
+    def kept(self, pid: int, unit: str) -> int:
+        assert self.admission.told is not None
+        return self.admission.told.processes.get(pid, {}).get(unit, 0)
+
     def step(self) -> None:
         choice = self.random.random()
         unit = self.random.choice("01")
@@ -203,7 +243,14 @@ class Machine:
             self.start()
         elif choice < 0.45 and self.reserved:
             name = self.random.choice(list(self.reserved))
-            del self.reserved[name], self.uses[name]
+            (where,) = self.reserved.pop(name)["vram"]
+            use_of = self.uses.pop(name)
+            if self.random.random() < 0.5 and len(self.strangers[where]) < 5:
+                # It was a guest, whose process goes on with what it has.
+                (pid,), has = use_of.pids, use_of.gpu_memory[where]
+                self.strangers[where][pid] = has
+        elif choice < 0.55 and self.strangers[unit] and not self.hidden:
+            self.start_again(unit)
         elif choice < 0.7 and self.reserved:
             name = self.random.choice(list(self.reserved))
             (where,) = self.reserved[name]["vram"]
@@ -224,6 +271,9 @@ class Machine:
             held = sum(one["vram"].get(unit, 0) for one in self.reserved.values())
             # Nothing that is used or reserved is on offer.
             offered = MEMORY // GIB * WHOLE - held - amount
+            for pid, has in self.strangers[unit].items():
+                left = max(0, MEMORY - self.taken(unit) + has) * WHOLE // GIB
+                assert offered + self.kept(pid, unit) <= left
             assert offered <= max(0, MEMORY - self.taken(unit)) * WHOLE // GIB
 
     def taken(self, unit: str) -> int:
@@ -247,6 +297,9 @@ class Machine:
             held = sum(self.own(name, unit) for name in self.reserved)
             due = min(MEMORY, self.taken(unit) - held)
             assert withheld(told, unit) == due * WHOLE // GIB
+            if self.taken(unit) - held <= MEMORY:
+                for pid, has in self.strangers[unit].items():
+                    assert self.kept(pid, unit) == has * WHOLE // GIB
 
 
 def test_nothing_is_counted_twice_or_negative_whatever_happens() -> None:

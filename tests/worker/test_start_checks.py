@@ -86,6 +86,15 @@ def test_it_is_returned_after_the_broker_is_told_why() -> None:
     assert not lab.reported().running
 
 
+def test_memory_that_its_own_process_has_keeps_no_guest_from_starting() -> None:
+    lab = GpuLab()
+    lab.start(FIRST, memory(72), guest=(7, 9))
+    assert verbs_of(lab.look(strangers=70).to_keeper) == ["start"]
+    # To any other job it is not there.
+    (returned,) = lab.start(SECOND, memory(8), guest=(8, 9)).to_broker
+    assert returned.attempt == SECOND
+
+
 def test_of_two_starts_the_second_has_what_the_first_gave_back() -> None:
     lab = GpuLab()
     lab.start(FIRST, memory(40))

@@ -41,6 +41,7 @@ def application(daemon: WorkerDaemon) -> Application:
         ("POST", "/guests/{id}/wait"): guest_forwarding.wait,
         ("POST", "/guests/{id}/measured"): guest_forwarding.measured,
         ("POST", "/guests/{id}/end"): guest_forwarding.end,
+        ("POST", "/jobs/{id}/inner-type"): _forward,
     }
     routes = []
     for one in ENDPOINTS:

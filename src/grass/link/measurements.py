@@ -3,7 +3,7 @@
 import msgspec
 
 from grass.link.requests import Message
-from grass.model.resources import Capacity
+from grass.model.resources import Capacity, Units
 
 
 class Withheld(Message, tag="withheld"):
@@ -20,6 +20,8 @@ class Withheld(Message, tag="withheld"):
     """By unit why nothing can run there, in words."""
     busy: frozenset[str] = frozenset()
     """Units that are too busy for one more job whose memory is learned."""
+    processes: dict[int, Units] = msgspec.field(default_factory=dict)
+    """By pid what one process has of `units`: not in its own way as a guest."""
 
 
 class Overran(Message, tag="overran"):
@@ -48,4 +50,4 @@ class ProfileNoted(Message, tag="profile-noted"):
     to_peak_s: float = 0.0
     placed_at: int = 0
     late: bool = False
-    """Whether it still grows, or uses nothing, and nobody should wait for it."""
+    """Whether it still grows, or uses nothing, and no job should wait for it."""

@@ -139,7 +139,7 @@ class Exited(Message, tag="exited"):
     cause: str = ""
     """Why it failed, as a word that a broker acts on; empty: for none of these."""
     blamed: str = ""
-    """The attempt whose fault the failure is; empty: its own, or nobody's."""
+    """The attempt whose fault the failure is; empty: its own, or of none."""
     to_peak_s: float | None = None
     """When its GPU memory last grew; None: it was not followed from its beginning."""
     marks: tuple[int, ...] = ()

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from grass.client.connection import Broken
 from grass.errors import GrassError, NoDaemon, Refused, UsageError
 from grass.profiles import cuda_state
-from grass.profiles.guest_calls import GuestCalls
+from grass.profiles.guest_calls import GuestCalls, tell_inner_type
 from grass.profiles.process_state import state
 from grass.profiles.surrounding_job import shared, units_of_job
 
@@ -35,6 +35,16 @@ _LOOK_S = 30.0
 _POLICIES = ("spread", "pack")
 _innermost: ContextVar[Allocation | None] = ContextVar("grass_allocation", default=None)
 _told: set[str] = set()
+_inside: set[tuple[int, str]] = set()
+"""The types that were told of jobs around this process."""
+
+
+def _surrounding() -> Allocation | None:
+    """Return the innermost allocation that this code runs in, and that is held."""
+    outer = _innermost.get()
+    while outer is not None and not outer.is_held_here:
+        outer = outer.outer
+    return outer
 
 
 def allocate(  # noqa: PLR0913 -- each is one thing to ask for
@@ -91,7 +101,9 @@ class Allocation:
         self._calls: GuestCalls | None = None
         self._pid = 0
         self._given_up = False
-        self._outer: Allocation | None = None
+        self._begun = False
+        self.outer: Allocation | None = None
+        """The one that it is inside of."""
         self.job: int | None = None
         """The id of the job; None: the units belong to no job."""
         self.units: dict[str, list[str]] = {}
@@ -122,14 +134,13 @@ class Allocation:
         traceback: TracebackType | None,
     ) -> None:
         """Give the units back."""
-        _innermost.set(self._outer)
+        self._end()
         self._give_back(exit_code_of(error))
 
     async def __aenter__(self) -> Self:
         """Wait for the units, while other tasks go on, and take them."""
         import asyncio
 
-        self._outer = _innermost.get()
         taking = asyncio.ensure_future(asyncio.to_thread(self._take))
         try:
             await asyncio.shield(taking)
@@ -150,7 +161,7 @@ class Allocation:
         """Give the units back."""
         import asyncio
 
-        _innermost.set(self._outer)
+        self._end()
         await asyncio.to_thread(self._give_back, exit_code_of(error))
 
     def measured(self) -> None:
@@ -159,8 +170,13 @@ class Allocation:
             self._calls.measured(self.job)
 
     def _begin(self) -> None:
-        self._outer = _innermost.get()
+        self.outer = _surrounding()
+        self._begun = True
         _innermost.set(self)
+
+    def _end(self) -> None:
+        self._begun = False
+        _innermost.set(self.outer)
 
     def _take(self) -> None:
         if self._pid:
@@ -168,11 +184,12 @@ class Allocation:
                 "this allocation was used already", "call `allocate` again"
             )
         self._pid = os.getpid()
-        outer = _innermost.get()
-        if outer is not None and outer.is_of_this_process:
+        outer = _surrounding()
+        if outer is not None:
             self.units = shared(outer.units, self._wanted, outer.job)
         elif (job := state.outer_job) is not None:
             self.units = shared(units_of_job(self._wanted), self._wanted, job)
+            self._tell_type(job)
         elif not self._wants_gpus:
             self._enter(self._asked)
         elif state.await_first(lambda: self._given_up):
@@ -182,6 +199,13 @@ class Allocation:
                 state.chosen()
         else:
             self._enter({**self._asked, "gpu_model": f"gpu:{','.join(state.gpus)}"})
+
+    def _tell_type(self, job: int) -> None:
+        """Say once what runs in a job: what is known of its memory holds there."""
+        named = self._asked.get("job_type")
+        if named and job and self.gpus and (job, named) not in _inside:
+            _inside.add((job, named))
+            tell_inner_type(job, named)
 
     @property
     def _wanted(self) -> Mapping[str, Amount]:
@@ -196,6 +220,11 @@ class Allocation:
     def is_of_this_process(self) -> bool:
         """Whether it was made here, and not before a fork."""
         return self._pid == os.getpid()
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether its block runs in this process."""
+        return self._begun and self.is_of_this_process
 
     def _enter(self, asked: Document) -> None:
         calls = GuestCalls()
@@ -235,6 +264,8 @@ class Allocation:
             reason = str(reply["reason"] or "")
             if reason == told and f"(pid {os.getpid()}," in reason:
                 _tell_once(f"job {job} waits for memory that this process holds itself")
+            elif reason == told and state.is_holding:
+                _tell_once(f"job {job} {_TURN}")
             if reason != told:
                 told = reason
                 if sys.stderr.isatty():
@@ -286,6 +317,10 @@ class Allocation:
             calls.close()
 
 
+_TURN = (
+    "waits while another thread of this process holds units; a thread that was started"
+    " inside a block takes from it if its target is `contextvars.copy_context().run`"
+)
 _KEEPS = "a process keeps its first GPU: use another process for another GPU"
 _BEFORE = "allocate before anything in this process uses CUDA"
 

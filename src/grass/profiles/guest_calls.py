@@ -8,13 +8,14 @@ is not noticed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
 from grass.client.client import Client
-from grass.client.connection import open_connection
+from grass.client.connection import Broken, open_connection
 from grass.config import BROKER_VARIABLE, LOCAL
-from grass.errors import NoBroker, NoDaemon
+from grass.errors import GrassError, NoBroker, NoDaemon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,18 @@ class GuestCalls:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+
+def tell_inner_type(job: int, job_type: str) -> None:
+    """Say that a function runs inside a job; it does not matter if that is not heard.
+
+    No daemon is started for it, and one that is away is not waited for.
+    """
+    with (
+        contextlib.suppress(GrassError, Broken),
+        Client(broker=LOCAL, may_start=False) as client,
+    ):
+        client.once("POST", f"/jobs/{job}/inner-type", {"job_type": job_type})
 
 
 def _check_has_worker(home: Home) -> None:

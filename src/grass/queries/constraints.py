@@ -16,6 +16,7 @@ from grass.model.jobs.dependencies import After, met
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import JobState
 from grass.model.jobs.spec import Spec
+from grass.model.resources import GPU_KINDS
 from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames
@@ -65,7 +66,7 @@ def queued_constraints(
         if kind in short:
             yield _shortage(short[kind], reason)
         else:
-            yield _enough(state, reason, kind, asked)
+            yield _enough(state, spec, reason, kind, asked)
     brought = short.keys() - dict(spec.request).keys()
     for kind in sorted(brought):
         yield _shortage(short[kind], reason)
@@ -87,12 +88,18 @@ def _notes(state: State, worker: str) -> UnitNotes:
     return state.unit_notes.get(worker, UnitNotes())
 
 
-def open_units(state: State, worker: str, queue: str, kind: str) -> tuple[int, int]:
-    """Return the free and the total amount of a kind for a queue on a worker."""
-    free = state.scheduler.spare(worker).get(kind, {})
+def open_units(
+    state: State, spec: Spec, reason: Explanation, kind: str
+) -> tuple[int, int]:
+    """Return the free and the total amount of a kind for a job on its worker."""
+    worker = reason.worker
+    assert worker is not None
+    free = state.scheduler.spare(worker, spec.asks_again).get(kind, {})
     has = state.scheduler.capacity(worker).get(kind, {})
+    if reason.gpus is not None and kind in GPU_KINDS:
+        has = {unit: has[unit] for unit in has if unit in reason.gpus}
     drained = state.workers[worker].drained.get(kind, [])
-    known = state.queues.get(queue)
+    known = state.queues.get(reason.queue)
     view = known.views.get(worker) if known else None
     limits = view.capacity.get(kind) if view else None
     open_ones = [
@@ -146,9 +153,10 @@ def _shortage(need: Need, reason: Explanation) -> Constraint:
     return Constraint(need.kind, asked, free, total, note=note)
 
 
-def _enough(state: State, reason: Explanation, kind: str, asked: int) -> Constraint:
-    assert reason.worker is not None
-    free, total = open_units(state, reason.worker, reason.queue, kind)
+def _enough(
+    state: State, spec: Spec, reason: Explanation, kind: str, asked: int
+) -> Constraint:
+    free, total = open_units(state, spec, reason, kind)
     needs, has, of = map(decimal_text, (asked, free, total))
     return Constraint(kind, needs, has, of, ok=True)
 

@@ -82,10 +82,8 @@ def snapshot_for(
     if stuck or pieces or position > MOST_AHEAD:
         return None
     assert reason.worker is not None
-    free = {
-        kind: open_units(state, reason.worker, job.queue, kind)[0]
-        for kind, _ in state.specs[job.spec].request
-    }
+    spec = state.specs[job.spec]
+    free = {kind: open_units(state, spec, reason, kind)[0] for kind, _ in spec.request}
     free.update({need.kind: need.free for need in reason.needs})
     free.update(_places(reason))
     running, prefetched = _running(state, job, reason.worker, free)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from grass.model.resources import GPU_KINDS, Allocation
+from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.job_types import JobType
@@ -68,7 +68,7 @@ class Dispatch:
         self._freed: dict[WorkerUnits, dict[str, set[str]]] = {}
         self._opened_gates: dict[Gate, None] = {}
         self._blocked_late: list[tuple[Shape, WorkerUnits, str, int]] = []
-        """What is known to fit too late is not tried twice in one decision."""
+        """Indexed after the decision: that they fit the index does not say enough."""
         self._candidates: list[Candidate] = []
         self._placements: list[Placement] = []
         self._generation = 0
@@ -91,6 +91,25 @@ class Dispatch:
     def add_freed_gpus(self, worker: WorkerUnits, units: Collection[str]) -> None:
         """Record that shares and memory of these GPUs may be had again."""
         self.add_freed(worker, dict.fromkeys(GPU_KINDS, units))
+
+    def withhold(
+        self, name: str, withheld: Capacity, processes: dict[int, Units]
+    ) -> None:
+        """Set what is not on offer of a worker, and what processes have of it."""
+        offered = self.fleet.withhold(name, withheld)
+        worker = self.fleet.worker(name)
+        if offered:
+            self.add_freed(worker, offered)
+        if worker.processes != processes:
+            worker.processes = processes
+            self._reconsider_guests(name)
+
+    def _reconsider_guests(self, worker: str) -> None:
+        """Try guests again, as what their processes have themselves has changed."""
+        for shape in self.shapes.values():
+            key, blocked = shape.key, shape.state is ShapeState.BLOCKED
+            if blocked and key.process is not None and key.worker == worker:
+                self.wake(shape)
 
     def freed(self, held: HeldUnits) -> None:
         """Record that units are free which a holder had."""
@@ -315,7 +334,12 @@ class Dispatch:
     def _block(self, shape: Shape, worker: WorkerUnits) -> None:
         assert shape.head is not None
         kind, amount = lacking(worker, shape.key, shape.head)
-        if kind in PAIRED:
+        if shape.key.process is not None and kind in ("vram", *PAIRED):
+            # The index counts what the guest has itself as withheld.
+            own = worker.processes.get(shape.key.process, {})
+            amount = max(0, amount - sum(own.values()))
+            self._blocked_late.append((shape, worker, kind, amount))
+        elif kind in PAIRED:
             self._blocked_late.append((shape, worker, kind, amount))
         else:
             self.index.insert(shape, worker, kind, amount)

@@ -25,7 +25,7 @@ from grass.scheduler.shortages import (
     shortfall,
 )
 from grass.scheduler.unmet_requests import never_fits, too_small
-from grass.scheduler.worker_units import Holder, WorkerUnits
+from grass.scheduler.worker_units import Gpus, Holder, WorkerUnits
 
 
 class PlacementObstacle(StrEnum):
@@ -69,6 +69,8 @@ class Explanation:
     """Its type and who profiles it, where it waits for nothing but that."""
     worker: str | None
     """The eligible worker that is nearest to meeting the request."""
+    gpus: Gpus
+    """The GPUs of it that match the model; None: all."""
     choices: int
     """How many workers are eligible."""
     impossible: str | None
@@ -167,6 +169,7 @@ def explain(
         limiter_full=_limiter_full(shape),
         profiler=profiler,
         worker=None if nearest is None else nearest.name,
+        gpus=None if nearest is None else _gpus(nearest, shape),
         choices=len(eligible),
         impossible=None if nearest is not None else _impossible(dispatch, shape),
         away=() if nearest is not None else _away(dispatch, shape, order),
@@ -266,6 +269,11 @@ def _nearest(
         return missing_share(worker, key, order), worker.name
 
     return min(workers, key=missing, default=None)
+
+
+def _gpus(worker: WorkerUnits, shape: Shape) -> Gpus:
+    model = shape.key.model
+    return None if model is None else worker.gpus_of(model)
 
 
 def _reserved_for(worker: WorkerUnits, order: StartOrder) -> int | None:

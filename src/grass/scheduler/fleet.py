@@ -91,7 +91,7 @@ class Fleet:
         if worker is None or worker.away:
             return
         worker.away = True
-        worker.withheld, worker.busy = {}, frozenset()
+        worker.withheld, worker.processes, worker.busy = {}, {}, frozenset()
         self._changed(worker)
         self._forget_if_unused(worker)
 
@@ -204,7 +204,8 @@ class Fleet:
         for limiter in limiters:
             limiter.running += 1
         if learned is not None:
-            learned.note_profiler(holder, whole_models(worker, allocation))
+            name = None if queue is None else queue.name
+            learned.note_profiler(holder, whole_models(worker, name, allocation))
 
     def release(self, holder: Holder) -> HeldUnits | None:
         """Remove a holder and free what it held; None if it held nothing."""

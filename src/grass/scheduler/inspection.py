@@ -65,26 +65,24 @@ class Inspection:
         """Return what is free of a worker, per unit."""
         return copied(self._fleet.worker(worker).free)
 
-    def spare(self, worker: str) -> Capacity:
+    def spare(self, worker: str, process: int | None = None) -> Capacity:
         """Return what is free of a worker and not withheld, drained or not."""
-        units = self._fleet.worker(worker)
+        units = self._fleet.worker(worker).seen_by(process, "")
         return {
             kind: less(amounts, units.withheld.get(kind, {}))
             for kind, amounts in units.free.items()
         }
 
-    def withholds(self, worker: str, allocation: Allocation) -> bool:
+    def withholds(
+        self, worker: str, allocation: Allocation, process: int | None
+    ) -> bool:
         """Return whether units that no job holds are not on offer all the same."""
-        units = self._fleet.worker(worker)
+        units = self._fleet.worker(worker).seen_by(process, "")
         return units.lacks(allocation) is None and any(
             units.offered(kind).get(unit, 0) < amount
             for kind, amounts in allocation.items()
             for unit, amount in amounts.items()
         )
-
-    def withheld(self, worker: str) -> Capacity:
-        """Return what is not on offer of a worker, per unit."""
-        return copied(self._fleet.worker(worker).withheld)
 
     def holders(self, worker: str) -> dict[Holder, Allocation]:
         """Return who holds what of a worker."""

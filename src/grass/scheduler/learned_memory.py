@@ -2,8 +2,8 @@
 
 Such a shape names its type in place of an amount of `vram`. On one worker it stands for
 one ordinary key per amount, a *choice*, with the GPUs on which that amount holds. Where
-nothing is known of a model, or more than a GPU has, the choice is a whole GPU. So
-placement knows ordinary keys alone.
+nothing is known of a model, or more than a GPU has, the choice is a whole GPU; a queue
+that may have less of it gives all that it may. So placement knows ordinary keys alone.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,6 +30,8 @@ class Choice(NamedTuple):
     """The memory that a GPU has free at least where it fits."""
     profiles: str | None
     """The model of GPU for which a job would profile its type."""
+    is_known: bool
+    """Whether the memory is what was learned."""
 
 
 def choices(worker: WorkerUnits, key: ShapeKey) -> tuple[Choice, ...]:
@@ -88,11 +90,14 @@ def would_profile(worker: WorkerUnits, key: ShapeKey, allocation: Allocation) ->
     return type_of(worker, key).is_unknown(models_of(worker, units))
 
 
-def whole_models(worker: WorkerUnits, allocation: Allocation) -> set[str]:
-    """Return the models of the GPUs that are held as a whole."""
-    gpus = worker.capacity.get("gpu", NO_UNITS)
+def whole_models(
+    worker: WorkerUnits, queue: str | None, allocation: Allocation
+) -> set[str]:
+    """Return the models of GPUs of which a job has all that its queue may have."""
+    shares = _shares_for(worker, queue or "")
     held = allocation.get("gpu", NO_UNITS).items()
-    return models_of(worker, (unit for unit, share in held if share == gpus.get(unit)))
+    whole = (unit for unit, share in held if share == shares.get(unit))
+    return models_of(worker, whole)
 
 
 def without_gpus(key: ShapeKey) -> ShapeKey:
@@ -143,22 +148,27 @@ def _model(worker: WorkerUnits, unit: str) -> str:
 def _choices(worker: WorkerUnits, key: ShapeKey) -> Iterator[Choice]:
     amounts = type_of(worker, key).amounts
     known: dict[int, list[str]] = {}
-    whole: dict[str | None, list[str]] = {}
+    whole: dict[tuple[str | None, Request], list[str]] = {}
     sizes = _memory_sizes(worker, key)
     for unit, size in sizes.items():
         model = _model(worker, unit)
         amount = amounts.get(model)
         if amount is not None and amount < size:
             known.setdefault(amount, []).append(unit)
-        elif _is_whole(worker, key, unit):
-            whole.setdefault(model if amount is None else None, []).append(unit)
+            continue
+        asked = _all_of(worker, key, unit, size)
+        if asked is not None:
+            profiles = model if amount is None else None
+            whole.setdefault((profiles, asked), []).append(unit)
     for amount, units in sorted(known.items()):
         asked = _with_memory(key.request, amount)
-        yield Choice(_concrete(worker, key, asked, units), amount, None)
-    for profiles, units in whole.items():
+        concrete = _concrete(worker, key, asked, units)
+        yield Choice(concrete, amount, None, is_known=True)
+    for (profiles, asked), units in whole.items():
         least = min(sizes[unit] for unit in units) * worker.least // WHOLE
-        asked = _whole_gpus(key.request)
-        yield Choice(_concrete(worker, key, asked, units), max(1, least), profiles)
+        least = dict(asked).get("vram", max(1, least))
+        concrete = _concrete(worker, key, asked, units)
+        yield Choice(concrete, least, profiles, is_known=False)
 
 
 def _concrete(
@@ -184,11 +194,27 @@ def _memory_sizes(worker: WorkerUnits, key: ShapeKey) -> Units:
     return {unit: size for unit, size in sizes.items() if unit in gpus}
 
 
-def _is_whole(worker: WorkerUnits, key: ShapeKey, unit: str) -> bool:
-    """Return whether a queue may have all shares of a GPU."""
-    gpu = worker.kinds_for(key.queue).get("gpu")
-    share = 0 if gpu is None else gpu.sizes.get(unit, 0)
-    return share == worker.kinds["gpu"].sizes.get(unit) if share else False
+def _all_of(worker: WorkerUnits, key: ShapeKey, unit: str, size: int) -> Request | None:
+    """Return a request for all that a queue may have of a GPU; None: too little.
+
+    Of a part of a GPU the memory is asked for too: what a share brings depends on what
+    others hold.
+    """
+    share = _shares_for(worker, key.queue).get(unit, 0)
+    whole = worker.capacity.get("gpu", NO_UNITS).get(unit, 0)
+    if share and share == whole:
+        return _whole_gpus(key.request)
+    asked = dict(key.request).get("gpu", 0)
+    memory = min(size, worker.capacity["vram"][unit] * share // max(whole, 1))
+    memory = memory * worker.least // WHOLE
+    if not memory or asked > share:
+        return None
+    return tuple(sorted({**dict(key.request), "gpu": share, "vram": memory}.items()))
+
+
+def _shares_for(worker: WorkerUnits, queue: str) -> Units:
+    gpu = worker.kinds_for(queue).get("gpu")
+    return NO_UNITS if gpu is None else gpu.sizes
 
 
 def _with_memory(request: Request, amount: int) -> Request:

@@ -44,6 +44,8 @@ class Blame(NamedTuple):
     """GPUs that take no jobs."""
     full: str = ""
     """What is to say of GPUs that have as many jobs as they may."""
+    asked_by: int | None = None
+    """The pid of a guest, which is no stranger to itself."""
 
     def text(self, told: Told) -> str:
         """Name them in a few words; empty: there is nothing to name."""
@@ -52,7 +54,7 @@ class Blame(NamedTuple):
         if self.full:
             named.append(self.full)
         for user in self.users:
-            named += _words(user, self.worker, told)
+            named += _words(user, self, told)
         return "; ".join(named[: MOST_UNITS * MOST_USERS])
 
 
@@ -91,15 +93,21 @@ def _users(worker: WorkerUnits, unit: str) -> list[MemoryUser]:
     return sorted(found, key=lambda user: -user.amount)[:MOST_USERS]
 
 
-def _words(user: MemoryUser, worker: str, told: Told) -> Iterator[str]:
+def _words(user: MemoryUser, blame: Blame, told: Told) -> Iterator[str]:
     amount = amount_text(user.amount, "vram")
     if isinstance(user.holder, int):
         yield f"job {user.holder} holds {amount} of gpu {user.unit}"
     elif user.holder is not None:
         yield f"{user.holder} holds {amount} of gpu {user.unit}"
-    elif strangers := told.strangers(worker, user.unit):
+    elif strangers := _strangers(user.unit, blame, told):
         for stranger in strangers[:MOST_USERS]:
             who, _, size = stranger.rpartition(": ")
             yield f"{who} uses {size} of gpu {user.unit}"
     else:
         yield f"{amount} of gpu {user.unit} is withheld"
+
+
+def _strangers(unit: str, blame: Blame, told: Told) -> list[str]:
+    own = (f"(pid {blame.asked_by})", f"(pid {blame.asked_by},")
+    named = told.strangers(blame.worker, unit)
+    return [one for one in named if not any(text in one for text in own)]

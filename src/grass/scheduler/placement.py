@@ -79,7 +79,11 @@ def _allocate_learned(
 def offer_now(worker: WorkerUnits, key: ShapeKey, order: StartOrder | None) -> Offer:
     """Return what a worker offers to a job of this order."""
     queue, model = key.queue, key.model
-    kinds = worker.kinds_for(queue) if model is None else kinds_of(worker, key)
+    if model is None:
+        kinds = worker.kinds_for(queue)
+    else:
+        worker = worker.seen_by(key.process, queue)
+        kinds = kinds_of(worker, key)
     names = _names(key.request, kinds)
     units = {kind: worker.units_for(kind, queue, order) for kind in names}
     whole = {
@@ -109,9 +113,10 @@ def free_units(
     worker: WorkerUnits, key: ShapeKey, kind: str, order: StartOrder | None
 ) -> Units:
     """Return what is free of a kind for a job; without an order, also if reserved."""
-    units = worker.units_for(kind, key.queue, order)
     if key.model is None or kind not in GPU_KINDS:
-        return units
+        return worker.units_for(kind, key.queue, order)
+    worker = worker.seen_by(key.process, key.queue)
+    units = worker.units_for(kind, key.queue, order)
     gpus = worker.gpus_of(key.model)
     return units if gpus is None else only_of(units, gpus)
 
@@ -135,6 +140,7 @@ def drainable(worker: WorkerUnits, key: ShapeKey) -> Allocation | None:
     if key.learned is not None:
         found = (drainable(worker, one.key) for one in open_choices(worker, key))
         return next(filter(None, found), None)
+    worker = worker.seen_by(key.process, key.queue)
     kinds = kinds_of(worker, key)
     units = {}
     for kind in _names(key.request, kinds):

@@ -162,7 +162,8 @@ class BlockedSet:
             return None
         one, largest, several = self.largest_fit(order)
         while True:
-            best = self._by_amount.best(0, one) if one else None
+            # Nothing is what a guest needs whose own process has enough.
+            best = self._by_amount.best(-1, one)
             if several > largest:
                 larger = self._by_amount.best(largest, several)
                 if larger is not None and (best is None or larger < best):

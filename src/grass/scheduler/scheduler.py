@@ -12,7 +12,7 @@ from typing import Any
 from grass.errors import Refused
 from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import GpuDetails
-from grass.model.resources import Allocation, Capacity, Policy, Request
+from grass.model.resources import Allocation, Capacity, Policy, Request, Units
 from grass.scheduler import invariants
 from grass.scheduler.dispatch import Placement
 from grass.scheduler.fleet import WorkerTraits
@@ -29,7 +29,7 @@ from grass.scheduler.shapes import (
     order_of,
 )
 from grass.scheduler.unmet_requests import never_fits
-from grass.scheduler.worker_units import Holder
+from grass.scheduler.worker_units import NO_PROCESSES, Holder
 
 NO_LABELS: frozenset[str] = frozenset()
 
@@ -95,11 +95,14 @@ class Scheduler(Inspection):
         if calm:
             self._dispatch.add_freed_gpus(self._fleet.worker(worker), calm)
 
-    def withhold(self, worker: str, withheld: Capacity) -> None:
-        """Set what is not on offer of a worker's units; what is held stays held."""
-        offered = self._fleet.withhold(worker, withheld)
-        if offered:
-            self._dispatch.add_freed(self._fleet.worker(worker), offered)
+    def withhold(
+        self,
+        worker: str,
+        withheld: Capacity,
+        processes: dict[int, Units] = NO_PROCESSES,
+    ) -> None:
+        """Set what is not on offer of a worker, and what processes have of it."""
+        self._dispatch.withhold(worker, withheld, processes)
 
     def set_view(self, queue: str, worker: str, capacity: Capacity | None) -> None:
         """Limit a queue to these units and amounts of the kinds named; None removes."""
@@ -180,6 +183,7 @@ class Scheduler(Inspection):
         gpu_model: str | None = None,
         policy: Policy | None = None,
         learned: str | None = None,
+        process: int | None = None,
     ) -> None:
         """Add waiting jobs that ask for the same, in the order of their ids.
 
@@ -190,7 +194,15 @@ class Scheduler(Inspection):
             if job in dispatch.shape_of or job in self._fleet.holds:
                 raise Refused(f"job {job} waits or runs already")
         key = ShapeKey(
-            queue, request, worker, labels, limiters, gpu_model, policy, learned
+            queue,
+            request,
+            worker,
+            labels,
+            limiters,
+            gpu_model,
+            policy,
+            learned,
+            process,
         )
         shape = dispatch.shapes.get(key)
         if shape is None:

@@ -65,6 +65,11 @@ class ShapeKey(NamedTuple):
     """Which of the units and workers that fit it takes; None: see `spreads`."""
     learned: str | None = None
     """The job type by which its GPU memory is looked up: see `learned_memory`."""
+    process: int | None = None
+    """The pid of a guest that asks again for a GPU of its worker, which `model` names.
+
+    Memory that the process has kept is not withheld from it.
+    """
 
 
 def spreads(key: ShapeKey) -> bool:

@@ -68,7 +68,8 @@ def shortfall(worker: WorkerUnits, asked: ShapeKey, order: StartOrder) -> Shortf
     short = needs + together
     if not short:
         return Shortfall(text=_busy_text(worker, asked, order))
-    text = _lack(worker, key, needs, together) + _learned_text(worker, asked, key)
+    why = _learned_texts(worker, asked, key)
+    text = _lack(worker, key, needs, together, why)
     blame = _blame(worker, key, order, short)
     return Shortfall(needs, together, text, blame, _holders(worker, key, short))
 
@@ -107,16 +108,24 @@ def missing_share(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> floa
     return sum(amount / asked[kind] for kind, amount in short.items())
 
 
+def _learned_texts(
+    worker: WorkerUnits, key: ShapeKey, given: ShapeKey
+) -> dict[str, str]:
+    """Return why a job asks for so much, by the kinds whose amounts it did not say."""
+    looked_up = dict(set(given.request) - set(key.request))
+    return dict.fromkeys(looked_up, _learned_text(worker, key, given))
+
+
 def _learned_text(worker: WorkerUnits, key: ShapeKey, given: ShapeKey) -> str:
     """Say why a job asks for that much memory; empty: it said so itself."""
     if key.learned is None:
         return ""
-    if "vram" in dict(given.request):
+    choice = next((one for one in choices(worker, key) if one.key == given), None)
+    if choice is None or choice.profiles is not None:
+        return f" (to learn the memory of `{key.learned}`)"
+    if choice.is_known:
         return f" (as learned of `{key.learned}`)"
-    profiles = [one.profiles for one in choices(worker, key) if one.key == given]
-    if profiles == [None]:
-        return f" (`{key.learned}` needs all of a GPU)"
-    return f" (to learn the memory of `{key.learned}`)"
+    return f" (`{key.learned}` needs all of a GPU)"
 
 
 def _needs(worker: WorkerUnits, key: ShapeKey, order: StartOrder) -> tuple[Need, ...]:
@@ -140,20 +149,28 @@ def _lack(
     key: ShapeKey,
     needs: tuple[Need, ...],
     together: tuple[Need, ...],
+    why: dict[str, str],
 ) -> str:
-    """Say what a worker is short of."""
+    """Say what a worker is short of, and of GPUs why it is so much."""
     short = needs + together
     brought = [need for need in short if need.kind == "vram"]
     if brought and "vram" not in dict(key.request):
         others = [str(need) for need in needs if need.kind != "vram"]
-        return "; ".join([_share(worker, key, brought[0]), *others])
+        return "; ".join(
+            [_share(worker, key, brought[0]) + why.get("gpu", ""), *others]
+        )
     if together:
         asked = [
             f"{need.kind} {amount_text(need.asked, need.kind)}" for need in together
         ]
         together_on = f"on the same unit{of_model(key.model)}"
-        return f"needs {' and '.join(asked)} {together_on}"
-    return "; ".join(map(str, needs))
+        return f"needs {' and '.join(asked)} {together_on}{why.get('vram', '')}"
+    texts = []
+    for need in needs:
+        texts.append(f"{need}{why.get(need.kind, '')}")
+        # It is said once.
+        why = {} if need.kind in why else why
+    return "; ".join(texts)
 
 
 def _blame(
@@ -162,11 +179,12 @@ def _blame(
     if not any(need.kind in ("gpu", "vram") for need in short):
         return None
     kinds = kinds_of(worker, key)
+    worker = worker.seen_by(key.process, key.queue)
     gpu = free_units(worker, key, "gpu", order)
     vram = free_units(worker, key, "vram", order)
     largest = kinds["gpu"].largest if "gpu" in kinds else 0
     share = min(dict(key.request).get("gpu", 0), largest)
-    return blame_of(worker, gpu, vram, share)
+    return blame_of(worker, gpu, vram, share)._replace(asked_by=key.process)
 
 
 def _holders(

@@ -9,6 +9,7 @@ and removed when it is unused. Units are chosen in `placement`; `fleet` has all 
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from grass.model.amount_text import WHOLE
@@ -24,6 +25,7 @@ Holder = int | str
 """A job's id, or a lease's name."""
 
 NO_UNITS: Units = {}
+NO_PROCESSES: dict[int, Units] = {}
 LEAST_MEMORY = WHOLE * 9 // 10
 """The part of its memory that a share of a GPU has at least, unless it is set."""
 Gpus = frozenset[str] | None
@@ -154,6 +156,7 @@ class WorkerUnits:
         "least",
         "matching",
         "name",
+        "processes",
         "reservation",
         "types",
         "views",
@@ -188,6 +191,8 @@ class WorkerUnits:
         """Units that take nothing new: drained or withdrawn."""
         self.withheld: Capacity = {}
         """What of a unit is not on offer: it is used by processes without a holder."""
+        self.processes: dict[int, Units] = {}
+        """By pid what one process has of the memory that is withheld."""
         self.gpu_jobs: GpuJobs | None = None
         """Counts the holders of each GPU where their number is limited."""
         self.busy: frozenset[str] = frozenset()
@@ -276,6 +281,25 @@ class WorkerUnits:
         if not closed:
             return free
         return {unit: amount for unit, amount in free.items() if unit not in closed}
+
+    def seen_by(self, process: int | None, queue: str) -> "WorkerUnits":
+        """Return the worker as the guest of a process sees it, which is only read.
+
+        What the process has itself is not withheld from it.
+        """
+        own = None if process is None else self.processes.get(process)
+        if not own:
+            return self
+        seen = copy(self)
+        seen.processes = {}
+        withheld = self.withheld.get("vram", NO_UNITS)
+        seen.withheld = self.withheld | {"vram": less(withheld, own)}
+        if queue in self.views:
+            # What a view has computed is for all other jobs.
+            view = copy(self.views[queue])
+            view.available_version = -1
+            seen.views = {queue: view}
+        return seen
 
     def whole_sizes(self, kind: str, queue: str) -> Units:
         """Return what each unit offers to a queue while no job holds any of it."""

@@ -2,7 +2,7 @@
 
 A guest names nothing but itself: `access/own_process` has its pid from the kernel. On
 another machine the daemon of the worker there does that and names the pid, with the
-token of that worker: so nobody can name a process of a machine that is not theirs.
+token of that worker: so no caller can name a process of another machine.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from grass.api.access.auth import actor, connection_of, identify
+from grass.api.access.own_jobs import own_jobs
 from grass.api.access.own_process import calling_process, check_started, until_gone
 from grass.api.context import Context, api_state, context_of
 from grass.api.routes.job_calls import enqueue_call
@@ -23,6 +24,7 @@ from grass.api.routes.request_bodies import (
     EnqueueBody,
     GiveBackBody,
     GuestBody,
+    InnerTypeBody,
     JobBody,
     MeasureGuestBody,
     WaitGuestBody,
@@ -35,6 +37,7 @@ from grass.broker.core.calls import (
     Enqueued,
     GiveBackGuest,
     MeasureGuest,
+    NoteInnerType,
 )
 from grass.broker.shell.service import Broker
 from grass.errors import Forbidden, NotFound, Refused
@@ -180,6 +183,18 @@ async def measured(request: Request, body: MeasureGuestBody) -> Done:
             while (job := broker.state.jobs.get(id)) and not _is_profiled(broker, job):
                 await broker.moved(id)
     return done
+
+
+async def inner_type(request: Request, body: InnerTypeBody) -> Done:
+    """Let what is known of a function hold for the job that it runs in."""
+    broker, text = context_of(request).broker, str(request.path_params["id"])
+    attempt = broker.state.attempts.get(int(text)) if text.isdecimal() else None
+    if attempt is None:
+        raise NotFound(f"there is no job `{text}` that runs")
+    caller = identify(request)
+    if Right.WORK not in caller.rights or caller.worker != attempt.worker:
+        await own_jobs(request, [int(text)])
+    return await broker.call(NoteInnerType(actor(request), int(text), body.job_type))
 
 
 async def _ended(broker: Broker, id: int) -> GuestReply:

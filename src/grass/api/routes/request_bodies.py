@@ -15,7 +15,12 @@ from msgspec import UNSET, UnsetType
 
 from grass.keeper.input_pieces import LARGEST_PIECE
 from grass.model.access import DEFAULT_ROLE
-from grass.model.field_readers import LARGEST_WINDOW, WrittenAmounts, request_forms
+from grass.model.field_readers import (
+    LARGEST_WINDOW,
+    LONGEST_JOB_TYPE,
+    WrittenAmounts,
+    request_forms,
+)
 from grass.model.jobs.spec import (
     EDITABLE,
     JOB_READERS,
@@ -185,6 +190,12 @@ class MeasureGuestBody(msgspec.Struct, forbid_unknown_fields=True):
     """Which process is to be measured, where its machine's daemon says so."""
 
     pid: Pid | None = None
+
+
+class InnerTypeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The type of a function that runs inside a job."""
+
+    job_type: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_JOB_TYPE)]
 
 
 class GiveBackBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -77,6 +77,7 @@ class BrokerCore:
             calls.SignalJobs: verbs.signal,
             calls.GiveBackGuest: guests.give_back,
             calls.MeasureGuest: guests.measure,
+            calls.NoteInnerType: tracking.note_inner_type,
             calls.Edit: edits.edit,
             calls.Rerun: reruns.rerun,
             calls.AddUnits: units.add,

@@ -206,6 +206,14 @@ class MeasureGuest(Call[Done]):
     job: int
 
 
+class NoteInnerType(Call[Done]):
+    """Let what is known of a function hold for the type of the job that it runs in."""
+
+    actor: str
+    job: int
+    job_type: str
+
+
 class GiveBackGuest(Call[Done]):
     """End the attempt of a guest; its process goes on."""
 

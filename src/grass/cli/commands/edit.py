@@ -28,6 +28,7 @@ CHANGES = (
     *job_options.SHORT_REQUIRE,
     Option("--gpu-model", "PATTERN", "only GPUs of this name: 'A100|H100'; or none"),
     Option("--policy", "POLICY", "spread over GPUs and workers, or pack them; or none"),
+    Option("--type", "NAME", "what it is learned as; or none: its script"),
     Option("--priority", "N", "higher starts earlier"),
     Option("--queue", "QUEUE", "move it to another queue"),
     Option("--worker", "WORKER", "run it on this worker only; or none"),
@@ -63,6 +64,7 @@ _CLEARED: dict[str, tuple[str, object]] = {
     "label": ("labels", None),
     "gpu_model": ("gpu_model", None),
     "policy": ("policy", None),
+    "type": ("job_type", None),
 }
 
 

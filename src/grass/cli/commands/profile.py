@@ -61,9 +61,12 @@ def _list(values: Values, rest: list[str]) -> int:
         print_document(document)
         return 0
     from grass.cli.printing.quantities import utc_now
-    from grass.cli.printing.table import render, show, this_screen
+    from grass.cli.printing.table import Fit, lines, show, this_screen
 
-    show(render(HEADER, rows(document["profiles"], utc_now()), this_screen()))
+    # Where the screen is narrow, the reason tells the peak and the number of runs.
+    fit = Fit(firm=(0, 2), spare=(5, 4, 3))
+    shown = rows(document["profiles"], utc_now())
+    show("".join(f"{line}\n" for line in lines(HEADER, shown, this_screen(), fit=fit)))
     if not document["profiles"]:
         warn("nothing was learned yet; `grass enqueue --vram auto` has it learned")
     return 0
@@ -77,7 +80,7 @@ def rows(profiles: Iterable[Document], now: datetime) -> list[list[str]]:
         [
             one["job_type"],
             one["model"] or "any",
-            "a GPU alone" if one["memory"] is None else _size(one["memory"]),
+            "all" if one["memory"] is None else _size(one["memory"]),
             _size(one["peak"]),
             str(one["runs"]),
             ago(one["last_at"], now),

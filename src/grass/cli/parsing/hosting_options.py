@@ -94,11 +94,26 @@ def choose_gpus(values: Values) -> None:
 
 
 def managed_gpus(text: str) -> str:
-    """Say which GPUs are managed, of what was written for --gpus."""
+    """Say which GPUs are managed, of what was written for --gpus: by their indices."""
     from grass.devices.visible import NONE
 
+    if text.lower() in NONE:
+        return "no GPUs"
     named = [word.strip() for word in text.split(",")]
-    return "no GPUs" if text.lower() in NONE else f"GPUs {', '.join(named)}"
+    if not all(map(str.isdecimal, named)):
+        named = _indices(text) or named
+    return f"GPUs {', '.join(named)}"
+
+
+def _indices(text: str) -> list[str]:
+    """Return the units that a text means; none where that cannot be told any more."""
+    from grass.devices.gpu_check import look
+    from grass.devices.visible import chosen_units
+
+    try:
+        return [*chosen_units(text, look().units, missing_ok=True)]
+    except UsageError:
+        return []
 
 
 def _gpus(values: Values) -> str | None:

@@ -114,6 +114,12 @@ class Spec(RunOptions, frozen=True, kw_only=True):
     short_of_memory: int = 0
     """After how many ends for want of memory it was queued again."""
 
+    @property
+    def asks_again(self) -> int | None:
+        """The pid of a guest that asks for GPUs which it had before; or None."""
+        named = self.gpu_model is not None
+        return self.guest[0] if self.guest is not None and named else None
+
 
 class JobPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What is given of a job; a field that is unset leaves what there is.
@@ -189,6 +195,7 @@ EDITABLE = (
     "labels",
     "gpu_model",
     "policy",
+    "job_type",
 )
 """What a job that has not started can be given anew, besides its command."""
 

@@ -7,6 +7,9 @@ lasted a little, so that a process that takes and returns memory all the time mo
 nothing. A change too small to matter is not told at all. The guard of a GPU is no part
 of its capacity; it covers the little that the driver uses without a process.
 
+What a process has of it is told, too: that is not in its own way when it asks for its
+GPU as a guest.
+
 Where the processes of a device cannot be named, as in a container, or do not tell what
 they use, the rest counts as the jobs' own as far as they have reserved it; but never as
 less than what was used there before they came.
@@ -30,6 +33,8 @@ LASTED_S = 3.0
 """So long less must be used before it is told."""
 MOST_STRANGERS = 8
 """How many are named of one unit, the largest first."""
+MOST_PROCESSES = 64
+"""Of how many it is told what each has of one unit, the largest first."""
 LONGEST_FAULT = 200
 
 Allocations = Mapping[str, Allocation]
@@ -46,6 +51,15 @@ class Stranger(NamedTuple):
     """When it was last seen."""
 
 
+class UnitLook(NamedTuple):
+    """What one look comes to for a unit, in amounts."""
+
+    at_s: float
+    withheld: int
+    without: dict[int, int]
+    """By pid what would be withheld if that process had nothing."""
+
+
 class UnitLooks:
     """What was seen of one unit lately."""
 
@@ -53,14 +67,27 @@ class UnitLooks:
         self.before = 0
         """What was used, in bytes, when no job had reserved any of it."""
         self.strangers: dict[int, Stranger] = {}
-        self._amounts: list[tuple[float, int]] = []
+        self._looks: list[UnitLook] = []
 
-    def lasting(self, withheld: int, now_s: float) -> int:
+    def lasting(self, look: UnitLook) -> int:
         """Return the most that was withheld within the last seconds."""
-        since_s = now_s - LASTED_S
-        self._amounts = [one for one in self._amounts if one[0] > since_s]
-        self._amounts.append((now_s, withheld))
-        return max(amount for _, amount in self._amounts)
+        since_s = look.at_s - LASTED_S
+        self._looks = [one for one in self._looks if one.at_s > since_s]
+        self._looks.append(look)
+        return max(one.withheld for one in self._looks)
+
+    def processes(self, withheld: int) -> list[tuple[int, int]]:
+        """Return pids, and what each has of what is withheld, the largest first.
+
+        That is less than the most it had where others had more at another look.
+        """
+        pids = {pid for look in self._looks for pid in look.without}
+        own = ((pid, withheld - self._without(pid)) for pid in pids)
+        known = [one for one in own if one[1] >= STEP]
+        return sorted(known, key=lambda one: (-one[1], one[0]))[:MOST_PROCESSES]
+
+    def _without(self, pid: int) -> int:
+        return max(look.without.get(pid, look.withheld) for look in self._looks)
 
     def seen(self, found: Iterator[Stranger], now_s: float) -> None:
         """Note the strangers of a look, and drop those that have left."""
@@ -96,37 +123,53 @@ class Admission:
         readings = {reading.unit: reading for reading in sample.gpus}
         self._units = {unit: self._units.get(unit, UnitLooks()) for unit in readings}
         amounts: Units = {}
+        processes: dict[int, Units] = {}
         outside = strangers(sample)
         for unit, reading in readings.items():
             looks = self._units[unit]
             # Where pids cannot be named, a listed one may be a job's.
             found = [] if reading.pids_hidden else outside[unit]
             looks.seen(_named(found, sample), now_s)
-            others = sum(one.memory or 0 for one in found)
-            unreserved = self._unreserved(reading, sample, allocations, others)
-            amounts[unit] = looks.lasting(unreserved, now_s)
+            sizes = _sizes(found)
+            taken = self._unreserved(reading, sample, allocations, sum(sizes.values()))
+            without = {
+                pid: _amount(taken - size, reading) for pid, size in sizes.items()
+            }
+            look = UnitLook(now_s, _amount(taken, reading), without)
+            amounts[unit] = looks.lasting(look)
+            for pid, amount in looks.processes(amounts[unit]):
+                processes.setdefault(pid, {})[unit] = amount
         faults = {
             unit: one.fault[:LONGEST_FAULT]
             for unit, one in readings.items()
             if one.fault is not None
         }
-        return self._told(amounts, faults, self._busy.sampled(sample.gpus, now_s))
+        busy = self._busy.sampled(sample.gpus, now_s)
+        return self._told(amounts, faults, busy, processes)
 
     def _told(
-        self, amounts: Units, faults: dict[str, str], busy: frozenset[str]
+        self,
+        amounts: Units,
+        faults: dict[str, str],
+        busy: frozenset[str],
+        processes: dict[int, Units],
     ) -> Withheld | None:
         named = {unit: looks.largest() for unit, looks in self._units.items()}
         pids = {unit: sorted(one.pid for one in found) for unit, found in named.items()}
         told = self.told
         if told is not None and told.faults == faults and pids == self._named:
             known = told.units.get("vram", {})
-            if told.busy == busy and not _differ(known, amounts):
+            same = told.processes.keys() == processes.keys() and not any(
+                _differ(told.processes[pid], own) for pid, own in processes.items()
+            )
+            if same and told.busy == busy and not _differ(known, amounts):
                 return None
         self.told = Withheld(
             {"vram": amounts} if amounts else {},
             {unit: [*map(_text, found)] for unit, found in named.items() if found},
             faults,
             busy,
+            processes,
         )
         self._named = pids
         return self.told
@@ -138,7 +181,7 @@ class Admission:
         allocations: Allocations,
         others: int,
     ) -> int:
-        """Return what no job may have of a unit, in amounts, rounded up."""
+        """Return what no job may have of a unit, in bytes."""
         unit = reading.unit
         own, used = _reserved(unit, allocations), _used(unit, sample)
         jobs = sum(used.values())
@@ -149,8 +192,20 @@ class Admission:
             looks = self._units[unit]
             looks.before = looks.before if own else rest
             rest = max(rest - unused, min(rest, looks.before))
-        taken = others + beyond + (rest if rest > reading.guard else 0)
-        return -(-min(taken, reading.memory) * WHOLE // GIB)
+        return others + beyond + (rest if rest > reading.guard else 0)
+
+
+def _amount(taken: int, reading: GpuReading) -> int:
+    """Return bytes of a unit in amounts, rounded up."""
+    return -(-min(taken, reading.memory) * WHOLE // GIB)
+
+
+def _sizes(found: list[GpuProcess]) -> dict[int, int]:
+    """Return what each process has; one may be listed twice."""
+    sizes: dict[int, int] = {}
+    for one in found:
+        sizes[one.pid] = sizes.get(one.pid, 0) + (one.memory or 0)
+    return sizes
 
 
 def _named(found: list[GpuProcess], sample: Sample) -> Iterator[Stranger]:

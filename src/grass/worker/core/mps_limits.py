@@ -1,7 +1,7 @@
 """A share of a GPU as NVIDIA's MPS enforces it: variables of jobs, and its own program.
 
 Each GPU has a control daemon of its own, with its own folders, so that a fault on one
-GPU concerns nobody on another. It sees that GPU alone, as its device 0; clients name
+GPU concerns no client on another. It sees that GPU alone, as its device 0; clients name
 the GPU by its UUID, because the daemon counts only what it sees.
 """
 

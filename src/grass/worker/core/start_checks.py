@@ -77,16 +77,20 @@ class StartChecks:
         if told is None or not self._supported or attempt.after is not None:
             return None
         allocation = attempt.notes.allocation
+        guest = None if attempt.start is None else attempt.start.guest
         for unit in {**allocation.get("gpu", {}), **allocation.get("vram", {})}:
             fault = told.faults.get(unit)
             if fault is not None:
                 return f"gpu {unit}: {fault}"
-        return self._shortage(allocation, told)
+        return self._shortage(allocation, told, guest)
 
-    def _shortage(self, allocation: Allocation, told: Withheld) -> str | None:
-        withheld = told.units.get("vram", {})
+    def _shortage(
+        self, allocation: Allocation, told: Withheld, guest: int | None
+    ) -> str | None:
+        withheld, own = told.units.get("vram", {}), told.processes.get(guest or 0, {})
         for unit in allocation.get("vram", {}):
-            short = self._table.units.missing(unit, withheld.get(unit, 0))
+            others = withheld.get(unit, 0) - own.get(unit, 0)
+            short = self._table.units.missing(unit, others)
             if short:
                 users = ", ".join(told.strangers.get(unit, ()))
                 text = f"gpu {unit} has {amount_text(short, 'vram')} less than it needs"

@@ -1,6 +1,6 @@
 """Warns and stops enforced attempts that use more of a shared GPU than they reserved.
 
-A device that an attempt has for itself is not looked at: nobody else suffers. An
+A device that an attempt has for itself is not looked at: it takes from no other. An
 attempt is warned once; one that is to be stopped has some seconds to free the memory.
 """
 

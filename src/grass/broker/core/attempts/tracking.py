@@ -14,6 +14,7 @@ from grass.broker.core.attempts.outcomes import (
     outcome,
     retried,
 )
+from grass.broker.core.calls import Done, NoteInnerType
 from grass.broker.core.jobs import array_limits, dependency_graph, eligibility
 from grass.broker.core.profiles import learning
 from grass.broker.core.state import State
@@ -147,6 +148,17 @@ def profile_noted(state: State, worker: str, message: ProfileNoted) -> None:
         _shrink(state, *found)
 
 
+def note_inner_type(state: State, call: NoteInnerType) -> Done:
+    """Learn of a job that it runs a function whose memory may be known."""
+    job, attempt = state.jobs.get(call.job), state.attempts.get(call.job)
+    if job is None or attempt is None:
+        return Done(changed=False)
+    if not learning.inherit(state, job, attempt, call.job_type):
+        return Done(changed=False)
+    _shrink(state, job, attempt)
+    return Done([job.id])
+
+
 def _shrink(state: State, job: Job, attempt: Attempt) -> None:
     """Have an attempt that is measured alone keep only what it needs of its GPU."""
     spec, worker = state.specs[job.spec], state.workers[attempt.worker]
@@ -174,7 +186,8 @@ def returned(state: State, worker: str, message: Returned) -> None:
         return
     asked = job.id in state.returns.asked
     take_back(state, job, attempt, message.reason)
-    if state.scheduler.withholds(worker, attempt.allocation):
+    process = state.specs[job.spec].asks_again
+    if state.scheduler.withholds(worker, attempt.allocation, process):
         # The worker has said what it lacks: nothing is placed on that again.
         return
     if not asked:

@@ -105,6 +105,7 @@ def _queue_alike(state: State, jobs: list[Job]) -> None:
         gpu_model=spec.gpu_model,
         policy=spec.policy,
         learned=learned_type(spec, one),
+        process=spec.asks_again,
     )
 
 

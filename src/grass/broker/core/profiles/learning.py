@@ -7,6 +7,7 @@ attempt on GPUs of several models.
 
 from msgspec.structs import replace
 
+from grass.broker.core.profiles.prediction import predicted
 from grass.broker.core.profiles.profile_memory import ENOUGH_FAILURES, Key
 from grass.broker.core.state import State
 from grass.link.messages import Exited, ProfileNoted
@@ -66,8 +67,25 @@ def noted(state: State, job: Job, attempt: Attempt, message: ProfileNoted) -> No
     state.batch.moved.add(job.id)
 
 
+def inherit(state: State, job: Job, attempt: Attempt, inner: str) -> bool:
+    """Let the profile of a function hold for the job that runs it, if that has none."""
+    spec, model = state.specs[job.spec], model_of(state, attempt)
+    known = None if model is None else state.profiles.of(inner).get(model)
+    if known is None or model is None or not spec.auto_vram:
+        return False
+    own = state.profiles.of(type_of(spec, job)).get(model)
+    if own is not None and predicted(own.samples) is not None:
+        # What it was measured to use itself counts more.
+        return False
+    if predicted(known.samples) is None:
+        return False
+    put(state, replace(known, job_type=type_of(spec, job), failures=0))
+    state.batch.moved.add(job.id)
+    return True
+
+
 def _give_up(state: State, key: Key) -> None:
-    """Let nobody wait any more for an attempt that does not tell what is needed."""
+    """Let no job wait any more for an attempt that does not tell what is needed."""
     known = state.profiles.of(key[0]).get(key[1]) or Profile(*key)
     if known.failures < ENOUGH_FAILURES:
         put(state, replace(known, failures=ENOUGH_FAILURES))

@@ -9,7 +9,7 @@ from grass.model.amounts import LARGEST
 from grass.model.profiles import MOST_SAMPLES, Profile, Sample
 
 ENOUGH_FAILURES = 2
-"""After so many in a row nobody waits any more for a profile of the type."""
+"""After so many in a row jobs do not wait any more for a profile of the type."""
 WHOLE_DEVICE = LARGEST
 """The amount of a type that could not be measured: a GPU each, without waiting."""
 

@@ -25,7 +25,7 @@ from grass.link.messages import (
 from grass.model.amounts import LARGEST
 from grass.model.enforcement import FEATURES
 from grass.model.ids import attempt_id
-from grass.model.resources import check_units
+from grass.model.resources import Units, check_units
 from grass.model.times import LATEST
 from grass.model.usage import ResourceUse
 from grass.model.worker import FoundUnits, capacity_of, check_label
@@ -38,6 +38,7 @@ MOST_DETAILS = 16
 MOST_GPUS = 1024
 MOST_NAMED = 64
 """How many processes a worker names of one GPU."""
+MOST_PROCESSES = MOST_GPUS * MOST_NAMED
 LONGEST_DETAIL = 256
 LONGEST_TEXT = 4096
 LONGEST_PATH = 64 * 1024
@@ -165,6 +166,18 @@ def _check_withheld(message: Withheld) -> None:
             _check_detail(name)
     for fault in message.faults.values():
         _check_unable(fault)
+    _check_processes(message.processes)
+
+
+def _check_processes(processes: dict[int, Units]) -> None:
+    if len(processes) > MOST_PROCESSES:
+        raise ProtocolError(f"{len(processes)} processes are too many")
+    for own in processes.values():
+        if len(own) > MOST_GPUS:
+            raise ProtocolError(f"{len(own)} units of a process are too many")
+        _check_text(*own)
+        if not all(0 <= amount <= LARGEST for amount in own.values()):
+            raise ProtocolError("a process has an amount of vram that cannot be")
 
 
 def _check_each(reports: Iterable[_AboutAttempt]) -> None:

@@ -28,7 +28,14 @@ def set_to(state: State, worker: Worker, message: Withheld | None) -> None:
     """Note what a worker says; `publish` applies it."""
     before = state.unit_notes.get(worker.id, UnitNotes())
     told = message or Withheld()
-    notes = UnitNotes(told.units, told.strangers, told.faults, before.noted, told.busy)
+    notes = UnitNotes(
+        told.units,
+        told.strangers,
+        told.faults,
+        told.processes,
+        noted=before.noted,
+        busy=told.busy,
+    )
     state.unit_notes[worker.id] = notes
     for unit in before.faults.keys() - notes.faults.keys():
         _works_again(state, worker, unit, notes)
@@ -43,7 +50,7 @@ def publish(state: State, worker: Worker) -> None:
         return
     for unit in notes.faults:
         _drain(state, worker, unit, on=True)
-    state.scheduler.withhold(worker.id, notes.withheld)
+    state.scheduler.withhold(worker.id, notes.withheld, notes.processes)
     state.scheduler.set_busy(worker.id, notes.busy)
 
 

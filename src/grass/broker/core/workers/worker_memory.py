@@ -46,6 +46,8 @@ class UnitNotes(msgspec.Struct):
     """By unit, the processes of no job."""
     faults: dict[str, str] = {}
     """By unit, why nothing can run there."""
+    processes: dict[int, Units] = {}
+    """By pid, what a process has of what is withheld."""
     noted: dict[str, int] = {}
     """By unit, when the journal was last told of a fault."""
     busy: frozenset[str] = frozenset()
