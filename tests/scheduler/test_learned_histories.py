@@ -7,8 +7,8 @@ import pytest
 from grass.model.resources import Capacity, Request
 from grass.scheduler import Placement
 
+from .histories import PROCESSES, Histories, HistoriesWithReservations
 from .oracle import Waiting
-from .test_properties import PROCESSES, Histories, HistoriesWithReservations
 
 QUEUES = ("default", "default", "default", "a", "b")
 TYPES = (None, None, "train.py", "train.py", "eval.py", "fit.py")
