@@ -48,8 +48,8 @@ def test_every_command_says_what_it_waits_for_and_goes_on(
     assert lines[-2] == f"{told} for it\n"
     os.kill(frozen, signal.SIGCONT)
     gate.tell()
-    codes = [(one.communicate(timeout=PATIENCE_S), one.returncode) for one in commands]
-    assert [code for _, code in codes] == [0, 0, 0, 4, 0, 0, 0]
+    ends = [(one.communicate(timeout=PATIENCE_S), one.returncode) for one in commands]
+    assert [code for _, code in ends] == [0, 0, 0, 4, 0, 0, 0], ends
 
 
 def test_a_command_gives_up_with_the_next_step(

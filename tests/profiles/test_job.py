@@ -14,6 +14,7 @@ from grass.profiles.allocation import exit_code_of, policy_named
 from grass.profiles.job_decorator import type_of
 from tests.profiles.programs import SOURCE, environment, python, script
 from tests.support.homes import GrassHome
+from tests.support.patience import PATIENCE_S
 
 
 def named(home: GrassHome, name: str) -> list[dict[str, object]]:
@@ -48,6 +49,7 @@ print(plain(0), called(x=0), with_names(0), Model().fit(), plain.__name__)
 """
     ran = script(lab, "kinds.py", code)
     assert ran.stdout == "1 2 3 4 plain\n", ran.stderr
+    lab.client.wait_all(PATIENCE_S)
     names = {one["name"]: one["state"] for one in lab.client.jobs()}
     wanted = {"kinds.py::plain", "kinds.py::called", "mine", "kinds.py::Model.fit"}
     assert wanted <= names.keys()
@@ -123,6 +125,7 @@ except KeyError as error:
     print("passed", error)
 """
     assert script(lab, "broken.py", code).stdout == "passed 'x'\n"
+    lab.client.wait_all(PATIENCE_S)
     (job,) = named(lab, "broken.py::broken")
     assert (job["state"], job["exit_code"]) == ("failed", 1)
 
@@ -167,6 +170,7 @@ train(sys.argv[1])
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    lab.client.wait_all(PATIENCE_S)
     jobs = named(lab, "train.py::train")
     assert [one["state"] for one in jobs] == ["succeeded"] * 4
     spans = sorted((str(one["started_at"]), str(one["finished_at"])) for one in jobs)

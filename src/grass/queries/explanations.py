@@ -59,11 +59,11 @@ async def explanation(
         return _with_usage(await _ended(broker, details), details, None)
     why = _why(broker.state, job, forgotten)
     reply = ExplainReply(job.id, job.state, why, attempts=job.attempts)
-    reply.learned = learned_lines(broker.state, broker.state.specs[job.spec], job)
+    reply.learned = learned_lines(broker.state, details.spec, job)
     if job.state is JobState.QUEUED:
         await _queued(broker, job, reply, forgotten)
     elif job.state is not JobState.RUNNING:
-        await _waiting(broker, job, reply)
+        await _waiting(broker, job, details.spec, reply)
     else:
         uses = await usage_now(broker, [details])
         _with_usage(reply, details, uses.get(job.id))
@@ -135,9 +135,8 @@ async def _queued(
         _set_estimate(reply, simulate(snapshot, history, _now()))
 
 
-async def _waiting(broker: Broker, job: Job, reply: ExplainReply) -> None:
+async def _waiting(broker: Broker, job: Job, spec: Spec, reply: ExplainReply) -> None:
     state, now = broker.state, _now()
-    spec = state.specs[job.spec]
     states = await _dependencies(broker, spec)
     reply.constraints = list(waiting_constraints(job, spec, states, now))
     if job.state is JobState.HELD:

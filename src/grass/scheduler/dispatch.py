@@ -10,11 +10,11 @@ from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from grass.model.resources import GPU_KINDS, Allocation, Capacity, Units
+from grass.model.resources import GPU_KINDS, Allocation
 from grass.scheduler.blocked_index import BlockedIndex, Freed
 from grass.scheduler.fleet import Fleet
 from grass.scheduler.job_types import JobType
-from grass.scheduler.learned_memory import open_choices, uses_busy, would_profile
+from grass.scheduler.learned_memory import closed_type, uses_busy, would_profile
 from grass.scheduler.placement import PAIRED, allocate, lacking, slack
 from grass.scheduler.reservations import Reservations, is_paused, reserved_units
 from grass.scheduler.shapes import (
@@ -92,19 +92,7 @@ class Dispatch:
         """Record that shares and memory of these GPUs may be had again."""
         self.add_freed(worker, dict.fromkeys(GPU_KINDS, units))
 
-    def withhold(
-        self, name: str, withheld: Capacity, processes: dict[int, Units]
-    ) -> None:
-        """Set what is not on offer of a worker, and what processes have of it."""
-        offered = self.fleet.withhold(name, withheld)
-        worker = self.fleet.worker(name)
-        if offered:
-            self.add_freed(worker, offered)
-        if worker.processes != processes:
-            worker.processes = processes
-            self._reconsider_guests(name)
-
-    def _reconsider_guests(self, worker: str) -> None:
+    def reconsider_guests(self, worker: str) -> None:
         """Try guests again, as what their processes have themselves has changed."""
         for shape in self.shapes.values():
             key, blocked = shape.key, shape.state is ShapeState.BLOCKED
@@ -409,12 +397,3 @@ class Dispatch:
                 heads[entry.shape] = None
         for shape in heads:
             self.reservations.count(shape, now)
-
-
-def closed_type(shape: Shape, eligible: list[WorkerUnits]) -> JobType | None:
-    """Return a shape's type if jobs could only profile what is being profiled."""
-    job_type = shape.gates.learned
-    if job_type is None or not job_type.profilers or not eligible:
-        return None
-    is_open = any(open_choices(worker, shape.key) for worker in eligible)
-    return None if is_open else job_type

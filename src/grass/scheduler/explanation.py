@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from grass.scheduler.dispatch import Dispatch, closed_type
-from grass.scheduler.learned_memory import open_choices
+from grass.scheduler.dispatch import Dispatch
+from grass.scheduler.learned_memory import closed_type, open_choices
 from grass.scheduler.memory_users import Blame, Told
 from grass.scheduler.placement import (
     fits_when_empty,

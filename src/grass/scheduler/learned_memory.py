@@ -13,7 +13,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.gpu_details import UNITS
 from grass.model.resources import GPU_KINDS, Allocation, Request, Units
 from grass.scheduler.job_types import JobType
-from grass.scheduler.shapes import ShapeKey
+from grass.scheduler.shapes import Shape, ShapeKey
 from grass.scheduler.worker_units import NO_UNITS, WorkerUnits, gpus_in
 
 MOST_CHOICES = 256
@@ -233,3 +233,12 @@ def _whole_gpus(request: Request) -> Request:
 def _count(request: Request) -> int:
     """Return how many GPUs a request is for."""
     return max(1, -(-dict(request).get("gpu", 0) // WHOLE))
+
+
+def closed_type(shape: Shape, eligible: list[WorkerUnits]) -> JobType | None:
+    """Return a shape's type if jobs could only profile what is being profiled."""
+    job_type = shape.gates.learned
+    if job_type is None or not job_type.profilers or not eligible:
+        return None
+    is_open = any(open_choices(worker, shape.key) for worker in eligible)
+    return None if is_open else job_type

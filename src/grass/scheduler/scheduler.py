@@ -102,7 +102,13 @@ class Scheduler(Inspection):
         processes: dict[int, Units] = NO_PROCESSES,
     ) -> None:
         """Set what is not on offer of a worker, and what processes have of it."""
-        self._dispatch.withhold(worker, withheld, processes)
+        offered = self._fleet.withhold(worker, withheld)
+        units = self._fleet.worker(worker)
+        if offered:
+            self._dispatch.add_freed(units, offered)
+        if units.processes != processes:
+            units.processes = processes
+            self._dispatch.reconsider_guests(worker)
 
     def set_view(self, queue: str, worker: str, capacity: Capacity | None) -> None:
         """Limit a queue to these units and amounts of the kinds named; None removes."""

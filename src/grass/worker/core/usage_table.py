@@ -36,7 +36,7 @@ YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
 """How often young attempts, all attempts, and idle GPUs are looked at."""
 FIRST_LOOK_S = 0.3
 """At this age an attempt is looked at for the first time; many have ended by then."""
-ALL_SHARE = 0.003
+ALL_SHARE = 0.002
 """Which part of a core looking at the processes of all attempts may take."""
 MOST_LOOK_S = 5.0
 """So often the processes of all attempts are looked at, however many they are."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from grass.keeper.process_table import Stat
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-WALK_SHARE = 0.002
+WALK_SHARE = 0.001
 """Which part of a core walks may take."""
 SMALL = (16 << 20) // PAGE
 """A process of fewer pages counts in full, without a walk."""

@@ -20,7 +20,7 @@ from grass.worker.core.samples import ProcessUse, RunningAttempt
 from grass.worker.shell.process_memory import PAGE, ProcessMemory
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-LOOK_SHARE = 0.005
+LOOK_SHARE = 0.002
 """Which part of a core looking at all processes may take."""
 CGROUP_BY_S = 10.0
 """An attempt that has no cgroup by this age gets none."""
