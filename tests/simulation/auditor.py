@@ -15,7 +15,9 @@ from grass.model.jobs.dependencies import met
 from grass.model.jobs.job import Attempt, Job
 from grass.model.jobs.lifecycle import ENDED, AttemptState, JobState
 from grass.model.jobs.spec import Spec
+from grass.model.resources import Allocation
 from grass.store.changes import Changes
+from tests.simulation.devices import LOST
 from tests.simulation.memory_store import MemoryDisk
 from tests.simulation.processes import DISK_FULL, NO_PROCESS, Process
 from tests.simulation.witness import Run, Witness
@@ -106,6 +108,10 @@ class Auditor:
             raise Violation(f"{process.attempt} runs and is recorded as over")
         if attempt.worker != process.host.name:
             raise Violation(f"{process.attempt} runs on {process.host.name}")
+
+    def shrunk(self, name: str, allocation: Allocation) -> None:
+        """Record what an attempt keeps of its units."""
+        self._witness.shrunk(name, allocation)
 
     def ended(self, process: Process) -> None:
         """Record an end."""
@@ -346,6 +352,7 @@ class Auditor:
         causes = set(self._stops.get(name, ()))
         if run.main.start.time_limit is not None:
             causes.add(TIME_LIMIT)
+        causes |= {f"gpu {unit}: {LOST}" for unit in run.allocation.get("vram", ())}
         if attempt.reason not in causes and (run.was_stopped or attempt.reason):
             raise Violation(f"{name} was stopped, recorded reason: {attempt.reason}")
 

@@ -153,12 +153,14 @@ class Clients:
             return patch
         del asked["vram"]
         job_type = self._types.choice(sorted(MEMORY))
+        # So that some run until their memory has long been flat.
+        env = (("PACE", LONG), ("JOB_TYPE", job_type))
         return replace(
             patch,
             request=tuple(asked.items()),
             auto_vram=True,
             job_type=job_type,
-            env=(*(patch.env or ()), ("JOB_TYPE", job_type)),
+            env=env if self._types.random() < 0.5 else (*(patch.env or ()), env[1]),
         )
 
     def _name(self, machine: Machine) -> str:

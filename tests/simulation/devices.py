@@ -25,6 +25,8 @@ BEGINS_S = 2.0
 FIRST_STRANGER = 1_000_000
 """The pid of the first stranger; no job has one as large."""
 MOST_STRANGERS = 3
+LOST = "lost from the bus"
+"""The fault of a device that is lost."""
 
 
 class SimGpus:
@@ -79,7 +81,7 @@ class SimGpus:
         for use in uses.values():
             on |= {pid: use.gpu_memory.get(unit, 0) for pid in use.pids}
         listed = tuple(GpuProcess(pid, memory) for pid, memory in on.items() if memory)
-        fault = "lost from the bus" if unit in self.faulty else None
+        fault = LOST if unit in self.faulty else None
         size = self.sizes[unit] * GIB // WHOLE
         used = min(size, sum(on.values()))
         numbers = (None, None, None, None)

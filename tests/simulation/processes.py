@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from grass.keeper.protocol import StartVerb
+from grass.model.resources import Allocation
 from tests.simulation.job_plans import DIES, IGNORES, LEAVES, Plan
 from tests.simulation.world import MILLISECOND, Host
 
@@ -33,10 +34,13 @@ class Parent(Protocol):
 
 
 class Witness(Protocol):
-    """Gets every start and end."""
+    """Gets every start and end, and what is given back between them."""
 
     def started(self, process: "Process") -> None:
         """A program runs."""
+
+    def shrunk(self, name: str, allocation: Allocation) -> None:
+        """An attempt keeps only a part of its units."""
 
     def ended(self, process: "Process") -> None:
         """A process is gone."""
@@ -111,6 +115,10 @@ class Processes:
         process = Process(self._host, pid, ticks, start, parent)
         self._by_pid[pid] = process
         return process
+
+    def shrunk(self, name: str, allocation: Allocation) -> None:
+        """Have it recorded that an attempt keeps only a part of its units."""
+        self._witness.shrunk(name, allocation)
 
     # Guests.
 

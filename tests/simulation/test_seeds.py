@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from grass.broker.core.profiles import learning
+from grass.broker.core.state import State
+from grass.model.profiles import Profile
+from grass.model.resources import Allocation
 from tests.simulation.runner import Result, run_seed
+from tests.simulation.witness import Witness
 
 SEEDS, CHUNK = 150, 5
 FEWEST_EVENTS, FEWEST_FAULTS = 300, 3
@@ -61,3 +66,24 @@ def test_a_seed_has_the_same_trace_every_time(seed: int) -> None:
 
 def test_two_seeds_have_two_traces() -> None:
     assert run_seed(1).trace_hash != run_seed(2).trace_hash
+
+
+def test_profiles_are_made_of_what_runs_and_of_what_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = list[str]()
+    keeps, put = Witness.shrunk, learning.put
+
+    def noted(state: State, profile: Profile) -> None:
+        made.extend(sample.end for sample in profile.samples)
+        put(state, profile)
+
+    def shrunk(witness: Witness, name: str, allocation: Allocation) -> None:
+        made.append("shrunk")
+        keeps(witness, name, allocation)
+
+    monkeypatch.setattr(learning, "put", noted)
+    monkeypatch.setattr(Witness, "shrunk", shrunk)
+    for seed in range(20):
+        passed(seed)
+    assert {"running", "succeeded", "failed", "shrunk"} <= set(made)

@@ -83,6 +83,20 @@ class Witness:
             if held > self._capacity.get(key, 0):
                 raise Violation(f"{' '.join(key)} is oversubscribed by {name}")
 
+    def shrunk(self, name: str, allocation: Allocation) -> None:
+        """Record that an attempt keeps only a part of what it has."""
+        run = self.runs.get(name)
+        if run is None or run.over:
+            return
+        host = run.main.host
+        host.note(f"KEEPS {name} {allocation}")
+        has, keeps = dict(_amounts(host, run.allocation)), _amounts(host, allocation)
+        if any(amount > has.get(key, 0) for key, amount in keeps):
+            raise Violation(f"{name} keeps more than it has")
+        for key, amount in has.items():
+            self._held[key] -= amount - dict(keeps).get(key, 0)
+        run.allocation = allocation
+
     def ended(self, process: Process) -> None:
         """Record the end of a process."""
         if not process.runs:

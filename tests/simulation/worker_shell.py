@@ -16,6 +16,7 @@ from grass.link.messages import (
     RemoveOutput,
     Report,
     Resync,
+    Shrink,
     ToBroker,
     ToWorker,
 )
@@ -25,6 +26,7 @@ from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.prepare import Surroundings
+from grass.worker.core.samples import ProcessUse
 from grass.worker.core.start_checks import FRESH_S
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
@@ -36,7 +38,7 @@ from tests.simulation.world import MILLISECOND, SECOND, Host, Killed, Violation
 AROUND = Surroundings("/out", "/home/me", "/bin/sh", {"PATH": "/bin"})
 YOUNG_US = 500 * MILLISECOND
 USUAL_HEARTBEAT_US = 5 * SECOND
-LOOKS_US = 5 * SECOND
+LOOKS_US, LEARNS_US = 5 * SECOND, SECOND
 SILENCE_US = 15 * SECOND
 """How long nothing may be heard before a worker gives a link up."""
 
@@ -122,11 +124,22 @@ class SimWorker:
         withheld = {} if told is None else told.units.get("vram", {})
         free = not any(amount > WHOLE for amount in withheld.values())
         # Something may wait for what is withheld, so the run is not over.
-        self._host.after(LOOKS_US, "looks", self._look_again, self, quiet=free)
+        pause = LEARNS_US if self._learns else LOOKS_US
+        self._host.after(pause, "looks", self._look_again, self, quiet=free)
+
+    @property
+    def _learns(self) -> bool:
+        """Whether something runs here from which the broker learns."""
+        attempts = self.core._table.attempts.values()
+        return any(one.notes.learns and one.exited is None for one in attempts)
 
     def _look(self) -> None:
         self.core.now_s, self.core.wall_us = self.now_s(), self._host.wall_us
-        self.core.sampled(self._gpus.look(self.now_s()))
+        sample = self._gpus.look(self.now_s())
+        seen = sample.attempts.items()
+        uses = {name: ProcessUse(one.pids, 0, 0.0) for name, one in seen}
+        self.core.usage.sampled(sample.at_s, sample.gpus, uses)
+        self.core.sampled(sample)
         self._flush(checked=True)
 
     def _check_starts(self, verbs: list[Verb]) -> None:
@@ -234,6 +247,8 @@ class SimWorker:
                 self._remove(message)
             else:
                 self.core.from_broker(message)
+            if isinstance(message, Shrink):
+                self._processes.shrunk(message.attempt, message.allocation)
         self._flush(checked=True)
 
     def _remove(self, wanted: RemoveOutput) -> None:
