@@ -18,6 +18,7 @@ from benchmarks.queues import queues
 from benchmarks.remote import remote
 from benchmarks.report import report
 from benchmarks.rounds import run_rounds
+from benchmarks.sampling import sampling
 from benchmarks.scratch import HERE
 from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.throughput import throughput
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Sizes], Benchmark]] = {
     "queues": queues,
     "million": million,
     "looks": looks,
+    "sampling": sampling,
 }
 
 

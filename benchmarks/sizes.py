@@ -29,10 +29,14 @@ class Sizes:
     long_queue: int = 1_000_000
     looks: int = 50
     shown_jobs: int = 100_000
+    measured_jobs: int = 64
+    measured_s: float = 30.0
 
 
 FULL = Sizes()
 QUICK = Sizes(
+    measured_jobs=8,
+    measured_s=3.0,
     throughput_jobs=300,
     spooler_jobs=50,
     gap_jobs=40,
