@@ -4,7 +4,7 @@ import pytest
 
 from grass.model.amount_text import WHOLE
 from grass.model.resources import request_from
-from grass.scheduler.memory_users import Told
+from grass.scheduler.reasons.memory_users import Told
 
 from .lab import Lab
 

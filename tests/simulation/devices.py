@@ -12,7 +12,7 @@ from grass.keeper.protocol import Notes
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.resources import Units
-from grass.worker.core.samples import AttemptUse, Sample
+from grass.worker.core.usage.samples import AttemptUse, Sample
 from tests.simulation.processes import Process, Processes
 from tests.simulation.world import MILLISECOND, SECOND, Host
 

@@ -26,8 +26,8 @@ from grass.worker.core.admission import Admission
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.prepare import Surroundings
-from grass.worker.core.samples import ProcessUse
 from grass.worker.core.start_checks import FRESH_S
+from grass.worker.core.usage.samples import ProcessUse
 from grass.worker.core.worker_core import WorkerCore
 from tests.simulation.channels import Link
 from tests.simulation.devices import SimGpus

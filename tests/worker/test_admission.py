@@ -8,7 +8,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.resources import Allocation
 from grass.worker.core.admission import LASTED_S, MIB, Admission
-from grass.worker.core.samples import AttemptUse, Sample
+from grass.worker.core.usage.samples import AttemptUse, Sample
 from tests.worker.gpu_values import GUARD, MEMORY, memory
 from tests.worker.gpu_values import listed_reading as reading
 

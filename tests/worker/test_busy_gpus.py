@@ -2,8 +2,8 @@
 
 from grass.devices.readings import GpuProcess
 from grass.worker.core.admission import Admission
-from grass.worker.core.busy_gpus import BusyGpus
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.busy_gpus import BusyGpus
+from grass.worker.core.usage.samples import Sample
 from tests.worker.gpu_values import reading
 
 BAR = 8_000

@@ -16,7 +16,7 @@ from grass.worker.core.failure_messages import (
     tells_of_no_gpu_memory,
 )
 from grass.worker.core.mps_limits import MpsPlace
-from grass.worker.core.overruns import Overrun
+from grass.worker.core.usage.overruns import Overrun
 from tests.worker.gpu_values import HALF, reading, running
 from tests.worker.lab import FIRST, SECOND, THIRD, ready
 

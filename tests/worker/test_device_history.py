@@ -1,7 +1,7 @@
 """The history of GPUs, whoever uses them."""
 
 from grass.model.amounts import GIB
-from grass.worker.core.device_history import DeviceHistory
+from grass.worker.core.usage.device_history import DeviceHistory
 from tests.worker.gpu_values import reading
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from grass.devices.readings import GpuProcess, GpuReading
 from grass.link.messages import Devices, ReadDevices
-from grass.worker.core.samples import AttemptUse, Sample
+from grass.worker.core.usage.samples import AttemptUse, Sample
 from grass.worker.shell.device_reader import DeviceReader
 
 GIB = 2**30

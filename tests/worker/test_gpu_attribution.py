@@ -2,7 +2,7 @@
 
 from grass.devices.readings import GpuProcess
 from grass.model.amounts import GIB
-from grass.worker.core.gpu_attribution import (
+from grass.worker.core.usage.gpu_attribution import (
     BY_DIFFERENCE,
     NOT_TOLD,
     GpuDivision,

@@ -4,7 +4,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint
-from grass.worker.core.history_thinning import MOST_POINTS, joined, peak_of, thinned
+from grass.worker.core.usage.history_thinning import (
+    MOST_POINTS,
+    joined,
+    peak_of,
+    thinned,
+)
 from grass.worker.shell.usage_files import (
     UsageFiles,
     parsed,

@@ -4,8 +4,8 @@ from grass.devices.readings import GpuProcess
 from grass.link.messages import KnownUnits, ProfileNoted
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.worker.core.memory_curves import MIB, MemoryCurve
-from grass.worker.core.samples import ProcessUse
+from grass.worker.core.usage.memory_curves import MIB, MemoryCurve
+from grass.worker.core.usage.samples import ProcessUse
 from tests.worker.gpu_values import reading
 from tests.worker.lab import FIRST, Lab, ready
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from grass.keeper.process_table import start_ticks
-from grass.worker.core.samples import RunningAttempt
+from grass.worker.core.usage.samples import RunningAttempt
 from grass.worker.shell.process_use import AttemptProcesses
 from tests.support.patience import until
 

@@ -14,7 +14,7 @@ from grass.keeper.process_table import start_ticks
 from grass.link.messages import KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
-from grass.worker.core.samples import Sample, strangers
+from grass.worker.core.usage.samples import Sample, strangers
 from grass.worker.shell.process_use import AttemptProcesses
 from grass.worker.shell.sampler import Sampler, boot_s
 from tests.worker.gpu_values import HALF, reading

@@ -16,7 +16,7 @@ from grass.link.messages import (
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.worker.core.admission import Admission
-from grass.worker.core.samples import AttemptUse, Sample
+from grass.worker.core.usage.samples import AttemptUse, Sample
 from grass.worker.core.worker_core import WorkerCore
 from tests.worker.gpu_values import listed_reading as reading
 from tests.worker.gpu_values import memory

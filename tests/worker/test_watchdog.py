@@ -9,7 +9,7 @@ from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.worker.core.attempt_table import AttemptTable, WorkerAttempt
 from grass.worker.core.framework_limits import framework_limits
-from grass.worker.core.samples import AttemptUse, Sample
+from grass.worker.core.usage.samples import AttemptUse, Sample
 from grass.worker.core.watchdog import PATIENCE_S, Watchdog
 from tests.worker.gpu_values import memory
 from tests.worker.lab import FIRST, SECOND

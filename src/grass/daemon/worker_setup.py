@@ -20,10 +20,10 @@ from grass.model.enforcement import GPU_MEMORY, MPS
 from grass.model.worker import FoundUnits, gpu_memory
 from grass.settings import Settings
 from grass.worker.core.admission import Admission
-from grass.worker.core.busy_gpus import BusyGpus
 from grass.worker.core.hello import WorkerIdentity
 from grass.worker.core.mps_limits import MpsPlace
 from grass.worker.core.prepare import Surroundings
+from grass.worker.core.usage.busy_gpus import BusyGpus
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.agent import WorkerAgent
 from grass.worker.shell.instance import instance_of

@@ -21,13 +21,13 @@ from grass.model.times import rfc3339
 from grass.model.worker import Worker
 from grass.queries.cluster_documents import WorkerNames
 from grass.queries.documents import Constraint, ProspectReply
-from grass.scheduler.explanation import (
+from grass.scheduler.reasons.explanation import (
     Explanation,
     Feasibility,
     PlacementObstacle,
 )
-from grass.scheduler.memory_users import Told
-from grass.scheduler.shortages import Need
+from grass.scheduler.reasons.memory_users import Told
+from grass.scheduler.reasons.shortages import Need
 
 States = Mapping[int, JobState]
 """The states of dependencies; one that is missing was forgotten."""

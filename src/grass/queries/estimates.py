@@ -14,7 +14,7 @@ from typing import NamedTuple
 from grass.broker.core.state import State
 from grass.model.jobs.job import Job
 from grass.queries.constraints import open_units
-from grass.scheduler.explanation import Explanation
+from grass.scheduler.reasons.explanation import Explanation
 
 RUNS = 20
 """How many earlier runs of a name are looked at."""

@@ -40,7 +40,7 @@ from grass.queries.job_documents import why_waiting
 from grass.queries.output_sources import last_lines
 from grass.queries.profile_documents import learned_lines
 from grass.queries.usage_documents import usage_fields, usage_now
-from grass.scheduler.explanation import Explanation
+from grass.scheduler.reasons.explanation import Explanation
 from grass.scheduler.worker_units import Holder
 from grass.store import Store
 from grass.store.interface import JobDetails

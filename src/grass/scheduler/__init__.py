@@ -28,8 +28,8 @@ How it works, with the module that does it:
 """
 
 from grass.scheduler.dispatch import Placement
-from grass.scheduler.explanation import Explanation
+from grass.scheduler.reasons.explanation import Explanation
+from grass.scheduler.reasons.shortages import Need
 from grass.scheduler.scheduler import Scheduler
-from grass.scheduler.shortages import Need
 
 __all__ = ["Explanation", "Need", "Placement", "Scheduler"]

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from grass.errors import NotFound
 from grass.model.resources import Allocation, Capacity
 from grass.scheduler.dispatch import Dispatch
-from grass.scheduler.explanation import Explanation, explain, position
 from grass.scheduler.fleet import Fleet
+from grass.scheduler.reasons.explanation import Explanation, explain, position
 from grass.scheduler.reservations import Reservations
 from grass.scheduler.shapes import Shape, first
 from grass.scheduler.worker_units import Holder, less

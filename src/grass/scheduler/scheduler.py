@@ -19,6 +19,7 @@ from grass.scheduler.fleet import WorkerTraits
 from grass.scheduler.inspection import Inspection, copied
 from grass.scheduler.learned_memory import packed_units
 from grass.scheduler.prefetch import PrefetchChains, may_follow
+from grass.scheduler.reasons.unmet_requests import never_fits
 from grass.scheduler.shapes import (
     Gate,
     Gates,
@@ -28,7 +29,6 @@ from grass.scheduler.shapes import (
     job_of,
     order_of,
 )
-from grass.scheduler.unmet_requests import never_fits
 from grass.scheduler.worker_units import NO_PROCESSES, Holder
 
 NO_LABELS: frozenset[str] = frozenset()

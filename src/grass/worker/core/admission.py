@@ -23,8 +23,8 @@ from grass.link.messages import Withheld
 from grass.model.amount_text import WHOLE, amount_text
 from grass.model.amounts import GIB
 from grass.model.resources import Allocation, Units
-from grass.worker.core.busy_gpus import BusyGpus
-from grass.worker.core.samples import Sample, strangers
+from grass.worker.core.usage.busy_gpus import BusyGpus
+from grass.worker.core.usage.samples import Sample, strangers
 
 MIB = 2**20
 STEP = WHOLE // 16

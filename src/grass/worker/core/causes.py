@@ -12,8 +12,8 @@ from grass.model.ids import attempt_id
 from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
 from grass.model.resources import Allocation
 from grass.model.usage import ResourceUse
-from grass.worker.core.gpu_attribution import KINDS
-from grass.worker.core.overruns import STOPPED, Overrun, reserved_of
+from grass.worker.core.usage.gpu_attribution import KINDS
+from grass.worker.core.usage.overruns import STOPPED, Overrun, reserved_of
 
 SIGKILL = 9
 KILLED_CODE = 128 + SIGKILL

@@ -22,7 +22,7 @@ from grass.link.messages import Exited, Started
 from grass.model.usage import ResourceUse
 from grass.worker.core.attempt_table import WorkerAttempt
 from grass.worker.core.causes import NO_CAUSE, Cause
-from grass.worker.core.memory_curves import MemoryCurve
+from grass.worker.core.usage.memory_curves import MemoryCurve
 
 OF_A_START = "`start`"
 """How an error begins that answers a start; a keeper of version 0.1 says only this."""

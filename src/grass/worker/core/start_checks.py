@@ -15,7 +15,7 @@ from grass.model.amount_text import amount_text
 from grass.model.resources import Allocation
 from grass.worker.core.admission import Admission
 from grass.worker.core.attempt_table import AttemptTable, WorkerAttempt
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.samples import Sample
 
 FRESH_S = 1.0
 """A look is used for starts for so long."""

@@ -10,8 +10,8 @@ from grass.keeper.protocol import StopVerb
 from grass.link.messages import Overran
 from grass.model.amount_text import size_text
 from grass.worker.core.attempt_table import AttemptTable
-from grass.worker.core.overruns import STOPPED, Overrun, overruns, shares
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.overruns import STOPPED, Overrun, overruns, shares
+from grass.worker.core.usage.samples import Sample
 
 PATIENCE_S = 10.0
 """So long an attempt may use too much after it was warned, before it is stopped."""

@@ -44,9 +44,9 @@ from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.hello import HelloState, WorkerIdentity, WorkerLease
 from grass.worker.core.prepare import Surroundings, start_verb
 from grass.worker.core.readiness import StartReadiness
-from grass.worker.core.samples import Sample
 from grass.worker.core.start_checks import StartChecks
-from grass.worker.core.usage_table import UsageTable
+from grass.worker.core.usage.samples import Sample
+from grass.worker.core.usage.usage_table import UsageTable
 from grass.worker.core.watchdog import Watchdog
 
 NAME_IS_TAKEN = "another attempt of this number is still there"

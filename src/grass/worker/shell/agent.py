@@ -45,7 +45,7 @@ from grass.worker.core.causes import may_be_killed
 from grass.worker.core.effects import WorkerEffects
 from grass.worker.core.keeper_entries import with_kernel_status
 from grass.worker.core.mps_servers import MpsServers
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.samples import Sample
 from grass.worker.core.worker_core import WorkerCore
 from grass.worker.shell.device_reader import DeviceReader
 from grass.worker.shell.exit_watch import ExitWatch

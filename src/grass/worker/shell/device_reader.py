@@ -12,7 +12,7 @@ from grass.devices.readings import GpuProcess, GpuReading
 from grass.event_log import EventLog
 from grass.link.messages import Devices, ReadDevices
 from grass.model.gpu_use import GpuUse, GpuUser
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.samples import Sample
 from grass.worker.shell.output_files import Begin
 from grass.worker.shell.process_names import program_and_owner
 

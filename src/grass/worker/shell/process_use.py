@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from grass.keeper.mounts import find_cgroup2, read_mountinfo
 from grass.keeper.process_owners import ProcessOwners
 from grass.keeper.process_table import Stat, cgroup_of, read_stat
-from grass.worker.core.samples import ProcessUse, RunningAttempt
+from grass.worker.core.usage.samples import ProcessUse, RunningAttempt
 from grass.worker.shell.process_memory import PAGE, ProcessMemory
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -17,10 +17,10 @@ from grass.event_log import EventLog
 from grass.keeper.process_table import read_stat
 from grass.keeper.protocol import HelloEntry, StateEntry
 from grass.model.usage import AttemptUsage, ResourceUse, UsagePoint
-from grass.worker.core.device_history import DeviceHistory
-from grass.worker.core.measured import YOUNG_S
-from grass.worker.core.samples import ProcessUse, RunningAttempt, Sample, without
-from grass.worker.core.usage_table import FIRST_LOOK_S, UsageTable
+from grass.worker.core.usage.device_history import DeviceHistory
+from grass.worker.core.usage.measured import YOUNG_S
+from grass.worker.core.usage.samples import ProcessUse, RunningAttempt, Sample, without
+from grass.worker.core.usage.usage_table import FIRST_LOOK_S, UsageTable
 from grass.worker.shell.process_names import process_name
 from grass.worker.shell.process_use import AttemptProcesses
 from grass.worker.shell.usage_files import UsageFiles, recorded_peak

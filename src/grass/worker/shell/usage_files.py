@@ -11,7 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from grass.model.usage import ResourceUse, UsagePoint
-from grass.worker.core.history_thinning import MOST_POINTS, peak_of, thinned
+from grass.worker.core.usage.history_thinning import MOST_POINTS, peak_of, thinned
 
 _encode = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder(UsagePoint).decode

@@ -7,7 +7,7 @@ clock: the history goes on over restarts of the machine.
 
 from grass.devices.readings import GpuReading
 from grass.model.usage import UsagePoint
-from grass.worker.core.history_thinning import joined
+from grass.worker.core.usage.history_thinning import joined
 
 POINT_S = 10.0
 MOST_WAITING = 6

@@ -12,19 +12,19 @@ from functools import partial
 
 from grass.scheduler.dispatch import Dispatch
 from grass.scheduler.learned_memory import closed_type, open_choices
-from grass.scheduler.memory_users import Blame, Told
 from grass.scheduler.placement import (
     fits_when_empty,
 )
-from grass.scheduler.shapes import Shape, ShapeKey, StartOrder
-from grass.scheduler.shortages import (
+from grass.scheduler.reasons.memory_users import Blame, Told
+from grass.scheduler.reasons.shortages import (
     Need,
     Shortfall,
     missing_share,
     nearest_key,
     shortfall,
 )
-from grass.scheduler.unmet_requests import never_fits, too_small
+from grass.scheduler.reasons.unmet_requests import never_fits, too_small
+from grass.scheduler.shapes import Shape, ShapeKey, StartOrder
 from grass.scheduler.worker_units import Gpus, Holder, WorkerUnits
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most
-from grass.worker.core.samples import AttemptUse
+from grass.worker.core.usage.samples import AttemptUse
 
 YOUNG_S = 10.0
 """So long an attempt is looked at often: most of its memory is taken then."""

@@ -25,12 +25,17 @@ from grass.worker.core.failure_messages import (
     tells_of_gpu_fault,
     tells_of_no_gpu_memory,
 )
-from grass.worker.core.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
 from grass.worker.core.gpu_faults import GpuFaults
-from grass.worker.core.measured import YOUNG_S, Measured
-from grass.worker.core.memory_curves import MemoryCurve, MemoryCurves
-from grass.worker.core.overruns import overruns
-from grass.worker.core.samples import AttemptUse, ProcessUse, RunningAttempt, Sample
+from grass.worker.core.usage.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
+from grass.worker.core.usage.measured import YOUNG_S, Measured
+from grass.worker.core.usage.memory_curves import MemoryCurve, MemoryCurves
+from grass.worker.core.usage.overruns import overruns
+from grass.worker.core.usage.samples import (
+    AttemptUse,
+    ProcessUse,
+    RunningAttempt,
+    Sample,
+)
 
 YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
 """How often young attempts, all attempts, and idle GPUs are looked at."""

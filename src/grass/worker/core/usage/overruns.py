@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from grass.model.amounts import bytes_of_amount
 from grass.model.resources import Allocation
-from grass.worker.core.gpu_attribution import holders_by_unit
-from grass.worker.core.samples import Sample
+from grass.worker.core.usage.gpu_attribution import holders_by_unit
+from grass.worker.core.usage.samples import Sample
 
 MARGIN_PART = 20
 """The margin is this part of a reservation, a twentieth, and at least the least."""

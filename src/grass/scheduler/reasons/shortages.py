@@ -9,7 +9,6 @@ from grass.model.amount_text import amount_text, amount_texts
 from grass.model.gpu_details import named_gpus
 from grass.model.resources import GPU_KINDS, unit_order
 from grass.scheduler.learned_memory import choices, open_choices
-from grass.scheduler.memory_users import Blame, blame_of
 from grass.scheduler.placement import (
     allocate,
     amounts_needed,
@@ -17,6 +16,7 @@ from grass.scheduler.placement import (
     kinds_of,
     shortage,
 )
+from grass.scheduler.reasons.memory_users import Blame, blame_of
 from grass.scheduler.shapes import ShapeKey, StartOrder
 from grass.scheduler.worker_units import Holder, WorkerUnits
 

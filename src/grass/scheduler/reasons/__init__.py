@@ -1,0 +1,1 @@
+"""Why a job waits, and why it can never start."""

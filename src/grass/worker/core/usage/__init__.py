@@ -1,0 +1,1 @@
+"""What attempts use of a machine, from looks at it."""
