@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
     from types import FrameType
+    from typing import TextIO
 
 COMMANDS = {
     "enqueue": "add a job to a queue",
@@ -81,7 +82,7 @@ def main() -> int:
     """
     code = _run_reporting()
     if sys.argv[1:2] != ["daemon"]:
-        _flush_errors()
+        _flush(sys.stderr)
         os._exit(code)
     return code
 
@@ -93,7 +94,7 @@ def _run_reporting() -> int:
         code = dispatch(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
-        _flush_quietly()
+        _flush(sys.stdout)
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
@@ -232,18 +233,11 @@ def _repeat_lost_interrupt(ignored: UnraisableHookArgs) -> None:
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
-def _flush_errors() -> None:
+def _flush(stream: TextIO) -> None:
     try:
-        sys.stderr.flush()
+        stream.flush()
     except OSError:
-        """Its terminal is closed."""
-
-
-def _flush_quietly() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop_output()
+        """Its terminal or pipe is closed."""
 
 
 def _drop_output() -> None:

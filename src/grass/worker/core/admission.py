@@ -125,13 +125,16 @@ class Admission:
         amounts: Units = {}
         processes: dict[int, Units] = {}
         outside = strangers(sample)
+        own, used = _reserved(allocations), _used(sample)
         for unit, reading in readings.items():
             looks = self._units[unit]
             # Where pids cannot be named, a listed one may be a job's.
             found = [] if reading.pids_hidden else outside[unit]
             looks.seen(_named(found, sample), now_s)
             sizes = _sizes(found)
-            taken = self._unreserved(reading, sample, allocations, sum(sizes.values()))
+            taken = self._unreserved(
+                reading, own.get(unit, {}), used.get(unit, {}), sum(sizes.values())
+            )
             without = {
                 pid: _amount(taken - size, reading) for pid, size in sizes.items()
             }
@@ -177,19 +180,17 @@ class Admission:
     def _unreserved(
         self,
         reading: GpuReading,
-        sample: Sample,
-        allocations: Allocations,
+        own: dict[str, int],
+        used: dict[str, int],
         others: int,
     ) -> int:
         """Return what no job may have of a unit, in bytes."""
-        unit = reading.unit
-        own, used = _reserved(unit, allocations), _used(unit, sample)
         jobs = sum(used.values())
         beyond = sum(max(0, size - own.get(name, 0)) for name, size in used.items())
         rest = max(0, reading.used - jobs - others)
         if reading.pids_hidden or any(one.memory is None for one in reading.processes):
             unused = sum(max(0, size - used.get(name, 0)) for name, size in own.items())
-            looks = self._units[unit]
+            looks = self._units[reading.unit]
             looks.before = looks.before if own else rest
             rest = max(rest - unused, min(rest, looks.before))
         return others + beyond + (rest if rest > reading.guard else 0)
@@ -214,21 +215,22 @@ def _named(found: list[GpuProcess], sample: Sample) -> Iterator[Stranger]:
         yield Stranger(one.pid, name, one.memory or 0, sample.at_s)
 
 
-def _reserved(unit: str, allocations: Allocations) -> dict[str, int]:
-    """Return what each attempt has reserved of a unit's memory, in bytes."""
-    return {
-        name: units["vram"][unit] * GIB // WHOLE
-        for name, units in allocations.items()
-        if unit in units.get("vram", ())
-    }
+def _reserved(allocations: Allocations) -> dict[str, dict[str, int]]:
+    """Return what attempts have reserved of each unit's memory, in bytes."""
+    reserved: dict[str, dict[str, int]] = {}
+    for name, units in allocations.items():
+        for unit, amount in units.get("vram", {}).items():
+            reserved.setdefault(unit, {})[name] = amount * GIB // WHOLE
+    return reserved
 
 
-def _used(unit: str, sample: Sample) -> dict[str, int]:
-    return {
-        name: use.gpu_memory[unit]
-        for name, use in sample.attempts.items()
-        if unit in use.gpu_memory
-    }
+def _used(sample: Sample) -> dict[str, dict[str, int]]:
+    """Return what attempts use of each unit's memory, in bytes."""
+    used: dict[str, dict[str, int]] = {}
+    for name, use in sample.attempts.items():
+        for unit, memory in use.gpu_memory.items():
+            used.setdefault(unit, {})[name] = memory
+    return used
 
 
 def _differ(told: Units, amounts: Units) -> bool:

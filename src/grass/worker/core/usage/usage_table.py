@@ -18,6 +18,7 @@ from grass.worker.core.causes import (
     NO_CAUSE,
     Cause,
     Evidence,
+    GpuFaults,
     cause_of,
     is_unexplained,
 )
@@ -25,7 +26,6 @@ from grass.worker.core.failure_messages import (
     tells_of_gpu_fault,
     tells_of_no_gpu_memory,
 )
-from grass.worker.core.gpu_faults import GpuFaults
 from grass.worker.core.usage.gpu_attribution import KINDS, GpuDivision, GpuUses, Holders
 from grass.worker.core.usage.measured import YOUNG_S, Measured
 from grass.worker.core.usage.memory_curves import MemoryCurve, MemoryCurves
@@ -88,11 +88,12 @@ class UsageTable:
 
     def running(self, now_s: float) -> dict[str, RunningAttempt]:
         """Return the attempts whose program runs."""
-        return {
-            name: RunningAttempt(one.started.pid, one.ticks, now_s - one.since)
-            for name, one in self._attempts.items()
-            if one.started is not None and one.exited is None and one.since is not None
-        }
+        found = {}
+        for name, since_s in self._begun().items():
+            one = self._attempts[name]
+            assert one.started is not None
+            found[name] = RunningAttempt(one.started.pid, one.ticks, now_s - since_s)
+        return found
 
     def _begun(self) -> dict[str, float]:
         """Return since when the attempts have run whose program runs."""
