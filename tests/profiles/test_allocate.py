@@ -123,7 +123,7 @@ def test_ctrl_c_while_it_waits_cancels_the_job(
     third.send_signal(signal.SIGINT)
     _, said = third.communicate()
     assert "KeyboardInterrupt" in said
-    assert lab.state(queued["id"]) == "cancelled"
+    assert ended(lab, queued["id"])["state"] == "cancelled"
     for one in both:
         one.communicate("\n\n")
 
