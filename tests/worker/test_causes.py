@@ -18,7 +18,7 @@ from grass.worker.core.failure_messages import (
 from grass.worker.core.mps_limits import MpsPlace
 from grass.worker.core.usage.overruns import Overrun
 from tests.worker.gpu_values import HALF, reading, running
-from tests.worker.lab import FIRST, SECOND, THIRD, ready
+from tests.worker.lab import FIRST, SECOND, THIRD, Lab, ready
 
 FAULTY = reading(fault="it has fallen off the bus")
 
@@ -144,22 +144,44 @@ def test_libraries_tell_of_a_fault(said: str) -> None:
     assert not tells_of_gpu_fault(b"FileNotFoundError: data.csv")
 
 
-def test_clients_of_mps_that_end_after_the_first_are_its_victims() -> None:
+def sharing_a_gpu(*names: str) -> Lab:
     lab = ready()
     lab.core.from_broker(KnownUnits({"gpu": {"0": WHOLE}, "vram": {"0": 80 * WHOLE}}))
     quarter = {"gpu": {"0": WHOLE // 4}, "vram": {"0": 20 * WHOLE}}
     gpu = Unit(WHOLE, {"uuid": "GPU-a"})
     lab.core.around = lab.core.around._replace(gpus={"0": gpu}, mps=MpsPlace("p", "/m"))
-    for name in (FIRST, SECOND, THIRD):
+    for name in names:
         lab.start(name, quarter, enforce="warn")
-    reasons = []
-    for name, at_s in ((SECOND, 10.0), (FIRST, 11.0), (THIRD, 100.0)):
-        assert lab.core.usage.output_ended(name, b"CUDA_ERROR_ILLEGAL", at_s) == "0"
-        (exited,) = lab.keeper("exited", id=name, code=1).to_broker
-        assert exited.cause == GPU_FAULT
-        reasons.append(exited.reason)
+    return lab
+
+
+def reason_of_fault(lab: Lab, name: str, at_s: float) -> str | None:
+    """End an attempt with a fault of its GPU."""
+    assert lab.core.usage.output_ended(name, b"CUDA_ERROR_ILLEGAL", at_s) == "0"
+    (exited,) = lab.keeper("exited", id=name, code=1).to_broker
+    assert exited.cause == GPU_FAULT
+    return exited.reason
+
+
+def test_a_fault_may_be_that_of_any_client_which_was_there() -> None:
+    lab = sharing_a_gpu(FIRST, SECOND, THIRD)
+    assert reason_of_fault(lab, SECOND, 10.0) == "GPU fault of job 1, 2 or 3"
+    assert reason_of_fault(lab, FIRST, 11.0) == "GPU fault of job 1, 2 or 3"
+    # It was idle, and hears of it when it next calls CUDA.
+    assert reason_of_fault(lab, THIRD, 1000.0) == "GPU fault of job 1, 2 or 3"
+
+
+def test_the_fault_of_a_client_that_was_alone_is_its_own() -> None:
+    lab = sharing_a_gpu(FIRST)
     own = "GPU fault: the end of its output says more"
-    assert reasons == [own, "GPU fault of job 2", own]
+    assert reason_of_fault(lab, FIRST, 10.0) == own
+
+
+def test_a_client_that_failed_just_before_may_have_caused_a_fault() -> None:
+    lab = sharing_a_gpu(FIRST, SECOND)
+    lab.core.now_s = 10.0
+    lab.keeper("exited", id=FIRST, code=134)
+    assert reason_of_fault(lab, SECOND, 11.0) == "GPU fault of job 1 or 2"
 
 
 def test_an_end_at_the_limit_of_its_cgroup_is_for_want_of_memory() -> None:

@@ -42,8 +42,8 @@ class Evidence(NamedTuple):
     """Whether the attempt's output says that a GPU had no memory left."""
     peak: ResourceUse | None = None
     overruns: Iterable[Overrun] = ()
-    fault_of: str = ""
-    """The attempt whose fault on a GPU it died of, maybe its own; empty: of none."""
+    fault_of: frozenset[str] = frozenset()
+    """Attempts of which one caused the fault on a GPU that it died of."""
 
 
 def is_unexplained(entry: ExitEntry | StateEntry) -> bool:
@@ -89,10 +89,12 @@ def _of_gpus(entry: ExitEntry, allocation: Allocation, known: Evidence) -> Cause
     return NO_CAUSE
 
 
-def _fault(name: str, culprit: str) -> Cause:
-    job = attempt_id(culprit).job
-    own = "GPU fault: the end of its output says more"
-    return Cause(GPU_FAULT, own if culprit == name else f"GPU fault of job {job}")
+def _fault(name: str, suspects: frozenset[str]) -> Cause:
+    *others, last = sorted({attempt_id(one).job for one in suspects})
+    if not others and suspects == {name}:
+        return Cause(GPU_FAULT, "GPU fault: the end of its output says more")
+    listed = f"{', '.join(map(str, others))} or {last}" if others else str(last)
+    return Cause(GPU_FAULT, f"GPU fault of job {listed}")
 
 
 def _no_gpu_memory(
@@ -133,24 +135,37 @@ def _memory(peak: ResourceUse | None) -> Mapping[str, int]:
     return {unit: one.memory for unit, one in gpus.items() if one.memory is not None}
 
 
-FAULT_SPAN_S = 60.0
-"""Clients that end of a fault so long after the first one are its victims."""
+JUST_ENDED_S = 10.0
+"""A client that failed so long before a fault was heard of may have caused it."""
 
 
 class GpuFaults:
     """The last fault of each GPU that is shared by MPS.
 
-    All clients of a server are told of a fault, and not which of them caused it. The
-    one that ended first is taken for it.
+    All clients of a server die of a fault with the same error. None of them is known to
+    have caused it: the log of MPS and the kernel's Xid name a client, but on a real GPU
+    not that one, and they end in any order. So every client of that time is suspected.
     """
 
     def __init__(self) -> None:
-        self._first: dict[str, tuple[str, float]] = {}
+        self._suspects: dict[str, frozenset[str]] = {}
+        self._failed: dict[str, dict[str, float]] = {}
+        """By GPU: clients that failed lately, and when."""
 
-    def culprit(self, unit: str, attempt: str, now_s: float) -> str:
-        """Note that an attempt ended of a fault; return the one that ended first."""
-        first, at_s = self._first.get(unit, (attempt, float("-inf")))
-        if now_s - at_s > FAULT_SPAN_S:
-            first = attempt
-            self._first[unit] = attempt, now_s
-        return first
+    def failed(self, unit: str, attempt: str, now_s: float) -> None:
+        """Note that a client failed, for whatever reason."""
+        self._failed[unit] = {**self._lately(unit, now_s), attempt: now_s}
+
+    def suspects(
+        self, unit: str, attempt: str, others: Iterable[str], now_s: float
+    ) -> frozenset[str]:
+        """Return who may have caused the fault of which an attempt died."""
+        # A client that was idle hears of a fault when it next calls CUDA.
+        if attempt not in self._suspects.get(unit, ()):
+            found = frozenset({attempt, *others, *self._lately(unit, now_s)})
+            self._suspects[unit] = found
+        return self._suspects[unit]
+
+    def _lately(self, unit: str, now_s: float) -> dict[str, float]:
+        known = self._failed.get(unit, {})
+        return {one: at for one, at in known.items() if now_s - at <= JUST_ENDED_S}

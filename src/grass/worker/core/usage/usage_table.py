@@ -76,8 +76,8 @@ class UsageTable:
         self._out_of_memory_s = float("-inf")
         """When the kernel was last seen to have killed a process for want of memory."""
         self._faults = GpuFaults()
-        self._fault_of: dict[str, str] = {}
-        """Attempts that died of a fault of a GPU, and whose it was."""
+        self._fault_of: dict[str, frozenset[str]] = {}
+        """Attempts that died of a fault of a GPU, and whose it may be."""
         self._no_gpu_memory: set[str] = set()
         """Attempts whose output says that a GPU had no memory left for them."""
         self._curves = MemoryCurves()
@@ -283,24 +283,35 @@ class UsageTable:
         attempt = self._attempts.get(name)
         unit = "" if attempt is None else attempt.notes.mps
         if unit and tells_of_gpu_fault(tail):
-            self._fault_of[name] = self._faults.culprit(unit, name, now_s)
+            others = self._clients_of(unit)
+            self._fault_of[name] = self._faults.suspects(unit, name, others, now_s)
             return unit
         if tells_of_no_gpu_memory(tail):
             self._no_gpu_memory.add(name)
         return ""
+
+    def _clients_of(self, unit: str) -> list[str]:
+        """Return the attempts that share a GPU by MPS and have not ended."""
+        return [
+            name
+            for name, one in self._attempts.items()
+            if one.notes.mps == unit and one.exited is None
+        ]
 
     def cause_of(self, entry: ExitEntry, now_s: float) -> Cause:
         """Return why an attempt failed, where that is known."""
         if entry.code == 0 and entry.reason is None:
             return NO_CAUSE
         attempt, known = self._attempts.get(entry.id), self._measured.get(entry.id)
+        if attempt is not None and attempt.notes.mps:
+            self._faults.failed(attempt.notes.mps, entry.id, now_s)
         evidence = Evidence(
             self.sample.gpus,
             now_s - self._out_of_memory_s <= OUT_OF_MEMORY_S,
             entry.id in self._no_gpu_memory,
             None if known is None else known.peak,
             overruns(self.sample, self._allocations()),
-            self._fault_of.get(entry.id, ""),
+            self._fault_of.get(entry.id, frozenset()),
         )
         held = {} if attempt is None else attempt.notes.allocation
         return cause_of(entry, held, evidence)
