@@ -4,7 +4,7 @@ import pytest
 
 from grass.keeper.exit_reasons import MEMORY_LIMIT
 from grass.keeper.protocol import ExitEntry
-from grass.link.messages import KnownUnits
+from grass.link.messages import Exited, KnownUnits
 from grass.model.amount_text import WHOLE
 from grass.model.amounts import GIB
 from grass.model.jobs.endings import GPU_FAULT, OUT_OF_GPU_MEMORY, OUT_OF_HOST_MEMORY
@@ -159,6 +159,7 @@ def reason_of_fault(lab: Lab, name: str, at_s: float) -> str | None:
     """End an attempt with a fault of its GPU."""
     assert lab.core.usage.output_ended(name, b"CUDA_ERROR_ILLEGAL", at_s) == "0"
     (exited,) = lab.keeper("exited", id=name, code=1).to_broker
+    assert isinstance(exited, Exited)
     assert exited.cause == GPU_FAULT
     return exited.reason
 
