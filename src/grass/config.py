@@ -57,6 +57,7 @@ class Home:
         self.brokers = os.path.join(folder, "brokers.json")
         self.brokers_lock = os.path.join(folder, "brokers.lock")
         self.options = os.path.join(folder, "daemon-options.json")
+        self.web = os.path.join(folder, "web.json")
         self.keeper = os.path.join(folder, "keeper")
         self.output = os.path.join(folder, "output")
 

@@ -42,6 +42,7 @@ from grass.api.routes import (
     request_bodies,
     tokens,
     usage,
+    web,
     worker_link,
     workers,
 )
@@ -116,6 +117,9 @@ ENDPOINTS = [
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
+    Endpoint("GET", "/session", READ, web.session, None, documents.SessionReply),
+    Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501
+    Endpoint("DELETE", "/web", ADMIN, web.close, None, DONE),
     Endpoint("POST", "/daemon/stop", ADMIN, cluster.stop, request_bodies.StopBody, DONE),  # noqa: E501
     Endpoint("GET", "/tokens", ADMIN, tokens.page, None, documents.TokensReply),
     Endpoint("POST", "/tokens", ADMIN, tokens.new, request_bodies.NewTokenBody, documents.IssuedReply),  # noqa: E501

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from starlette.requests import HTTPConnection
 
@@ -20,6 +20,28 @@ class TcpEndpoint(NamedTuple):
     pin: str
 
 
+class WebLink(NamedTuple):
+    """Where a browser finds the dashboard."""
+
+    url: str
+    """What a browser opens; it logs in with `token`."""
+    token: str
+    host: str
+    port: int
+
+
+class WebControl(Protocol):
+    """Opens and closes the daemon's web entrance."""
+
+    async def open(
+        self, host: str | None, port: int | None, actor: str, role: str
+    ) -> WebLink:
+        """Listen for browsers, and return a link for this caller."""
+
+    async def close(self) -> bool:
+        """Stop listening, and log every browser out."""
+
+
 class Context(NamedTuple):
     """The daemon behind the API."""
 
@@ -33,6 +55,8 @@ class Context(NamedTuple):
     """The daemon's settings."""
     tcp: TcpEndpoint | None = None
     """None: the daemon serves only its own machine."""
+    web: WebControl | None = None
+    """None: the daemon has no web entrance."""
 
 
 def context_of(request: HTTPConnection) -> Context:

@@ -121,6 +121,21 @@ class ClusterClient(Session):
         body = {"code": code, "name": name, "worker": worker, "instance": instance}
         return self.idempotent("POST", "/join", body)
 
+    def session(self) -> Document:
+        """Read who this client is to the daemon, and what it may do."""
+        return self.read("/session")
+
+    def open_web(
+        self, host: str | None = None, port: int | None = None, role: str = "admin"
+    ) -> Document:
+        """Serve the dashboard; the reply's `url` logs one browser in."""
+        body = {"host": host, "port": port, "role": role}
+        return self.write("POST", "/web", body)
+
+    def close_web(self) -> Document:
+        """Serve the dashboard no more, and log every browser out."""
+        return self.idempotent("DELETE", "/web")
+
     def config(self) -> Document:
         """Read the daemon's own settings."""
         return self.read("/config")

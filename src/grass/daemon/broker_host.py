@@ -22,6 +22,7 @@ from grass.config import Home, user_environment
 from grass.daemon.daemon_process import DaemonProcess
 from grass.daemon.file_restore import restore_files
 from grass.daemon.hosting import Hosting, save_options
+from grass.daemon.web_host import WebHost
 from grass.daemon.worker_setup import home_folder, shell, worker, worker_id
 from grass.errors import GrassError
 from grass.event_log import EventLog
@@ -56,6 +57,7 @@ async def host_broker(
     process.handle_signals()
     own = worker_id(home) if hosting.has_worker else ""
     tcp = _tcp_access(home, hosting)
+    web = WebHost(home)
     context = Context(
         broker,
         own,
@@ -64,6 +66,7 @@ async def host_broker(
         process.stop,
         settings,
         tcp=None if tcp is None else tcp.endpoint,
+        web=web,
     )
     server = ApiServer(application(context))
     broker.limit_gpus(settings.gpu_strangers, settings.gpu_jobs)
@@ -77,6 +80,7 @@ async def host_broker(
         if tcp is not None:
             parts.append(group.create_task(tcp.serve(server)))
             await _offer_joining(tcp, broker, process)
+        await web.resume(server)
         save_options(home, hosting.words)
         process.report_ready(home)
         if settings.keep_s is not None:
@@ -85,6 +89,7 @@ async def host_broker(
         restoring.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
+        web.stop()
         server.stop()
         await serving
         await notifying.finish(LAST_NOTIFICATIONS_S)

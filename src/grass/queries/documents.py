@@ -178,6 +178,29 @@ class JoinedReply(msgspec.Struct):
     cluster: str
 
 
+class SessionReply(msgspec.Struct):
+    """Who calls, what they may do, and what answers."""
+
+    actor: str
+    role: str
+    rights: list[str]
+    version: str
+    cluster: str
+    host: str
+    """The name of the daemon's machine."""
+    home_kind: str
+    """`local`, or `broker` where other machines can join."""
+
+
+class WebReply(msgspec.Struct):
+    """Where a browser finds the dashboard."""
+
+    url: str
+    token: str
+    host: str
+    port: int
+
+
 class Constraint(msgspec.Struct):
     """One thing that a job needs before it starts, and how much of it there is."""
 

@@ -67,6 +67,11 @@ def identify(request: HTTPConnection) -> Principal:
     return principal
 
 
+def admit(scope: Scope, principal: Principal) -> None:
+    """Note the caller of a request that was authenticated by other means."""
+    scope[_KEY] = principal
+
+
 def is_identified(scope: Scope) -> bool:
     """Return whether the caller of a request was authenticated."""
     return isinstance(scope.get(_KEY), Principal)

@@ -8,7 +8,7 @@ it.
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -273,6 +273,14 @@ class StopBody(msgspec.Struct, forbid_unknown_fields=True):
     """How to stop the daemon."""
 
     jobs: bool = False
+
+
+class WebBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Where to listen for browsers, and what the one that logs in may do."""
+
+    host: Short | None = None
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] | None = None
+    role: Literal["read", "submit", "operate", "admin"] = "admin"
 
 
 class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):

@@ -80,6 +80,7 @@ class ApiServer(uvicorn.Server):
                 timeout_graceful_shutdown=SHUTDOWN_S,
             )
         )
+        self.app = app
         self.shared: ApiState = app.state.api
         logging.getLogger("uvicorn.error").addFilter(is_unexpected)
 

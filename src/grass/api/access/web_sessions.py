@@ -1,0 +1,136 @@
+"""Sessions of browsers: one-time tokens, and the signed cookies they become.
+
+A one-time token is for one login within a few minutes. It is exchanged for a cookie,
+which says who the browser acts for and until when, signed with a key of the state
+directory: it is valid after a restart of the daemon, and none is once the key is
+replaced. A cookie of a token's login names the token, which is looked up for each
+request, so a revoked token ends its sessions.
+
+No session has the right to work: a browser is no machine.
+"""
+
+import hashlib
+import hmac
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+
+import msgspec
+
+from grass.api.access.auth import Principal
+from grass.errors import Unauthorized
+from grass.model.access import Right, Token, actor_of, hash_of, rights_of, split_token
+
+ONE_TIME_S = 300
+"""How long a one-time token is valid."""
+SESSION_S = 30 * 86_400
+"""How long a cookie is valid."""
+MOST_ONE_TIME = 64
+"""One-time tokens that are valid at a time; the oldest are dropped."""
+KEY_BYTES = 32
+
+LOG_IN = "run `grass web` again: it prints a new link"
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Who a browser acts for."""
+
+    actor: str
+    role: str
+    until: int
+    """In seconds since 1970."""
+    token: str = ""
+    """The name of the token that logged in; empty: the owner of the daemon."""
+    shown: str = ""
+    """The hash of that token's secret, in hexadecimal digits."""
+
+
+class Sessions:
+    """Makes and checks one-time tokens and cookies, with one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        # Cookies are those of a host, not of a port: two daemons need two names.
+        self.cookie = f"grass-{self._signature(b'name')[:8].hex()}"
+        """The name of the cookie."""
+        self._one_time: dict[bytes, Session] = {}
+        """By the hash of the token, the oldest first; valid until `Session.until`."""
+
+    def new_one_time(self, actor: str, role: str, now_s: float) -> str:
+        """Return a token with which one browser can log in."""
+        text = secrets.token_urlsafe(KEY_BYTES)
+        self._one_time[hash_of(text)] = Session(actor, role, int(now_s) + ONE_TIME_S)
+        while len(self._one_time) > MOST_ONE_TIME:
+            del self._one_time[next(iter(self._one_time))]
+        return text
+
+    def redeem(self, text: str, now_s: float) -> Session:
+        """Exchange a one-time token for a session, once."""
+        found = self._one_time.pop(hash_of(text), None)
+        if found is None or found.until <= now_s:
+            raise Unauthorized("this link was used already, or is too old", LOG_IN)
+        return Session(found.actor, found.role, int(now_s) + SESSION_S)
+
+    def sealed(self, session: Session) -> str:
+        """Return the value of a session's cookie."""
+        content = msgspec.json.encode(session)
+        return f"{_text(content)}.{_text(self._signature(content))}"
+
+    def opened(self, value: str, now_s: float) -> Session | None:
+        """Return the session of a cookie; None: it is not valid."""
+        content_text, _, signature_text = value.partition(".")
+        try:
+            content, signature = _bytes(content_text), _bytes(signature_text)
+        except ValueError:
+            return None
+        if not hmac.compare_digest(signature, self._signature(content)):
+            return None
+        session = msgspec.json.decode(content, type=Session)
+        return session if now_s < session.until else None
+
+    def _signature(self, content: bytes) -> bytes:
+        return hmac.digest(self._key, content, hashlib.sha256)
+
+
+def session_of_token(text: str, tokens: Mapping[str, Token], now_s: float) -> Session:
+    """Return the session of a token's text, or raise."""
+    name, secret = split_token(text.strip())
+    session = Session(
+        actor_of(name), "", int(now_s) + SESSION_S, name, hash_of(secret).hex()
+    )
+    token = valid_token(session, tokens, now_s)
+    if token is None or Right.READ not in rights_of(token.role):
+        raise Unauthorized(
+            "this token is unknown here, was revoked, or may not read",
+            "`grass token new --login` at the broker prints one",
+        )
+    return msgspec.structs.replace(session, role=token.role)
+
+
+def valid_token(
+    session: Session, tokens: Mapping[str, Token], now_s: float
+) -> Token | None:
+    """Return the token of a session as it is now; None: it is not valid any more."""
+    token = tokens.get(session.token, _UNKNOWN)
+    fits = token.fits(bytes.fromhex(session.shown))
+    if not fits or token is _UNKNOWN or token.is_code:
+        return None
+    return token if token.holds(int(now_s * 1_000_000)) else None
+
+
+def principal_of(session: Session, token: Token | None) -> Principal:
+    """Return the caller that a session stands for, with the token's present rights."""
+    role = session.role if token is None else token.role
+    rights = rights_of(role) - {Right.WORK}
+    return Principal(session.actor, rights, role=role, token=session.token)
+
+
+_UNKNOWN = Token("", "", bytes(32), 0, "")
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,108 @@
+"""`grass web`: the dashboard in a browser."""
+
+from __future__ import annotations
+
+import os
+
+from grass.cli.parsing.options import BROKER, JSON, Command, Option, at_most, read
+from grass.cli.printing.streams import print_document, report_change, say, warn
+from grass.client.client import Client
+from grass.errors import Refused, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from grass.cli.parsing.options import Values
+    from grass.client.json_codec import Document
+
+ROLES = ("read", "submit", "operate", "admin")
+OPTIONS = (
+    Option("--port", "PORT", "where to listen; 0: any free port (default: 4004)"),
+    Option("--host", "HOST", "the address to listen at (default: 127.0.0.1)"),
+    Option("--role", "|".join(ROLES), "what this browser may do (default: admin)"),
+    Option("--no-open", about="print the link, and open no browser"),
+    Option("--stop", about="serve the page no more, and log every browser out"),
+    BROKER,
+    JSON,
+)
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""One of these is set where a browser can be opened."""
+_SSH_PORT = "22"
+
+
+def run(words: list[str]) -> int:
+    """Open the page, or stop serving it."""
+    values, rest = read(OPTIONS, words)
+    at_most(rest, 0)
+    with Client(broker=values.broker) as client:
+        if client.remote:
+            raise Refused(f"the page of {client.peer} is opened on its machine")
+        if values.has("stop"):
+            return _stop(values, client)
+        role = _role(values)
+        host, port = values.text("host"), values.whole_number("port")
+        client.session()
+        link = client.open_web(host, port, role)
+    _print(values, link)
+    if not values.has("no_open") and _has_browser():
+        import webbrowser
+
+        webbrowser.open(link["url"])
+    return 0
+
+
+def _stop(values: Values, client: Client) -> int:
+    for name in ("port", "host", "role", "no_open"):
+        if values.has(name):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --stop")
+    stopped = "the page is served no more, and all browsers are logged out"
+    return report_change(values, client.close_web(), stopped, "no page was served")
+
+
+def _role(values: Values) -> str:
+    role = values.text("role") or "admin"
+    if role not in ROLES:
+        raise UsageError(f"--role is one of {', '.join(ROLES)}, not `{role}`")
+    return role
+
+
+def _print(values: Values, link: Document) -> None:
+    forward = forwarding(link["port"], os.environ)
+    if values.has("json"):
+        print_document({**link, "ssh": forward})
+        return
+    if forward is not None:
+        warn(f"forward the port from the machine that you sit at: {forward}")
+    warn("this link logs one browser in, once, within 5 minutes")
+    say(link["url"])
+
+
+def forwarding(port: int, environment: os._Environ[str]) -> str | None:
+    """Return the command that forwards a port of this machine; None: not over ssh."""
+    words = environment.get("SSH_CONNECTION", "").split()
+    if len(words) != 4:
+        return None
+    from getpass import getuser
+
+    number = "" if words[3] == _SSH_PORT else f"-p {words[3]} "
+    return f"ssh {number}-L {port}:127.0.0.1:{port} {getuser()}@{words[2]}"
+
+
+def _has_browser() -> bool:
+    """Tell whether a browser would show up before the person who types."""
+    if "SSH_CONNECTION" in os.environ:
+        return False
+    return any(os.environ.get(name) for name in _SCREENS)
+
+
+COMMAND = Command(
+    usage="[--port PORT] [--host HOST] [--role ROLE] [--no-open] [--json] | --stop",
+    about=(
+        "Open the dashboard in a browser: what runs where, how well the GPUs are used, "
+        "why the rest waits, and all that the command line does. The daemon serves it "
+        "on this machine alone, also after a restart, until --stop. The link that is "
+        "printed logs one browser in; over ssh a line says how to forward the port."
+    ),
+    options=OPTIONS,
+    examples=("grass web", "grass web --no-open --role read", "grass web --stop"),
+    run=run,
+)
