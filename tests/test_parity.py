@@ -35,6 +35,8 @@ JOIN = "join"
 PIPED = "run --require {} -- cat"
 """With something on stdin, which is passed on to the job."""
 """Speaks to a broker of another machine only; `tests/cli/test_join.py` plays one."""
+SCREEN = ""
+"""No command prints what is sent: a screen follows it."""
 
 
 class Way(NamedTuple):
@@ -92,6 +94,7 @@ WAYS = {
     "POST /profiles/forget": Way("forget_profiles", (["x"],), "profile forget x", 4),
     "GET /events": Way("events", (), "events"),
     "GET /events/stream": Way("follow_events", (), "events -f"),
+    "GET /stream": Way("follow", (["jobs"],), SCREEN),
     "GET /config": Way("config", (), "config show"),
     "GET /session": Way("session", (), "web --no-open --port 0"),
     "POST /web": Way("open_web", (None, 0), "web --no-open --port 0"),
@@ -165,7 +168,7 @@ def test_every_endpoint_is_in_the_table() -> None:
 
 
 def test_every_command_is_in_the_table() -> None:
-    named = {way.command.split()[0] for way in WAYS.values()}
+    named = {way.command.split()[0] for way in WAYS.values() if way.command}
     named |= set(COMPOSED) | {words.split()[0] for words in LOCAL}
     assert named == set(COMMANDS)
 
@@ -246,7 +249,7 @@ def piped_in(something: bool) -> Iterator[None]:
         *(
             (way, {endpoint})
             for endpoint, way in WAYS.items()
-            if way.command != JOIN and endpoint not in ON_TERMINALS
+            if way.command not in (JOIN, SCREEN) and endpoint not in ON_TERMINALS
         ),
         (Way("", (), "run --require {} -- true"), COMPOSED["run"]),
     ],

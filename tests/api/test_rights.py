@@ -64,6 +64,7 @@ ALLOWED = {
     "POST /profiles/forget": "operate admin",
     "GET /events": "read submit operate admin machine",
     "GET /events/stream": "read submit operate admin machine",
+    "GET /stream": "read submit operate admin machine",
     "GET /config": "read submit operate admin machine",
     "GET /session": "read submit operate admin machine",
     "POST /web": "admin",

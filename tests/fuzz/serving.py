@@ -17,7 +17,14 @@ from tests.support.building import WORKER
 from tests.support.calling import Answer, Api
 from tests.support.far_end import FarEnd
 
-WAITING = ("/jobs/wait", "/daemon/stop", "/events/stream", "follow=", "wait=")
+WAITING = (
+    "/jobs/wait",
+    "/daemon/stop",
+    "/events/stream",
+    "/stream",
+    "follow=",
+    "wait=",
+)
 """Where an answer may take as long as somebody waits for it."""
 SOON_S = 0.2
 PATIENCE_S = 10.0

@@ -28,7 +28,7 @@ from grass.api.access.auth import (
 )
 from grass.api.context import ApiState, Context
 from grass.api.openapi import Endpoint, openapi
-from grass.api.payloads import json_bytes, read_body
+from grass.api.payloads import read_body
 from grass.api.problem import problem_response
 from grass.api.routes import (
     cluster,
@@ -40,6 +40,7 @@ from grass.api.routes import (
     profiles,
     prune,
     request_bodies,
+    stream,
     tokens,
     usage,
     web,
@@ -56,6 +57,7 @@ from grass.config import API_PREFIX
 from grass.errors import GrassError, NotFound, TooLarge, UsageError
 from grass.model.access import Right
 from grass.queries import documents
+from grass.queries.documents import json_bytes
 
 VERSION_HEADER = "Grass-Version"
 LISTS = 16 * 2**20
@@ -116,6 +118,7 @@ ENDPOINTS = [
     Endpoint("POST", "/profiles/forget", OPERATE, profiles.forget, request_bodies.ForgetProfilesBody, DONE),  # noqa: E501
     Endpoint("GET", "/events", READ, events.page, None, documents.EventsReply),
     Endpoint("GET", "/events/stream", READ, events.stream, media_type=events.MEDIA_TYPE),  # noqa: E501
+    Endpoint("GET", "/stream", READ, stream.stream, media_type=events.MEDIA_TYPE),
     Endpoint("GET", "/config", READ, cluster.config, None, documents.ConfigReply),
     Endpoint("GET", "/session", READ, web.session, None, documents.SessionReply),
     Endpoint("POST", "/web", ADMIN, web.open_, request_bodies.WebBody, documents.WebReply),  # noqa: E501

@@ -10,6 +10,7 @@ from grass.api.budget import body_budget, local_body_budget
 from grass.api.tcp_connections import TcpConnections, WrongCodes
 from grass.broker.shell.service import Broker
 from grass.queries.cluster_documents import ForgottenNames
+from grass.queries.feed.feed import Feed
 from grass.settings import Settings, default_settings
 
 
@@ -79,6 +80,8 @@ class ApiState:
         self.naming = asyncio.Lock()
         """Held while a new token's name is chosen."""
         self.forgotten_names = ForgottenNames()
+        self.feed: Feed | None = None
+        """What streams are sent from; made for the first of them."""
         self.guest_tasks: dict[int, asyncio.Future[Any]] = {}
         """By job: what is done for a guest between its requests."""
 

@@ -52,14 +52,6 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number")
 
 
-def json_bytes(value: object) -> bytes:
-    """Encode a reply, with surrogates escaped."""
-    try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode()
-
-
 def job_filter(query: QueryParams) -> JobFilter:
     """Read the filter of a page of jobs."""
     return JobFilter(

@@ -205,6 +205,17 @@ class Client(ClusterClient):
 
         return follow_events(self, after, {"job": job, "kind": kind})
 
+    def follow(
+        self, topics: Sequence[str], after: int | None = None
+    ) -> Iterator[tuple[str, Document]]:
+        """Return what changes of some topics: each frame's topic and its data.
+
+        Goes on over a restart of the daemon, as `follow_events` does.
+        """
+        from grass.client.long_calls import follow
+
+        return follow(self, topics, after)
+
     def select(self, select: Sequence[str], *, dependents: bool = False) -> Document:
         """Return the jobs that selectors mean now: `jobs` and their `count`.
 

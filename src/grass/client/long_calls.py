@@ -104,16 +104,31 @@ def follow_events(
     session: Session, after: int | None, wanted: dict[str, object]
 ) -> Iterator[Document]:
     """Give events as they are written, until the daemon was stopped for good."""
+    for fields in _followed(session, "/events/stream", after, wanted):
+        yield decoded(fields[b"data"])
+
+
+def follow(
+    session: Session, topics: Sequence[str], after: int | None
+) -> Iterator[tuple[str, Document]]:
+    """Give the frames of topics, until the daemon was stopped for good."""
+    wanted: dict[str, object] = {"topics": ",".join(topics)}
+    for fields in _followed(session, "/stream", after, wanted):
+        yield fields[b"event"].decode(), decoded(fields[b"data"])
+
+
+def _followed(
+    session: Session, path: str, after: int | None, wanted: dict[str, object]
+) -> Iterator[dict[bytes, bytes]]:
     last = after
     while True:
-        path = "/events/stream" + query(after=last, **wanted)
-        _, pieces = _open(session, path)
+        _, pieces = _open(session, path + query(after=last, **wanted))
         try:
             for fields in _messages(pieces):
                 if b"id" in fields:
                     last = int(fields[b"id"])
                 if b"data" in fields:
-                    yield decoded(fields[b"data"])
+                    yield fields
         except Broken:
             pass
         # What ended is the daemon, not the journal: another one may take over.

@@ -15,7 +15,6 @@ from starlette.routing import Route
 
 from grass.api.access.auth import identify
 from grass.api.app import ENDPOINTS, Application, build
-from grass.api.payloads import json_bytes
 from grass.api.server.cancellation import while_connected
 from grass.client.credentials import Credentials
 from grass.config import API_PREFIX
@@ -25,6 +24,7 @@ from grass.errors import Refused
 from grass.link.dialer import Phase
 from grass.model.access import Right
 from grass.model.times import rfc3339
+from grass.queries.documents import json_bytes
 
 Handler = Callable[[Request], Awaitable[object]]
 

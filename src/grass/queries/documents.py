@@ -1,5 +1,6 @@
 """Replies of routes, except documents about jobs."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -8,6 +9,14 @@ from grass.broker.core.calls import Done
 
 JsonObject = dict[str, Any]
 """A job, a worker or a queue, as a JSON object."""
+
+
+def json_bytes(value: object) -> bytes:
+    """Encode a reply, with surrogates escaped."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()
 
 
 class SelectedReply(msgspec.Struct):

@@ -7,10 +7,10 @@ from starlette.requests import Request
 
 from grass.api.access.auth import actor, may
 from grass.api.access.own_jobs import check_queue_is_own, worker_for
+from grass.api.access.viewers import daemon_facts, presenter, viewer
 from grass.api.context import context_of
 from grass.api.payloads import switch
 from grass.api.routes.broker_calls import do
-from grass.api.routes.jobs import listing_document
 from grass.api.routes.request_bodies import (
     EditQueueBody,
     PauseBody,
@@ -33,11 +33,6 @@ from grass.model.field_readers import read_fields
 from grass.model.jobs.spec import given
 from grass.model.queue import QUEUE_READERS, QueuePatch
 from grass.model.resources import check_name
-from grass.queries.cluster_documents import (
-    daemon_document,
-    queue_document,
-    worker_document,
-)
 from grass.queries.constraints import is_unreachable
 from grass.queries.documents import (
     ConfigReply,
@@ -58,21 +53,11 @@ async def overview(request: Request) -> JsonObject:
     every = list(state.queues.values())
     shown = every if queue is None else [queues.find(state, queue)]
     members = switch(request.query_params.get("members"))
+    usage = switch(request.query_params.get("usage"))
     found = await context.broker.read(partial(picture, queue=queue, members=members))
-    return {
-        "daemon": {
-            **daemon_document(context.version, context.started_at, state, found.totals),
-            "full": context.broker.shortage() is not None,
-            "last_event": found.last_event,
-            "last_job": state.last_job,
-            "tcp": None if context.tcp is None else context.tcp._asdict(),
-        },
-        "workers": [worker_document(one, state) for one in state.workers.values()],
-        "queues": [
-            queue_document(one, state, found.queues.get(one.name, {})) for one in shown
-        ],
-        **await listing_document(request, found.listing),
-    }
+    return await presenter(request).overview(
+        viewer(request), daemon_facts(context), found, shown, usage=usage
+    )
 
 
 async def read_queue(request: Request) -> QueueReply:

@@ -8,7 +8,6 @@ starts from, so that a reader that has seen no event yet misses none.
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from grass.api.context import api_state, context_of
-from grass.api.payloads import json_bytes, number
+from grass.api.payloads import number
 from grass.broker.shell.service import Broker
 from grass.errors import UsageError
-from grass.model.times import rfc3339
-from grass.queries.documents import EventReply, EventsReply
+from grass.queries.documents import EventsReply, json_bytes
+from grass.queries.journal_documents import event_reply
 from grass.store import Store
 from grass.store.changes import StoredEvent
 
@@ -47,7 +46,7 @@ async def page(request: Request) -> EventsReply:
     after, wanted = number(query.get("after"), 0), _wanted(request)
     broker = context_of(request).broker
     found = await broker.read(lambda db: db.events(after, limit + 1, *wanted))
-    shown = [_event_reply(one) for one in found[:limit]]
+    shown = [event_reply(one) for one in found[:limit]]
     return EventsReply(shown, shown[-1].seq if len(found) > limit else None)
 
 
@@ -63,19 +62,6 @@ async def stream(request: Request) -> Response:
     pieces = _stream(broker, closing, after, _wanted(request))
     headers = {"Cache-Control": "no-store"}
     return StreamingResponse(pieces, media_type=MEDIA_TYPE, headers=headers)
-
-
-def _event_reply(event: StoredEvent) -> EventReply:
-    """Return an event as a reply."""
-    return EventReply(
-        event.seq,
-        rfc3339(event.at) or "",
-        event.actor,
-        event.kind,
-        event.job,
-        event.attempt,
-        json.loads(event.data),
-    )
 
 
 def _wanted(request: Request) -> JournalFilter:
@@ -115,7 +101,7 @@ def _after(
 
 
 def _message(event: StoredEvent) -> bytes:
-    data = json_bytes(_event_reply(event))
+    data = json_bytes(event_reply(event))
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.kind.encode(), data)
 
 

@@ -11,8 +11,9 @@ from itertools import takewhile
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from grass.api.access.auth import actor, may
+from grass.api.access.auth import actor
 from grass.api.access.own_jobs import check_may_pause, own_jobs
+from grass.api.access.viewers import presenter, viewer
 from grass.api.context import api_state, context_of
 from grass.api.payloads import DISPLAY, job_filter, number, switch
 from grass.api.routes.after_selectors import AfterSelectors
@@ -47,9 +48,7 @@ from grass.broker.core.calls import (
 from grass.broker.core.jobs.enqueue import answered
 from grass.broker.shell.service import Broker
 from grass.errors import TimedOut, UsageError
-from grass.model.access import Right
 from grass.model.ids import is_fresh
-from grass.model.jobs.job import Job
 from grass.model.jobs.signals import check_sendable, signal_number
 from grass.queries.documents import (
     EndsReply,
@@ -59,19 +58,12 @@ from grass.queries.documents import (
     SelectedReply,
 )
 from grass.queries.explanations import end_estimate, explanation
-from grass.queries.job_documents import (
-    array_document,
-    hide_values,
-    job_document,
-    outcome_document,
-)
-from grass.queries.listing import RECENT_SHOWN, Listing, Rows, listing
+from grass.queries.job_documents import outcome_document
+from grass.queries.listing import RECENT_SHOWN, Rows, listing
 from grass.queries.selection import check_known, job_of, select, with_dependents
-from grass.queries.usage_documents import usage_fields, usage_now
-from grass.store.interface import JobDetails
+from grass.queries.usage_documents import usage_fields
 
 LARGEST_PAGE = 1000
-PRESENTED_AT_ONCE = 100
 
 
 async def enqueue(request: Request, body: EnqueueBody) -> Enqueued:
@@ -127,7 +119,8 @@ async def page(request: Request) -> JsonObject:
     if wanted.before is None and wanted.after is None:
         await check_known(context_of(request).broker, query.getlist("select"))
     found = await context_of(request).broker.read(lambda db: db.jobs(wanted, limit + 1))
-    shown = await present(request, found[:limit])
+    usage = switch(query.get("usage"))
+    shown = await presenter(request).jobs(viewer(request), found[:limit], usage=usage)
     more = found[limit - 1].job.id if len(found) > limit else None
     return {"jobs": shown, "next": more}
 
@@ -139,34 +132,16 @@ async def _view(request: Request, limit: int) -> JsonObject:
     members = wanted.by_id or switch(query.get("members"))
     rows = Rows(limit, limit, min(RECENT_SHOWN, limit // 2), members, in_all=limit)
     found = await broker.read(lambda db: listing(db, wanted, rows))
-    return {**await listing_document(request, found), "next": None}
-
-
-async def listing_document(request: Request, found: Listing) -> JsonObject:
-    """Return the jobs of a view, its arrays, and what it leaves out."""
-    jobs = await present(request, found.jobs)
-    waits = {one["array"]: one["reason"] for one in reversed(jobs) if _waits(one)}
-    arrays = []
-    for one in found.arrays:
-        document = array_document(one, waits.get(one.totals.first))
-        arrays.append(_for_caller(request, one.shown.job, document))
-    left_out = found.left_out
-    return {
-        "jobs": jobs,
-        "arrays": arrays,
-        "totals": found.totals,
-        "more": sum(left_out.values()),
-        "more_by_state": left_out,
-    }
-
-
-def _waits(document: JsonObject) -> bool:
-    return document["state"] in ("queued", "waiting", "held")
+    usage = switch(query.get("usage"))
+    shown = await presenter(request).listing(viewer(request), found, usage=usage)
+    return {**shown, "next": None}
 
 
 async def one(request: Request) -> JsonObject:
     """Read one job."""
-    (shown,) = await present(request, [await named_job(request)])
+    found = [await named_job(request)]
+    usage = switch(request.query_params.get("usage"))
+    (shown,) = await presenter(request).jobs(viewer(request), found, usage=usage)
     return shown
 
 
@@ -221,34 +196,6 @@ def _unfinished(broker: Broker, up_to: int) -> int:
     jobs = broker.state.jobs
     later = sum(1 for _ in takewhile(lambda job: job > up_to, reversed(jobs)))
     return len(jobs) - later
-
-
-async def present(request: Request, found: list[JobDetails]) -> list[JsonObject]:
-    """Return jobs as documents, in slices: a long page must not delay starts.
-
-    What they use is added where the query asks for it.
-    """
-    broker = context_of(request).broker
-    forgotten = await api_state(request).forgotten_names.of_jobs(broker, found)
-    shows_usage = switch(request.query_params.get("usage"))
-    uses = await usage_now(broker, found) if shows_usage else {}
-    shown: list[JsonObject] = []
-    for begin in range(0, len(found), PRESENTED_AT_ONCE):
-        state, now_s = broker.state, time.monotonic()
-        for details in found[begin : begin + PRESENTED_AT_ONCE]:
-            document = job_document(details, state, now_s, forgotten)
-            if shows_usage:
-                document |= usage_fields(details, uses.get(details.job.id))
-            shown.append(_for_caller(request, details.job, document))
-        await asyncio.sleep(0)
-    return shown
-
-
-def _for_caller(request: Request, job: Job, document: JsonObject) -> JsonObject:
-    """Hide values of the environment in other people's commands."""
-    if not may(request, Right.OPERATE) and job.owner != actor(request):
-        hide_values(job, document)
-    return document
 
 
 async def selected(request: Request, body: SelectedBody) -> SelectedReply:

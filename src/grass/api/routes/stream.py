@@ -1,0 +1,75 @@
+"""The route that sends what changes: a stream of server-sent events for each page.
+
+A caller names topics. Each frame has the topic as `event`, and where a reader may go on
+from there, the number of the journal's last line as `id`. After a disconnect a reader
+continues with `after`, or with the header `Last-Event-ID` that browsers send.
+"""
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from grass.api.access.viewers import daemon_facts, viewer
+from grass.api.context import api_state, context_of
+from grass.api.payloads import number
+from grass.api.routes.events import MEDIA_TYPE
+from grass.errors import UsageError
+from grass.queries.feed.feed import TOPICS, Feed
+from grass.queries.presentation import Viewer
+
+HEARTBEAT_S = 15.0
+"""After so long without a frame a comment is sent, which keeps a connection open."""
+HEARTBEAT = b": still here\n\n"
+
+
+async def stream(request: Request) -> Response:
+    """Send what changes of some topics, as server-sent events."""
+    topics = _topics(request.query_params.get("topics", ""))
+    last_seen = request.query_params.get("after")
+    if last_seen is None:
+        last_seen = request.headers.get("last-event-id")
+    since = None if last_seen is None else number(last_seen, 0)
+    frames = _frames(_feed(request), viewer(request), topics, since)
+    headers = {"Cache-Control": "no-store"}
+    return StreamingResponse(frames, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _topics(text: str) -> frozenset[str]:
+    topics = frozenset(one for one in text.split(",") if one)
+    for unknown in sorted(topics - TOPICS):
+        raise UsageError(
+            f"there is no topic `{unknown}`", f"topics: {', '.join(sorted(TOPICS))}"
+        )
+    if not topics:
+        raise UsageError("no topic was named", "for example topics=overview,jobs")
+    return topics
+
+
+def _feed(request: Request) -> Feed:
+    """Return the daemon's feed, made for its first follower."""
+    shared, context = api_state(request), context_of(request)
+    if shared.feed is None:
+        shared.feed = Feed(
+            context.broker,
+            shared.forgotten_names,
+            daemon_facts(context),
+            shared.closing,
+        )
+    return shared.feed
+
+
+async def _frames(
+    feed: Feed, who: Viewer, topics: frozenset[str], since: int | None
+) -> AsyncIterator[bytes]:
+    follower = await feed.follow(who, topics)
+    try:
+        until = feed.seq
+        yield feed.hello()
+        if since is not None:
+            for frame in await feed.missed(follower, since, until):
+                yield frame
+        while (taken := await follower.taken(HEARTBEAT_S)) is not None:
+            yield b"".join(taken) or HEARTBEAT
+    finally:
+        feed.leave(follower)

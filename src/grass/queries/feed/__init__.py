@@ -1,0 +1,1 @@
+"""What changes, sent to all who follow it: read once and encoded once for all."""
