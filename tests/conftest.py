@@ -5,10 +5,13 @@ starts the suite in the background has it ignore Ctrl-C and hangups, and every p
 inherits what is ignored: tests that send these signals need the usual dispositions.
 Homes and databases are kept in memory where there is room: a run makes thousands, and
 none of them has to outlive a loss of power.
+What the tests' own processes compile is kept, whatever the environment says of that:
+each of them imports every test, and commands read what they have compiled.
 """
 
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -33,6 +36,8 @@ def _has_room_in_memory() -> bool:
         may_run_programs and free_bytes >= _ROOM_BYTES and os.access(_MEMORY, os.W_OK)
     )
 
+
+sys.dont_write_bytecode = False
 
 if _has_room_in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
