@@ -28,9 +28,7 @@ def test_twenty_callers_at_once_get_one_daemon(cold: GrassHome) -> None:
     said = [caller.communicate(timeout=60) for caller in callers]
     assert [caller.returncode for caller in callers] == [0] * 20, said
     assert sorted(int(out) for out, _ in said) == list(range(1, 21))
-    # On a busy machine a caller prints what it waits for.
-    lines = [line for _, errors in said for line in errors.splitlines()]
-    assert [line for line in lines if "; waiting up to " not in line] == []
+    assert [errors for _, errors in said] == [""] * 20
     assert (cold.folder / "daemon.log").read_text().count("daemon.ready") == 1
     cold.wait(*range(1, 21))
 

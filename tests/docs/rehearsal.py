@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.support.homes import GrassHome
+from tests.support.notices import NOTICE
 
 from .machines import Machines
 from .pages import Step
@@ -63,8 +64,7 @@ _MASKS = (
     (re.compile(r"(?m)^WORKER +KIND .*\n(.+\n)*"), "WORKERS\n"),
     (re.compile(r"(?m)(^\S+ +(connected|draining|unreachable) .*?)cpu \S+/.*"), r"\1"),
     (re.compile(r"(?m)^grass: declared, not found: .*\n"), ""),
-    # Told where something takes long, as it does on a busy machine.
-    (re.compile(r"(?m)^grass: .*; waiting up to .*\n"), ""),
+    (NOTICE, ""),
     (re.compile(r"(?m)^grass: this job sees no GPU; .*\n"), ""),
     (re.compile(r"\bcpu:\d+\b"), "cpu:0"),
     (re.compile(r"[ \t]+"), " "),

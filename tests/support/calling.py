@@ -22,6 +22,7 @@ from grass.store.sqlite.database_file import is_fatal
 from grass.store.sqlite.sqlite_store import SqliteStore
 from tests.support.building import BOOT, WORKER, units
 from tests.support.far_end import FarEnd
+from tests.support.patience import PATIENCE_S
 
 DOOR = TcpEndpoint("broker.example:7500", "P" * 43)
 
@@ -36,6 +37,15 @@ class Answer(NamedTuple):
     @property
     def document(self) -> Any:
         return json.loads(self.body)
+
+
+class Call(NamedTuple):
+    """A call that is under way."""
+
+    begun: asyncio.Event
+    """Set when its answer begins."""
+    left: asyncio.Event
+    """Set when the caller hangs up."""
 
 
 class Api:
@@ -63,7 +73,12 @@ class Api:
         return await self._send(method, path, body, [], {"uid": uid})
 
     async def remote(
-        self, method: str, path: str, body: object, token: str | None
+        self,
+        method: str,
+        path: str,
+        body: object,
+        token: str | None,
+        call: Call | None = None,
     ) -> Answer:
         """Call as somebody on another machine, on a connection of its own."""
         connection = self.app.state.api.connections.accept("192.0.2.1", lambda: None)
@@ -72,10 +87,17 @@ class Api:
         data = json.dumps(body).encode()
         try:
             return await self._send(
-                method, path, data, headers, {"connection": connection}
+                method, path, data, headers, {"connection": connection}, call
             )
         finally:
             connection.closed()
+
+    async def remote_beginning(
+        self, method: str, path: str, body: object, token: str | None
+    ) -> Answer:
+        """Call like `remote`, and hang up as soon as an answer begins."""
+        begun = asyncio.Event()
+        return await self.remote(method, path, body, token, Call(begun, begun))
 
     async def new_token(self, role: str) -> str:
         """Make a token of a role."""
@@ -98,6 +120,7 @@ class Api:
         body: bytes,
         headers: list[tuple[bytes, bytes]],
         state: dict[str, Any],
+        call: Call | None = None,
     ) -> Answer:
         route, _, query = (API_PREFIX + path).partition("?")
         scope = {
@@ -109,17 +132,19 @@ class Api:
             "headers": headers,
             "state": state,
         }
+        call = call or Call(asyncio.Event(), asyncio.Event())
         sent: list[Message] = []
         asked = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> Message:
             if asked:
                 return asked.pop()
-            await asyncio.Event().wait()
-            raise AssertionError
+            await call.left.wait()
+            return {"type": "http.disconnect"}
 
         async def answer(message: Message) -> None:
             sent.append(message)
+            call.begun.set()
 
         await self.app(scope, receive, answer)
         told = dict(sent[0]["headers"])
@@ -134,7 +159,7 @@ def play(
     folder: Path,
     story: Story,
     run: Callable[..., None] = asyncio.run,
-    patience_s: float = 10,
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Run a broker with one worker behind an API for as long as the story lasts."""
     run(_play(folder, story, patience_s))

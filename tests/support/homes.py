@@ -1,8 +1,8 @@
 """A state directory with its daemon, keeper and jobs, as a test uses it.
 
-Commands run as real processes. `end` leaves nothing behind, whatever the test did: the
-daemon is killed, the keeper is told to end every job, and no process of this home may
-be alive afterwards.
+Commands run as real processes; what they say is read without notices. `end` leaves
+nothing behind, whatever the test did: the daemon is killed, the keeper is told to end
+every job, and no process of this home may be alive afterwards.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ from grass.client.client import Client
 from grass.config import Home
 from grass.keeper.launch import reach_keeper
 from tests.support.fifo import Fifo
+from tests.support.notices import without_notices
 from tests.support.patience import PATIENCE_S, until
 from tests.support.processes import await_end, kill, processes_with
 
@@ -32,6 +33,17 @@ GRASS = (sys.executable, "-I", MAIN)
 
 Ran = subprocess.CompletedProcess[str]
 Document = dict[str, Any]
+
+
+class Beside(subprocess.Popen[str]):
+    """A command that runs beside a test."""
+
+    def communicate(
+        self, input: str | None = None, timeout: float | None = None
+    ) -> tuple[str, str]:
+        """Return what it says until it ends, without notices."""
+        printed, errors = super().communicate(input, timeout)
+        return printed, without_notices(errors)
 
 
 class GrassHome:
@@ -52,7 +64,7 @@ class GrassHome:
         self.grass: tuple[str, ...] = GRASS
         """The words that a command begins with."""
         self.client = Client(Home(str(self.folder)))
-        self._beside: list[subprocess.Popen[str]] = []
+        self._beside: list[Beside] = []
 
     def _furnish(self) -> None:
         """Have an empty desk, and the programs of every home."""
@@ -75,7 +87,7 @@ class GrassHome:
         env: Mapping[str, str] | None = None,
     ) -> Ran:
         """Run one command to its end."""
-        return subprocess.run(
+        ran = subprocess.run(
             [*self.grass, *words],
             input="" if input is None else input,
             capture_output=True,
@@ -85,6 +97,8 @@ class GrassHome:
             env={**self.environment, **(env or {})},
             timeout=PATIENCE_S,
         )
+        ran.stderr = without_notices(ran.stderr)
+        return ran
 
     def ok(self, *words: str | bytes, **how: Any) -> str:
         """Run a command that must succeed, and return what it printed."""
@@ -94,7 +108,7 @@ class GrassHome:
 
     def shell(self, line: str, cwd: Path | None = None) -> Ran:
         """Run a line as a person types it."""
-        return subprocess.run(
+        ran = subprocess.run(
             ["bash", "-c", line],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -104,10 +118,12 @@ class GrassHome:
             env=self.environment,
             timeout=PATIENCE_S,
         )
+        ran.stderr = without_notices(ran.stderr)
+        return ran
 
-    def popen(self, *words: str) -> subprocess.Popen[str]:
+    def popen(self, *words: str) -> Beside:
         """Run a command beside the test; one that it leaves is ended with it."""
-        command = subprocess.Popen(
+        command = Beside(
             [*self.grass, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
