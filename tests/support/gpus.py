@@ -66,6 +66,7 @@ class FakeGpus:
         self.path = path
         self._processes = path.with_name(path.name + ".processes")
         self._processes.mkdir(exist_ok=True)
+        self._version = path.with_name(path.name + ".version")
         self._library: dict[str, object] = {"hang": 0, "error": 0}
         self._devices: dict[str, dict[str, object]] = {}
         self._on: dict[tuple[str, int, str], dict[str, object]] = {}
@@ -224,6 +225,10 @@ class FakeGpus:
         aside = self.path.with_name(self.path.name + ".new")
         aside.write_text("\n".join(lines) + "\n")
         os.replace(aside, self.path)
+        # In place: processes that use the library have it mapped.
+        descriptor = os.open(self._version, os.O_WRONLY | os.O_CREAT, 0o666)
+        os.write(descriptor, os.urandom(8))
+        os.close(descriptor)
 
 
 def _facts(facts: dict[str, object]) -> str:

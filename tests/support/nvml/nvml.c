@@ -1,21 +1,22 @@
 /* A stand-in for NVIDIA's management library, as far as Grass asks it anything.
  *
  * FAKE_NVML_FILE names the file that says what there is; tests write it with
- * `tests/support/gpus.py`, which also tells its form. It is read again whenever it has
- * changed, so a running process sees devices and processes come and go, faults and
- * hangs. Files in FAKE_NVML_FILE.processes/ are processes that announced themselves.
+ * `tests/support/gpus.py`, which also tells its form. Files in FAKE_NVML_FILE.processes/
+ * are processes that announced themselves. Whoever changes one of them writes another
+ * number into FAKE_NVML_FILE.version afterwards. That is mapped into memory, so every
+ * call sees a change at once and one without a change costs no more than a driver's.
  * As with a driver, a process that has ended is on no device any more.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef unsigned long long u64;
@@ -69,8 +70,8 @@ typedef struct {
 /* Replaced whole, and the old one is left: other threads may look at it. */
 static state *present;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct timespec seen_file, seen_folder;
-static ino_t seen_inode;
+static const volatile u64 *version;
+static u64 seen_version;
 
 /* Reading the file. */
 
@@ -173,36 +174,31 @@ static void read_folder(state *into, const char *path) {
     }
     closedir(folder);
 }
-static int same(struct timespec one, struct timespec other) {
-    return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
-}
-/* Whether something that changed then may change again within the same tick. */
-static int is_recent(struct timespec then) {
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    return (time.tv_sec - then.tv_sec) * 1000LL
-        + (time.tv_nsec - then.tv_nsec) / 1000000 < 100;
+static const volatile u64 *mapped(const char *path) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s.version", path);
+    int file = open(name, O_RDONLY | O_CLOEXEC);
+    void *at = mmap(NULL, sizeof *version, PROT_READ, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) abort();
+    close(file);
+    return at;
 }
 static void refresh(void) {
     const char *path = getenv("FAKE_NVML_FILE");
-    char folder[4096];
-    struct stat file = {0}, processes = {0};
     if (path == NULL) return;
-    snprintf(folder, sizeof folder, "%s.processes", path);
-    stat(path, &file);
-    stat(folder, &processes);
+    if (version != NULL && *version == __atomic_load_n(&seen_version, __ATOMIC_ACQUIRE))
+        return;
     pthread_mutex_lock(&lock);
-    if (file.st_ino != seen_inode || !same(file.st_mtim, seen_file)
-        || !same(processes.st_mtim, seen_folder) || is_recent(processes.st_mtim)
-        || is_recent(file.st_mtim)) {
-        seen_inode = file.st_ino;
-        seen_file = file.st_mtim;
-        seen_folder = processes.st_mtim;
+    if (version == NULL) version = mapped(path);
+    u64 now = *version;
+    if (present == NULL || now != seen_version) {
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%s.processes", path);
         state *read = calloc(1, sizeof *read);
         read_file(read, path);
         read_folder(read, folder);
-        if (present != NULL && memcmp(read, present, sizeof *read) == 0) free(read);
-        else __atomic_store_n(&present, read, __ATOMIC_RELEASE);
+        __atomic_store_n(&present, read, __ATOMIC_RELEASE);
+        __atomic_store_n(&seen_version, now, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -24,6 +24,9 @@ def announce(size: str, utilization: str) -> None:
     with open(aside, "w", encoding="ascii") as file:
         file.writelines(lines)
     os.replace(aside, os.path.join(folder, str(os.getpid())))
+    # In place: processes that use the library have it mapped.
+    with open(os.environ["FAKE_NVML_FILE"] + ".version", "r+b", buffering=0) as version:
+        version.write(os.urandom(8))
 
 
 def _unit(word: str) -> str:
