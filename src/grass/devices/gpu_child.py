@@ -1,15 +1,21 @@
 """The child process that asks a vendor's library, and may be killed at any time.
 
 The daemon writes a line with the seconds it will wait; the child answers with a
-snapshot, as a line of JSON. A library may hang, for one device or for all, so each
-device has a thread of its own and so has opening the library. A device whose thread has
-not come back is reported as one that does not answer, and is back when it does. The
-child leaves when the daemon is gone: its main thread never calls the library.
+snapshot, as a line of JSON. A library may hang, for one device or for all, so the main
+thread never calls it, and the child leaves when the daemon is gone. One other thread
+makes all calls, one after another: with a thread for each device, most of the time is
+spent on passing the interpreter from one to the next. When a call takes long, a new
+thread goes on with the rest, so a device that hangs delays none of the others. It is
+reported as one that does not answer, and is back when it does.
 """
 
 import os
 import sys
 import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -28,43 +34,86 @@ LIBRARIES = {"nvml": ("grass.devices.nvml", "NvmlLibrary")}
 SILENT = "it does not answer in time"
 _MARGIN = 0.8
 """The share of the daemon's patience after which an answer is late."""
+_LONG_S = 0.02
+"""After so long without an answer another thread goes on with the rest."""
 
 
-class DeviceThread(Thread):
-    """Reads one device whenever it is asked, in a thread that may hang."""
+class CallingThread(Thread):
+    """Makes the calls that are listed, until another thread takes its place."""
 
-    def __init__(self, library: GpuLibrary, index: int, answers: "Answers") -> None:
-        super().__init__(name=f"gpu {index}", daemon=True)
+    def __init__(
+        self, calls: deque[Callable[[], None]], answered: SimpleQueue[None]
+    ) -> None:
+        """`answered` gets an item when a thread that was replaced leaves."""
+        super().__init__(name="library", daemon=True)
+        self.idle = False
+        self._calls = calls
+        self._answered = answered
+        self._begun: SimpleQueue[None] = SimpleQueue()
+        self._replaced = False
+
+    def begin(self) -> None:
+        """Have it make the calls that are listed now."""
+        self.idle = False
+        self._begun.put(None)
+
+    def replace(self) -> None:
+        """Have it leave, if it hangs as soon as its call returns."""
+        self._replaced = True
+        self.begin()
+
+    def run(self) -> None:
+        """Make calls."""
+        while not self._replaced:
+            self._begun.get()
+            while self._calls and not self._replaced:
+                self._next_call()
+            self.idle = True
+        self._answered.put(None)
+
+    def _next_call(self) -> None:
+        # Another thread may have taken the last one.
+        with suppress(IndexError):
+            call = self._calls.popleft()
+            call()
+
+
+class DeviceCalls:
+    """One device, which a thread reads when it is asked."""
+
+    def __init__(self, library: GpuLibrary, index: int) -> None:
         self.device: GpuDevice | None = None
         self.lost = False
         self.busy = False
         self._since_s = 0.0
         self._index = index
         self._library = library
-        self._answers = answers
-        self._asked: SimpleQueue[None] = SimpleQueue()
+        self._report: DeviceReport | None = None
+        self._took_s = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it was asked and has not answered."""
+        return self.busy and self._report is None
 
     def ask(self) -> None:
-        """Have it read the device."""
-        self.busy, self._since_s = True, time.monotonic()
-        self._asked.put(None)
+        """Note that it is asked now."""
+        self.busy, self._since_s, self._report = True, time.monotonic(), None
 
-    def answered(self, report: DeviceReport, limit_s: float) -> DeviceReport:
+    def answer(self, limit_s: float) -> DeviceReport:
         """Return the report, unless it is so old that nothing should rely on it."""
+        report = self._report
+        if report is None:
+            return self._failed(SILENT)
         self.busy = False
-        late = time.monotonic() - self._since_s > limit_s
-        return self.failed(SILENT) if late else report
+        return self._failed(SILENT) if self._took_s > limit_s else report
 
-    def failed(self, why: str) -> DeviceReport:
-        """Report a device that cannot be read."""
-        uuid = "" if self.device is None else self.device.uuid
-        return DeviceReport(self._index, uuid, fault=why)
-
-    def run(self) -> None:
-        """Read for ever."""
-        while True:
-            self._asked.get()
-            self._answers.put((self, self._read()))
+    def read(self) -> None:
+        """Read the device; this may hang."""
+        report = self._read()
+        self._took_s = time.monotonic() - self._since_s
+        # Last, as it tells the other thread that there is an answer.
+        self._report = report
 
     def _read(self) -> DeviceReport:
         try:
@@ -73,64 +122,64 @@ class DeviceThread(Thread):
             return self.device.read()
         except LibraryError as error:
             self.lost = self.lost or error.lost or self.device is None
-            return self.failed(str(error))
+            return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 -- the other devices go on
-            return self.failed(f"{type(error).__name__}: {error}")
+            return self._failed(f"{type(error).__name__}: {error}")
+
+    def _failed(self, why: str) -> DeviceReport:
+        uuid = "" if self.device is None else self.device.uuid
+        return DeviceReport(self._index, uuid, fault=why)
 
 
-Answers = SimpleQueue[tuple[DeviceThread, DeviceReport]]
-
-
-class LibraryThread(Thread):
-    """Opens a library, and looks when asked what has changed."""
+class LibraryCalls:
+    """A library that a thread opens, and asks when told what has changed."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self.answers: Answers = SimpleQueue()
-        self.readers: list[DeviceThread] = []
+        self.devices: list[DeviceCalls] = []
         self.opened = Event()
         self.error: str | None = None
         self.driver = ""
         self.outdated = False
         """Whether devices have come or gone since the library was opened."""
         self.places: DevicePlaces | None = None
-        self._asked: SimpleQueue[None] = SimpleQueue()
+        self._name = name
+        self._library: GpuLibrary | None = None
+        self._looking = False
 
-    def look(self) -> None:
-        """Have it look; a look that hangs is not followed by another."""
-        if self._asked.empty():
-            self._asked.put(None)
-
-    def run(self) -> None:
-        """Open the library, and look for ever."""
+    def open(self) -> None:
+        """Open the library; this may hang."""
         try:
-            module, name = LIBRARIES[self.name]
+            module, name = LIBRARIES[self._name]
             library: GpuLibrary = getattr(import_module(module), name)()
-            self._open(library)
-            self.opened.set()
-            while not self.outdated:
-                self._asked.get()
-                self._look(library)
+            library.open()
+            self.driver = library.driver
+            count = library.count()
+            self.devices = [DeviceCalls(library, index) for index in range(count)]
+            self._library = library
         except Exception as error:  # noqa: BLE001 -- told to the daemon, in words
-            known = isinstance(error, LibraryError)
-            self.error = str(error) if known else f"{type(error).__name__}: {error}"
+            self._fail(error)
         self.opened.set()
 
-    def _open(self, library: GpuLibrary) -> None:
-        library.open()
-        self.driver = library.driver
-        self.readers = [
-            DeviceThread(library, index, self.answers)
-            for index in range(library.count())
-        ]
-        for reader in self.readers:
-            reader.start()
+    def may_look(self) -> bool:
+        """Tell whether to look again; a look that hangs is not followed by another."""
+        return not (self._looking or self.outdated)
 
-    def _look(self, library: GpuLibrary) -> None:
-        devices = [one.device for one in self.readers if one.device is not None]
-        if self.places is None and len(devices) == len(self.readers):
-            self.places = library.places(devices)
-        self.outdated = library.changed()
+    def look(self) -> None:
+        """See what has changed; this may hang."""
+        assert self._library is not None
+        self._looking = True
+        try:
+            devices = [one.device for one in self.devices if one.device is not None]
+            if self.places is None and len(devices) == len(self.devices):
+                self.places = self._library.places(devices)
+            self.outdated = self._library.changed()
+        except Exception as error:  # noqa: BLE001 -- told to the daemon, in words
+            self._fail(error)
+        self._looking = False
+
+    def _fail(self, error: Exception) -> None:
+        known = isinstance(error, LibraryError)
+        self.error = str(error) if known else f"{type(error).__name__}: {error}"
 
 
 class LibraryReading:
@@ -138,8 +187,11 @@ class LibraryReading:
 
     def __init__(self, name: str) -> None:
         """Begin to open the library of this name."""
-        self._library = LibraryThread(name)
-        self._library.start()
+        self._library = LibraryCalls(name)
+        self._calls = deque([self._library.open])
+        self._answered: SimpleQueue[None] = SimpleQueue()
+        """Gets an item when devices may have answered."""
+        self._thread = self._started()
         self._told_places = False
 
     def snapshot(self, limit_s: float) -> DeviceSnapshot:
@@ -150,26 +202,49 @@ class LibraryReading:
             return DeviceSnapshot(error="its library does not answer in time")
         if library.error is not None:
             return DeviceSnapshot(error=library.error)
-        reports = self._reports(until_s, limit_s)
-        library.look()
-        outdated = library.outdated or any(one.lost for one in library.readers)
+        self._wait(self._ask(), until_s)
+        reports = tuple(one.answer(limit_s) for one in library.devices)
+        outdated = library.outdated or any(one.lost for one in library.devices)
         return DeviceSnapshot(reports, None, outdated, self._places(), library.driver)
 
-    def _reports(self, until_s: float, limit_s: float) -> tuple[DeviceReport, ...]:
-        """Ask every device that is not busy, and wait for these."""
-        reports: dict[DeviceThread, DeviceReport] = {}
-        readers, answers = self._library.readers, self._library.answers
-        asked = {reader for reader in readers if not reader.busy}
-        for reader in asked:
-            reader.ask()
-        while asked or not answers.empty():
+    def _ask(self) -> list[DeviceCalls]:
+        """Have all devices read that are not busy, and return these."""
+        asked = [one for one in self._library.devices if not one.busy]
+        for device in asked:
+            device.ask()
+            self._calls.append(device.read)
+        self._calls.append(partial(self._answered.put, None))
+        if self._library.may_look():
+            self._calls.append(self._library.look)
+        if self._thread.idle:
+            self._thread.begin()
+        else:
+            self._go_on()
+        return asked
+
+    def _wait(self, asked: list[DeviceCalls], until_s: float) -> None:
+        while any(one.waits for one in asked):
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return
             try:
-                reader, report = answers.get(timeout=max(0, until_s - time.monotonic()))
+                self._answered.get(
+                    timeout=min(left_s, _LONG_S) if self._calls else left_s
+                )
             except Empty:
-                break
-            asked.discard(reader)
-            reports[reader] = reader.answered(report, limit_s)
-        return tuple(reports.get(one) or one.failed(SILENT) for one in readers)
+                if self._calls:
+                    self._go_on()
+
+    def _go_on(self) -> None:
+        """Have another thread make the calls that are left."""
+        self._thread.replace()
+        self._thread = self._started()
+
+    def _started(self) -> CallingThread:
+        thread = CallingThread(self._calls, self._answered)
+        thread.start()
+        thread.begin()
+        return thread
 
     def _places(self) -> DevicePlaces | None:
         """Return where the devices are, once."""

@@ -18,7 +18,7 @@ from grass.devices.gpu_reports import (
     PartReport,
 )
 from grass.devices.nvml_places import places_of
-from grass.devices.nvml_processes import processes_on
+from grass.devices.nvml_processes import DeviceProcesses
 from grass.devices.nvml_words import RECOVERY, XIDS, error_text
 
 _NEVER = frozenset(
@@ -89,8 +89,8 @@ class NvmlDevice:
         self._uuid: str = pynvml.nvmlDeviceGetUUID(self.handle)
         self._name: str = pynvml.nvmlDeviceGetName(self.handle)
         self._asked = _Questions()
-        self._seen_us: dict[str, int] = {}
-        """The time of the last sample of a part's processes, by the driver's clock."""
+        self._processes: dict[str, DeviceProcesses] = {}
+        """Those of each part, by its uuid."""
         self._events = self._asked.answer("events", self._registered)
 
     @property
@@ -134,10 +134,9 @@ class NvmlDevice:
         self, handle: Any, uuid: str, name: str, instance: int | None
     ) -> PartReport:
         total, memory, used = self._memory(handle)
-        seen_us = self._seen_us.get(uuid, 0)
-        processes, self._seen_us[uuid] = processes_on(
-            handle, total, seen_us, self._asked.answer
-        )
+        if uuid not in self._processes:
+            self._processes[uuid] = DeviceProcesses(self._asked.answer)
+        processes = self._processes[uuid].read(handle, total)
         rates = None
         if instance is None:
             rates = self._answer("rates", pynvml.nvmlDeviceGetUtilizationRates)
@@ -207,7 +206,7 @@ class _Questions:
         try:
             return question()
         except pynvml.NVMLError as error:
-            if _library_error(error).lost:
+            if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
                 raise
             if error.value in _NEVER:
                 self._never.add(name)

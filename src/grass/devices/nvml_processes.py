@@ -1,7 +1,13 @@
-"""The processes on a device, from NVML's several lists."""
+"""The processes on a device, from NVML's several lists.
 
+Rows are read from memory here: the objects that NVML's module makes of them take more
+time than all else that a look asks, and it asks for the length of a list beforehand.
+"""
+
+import ctypes
 from collections.abc import Callable, Iterator
 from functools import partial
+from struct import Struct
 from typing import Any
 
 import pynvml
@@ -27,43 +33,96 @@ _LISTS = {
 """A process may be in all of them. Drivers before 510 have the second of each."""
 
 
-def processes_on(
-    handle: Any, total: int, seen_us: int, answer: Answer
-) -> tuple[tuple[GpuProcess, ...], int]:
-    """Return every process of a device once, and the time of the newest sample."""
-    memory: dict[int, int | None] = {}
-    for row in _rows(handle, answer):
-        if _is_possible(row, total):
-            known, told = memory.get(row.pid), row.usedGpuMemory
-            memory[row.pid] = told if known is None else max(known, told or 0)
-    if not memory:
-        return (), seen_us
-    busy, seen_us = _busy(handle, seen_us, answer)
-    found = (GpuProcess(pid, memory[pid], busy.get(pid)) for pid in sorted(memory))
-    return tuple(found), seen_us
+_PROCESS = Struct("@IQII")
+"""A process in a list: its pid, its memory, and twice the number of an instance."""
+_SAMPLE = Struct("@IQ4I")
+"""A sample: a pid, when it was, and the shares of time of four engines."""
+_NOT_TOLD = 2**64 - 1
 
 
-def _rows(handle: Any, answer: Answer) -> Iterator[Any]:
-    for names in _LISTS.values():
-        for name in names:
-            rows = answer(name, partial(getattr(pynvml, name), handle))
-            if rows is not None:
-                yield from rows
-                break
+class Rows:
+    """Asks for lists of one device; the memory for the rows is kept."""
+
+    def __init__(self, row: Struct) -> None:
+        self._row = row
+        self._room = 0
+        self._buffer = ctypes.create_string_buffer(0)
+
+    def read(self, call: Callable[[Any, Any], int]) -> list[tuple[int, ...]]:
+        """Return all rows of a call, which gets a buffer and its length in rows."""
+        count = ctypes.c_uint(self._room)
+        result = call(self._buffer, ctypes.byref(count))
+        while result == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+            # With room for those that come meanwhile.
+            self._room = count.value = 2 * count.value + 8
+            self._buffer = ctypes.create_string_buffer(self._room * self._row.size)
+            result = call(self._buffer, ctypes.byref(count))
+        if result != pynvml.NVML_SUCCESS:
+            raise pynvml.NVMLError(result)
+        used = memoryview(self._buffer)[: count.value * self._row.size]
+        return list(self._row.iter_unpack(used))
 
 
-def _is_possible(row: Any, total: int) -> bool:
-    return 0 < row.pid <= MOST_PIDS and (row.usedGpuMemory or 0) <= total
+class DeviceProcesses:
+    """The processes of one device, or of one MIG instance."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._lists, self._samples = Rows(_PROCESS), Rows(_SAMPLE)
+        self._seen_us = 0
+        """The time of the last sample, by the driver's clock."""
+
+    def read(self, handle: Any, total: int) -> tuple[GpuProcess, ...]:
+        """Return every process once."""
+        memory: dict[int, int | None] = {}
+        for pid, told in self._told(handle):
+            if _is_possible(pid, told, total):
+                known = memory.get(pid)
+                memory[pid] = told if known is None else max(known, told or 0)
+        busy = self._busy(handle) if memory else {}
+        return tuple(
+            GpuProcess(pid, memory[pid], busy.get(pid)) for pid in sorted(memory)
+        )
+
+    def _told(self, handle: Any) -> Iterator[tuple[int, int | None]]:
+        for names in _LISTS.values():
+            for name in names:
+                rows = self._answer(name, partial(self._listed, name, handle))
+                if rows is not None:
+                    for pid, memory, *_ in rows:
+                        yield pid, None if memory == _NOT_TOLD else memory
+                    break
+
+    def _listed(self, name: str, handle: Any) -> list[tuple[int, ...]]:
+        function = _function(name)
+        return self._lists.read(lambda rows, count: function(handle, count, rows))
+
+    def _busy(self, handle: Any) -> dict[int, int]:
+        """Return the mean share of time for each process, since the last look."""
+        since_us, shares = self._seen_us, dict[int, list[int]]()
+        for pid, at_us, share, *_ in (
+            self._answer("busy", partial(self._sampled, handle)) or ()
+        ):
+            if 0 <= share <= 100 and at_us > since_us:
+                shares.setdefault(pid, []).append(share)
+            self._seen_us = max(self._seen_us, at_us)
+        return {pid: sum(each) // len(each) for pid, each in shares.items()}
+
+    def _sampled(self, handle: Any) -> list[tuple[int, ...]]:
+        function = _function("nvmlDeviceGetProcessUtilization")
+        since_us = ctypes.c_ulonglong(self._seen_us)
+        return self._samples.read(
+            lambda rows, count: function(handle, rows, count, since_us)
+        )
 
 
-def _busy(handle: Any, seen_us: int, answer: Answer) -> tuple[dict[int, int], int]:
-    """Return the mean share of time for each process, from samples since then."""
-    samples = answer(
-        "busy", lambda: pynvml.nvmlDeviceGetProcessUtilization(handle, seen_us)
-    )
-    shares: dict[int, list[int]] = {}
-    for sample in samples or ():
-        if 0 <= sample.smUtil <= 100 and sample.timeStamp > seen_us:
-            shares.setdefault(sample.pid, []).append(sample.smUtil)
-    newest = max((sample.timeStamp for sample in samples or ()), default=seen_us)
-    return {pid: sum(each) // len(each) for pid, each in shares.items()}, newest
+def _function(name: str) -> Callable[..., int]:
+    try:
+        found: Callable[..., int] = getattr(pynvml.nvmlLib, name)
+    except AttributeError:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND) from None
+    return found
+
+
+def _is_possible(pid: int, memory: int | None, total: int) -> bool:
+    return 0 < pid <= MOST_PIDS and (memory or 0) <= total
