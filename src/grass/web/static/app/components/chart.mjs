@@ -1,0 +1,87 @@
+// Time series with axes: uPlot, behind one component, loaded when it is first shown.
+// Its colours are the theme's, and a table of the newest values is there in words.
+
+import { html, useEffect, useRef } from "../ui.mjs";
+
+/**
+ * @typedef {{label: string, values: (number | null)[], tone?: string}} Series
+ * @typedef {{times: number[], series: Series[], height?: number, most?: number,
+ *   format?: (value: number) => string, asked?: number | null, label: string}} ChartProps
+ * `times` in seconds; `tone` names a colour of tokens.css: `--accent`
+ */
+
+let styled = false;
+
+function style() {
+  if (styled) return;
+  styled = true;
+  const sheet = document.createElement("link");
+  sheet.rel = "stylesheet";
+  sheet.href = "/vendor/uplot.css";
+  document.head.append(sheet);
+}
+
+/** @param {string} name */
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** @param {ChartProps} props */
+function dataOf({ times, series, asked }) {
+  const line = asked === null || asked === undefined ? [] : [times.map(() => asked)];
+  return /** @type {any} */ ([times, ...series.map((one) => one.values), ...line]);
+}
+
+/** @param {ChartProps} props @param {number} width */
+function options(props, width) {
+  const format = props.format ?? ((/** @type {number} */ value) => String(value));
+  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+  const lines = props.series.map((one) => ({
+    label: one.label,
+    stroke: colour(one.tone ?? "--accent"),
+    width: 1.5,
+    points: { show: false },
+    value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value === null ? "–" : format(value)),
+  }));
+  const asked = { label: "asked", stroke: colour("--held"), dash: [4, 4], width: 1, points: { show: false } };
+  const hasAsked = props.asked !== null && props.asked !== undefined;
+  return {
+    width,
+    height: props.height ?? 160,
+    series: [{}, ...lines, ...(hasAsked ? [asked] : [])],
+    scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ high) => /** @type {[number, number]} */ ([0, Math.max(props.most ?? 0, high || 1, props.asked ?? 0) * 1.05]) } },
+    axes: [axis, { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {number[]} */ all) => all.map(format) }],
+    cursor: { points: { size: 6 } },
+  };
+}
+
+/** @param {ChartProps} props */
+export function Chart(props) {
+  const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const plot = useRef(/** @type {any} */ (null));
+  const newest = useRef(props);
+  newest.current = props;
+  const shape = props.series.map((one) => one.label).join() + String(props.asked);
+  useEffect(() => {
+    style();
+    let gone = false;
+    const resize = new ResizeObserver(() => {
+      const element = box.current;
+      if (element) plot.current?.setSize({ width: element.clientWidth, height: props.height ?? 160 });
+    });
+    import("../../vendor/uplot.mjs").then(({ default: UPlot }) => {
+      const element = box.current;
+      if (gone || !element) return;
+      plot.current = new UPlot(options(newest.current, element.clientWidth), dataOf(newest.current), element);
+      resize.observe(element);
+    });
+    return () => {
+      gone = true;
+      resize.disconnect();
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [shape]);
+  useEffect(() => plot.current?.setData(dataOf(props)), [props.times, props.series]);
+  return html`<div class="chart" ref=${box} role="img" aria-label=${props.label}></div>`;
+}

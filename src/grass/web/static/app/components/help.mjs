@@ -1,0 +1,45 @@
+// The keys, and the switch that turns single letters off.
+
+import { lettersOn, switchLetters } from "../keys.mjs";
+import { Dialog } from "./dialog.mjs";
+import { html } from "../ui.mjs";
+import { VIEWS } from "../views.mjs";
+
+const KEYS = [
+  ["?", "this help"],
+  ["Ctrl-K", "find a job, a view or an action"],
+  ["/", "filter"],
+  ["j  k", "next, previous row"],
+  ["x", "select the row; shift for a range"],
+  ["Enter", "open the row"],
+  ["l", "its log"],
+  [".", "actions"],
+  ["n", "new job"],
+  ["p", "pause the updates, and go on"],
+  ["Esc", "close, clear"],
+];
+
+/** @param {{onClose: () => void}} props */
+export function Help({ onClose }) {
+  const goes = VIEWS.filter((one) => one.letter).map((one) => [`g ${one.letter}`, one.title]);
+  const onSwitch = (/** @type {Event} */ event) =>
+    switchLetters(/** @type {HTMLInputElement} */ (event.target).checked);
+  return html`
+    <${Dialog} title="Keys" onClose=${onClose} wide>
+      <div class="keys">
+        ${[KEYS, goes].map(
+          (rows) => html`<dl>
+            ${rows.map(([key, what]) => html`<div key=${key}>
+              <dt>${key.split(" ").filter(Boolean).map((one) => html`<kbd>${one}</kbd>`)}</dt>
+              <dd>${what}</dd>
+            </div>`)}
+          </dl>`,
+        )}
+      </div>
+      <label class="switch">
+        <input type="checkbox" checked=${lettersOn.value} onChange=${onSwitch} />
+        Single letters are shortcuts
+      </label>
+    <//>
+  `;
+}

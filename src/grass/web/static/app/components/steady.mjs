@@ -1,0 +1,74 @@
+// Rows that do not move under the pointer. While the pointer or the focus is on a list,
+// its rows keep their places: what they say is kept up to date, and those that came,
+// went or moved wait. A chip says how many, and shows them when it is pressed.
+
+import { html, useRef, useState } from "../ui.mjs";
+
+/**
+ * @template T
+ * @param {T[]} rows the newest rows, in their newest order
+ * @param {(row: T) => string | number} keyOf
+ */
+export function useSteady(rows, keyOf) {
+  const [held, setHeld] = useState(/** @type {T[] | null} */ (null));
+  const newest = useRef(rows);
+  newest.current = rows;
+  const hold = () => setHeld((before) => before ?? newest.current);
+  const letGo = () => setHeld(null);
+  const isInside = useRef({ pointer: false, focus: false });
+  const changed = () => (isInside.current.pointer || isInside.current.focus ? hold() : letGo());
+  const set = (/** @type {"pointer" | "focus"} */ what, /** @type {boolean} */ on) => {
+    isInside.current[what] = on;
+    changed();
+  };
+  const handlers = {
+    onPointerEnter: (/** @type {PointerEvent} */ event) =>
+      event.pointerType === "mouse" && set("pointer", true),
+    onPointerLeave: () => set("pointer", false),
+    onFocusIn: () => set("focus", true),
+    onFocusOut: (/** @type {FocusEvent} */ event) => {
+      const { currentTarget, relatedTarget } = event;
+      const stays = currentTarget instanceof Node && relatedTarget instanceof Node && currentTarget.contains(relatedTarget);
+      if (!stays) set("focus", false);
+    },
+  };
+  const shown = held ? refreshed(held, rows, keyOf) : rows;
+  const waiting = held ? differences(held, rows, keyOf) : 0;
+  const showNow = () => setHeld(newest.current);
+  return { rows: shown, waiting, handlers, showNow };
+}
+
+/**
+ * The held rows, each as it is now; one that went stays as it last was.
+ * @template T
+ * @param {T[]} held @param {T[]} rows @param {(row: T) => string | number} keyOf
+ */
+function refreshed(held, rows, keyOf) {
+  const now = new Map(rows.map((row) => [keyOf(row), row]));
+  return held.map((row) => now.get(keyOf(row)) ?? row);
+}
+
+/**
+ * How many rows came, went or moved.
+ * @template T
+ * @param {T[]} held @param {T[]} rows @param {(row: T) => string | number} keyOf
+ */
+function differences(held, rows, keyOf) {
+  const before = held.map(keyOf);
+  const after = rows.map(keyOf);
+  const wasThere = new Set(before);
+  const isThere = new Set(after);
+  const came = after.filter((key) => !wasThere.has(key)).length;
+  const went = before.filter((key) => !isThere.has(key)).length;
+  const order = before.filter((key) => isThere.has(key));
+  const moved = after.filter((key) => wasThere.has(key)).filter((key, at) => key !== order[at]);
+  return came + went + moved.length;
+}
+
+/** @param {{waiting: number, onShow: () => void}} props */
+export function WaitingChip({ waiting, onShow }) {
+  if (!waiting) return null;
+  return html`<button type="button" class="chip" onClick=${onShow}>
+    ${waiting} ${waiting === 1 ? "update" : "updates"} waiting
+  </button>`;
+}

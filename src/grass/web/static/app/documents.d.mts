@@ -1,0 +1,205 @@
+// What the API gives, as far as the page reads it. docs/reference/api.md tells more.
+
+export type JobState =
+  | "held" | "waiting" | "queued" | "running"
+  | "succeeded" | "failed" | "cancelled" | "lost";
+export type Amounts = Record<string, Record<string, number>>;
+export type Right = "read" | "submit" | "operate" | "admin";
+
+export interface Use {
+  what: string;
+  unit: string | null;
+  asked: number | null;
+  given: number | null;
+  now: number | null;
+  peak: number | null;
+}
+
+export interface Attempt {
+  number: number;
+  state: string;
+  worker: string;
+  allocation: Amounts;
+  pid: number | null;
+  started_at: string | null;
+  finished_at: string | null;
+  ran_s: number | null;
+  exit_code: number | null;
+  signal: number | null;
+  reason: string | null;
+  cause: string;
+  output: string | null;
+  stderr: string | null;
+  max_rss: number | null;
+  cpu_s: number | null;
+}
+
+export interface Job {
+  id: number;
+  name: string;
+  project: string;
+  owner: string;
+  queue: string;
+  state: JobState;
+  flags: string[];
+  command: string[] | string;
+  filled_command: string[] | string;
+  params: Record<string, string>;
+  request: Record<string, number | string>;
+  allocation: Amounts;
+  worker: string | null;
+  pid: number | null;
+  guest: number | null;
+  exit_code: number | null;
+  signal: number | null;
+  reason: string | null;
+  priority: number;
+  cwd: string | null;
+  index: number | null;
+  array: number | null;
+  time_limit_s: number | null;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  ran_s: number | null;
+  suspended_since: string | null;
+  attempts: Attempt[];
+  usage?: Use[];
+}
+
+export interface JobArray {
+  id: number;
+  last: number;
+  name: string;
+  queue: string;
+  owner: string;
+  request: Record<string, number | string>;
+  total: number;
+  states: Partial<Record<JobState, number>>;
+  created_at: string;
+  started_at: string | null;
+  finished_at: string | null;
+  reason: string | null;
+}
+
+export interface Worker {
+  id: string;
+  name: string;
+  connected: boolean;
+  unreachable_since: string | null;
+  draining: boolean;
+  draining_reason: string | null;
+  unable: string | null;
+  address: string | null;
+  labels: string[];
+  running: number;
+  capacity: Amounts;
+  free: Amounts;
+  drained: Record<string, string[]>;
+}
+
+export interface Queue {
+  name: string;
+  paused: boolean;
+  paused_reason: string | null;
+  max_running: number | null;
+  max_fails: number | null;
+  fails: number;
+  running: number;
+  waiting: number;
+  views: Record<string, { capacity: Amounts; command: string[]; cwd: string | null }>;
+}
+
+export interface Overview {
+  daemon: {
+    pid: number;
+    version: string;
+    started_at: string;
+    cluster: string;
+    paused: boolean;
+    jobs: Record<JobState, number>;
+    full: boolean;
+    last_event: number;
+    last_job: number;
+  };
+  workers: Worker[];
+  queues: Queue[];
+  jobs: Job[];
+  arrays: JobArray[];
+  totals: Partial<Record<JobState, number>>;
+  more: number;
+}
+
+export interface GpuMemory {
+  total: number;
+  jobs: number | null;
+  reserved: number;
+  strangers: number | null;
+  free: number | null;
+}
+
+export interface Gpu {
+  unit: string;
+  name: string;
+  uuid: string;
+  memory: GpuMemory;
+  utilization: number | null;
+  temperature: number | null;
+  power_w: number | null;
+  power_limit_w: number | null;
+  fault: string | null;
+  drained: boolean;
+  pids_hidden: boolean;
+  jobs: { job: number; name: string; owner: string; gpu: number; reserved: number; used: number }[];
+  processes: {
+    pid: number;
+    job: number | null;
+    memory: number | null;
+    utilization: number | null;
+    user: string;
+    command: string;
+  }[];
+}
+
+export interface DeviceWorker {
+  id: string;
+  name: string;
+  connected: boolean;
+  problem: string | null;
+  gpus: Gpu[];
+}
+
+export interface Devices {
+  workers: DeviceWorker[];
+}
+
+export interface Session {
+  actor: string;
+  role: string;
+  rights: Right[];
+  version: string;
+  cluster: string;
+  host: string;
+  home_kind: "local" | "broker";
+}
+
+export interface Explanation {
+  id: number;
+  state: JobState;
+  why: string;
+  estimated_start_at: string | null;
+  estimate_from: string | null;
+  position: number | null;
+  last_lines: string[];
+  exit_code: number | null;
+  signal: number | null;
+}
+
+export interface UsagePoint {
+  at: string;
+  elapsed_s: number;
+  span_s: number;
+  memory: number | null;
+  cpu: number | null;
+  gpus: Record<string, { memory: number | null; utilization: number | null }>;
+}

@@ -1,0 +1,68 @@
+// Keys. A letter alone works unless something is typed into, a dialog is open, or the
+// user has switched such keys off. `g` and a letter goes to a view.
+
+import { signal, useEffect } from "./ui.mjs";
+
+const KEPT = "grass.keys";
+const CHORD_MS = 1200;
+
+/** Whether single letters are shortcuts. */
+export const lettersOn = signal(localStorage.getItem(KEPT) !== "off");
+
+/** @param {boolean} on */
+export function switchLetters(on) {
+  lettersOn.value = on;
+  localStorage.setItem(KEPT, on ? "on" : "off");
+}
+
+/** @typedef {Record<string, (event: KeyboardEvent) => void>} Bindings */
+
+/** The newest bindings come first, so that a table's are before the page's.
+ * @type {Bindings[]} */
+const bound = [];
+let chordUntil = 0;
+
+/** @param {KeyboardEvent} event */
+function nameOf(event) {
+  const chord = Date.now() < chordUntil && event.key.length === 1 ? "g " : "";
+  const control = event.ctrlKey || event.metaKey ? "Ctrl-" : "";
+  return chord + control + event.key;
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || target.matches("input, textarea, select");
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  if (event.defaultPrevented || event.altKey || event.isComposing) return;
+  const name = nameOf(event);
+  const isControl = name.startsWith("Ctrl-");
+  if (!isControl && (isTyping(event.target) || document.querySelector("dialog[open]"))) return;
+  if (!isControl && event.key.length === 1 && event.key !== "?" && !lettersOn.value) return;
+  // Enter and space belong to the button or link that has the focus.
+  const onControl = event.target instanceof HTMLElement && event.target.closest("a, button, summary");
+  if (onControl && (event.key === "Enter" || event.key === " ")) return;
+  chordUntil = name === "g" ? Date.now() + CHORD_MS : 0;
+  const found = [...bound].reverse().find((one) => one[name]);
+  if (!found) return;
+  event.preventDefault();
+  found[name](event);
+}
+
+document.addEventListener("keydown", onKey);
+
+/**
+ * Bind keys while a component is shown: `{"/": focusFilter, "g j": goToJobs}`.
+ * @param {Bindings} bindings
+ */
+export function useKeys(bindings) {
+  useEffect(() => {
+    bound.push(bindings);
+    return () => {
+      bound.splice(bound.indexOf(bindings), 1);
+    };
+  });
+}

@@ -1,0 +1,73 @@
+// The page: the shell around the view that the address names.
+
+import { Problem, Unreachable } from "./api.mjs";
+import { Empty } from "./components/empty.mjs";
+import { matches, path, startRouter } from "./router.mjs";
+import { Shell } from "./shell.mjs";
+import { SignedOut } from "./signed_out.mjs";
+import { followOverview, readSession } from "./state.mjs";
+import { connection, startStream } from "./stream.mjs";
+import "./theme.mjs";
+import { html, render, signal, useEffect } from "./ui.mjs";
+import { VIEWS } from "./views.mjs";
+
+/** @type {import("../vendor/signals.mjs").Signal<Record<string, any>>} */
+const loaded = signal({});
+
+function current() {
+  for (const view of VIEWS) {
+    const params = matches(view.path, path.value);
+    if (params) return { view, params };
+  }
+  return null;
+}
+
+/** @param {import("./views.mjs").View} view */
+async function load(view) {
+  const [module] = await Promise.all([view.load(), loadStyle(view.id)]);
+  loaded.value = { ...loaded.value, [view.id]: module.default };
+}
+
+/** @param {string} id */
+function loadStyle(id) {
+  const sheet = document.createElement("link");
+  sheet.rel = "stylesheet";
+  sheet.href = `/style/${id}.css`;
+  const ready = new Promise((done) => {
+    sheet.onload = sheet.onerror = done;
+  });
+  document.head.append(sheet);
+  return ready;
+}
+
+function Page() {
+  const found = current();
+  const View = found && loaded.value[found.view.id];
+  useEffect(() => {
+    if (found && !View) load(found.view);
+    document.title = found ? `${found.view.title} · grass` : "grass";
+  }, [found?.view.id]);
+  if (connection.value.state === "signed out") return html`<${SignedOut} />`;
+  return html`
+    <${Shell} view=${found?.view}>
+      ${!found && html`<${Empty} title="There is no such page" link="/" linkText="Overview" />`}
+      ${View && html`<${View} key=${path.value} params=${found.params} />`}
+    <//>
+  `;
+}
+
+async function identify() {
+  try {
+    await readSession();
+  } catch (error) {
+    const known = error instanceof Problem || error instanceof Unreachable;
+    if (!known) throw error;
+    if (error instanceof Unreachable) setTimeout(identify, 2000);
+  }
+}
+
+startRouter();
+followOverview();
+render(html`<${Page} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
+identify();
+startStream();

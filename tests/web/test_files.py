@@ -1,0 +1,68 @@
+"""The dashboard's files, as they lie in the package: no browser is needed."""
+
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from grass.web import STATIC
+
+FILES = Path(STATIC)
+VENDOR = FILES / "vendor"
+SERVED = (".css", ".html", ".mjs", ".svg")
+MOST_BYTES = 150_000
+"""Of the whole page, compressed."""
+
+
+def hashes() -> dict[str, str]:
+    told = json.loads((VENDOR / "hashes.json").read_text())
+    return dict(told["sha256"])
+
+
+def test_vendored_files_are_those_that_were_fetched() -> None:
+    found = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in VENDOR.iterdir()
+        if file.name != "hashes.json"
+    }
+    assert found == hashes()
+
+
+def test_every_vendored_package_has_its_licence_and_version() -> None:
+    pinned = json.loads(Path("web-tools/package.json").read_text())["devDependencies"]
+    told = json.loads((VENDOR / "hashes.json").read_text())["packages"]
+    assert told == {name: pinned[name] for name in told}
+    for name in told:
+        plain = name.removeprefix("@").replace("/", "-")
+        assert (VENDOR / f"LICENSE.{plain}").is_file()
+
+
+@pytest.mark.parametrize(
+    "module", sorted(FILES.glob("app/**/*.mjs")), ids=lambda path: path.name
+)
+def test_imports_name_files_that_exist(module: Path) -> None:
+    code = re.sub(r"/\*.*?\*/", "", module.read_text(), flags=re.DOTALL)
+    names = re.findall(r'(?:from|import\()\s*"([^"]+)"', code)
+    for name in names:
+        if not name.startswith("."):
+            continue
+        assert (module.parent / name).resolve().is_file(), name
+
+
+def test_the_whole_page_is_small() -> None:
+    served = [one for one in FILES.rglob("*") if one.suffix in SERVED]
+    sizes = {one.name: len(gzip.compress(one.read_bytes())) for one in served}
+    assert sum(sizes.values()) < MOST_BYTES, sizes
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [one for one in sorted(FILES.glob("style/*.css")) if one.name != "tokens.css"],
+    ids=lambda path: path.name,
+)
+def test_colours_are_named_in_one_sheet(sheet: Path) -> None:
+    rules = re.sub(r"/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
+    assert re.findall(r"#[0-9a-fA-F]{3,8}\b|rgba?\(|hsla?\(", rules) == []

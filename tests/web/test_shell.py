@@ -1,0 +1,106 @@
+"""What is around every view, in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.support.browser import PHONE, Look, path_at, sideways, violations
+from tests.support.homes import GrassHome
+
+pytestmark = [pytest.mark.daemon, pytest.mark.browser]
+
+VIEWS = {
+    "Overview": "/",
+    "Jobs": "/jobs",
+    "Timeline": "/timeline",
+    "Queues": "/queues",
+    "New job": "/new",
+    "Events": "/events",
+    "Doctor": "/doctor",
+}
+
+
+def test_every_view_is_a_link_away(page: Page) -> None:
+    views = page.get_by_role("navigation", name="views", exact=True)
+    for title, path in VIEWS.items():
+        views.get_by_role("link", name=title).click()
+        expect(page).to_have_url(path_at(page, path))
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+def test_counts_follow_what_happens(page: Page, box: GrassHome) -> None:
+    expect(page.get_by_role("button", name=re.compile("^Live"))).to_be_visible()
+    jobs = page.get_by_role("group", name="jobs")
+    before = jobs.get_by_role("link", name=re.compile(r"^\d+ running")).inner_text()
+    assert before.split() == ["0", "running"]
+    box.enqueue("-c", "0", "--", "sleep", "1000")
+    expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
+
+
+def test_keys_go_to_views_and_can_be_switched_off(page: Page) -> None:
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("Overview")
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(heading).to_have_text("Events")
+    page.keyboard.press("?")
+    page.get_by_label("Single letters are shortcuts").uncheck()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(heading).to_have_text("Events")
+
+
+def test_the_palette_finds_a_job(page: Page, box: GrassHome) -> None:
+    job = box.enqueue("--name", "ablation", "-c", "0", "--", "true")
+    box.wait(job)
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("ablat")
+    expect(page.get_by_role("option", name=f"{job} ablation")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(path_at(page, f"/jobs/{job}"))
+
+
+def test_updates_are_paused_and_go_on(page: Page, box: GrassHome) -> None:
+    jobs = page.get_by_role("group", name="jobs")
+    expect(jobs.get_by_role("link", name="0 running")).to_be_visible()
+    page.keyboard.press("p")
+    expect(page.get_by_role("button", name=re.compile("^Paused"))).to_be_visible()
+    box.enqueue("-c", "0", "--", "sleep", "1000")
+    expect(jobs.get_by_role("link", name="0 running")).to_be_visible()
+    page.keyboard.press("p")
+    expect(jobs.get_by_role("link", name="1 running")).to_be_visible()
+
+
+def test_a_theme_is_kept(page: Page) -> None:
+    root = page.locator("html")
+    page.get_by_role("button", name="theme: system").click()
+    page.get_by_role("button", name="theme: light").click()
+    expect(root).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/nowhere"])
+def test_axe_finds_nothing(look: Look, box: GrassHome, path: str, scheme: str) -> None:
+    page = look(box, path, color_scheme=scheme)
+    expect(page.get_by_role("button", name=re.compile("^Live"))).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert violations(page) == []
+
+
+def test_a_phone_has_its_views_at_the_bottom(look: Look, box: GrassHome) -> None:
+    page = look(box, viewport=PHONE)
+    views = page.get_by_role("navigation", name="views on a phone")
+    views.get_by_role("link", name="Jobs").click()
+    expect(page).to_have_url(path_at(page, "/jobs"))
+    assert sideways(page) == 0
