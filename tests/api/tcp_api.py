@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support.calling import Api, play
+from tests.support.patience import PATIENCE_S
 
 from grass.api.server.listen_sockets import bound
 from grass.api.server.tcp_server import TcpServer
@@ -119,7 +120,7 @@ def over_tcp(
     folder: Path,
     story: Story,
     run: Callable[..., None] = asyncio.run,
-    patience_s: float = 10,
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Serve while the story runs."""
     tls = identity(str(folder), None, lambda: None).context

@@ -181,10 +181,9 @@ def test_a_link_that_reads_nothing_does_not_outlive_its_successor(
                 await say(channel, much)
                 await tcp.api.broker.next_commit()
             async with welcomed(tcp, token) as channel:
-                async with asyncio.timeout(10):
-                    while len(set(tcp.connections) - before) > 1:
-                        await say(channel, Heartbeat(1.0))
-                        await hears(channel, Heard)
+                while len(set(tcp.connections) - before) > 1:
+                    await say(channel, Heartbeat(1.0))
+                    await hears(channel, Heard)
             assert not tcp.tcp_connections.unidentified
 
     over_tcp(tmp_path, story, run, PATIENCE_S)

@@ -241,10 +241,10 @@ def test_a_copied_home_is_told_so_while_the_other_is_here(tmp_path: Path) -> Non
 def test_a_worker_that_falls_silent_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_link, "LINK_SILENCE_S", 0.2)
-
     async def story(tcp: TcpApi) -> None:
         async with welcomed(tcp, await machine_token(tcp)) as channel:
+            monkeypatch.setattr(worker_link, "LINK_SILENCE_S", 0.2)
+            await say(channel, Heartbeat(5.0))
             await closed(channel)
         assert not tcp.api.broker.state.workers[REMOTE].connected
 

@@ -11,8 +11,8 @@ from grass.link.messages import Exited, Start, Started, Stop
 
 async def stopped(api: Api) -> list[int]:
     """Have the daemon stop with its jobs; give which it ended."""
-    answer = await asyncio.wait_for(api.post("/daemon/stop", {"jobs": True}), 5)
-    await asyncio.wait_for(api.stopped.wait(), 5)
+    answer = await api.post("/daemon/stop", {"jobs": True})
+    await api.stopped.wait()
     return list(answer.document["jobs"])
 
 

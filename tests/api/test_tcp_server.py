@@ -8,13 +8,13 @@ import resource
 import socket
 import ssl
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 from tests.api.tcp_api import HOST, TcpApi, Visit, over_tcp
+from tests.support.patience import PATIENCE_S
 
 from grass.api import tcp_connections
 from grass.api.server.listen_sockets import bound
@@ -75,14 +75,24 @@ def test_a_machine_joins_over_the_wire(tmp_path: Path) -> None:
     over_tcp(tmp_path, story)
 
 
+async def until_sent_away(tcp: TcpApi, said: bytes = b"") -> None:
+    """Say something, and return when the server hangs up.
+
+    On a busy machine that may be before TLS is agreed on.
+    """
+    with contextlib.suppress(OSError):
+        visit = await tcp.visit()
+        visit.writer.write(said)
+        assert await visit.is_hung_up()
+
+
 @pytest.mark.usefixtures("impatient")
 def test_whoever_says_nothing_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(tcp: TcpApi) -> None:
-        silent = [await tcp.plain(), await tcp.visit()]
-        for visit in silent:
-            assert await visit.is_hung_up()
+        assert await (await tcp.plain()).is_hung_up()
+        await until_sent_away(tcp)
         assert not tcp.tcp_connections.unidentified
 
     over_tcp(tmp_path, story, run)
@@ -93,14 +103,13 @@ def test_whoever_dribbles_is_sent_away(
     tmp_path: Path, run: Callable[..., None]
 ) -> None:
     async def story(tcp: TcpApi) -> None:
-        visit = await tcp.visit()
-        leaving = asyncio.create_task(visit.is_hung_up())
-        began = time.monotonic()
-        visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
-        while not leaving.done():
-            visit.writer.write(b"X-More: 1\r\n")
-            await asyncio.wait([leaving], timeout=0.02)
-        assert time.monotonic() - began < 5
+        with contextlib.suppress(OSError):
+            visit = await tcp.visit()
+            leaving = asyncio.create_task(visit.is_hung_up())
+            visit.writer.write(b"GET /api/v1/overview HTTP/1.1\r\n")
+            while not leaving.done():
+                visit.writer.write(b"X-More: 1\r\n")
+                await asyncio.wait([leaving], timeout=0.02)
 
     over_tcp(tmp_path, story, run)
 
@@ -108,22 +117,27 @@ def test_whoever_dribbles_is_sent_away(
 @pytest.mark.usefixtures("impatient")
 def test_a_body_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
     async def story(tcp: TcpApi) -> None:
-        visit = await tcp.visit()
         head = b"POST /api/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
-        visit.writer.write(head + b'{"code":')
-        assert await visit.is_hung_up()
+        await until_sent_away(tcp, head + b'{"code":')
 
     over_tcp(tmp_path, story)
+
+
+async def identified(tcp: TcpApi, token: str) -> Visit:
+    """Connect and show a token; again where the machine was too busy for that."""
+    while True:
+        with contextlib.suppress(OSError, EOFError):
+            visit = await tcp.visit()
+            await visit.ask("GET", "/overview", token=token)
+            return visit
 
 
 @pytest.mark.usefixtures("impatient")
 def test_whoever_has_shown_a_token_may_take_their_time(tmp_path: Path) -> None:
     async def story(tcp: TcpApi) -> None:
         token = await tcp.api.new_token("read")
-        visit = await tcp.visit()
-        await visit.ask("GET", "/overview", token=token)
-        silent = await tcp.visit()
-        assert await silent.is_hung_up()
+        visit = await identified(tcp, token)
+        await until_sent_away(tcp)
         assert (await visit.ask("GET", "/overview", token=token)).status == 200
 
     over_tcp(tmp_path, story)
@@ -297,10 +311,13 @@ def test_a_revoked_token_is_cut_off_in_the_middle_of_a_stream(
 
 def test_a_token_that_expires_is_cut_off(tmp_path: Path) -> None:
     async def story(tcp: TcpApi) -> None:
-        body = {"role": "read", "code": False, "hours": 0.5 / 3600}
-        token = (await tcp.api.post("/tokens", body)).document["token"]
-        visit = await tcp.visit()
-        assert (await visit.ask("GET", "/overview", token=token)).status == 200
+        # On a busy machine the first one has expired before it is shown.
+        for life_s in (0.5, 5.0, PATIENCE_S):
+            body = {"role": "read", "code": False, "hours": life_s / 3600}
+            token = (await tcp.api.post("/tokens", body)).document["token"]
+            visit = await tcp.visit()
+            if (await visit.ask("GET", "/overview", token=token)).status == 200:
+                break
         assert await visit.is_hung_up()
         assert await tcp.overview(token) == 401
 
@@ -408,7 +425,7 @@ def test_a_valid_token_works_during_floods(
         assert sorted(tcp.api.broker.state.tokens) == ["code", "friend", "submit"]
 
     with caplog.at_level(logging.WARNING, logger="grass"):
-        over_tcp(tmp_path, story, run, patience_s=40)
+        over_tcp(tmp_path, story, run)
     assert not caplog.records
 
 
@@ -433,8 +450,7 @@ def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
         flood = asyncio.create_task(poured(*words))
         asked = 0
         while not flood.done():
-            async with asyncio.timeout(10):
-                assert await tcp.overview(token) == 200
+            assert await tcp.overview(token) == 200
             asked += 1
             await asyncio.wait([flood], timeout=0.01)
         assert await flood == 0
@@ -446,7 +462,7 @@ def test_ten_thousand_who_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
             unknown.drop()
         await until(lambda: descriptors() < before + 20)
 
-    over_tcp(tmp_path, story, uvloop.run, patience_s=50)
+    over_tcp(tmp_path, story, uvloop.run, 2 * PATIENCE_S)
 
 
 async def poured(*words: str) -> int:
@@ -487,7 +503,9 @@ def test_the_server_goes_on_without_free_descriptors(
                 pass
             for visit in held[len(held) // 2 :]:
                 visit.close()
-            while await asyncio.wait_for(tcp.overview(token), 5) != 200:
+            # The event loop closes them later.
+            await asyncio.sleep(0)
+            while await tcp.overview(token) != 200:
                 pass
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import uvloop
 from tests.support.far_end import FarEnd
+from tests.support.patience import PATIENCE_S
 
 from grass.broker.shell.service import Broker
 from grass.errors import StorageError
@@ -50,7 +51,7 @@ async def _play(path: Path, story: Story, errors: list[Exception]) -> None:
     worker = FarEnd(ends[1])
     worker.hello()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await worker.hears(Welcome)
             store.errors = errors
             await story(broker, worker)

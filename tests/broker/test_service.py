@@ -64,7 +64,7 @@ def test_waiting_for_all_is_over_with_the_last_of_those_that_were_there(
         # One that is run again has ended once, and is waited for no more.
         await broker.call(Rerun("me", [1], hold=True, wanted=[1]))
         await broker.call(Cancel("me", [2]))
-        await asyncio.wait_for(over, 10)
+        await asyncio.wait_for(over, PATIENCE_S)
         assert not broker.unfinished(2)
         assert broker.unfinished(4)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.broker.serving import play
 from tests.support.far_end import FarEnd
+from tests.support.patience import PATIENCE_S
 
 from grass.broker.core.calls import Enqueue, HoldJobs, NewJob
 from grass.broker.shell.service import Broker
@@ -16,7 +17,6 @@ from grass.broker.shell.wall_clock import WallClock
 from grass.link.messages import Start
 from grass.model.jobs.spec import JobPatch
 
-PATIENCE_S = 10.0
 SOON_US = 5_000_000
 
 

@@ -43,7 +43,7 @@ class FakeBroker(FakeDaemon):
             channel = super()._accept()
             self.connections += 1
             try:
-                channel.settimeout(5)
+                channel.settimeout(20)
                 secured = self._context.wrap_socket(channel, server_side=True)
             except OSError:
                 channel.close()

@@ -13,6 +13,7 @@ from grass.api.app import Application
 from grass.config import API_PREFIX, Home
 from grass.daemon.forwarding import application
 from grass.daemon.remote_calls import WorkerDaemon
+from tests.support.patience import PATIENCE_S
 
 
 def daemon(folder: Path) -> WorkerDaemon:
@@ -69,4 +70,4 @@ def test_who_waits_for_the_broker_is_told_that_the_daemon_stops(tmp_path: Path) 
         assert begin["status"] == 503
         assert json.loads(rest["body"])["code"] == "stopping"
 
-    asyncio.run(asyncio.wait_for(story(), 5))
+    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))

@@ -15,8 +15,6 @@ from tests.support.processes import await_end, await_stopped
 
 pytestmark = pytest.mark.daemon
 
-SOON_S = 5.0
-
 
 def await_socket_of(home: GrassHome) -> None:
     """Return when a daemon can be reached again."""
@@ -27,9 +25,9 @@ def await_socket_of(home: GrassHome) -> None:
             found.close()
         return found is not None
 
-    until(reached, "the socket did not come back", within_s=SOON_S)
+    until(reached, "the socket did not come back")
     # Its lock comes back beside the socket; without it no test finds the daemon.
-    until(home.daemon_pid, "the lock did not come back", within_s=SOON_S)
+    until(home.daemon_pid, "the lock did not come back")
 
 
 def test_a_daemon_puts_its_socket_back(home: GrassHome) -> None:
@@ -128,7 +126,7 @@ def test_a_keeper_puts_its_socket_back_while_no_daemon_runs(
     home.kill_daemon()
     for _ in range(2):
         socket.unlink()
-        until(socket.exists, "the socket did not come back", within_s=SOON_S)
+        until(socket.exists, "the socket did not come back")
     assert socket.stat().st_mode & 0o077 == 0
     home.ok("start")
     gate.tell()

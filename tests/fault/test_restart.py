@@ -2,12 +2,12 @@
 
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from grass.client.autostart import start
 from tests.support.homes import GrassHome
+from tests.support.processes import without_core_s
 
 pytestmark = pytest.mark.daemon
 
@@ -45,15 +45,11 @@ def restart_s(home: GrassHome) -> float:
     connection, started = start(home.client.home, asked_for=True)
     answer = connection.exchange("GET", "/overview")
     took = time.monotonic() - began
-    waited = waited_for_core_s(home.daemon_pid())
+    daemon = home.daemon_pid()
     connection.close()
     assert started
+    assert daemon is not None
+    waited = without_core_s(daemon)
     assert answer["daemon"]["jobs"]["queued"] == JOBS
     sys.stdout.write(f"{took:.2f} s, of which {waited:.2f} s without a core\n")
     return took - waited
-
-
-def waited_for_core_s(pid: int | None) -> float:
-    """Return how long the main thread of a process could run and had no core."""
-    _ran, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text().split()
-    return int(waited_ns) / 1e9

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.patience import until
+from tests.support.patience import in_time, until
 
-from .conversation import Daemon, alive, kill_and_await, wait_readable
+from .conversation import Daemon, Entry, alive, kill_and_await, wait_readable
 from .stubborn import STUBBORN, hidden
 
 
@@ -141,7 +141,15 @@ def test_exit_does_not_wait_for_another_jobs_orphans(daemon: Daemon) -> None:
 def test_time_limit_ends_the_job_with_its_reason(daemon: Daemon) -> None:
     exited = daemon.run("a", "sleep", "100", time_limit=0.05)
     assert (exited["signal"], exited["reason"]) == (15, "time limit")
-    exited = daemon.run("b", "/bin/sh", "-c", STUBBORN, time_limit=0.2, grace=0.05)
+
+
+def test_after_its_time_limit_a_stubborn_job_is_killed(daemon: Daemon) -> None:
+    def played(limit_s: float) -> Entry | None:
+        id = f"b{limit_s}"
+        exited = daemon.shell(id, STUBBORN, time_limit=limit_s, grace=0.05)
+        return exited if "ready" in daemon.output(id).read_text() else None
+
+    exited = in_time(played, "it does not come up")
     assert (exited["signal"], exited["reason"]) == (9, "time limit")
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.patience import until
+from tests.support.patience import in_time, until
 
-from .conversation import Daemon, alive
+from .conversation import Daemon, Entry, alive
 from .stubborn import STUBBORN, hidden
 from .successors import exit_of, replaced
 
@@ -33,6 +33,7 @@ if os.fork() == 0:
     say(); time.sleep(1000)
 say(); time.sleep(1000)
 """
+WHOLE = 4
 
 
 def state_of(pid: int) -> str:
@@ -50,16 +51,29 @@ def wait_for_states(pids: list[int], *wanted: str) -> None:
     )
 
 
+def stand_still(pids: list[int]) -> bool:
+    """Tell whether every process is stopped, and none has ended."""
+    try:
+        return all(state_of(pid) == "T" for pid in pids)
+    except OSError:
+        return False
+
+
 def tree(daemon: Daemon, id: str = "a", **fields: object) -> list[int]:
     """Start a tree of four processes and return their ids."""
     daemon.start(id, sys.executable, "-c", TREE, **fields)
-    output = daemon.output(id)
-    written = until(
-        lambda: output.read_text() if output.exists() else "",
+    return until(
+        lambda: told_by(daemon, id),
         f"the tree of {id} does not come up",
-        lambda text: text.count("\n") == 4,
+        lambda pids: len(pids) == WHOLE,
     )
-    return [int(line) for line in written.split()]
+
+
+def told_by(daemon: Daemon, id: str) -> list[int]:
+    """Return the processes of a tree that have told their ids by now."""
+    output = daemon.output(id)
+    lines = output.read_text().splitlines(keepends=True) if output.exists() else []
+    return [int(line) for line in lines if line.endswith("\n")]
 
 
 def test_a_whole_tree_stops_and_goes_on(daemon: Daemon) -> None:
@@ -161,13 +175,21 @@ def test_verbs_on_unknown_and_ended_jobs_do_no_harm(daemon: Daemon) -> None:
 
 
 def test_the_time_limit_counts_while_suspended(daemon: Daemon) -> None:
-    begun = time.monotonic()
-    pids = tree(daemon, time_limit=3.0)
-    daemon.send(v="suspend", id="a")
-    wait_for_states(pids, "T")
-    exited = daemon.expect("exited")
-    assert (exited["signal"], exited["reason"]) == (15, "time limit")
-    assert time.monotonic() - begun >= 2.9
+    def played(limit_s: float) -> list[int] | None:
+        id, begun = f"a{limit_s}", time.monotonic()
+        daemon.start(id, sys.executable, "-c", TREE, time_limit=limit_s)
+        main = int(daemon.expect("started", id)["pid"])
+        until(lambda: len(told_by(daemon, id)) == WHOLE or not alive(main), "no tree")
+        pids = told_by(daemon, id)
+        daemon.send(v="suspend", id=id)
+        until(lambda: not alive(main) or stand_still(pids), "it does not stop")
+        stood = alive(main)
+        exited = daemon.expect("exited", id)
+        assert (exited["signal"], exited["reason"]) == (15, "time limit")
+        assert time.monotonic() - begun >= limit_s
+        return pids if stood else None
+
+    pids = in_time(played, "it does not come up")
     assert not any(map(alive, pids))
 
 
@@ -188,17 +210,19 @@ def test_a_suspended_job_goes_on_under_the_keepers_successor(
     assert not any(map(alive, pids))
 
 
-def test_the_time_limit_holds_while_no_daemon_is_connected(
-    daemon: Daemon, make_daemon: Make
-) -> None:
-    daemon.start("a", *hidden("time.sleep(1000)"), time_limit=0.8)
-    pid = daemon.expect("started")["pid"]
-    hider = int(daemon.wait_for_output("a", "\n"))
-    daemon.close()
-    until(lambda: not alive(pid) and not alive(hider), "the limit was not kept")
-    exited = exit_of(make_daemon(), "a")
+def test_the_time_limit_holds_while_no_daemon_is_connected(make_daemon: Make) -> None:
+    def played(limit_s: float) -> Entry | None:
+        daemon, id = make_daemon(), f"a{limit_s}"
+        daemon.start(id, *hidden("time.sleep(1000)"), time_limit=limit_s)
+        pid = int(daemon.expect("started")["pid"])
+        until(lambda: told_by(daemon, id) or not alive(pid), "it does not come up")
+        hiders = told_by(daemon, id)
+        daemon.close()
+        until(lambda: not any(map(alive, [pid, *hiders])), "the limit was not kept")
+        return exit_of(make_daemon(), id) if hiders else None
+
+    exited = in_time(played, "it does not come up")
     assert (exited["signal"], exited["reason"]) == (15, "time limit")
-    assert not alive(hider)
 
 
 def test_the_time_limit_holds_across_a_killed_keeper(

@@ -14,6 +14,7 @@ from grass.link.frames import LARGEST_FRAME, decoder_to_broker, encode
 from grass.link.messages import Heard, Heartbeat, Hello, ToBroker, ToWorker, Welcome
 from grass.model.addresses import Address
 from grass.tls.server import ServerIdentity, identity
+from tests.support.patience import PATIENCE_S
 
 Refusal = Callable[[ServerConnection, Request], Response | None]
 
@@ -42,7 +43,7 @@ class FarBroker:
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait until a condition holds; checked after every event."""
-        async with asyncio.timeout(20), self.news:
+        async with asyncio.timeout(PATIENCE_S), self.news:
             await self.news.wait_for(lambda: bool(holds()))
 
     async def until_heard(self, kind: type[ToBroker], count: int = 1) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from grass.link.channel import LinkEnd, pair
+from tests.support.patience import PATIENCE_S
 
 
 def test_messages_sent_together_arrive_together_and_in_order() -> None:
@@ -74,7 +75,7 @@ def test_after_a_defect_of_either_owner_the_far_one_is_asked_to_resync(
         near.listen(here.take, here.end)
         far.listen(there.take, there.end)
         (far if fails == "near" else near).send(7)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await there.news.wait()
         assert (here.taken, there.taken) == ([], [-1])
         assert not near.closed
@@ -91,7 +92,7 @@ def test_without_a_resync_a_defect_ends_the_link() -> None:
         near.listen(here.take, here.end)
         far.listen(there.take, there.end)
         near.send(7)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await here.news.wait()
             await there.news.wait()
         assert (here.taken, there.taken) == (["ended"], ["ended"])

@@ -40,6 +40,7 @@ from grass.model.addresses import Address
 from grass.tls.server import ServerIdentity, identity
 from tests.link.far_broker import FarBroker, an_identity, far_broker
 from tests.support.building import units
+from tests.support.patience import PATIENCE_S
 from tests.tls.certificates import PASSPHRASE, certificate, dated, keystore
 
 TOKEN = "desk.s3cret"
@@ -76,16 +77,16 @@ class Owner:
         self.ends += 1
 
     async def next(self) -> ToWorker:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.got.get()
 
     async def line(self) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.lines.get()
 
     async def phase(self) -> tuple[Phase, bool]:
         """Return the next phase, and whether the attempt has a result."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             state = await self.states.get()
         return state.phase, state.has_result
 
@@ -99,7 +100,7 @@ async def dialling(*addresses: Address, pin: str) -> AsyncIterator[Owner]:
         yield owner
     finally:
         owner.dialer.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await running
         assert owner.ends == 1
         assert owner.dialer.state == owner.last
@@ -189,7 +190,7 @@ def test_a_broker_with_another_key_is_sent_nothing(
             assert "grass join" in said
             owner.dialer.send(HELLO)
             # It tries again, and reports nothing more while nothing changes.
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 for _ in range(4):
                     await tries.get()
             assert owner.lines.empty()
@@ -445,7 +446,6 @@ def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_again(
     known: ServerIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dialer, "HEARTBEAT_S", 0.05)
-    monkeypatch.setattr(dialer, "LINK_SILENCE_S", 0.4)
 
     async def story(broker: FarBroker, owner: Owner) -> None:
         before = dialer.boottime()
@@ -458,6 +458,7 @@ def test_heartbeats_are_sent_and_a_silent_broker_is_dialled_again(
         assert isinstance(await owner.next(), Welcome)
         assert await owner.next() == Heard(beats[0])
         broker.answers = False
+        monkeypatch.setattr(dialer, "LINK_SILENCE_S", 0.4)
         await broker.until(lambda: len(broker.connections) > 1)
         assert await owner.line() == f"connected to {broker.address}"
         assert (await owner.line()).endswith("ended: nothing was heard for 0.4 s")
@@ -608,7 +609,7 @@ def test_a_dialer_and_a_remote_end_are_links_like_any_other() -> None:
             for _ in range(2):
                 link.close()
                 link.send(HELLO)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await dialer.run()
             await end.run()
         assert ended == links

@@ -1,6 +1,7 @@
 """Waiting for what nothing tells of: looked at again and again, but not for ever.
 
 Whatever the journal tells, a pipe or a descriptor of a process, is waited for there.
+What must come before a time that the program keeps is tried again with more time.
 """
 
 import time
@@ -10,6 +11,9 @@ from typing import TypeVar
 PATIENCE_S = 60.0
 """How long anything may take that is sure to happen, on a machine with much to do."""
 _PAUSE_S = 0.005
+
+_LIMITS_S = (0.4, 4.0, 40.0)
+"""The first is enough, unless the machine has much to do."""
 
 Seen = TypeVar("Seen")
 
@@ -26,3 +30,14 @@ def until(
         assert time.monotonic() < deadline, f"{otherwise}; last seen: {seen!r}"
         time.sleep(_PAUSE_S)
     return seen
+
+
+def in_time(play: Callable[[float], Seen | None], otherwise: str) -> Seen:
+    """Play with a time limit that something must come before, and return what it gives.
+
+    None says that it came too late: it is played again with a longer limit.
+    """
+    for limit_s in _LIMITS_S:
+        if (seen := play(limit_s)) is not None:
+            return seen
+    raise AssertionError(otherwise)

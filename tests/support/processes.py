@@ -55,6 +55,12 @@ def ticks(pid: int) -> int:
     return int(words[11]) + int(words[12])
 
 
+def without_core_s(pid: int) -> float:
+    """Return how long the main thread of a process could run and had no core."""
+    _ran, waited_ns, *_ = Path(f"/proc/{pid}/schedstat").read_text().split()
+    return int(waited_ns) / 1e9
+
+
 def processes_with(mark: bytes) -> Iterator[int]:
     """Find processes that have the mark in their environment or among their words."""
     for entry in os.listdir("/proc"):

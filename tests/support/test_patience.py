@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.patience import until
+from tests.support.patience import in_time, until
 
 
 def test_what_is_seen_once_it_is_right_is_returned() -> None:
@@ -16,3 +16,16 @@ def test_what_never_holds_is_told_with_what_was_seen_last() -> None:
         until(
             lambda: "nothing", "it never comes", lambda seen: seen == "it", within_s=0.0
         )
+
+
+def test_what_comes_too_late_is_played_again_with_more_time() -> None:
+    limits: list[float] = []
+
+    def play(limit_s: float) -> str | None:
+        limits.append(limit_s)
+        return "in time" if limit_s > 1 else None
+
+    assert in_time(play, "too late") == "in time"
+    assert limits == sorted(set(limits))
+    with pytest.raises(AssertionError, match="too late"):
+        in_time(lambda _: None, "too late")

@@ -15,6 +15,7 @@ from grass.link.messages import (
 )
 from grass.worker.shell.inotify import FileWatcher
 from grass.worker.shell.output_files import LARGEST_CHUNK, OutputFiles
+from tests.support.patience import PATIENCE_S
 
 Answers = asyncio.Queue[Any]
 Story = Callable[[OutputFiles, Answers], Awaitable[None]]
@@ -25,7 +26,7 @@ def play(folder: Path, story: Story) -> None:
 
     async def run() -> None:
         answers: Answers = asyncio.Queue()
-        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             files = OutputFiles(str(folder), answers.put_nowait, group.create_task)
             try:
                 await story(files, answers)
@@ -204,7 +205,7 @@ def test_a_watcher_may_be_told_to_stop_more_than_once(tmp_path: Path) -> None:
         changed = asyncio.Event()
         watcher.add(str(path), changed.set)
         path.write_text("x")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await changed.wait()
         watcher.remove(str(path))
         watcher.remove(str(path))
