@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from grass.devices import child_process, gpu_monitor
@@ -25,12 +26,14 @@ from tests.support.processes import await_end
 
 QUICK = MonitorLimits(
     open_s=PATIENCE_S,
-    read_s=1.0,
+    read_s=PATIENCE_S,
     first_pause_s=0.02,
     longest_pause_s=0.1,
     quiet_s=0.3,
     forget_s=PATIENCE_S,
 )
+HASTY = msgspec.structs.replace(QUICK, read_s=1.0)
+"""For what does not answer."""
 
 
 @pytest.fixture
@@ -185,20 +188,32 @@ def test_older_drivers_tell_less(gpus: FakeGpus, sleeper: int) -> None:
 
 def test_a_device_that_hangs_is_the_only_one_with_a_fault(gpus: FakeGpus) -> None:
     async def test() -> None:
-        async with watching() as monitor:
+        async with watching(patience=HASTY) as monitor:
             gpus.fault(1, "hang")
-            seen = await until(monitor, lambda seen: seen["1"].fault)
-            assert seen["1"].fault == "it does not answer in time"
-            assert seen["0"].fault is None
+            await until(monitor, only_the_second_is_late)
             # Only the first look waits for it.
-            began = time.monotonic()
             gpus.device(0, utilization=9)
-            assert (await monitor.read())[0].utilization == 9
-            assert time.monotonic() - began < QUICK.read_s / 2
+            assert await quickest_s(monitor) < HASTY.read_s
+            await until(monitor, lambda seen: seen["0"].utilization == 9)
             gpus.mend(1)
             await until(monitor, lambda seen: not seen["1"].fault)
 
     run(test())
+
+
+def only_the_second_is_late(seen: dict[str, GpuReading]) -> bool:
+    faults = [seen[unit].fault for unit in ("0", "1")]
+    return faults == [None, "it does not answer in time"]
+
+
+async def quickest_s(monitor: GpuMonitor) -> float:
+    """Return how long the quickest of some looks took."""
+    took_s = []
+    for _ in range(5):
+        began = time.monotonic()
+        await monitor.read()
+        took_s.append(time.monotonic() - began)
+    return min(took_s)
 
 
 def test_a_slow_device_is_waited_for_within_reason(gpus: FakeGpus) -> None:
@@ -206,10 +221,9 @@ def test_a_slow_device_is_waited_for_within_reason(gpus: FakeGpus) -> None:
         async with watching() as monitor:
             gpus.fault(1, "slow 200")
             assert all(one.fault is None for one in await monitor.read())
+        async with watching(patience=HASTY) as monitor:
             gpus.fault(1, "slow 1500")
-            await until(monitor, lambda seen: seen["1"].fault)
-            [first, slow] = await monitor.read()
-            assert (first.fault, slow.fault) == (None, "it does not answer in time")
+            await until(monitor, only_the_second_is_late)
             gpus.mend(1)
             await until(monitor, lambda seen: not seen["1"].fault)
 
@@ -218,11 +232,9 @@ def test_a_slow_device_is_waited_for_within_reason(gpus: FakeGpus) -> None:
 
 def test_a_library_that_hangs_cannot_hang_the_daemon(gpus: FakeGpus) -> None:
     async def test() -> None:
-        async with watching() as monitor:
+        async with watching(patience=HASTY) as monitor:
             gpus.hang()
-            began = time.monotonic()
             readings = await monitor.read()
-            assert time.monotonic() - began < QUICK.read_s + 2
             assert [one.fault for one in readings] == 2 * ["it does not answer in time"]
             assert [one.unit for one in monitor.units()] == ["0", "1"]
             gpus.work()
@@ -268,7 +280,7 @@ def test_a_driver_that_is_unloaded_is_told_and_looked_for(gpus: FakeGpus) -> Non
 
 def test_a_child_that_dies_or_stops_is_replaced(gpus: FakeGpus) -> None:
     async def test() -> None:
-        async with watching() as monitor:
+        async with watching(patience=HASTY) as monitor:
             for number in (signal.SIGKILL, signal.SIGSTOP):
                 before = monitor.child_pid
                 os.kill(before, number)
@@ -446,13 +458,20 @@ def test_a_restricted_monitor_tells_only_of_some(gpus: FakeGpus) -> None:
     run(test())
 
 
-def test_callers_at_the_same_time_share_a_look(gpus: FakeGpus) -> None:
+def test_callers_at_the_same_time_share_a_look(
+    gpus: FakeGpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, asked = ChildProcess.ask, []
+
+    async def counted(child: ChildProcess, limit_s: float) -> bytes:
+        asked.append(child)
+        return await ask(child, limit_s)
+
     async def test() -> None:
         async with watching() as monitor:
-            gpus.fault(1, "slow 300")
-            began = time.monotonic()
+            monkeypatch.setattr(ChildProcess, "ask", counted)
             both = await asyncio.gather(*(monitor.read() for _ in range(5)))
-            assert time.monotonic() - began < 0.9
+            assert len(asked) == 1
             assert all(one == both[0] for one in both)
 
     run(test())
