@@ -25,10 +25,13 @@ class WebLink(NamedTuple):
     """Where a browser finds the dashboard."""
 
     url: str
-    """What a browser opens; it logs in with `token`."""
-    token: str
+    """What a browser opens; it logs in with `token`, where there is one."""
+    token: str | None
+    """None: beyond loopback, where a person logs in with a token of their own."""
     host: str
     port: int
+    fingerprint: str | None = None
+    """Of the certificate, as browsers show it; None: there is none."""
 
 
 class WebControl(Protocol):

@@ -57,7 +57,7 @@ async def host_broker(
     process.handle_signals()
     own = worker_id(home) if hosting.has_worker else ""
     tcp = _tcp_access(home, hosting)
-    web = WebHost(home)
+    web = WebHost(home, hosting, broker, None if tcp is None else tcp.identity)
     context = Context(
         broker,
         own,
@@ -89,7 +89,7 @@ async def host_broker(
         restoring.cancel()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(home.socket)
-        web.stop()
+        await web.stop()
         server.stop()
         await serving
         await notifying.finish(LAST_NOTIFICATIONS_S)

@@ -29,23 +29,23 @@ class TcpAccess:
 
     def __init__(self, home: Home, hosting: Hosting) -> None:
         assert hosting.bind is not None
-        self._identity = identity(
+        self.identity = identity(
             home.folder, hosting.cert, lambda: pass_phrase(hosting.cert_pass_file)
         )
         # Jobs must not inherit it.
         os.environ.pop(PASS_VARIABLE, None)
         self._sockets = bound(hosting.bind)
         self._address = _advertised(hosting, self._sockets[0].getsockname()[1])
-        self.endpoint = TcpEndpoint(str(self._address), self._identity.pin)
+        self.endpoint = TcpEndpoint(str(self._address), self.identity.pin)
 
     async def serve(self, server: ApiServer) -> None:
         """Serve until cancelled."""
-        await TcpServer(server, self._identity.context).serve(self._sockets)
+        await TcpServer(server, self.identity.context).serve(self._sockets)
 
     async def join_line(self, broker: Broker) -> str:
         """Return a line to paste on other machines; its code is valid for an hour."""
         code = await new_code(broker, STARTED, name=START_CODE)
-        return f"grass join {Invitation(self._address, self._identity.pin, code)}"
+        return f"grass join {Invitation(self._address, self.identity.pin, code)}"
 
 
 def _advertised(hosting: Hosting, port: int) -> Address:

@@ -4,6 +4,9 @@ The address and the key that signs cookies are kept in the state directory, so t
 after a restart the page is where it was and browsers stay logged in. `close` forgets
 both: no cookie is valid any more. What serves is imported when it is needed; most
 daemons never serve a browser.
+
+On loopback a link of `grass web` logs a browser in, as the daemon's own user. Beyond it
+there is TLS, with the broker's certificate, and a person logs in with a token.
 """
 
 import contextlib
@@ -16,20 +19,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from grass.api.context import WebLink
 from grass.api.server.listen_sockets import bound
+from grass.broker.shell.service import Broker
 from grass.client.private_files import replace_private
 from grass.config import Home
-from grass.errors import GrassError, Refused, UsageError
+from grass.daemon.hosting import Hosting
+from grass.errors import GrassError, Refused
 from grass.event_log import EventLog
-from grass.model.addresses import HIGHEST_PORT, Address, is_loopback, read_address
+from grass.model.addresses import Address, is_loopback, read_address
 
 if TYPE_CHECKING:
+    from grass.api.server.tls_web_server import TlsWebServer
     from grass.api.server.unix_server import ApiServer
+    from grass.api.server.web_app import WebApp
     from grass.api.server.web_server import WebServer
+    from grass.tls.server import ServerIdentity
 
 log = EventLog("grass.daemon")
 
 HOST, PORT = "127.0.0.1", 4004
 KEY_BYTES = 32
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 -- what a user may ask for
 
 
 class _Kept(NamedTuple):
@@ -42,11 +51,22 @@ class _Kept(NamedTuple):
 class WebHost:
     """Opens and closes the web entrance of one daemon."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(
+        self,
+        home: Home,
+        hosting: Hosting,
+        broker: Broker,
+        identity: "ServerIdentity | None",
+    ) -> None:
+        """Prepare; `identity` is the broker's, if it listens for other machines."""
         self._home = home
+        self._hosting = hosting
+        self._broker = broker
+        self._identity = identity
         self._server: ApiServer | None = None
         self._kept: _Kept | None = None
-        self._web: WebServer | None = None
+        self._app: WebApp | None = None
+        self._web: WebServer | TlsWebServer | None = None
 
     async def resume(self, server: "ApiServer") -> None:
         """Listen where the daemon before did, if it did."""
@@ -65,75 +85,93 @@ class WebHost:
         """Listen, elsewhere if that is asked for; return a link to log in with."""
         kept = self._kept or _read(self._home.web)
         before = Address(HOST, PORT) if kept is None else kept.address
-        address = _address(before, host, port)
-        if self._web is None or address != before:
+        wanted = Address(
+            before.host if host is None else read_address(host).host,
+            before.port if port is None else port,
+        )
+        if self._web is None or wanted != before:
             key = secrets.token_bytes(KEY_BYTES) if kept is None else kept.key
-            await self._listen(_Kept(address, key))
-        assert self._kept is not None
-        token = self._sessions.new_one_time(actor, role, time.time())
-        where = self._kept.address
-        return WebLink(f"http://{where}/login?token={token}", token, *where)
+            await self._listen(_Kept(wanted, key))
+        return self._link(actor, role)
 
     async def close(self) -> bool:
         """Stop listening and forget the key; return whether it did listen."""
         was_open = self._web is not None
-        self.stop()
+        await self.stop()
         self._kept = None
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._home.web)
             was_open = True
         return was_open
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Stop listening until the next daemon."""
-        if self._web is not None:
-            self._web.close()
-            self._web = None
+        web, self._web = self._web, None
+        if web is not None:
+            await web.close()
+
+    def _link(self, actor: str, role: str) -> WebLink:
+        assert self._kept is not None
+        assert self._app is not None
+        address = self._kept.address
+        if is_loopback(address.host):
+            token = self._app.sessions.new_one_time(actor, role, time.time())
+            return WebLink(f"http://{address}/login?token={token}", token, *address)
+        assert self._identity is not None
+        shown = address._replace(host=self._names(address)[0])
+        return WebLink(
+            f"https://{shown}/", None, *shown, fingerprint=self._identity.fingerprint
+        )
 
     async def _listen(self, wanted: _Kept) -> None:
-        """Listen at an address, then no more at the one before."""
-        from grass.api.access.browser_checks import LOOPBACK, BrowserChecks
-        from grass.api.access.web_sessions import Sessions, principal_of
-        from grass.api.server.static_files import StaticFiles
-        from grass.api.server.web_app import WebApp
-        from grass.api.server.web_server import WebServer
-        from grass.web import STATIC
-
-        assert self._server is not None
+        """Listen at an address, and no more at the one before."""
         if self._kept is not None and self._kept.address.port == wanted.address.port:
-            self.stop()
+            await self.stop()
         listeners = _bound(wanted.address)
         address = wanted.address._replace(port=listeners[0].getsockname()[1])
-        self._sessions = Sessions(wanted.key)
-        app = WebApp(
-            self._server.app,
-            self._sessions,
-            BrowserChecks("http", LOOPBACK),
-            StaticFiles(STATIC),
-            lambda _request, session: principal_of(session, None),
-        )
-        web = WebServer(app, self._server.server_state)
+        app, web = self._serving(_Kept(address, wanted.key))
         await web.listen(listeners)
-        self.stop()
-        self._web, self._kept = web, _Kept(address, wanted.key)
+        await self.stop()
+        self._app, self._web, self._kept = app, web, _Kept(address, wanted.key)
         _write(self._home.web, self._kept)
         log.info("web.listening", address=address)
 
+    def _serving(self, kept: _Kept) -> "tuple[WebApp, WebServer | TlsWebServer]":
+        """Make what serves at an address."""
+        from grass.api.access.web_sessions import Sessions
+        from grass.api.server import web_apps
+        from grass.api.server.web_server import WebServer
 
-def _address(before: Address, host: str | None, port: int | None) -> Address:
-    if host is not None:
-        read_address(host)
-    if port is not None and not 0 <= port <= HIGHEST_PORT:
-        raise UsageError(f"--port is {port}", f"give 0 to {HIGHEST_PORT}")
-    return Address(
-        before.host if host is None else host, before.port if port is None else port
-    )
+        server, sessions = self._server, Sessions(kept.key)
+        assert server is not None
+        host = kept.address.host
+        if is_loopback(host):
+            app = web_apps.on_loopback(server.app, sessions, host)
+            return app, WebServer(app, server.server_state)
+        from grass.api.server.tls_web_server import TlsWebServer
+
+        names = self._names(kept.address)
+        app = web_apps.beyond_loopback(server.app, sessions, names, self._broker)
+        return app, TlsWebServer(server, self._own_identity().context, app)
+
+    def _own_identity(self) -> "ServerIdentity":
+        if self._identity is None:
+            from grass.tls.server import identity
+
+            self._identity = identity(self._home.folder, None, lambda: None)
+        return self._identity
+
+    def _names(self, address: Address) -> list[str]:
+        """Return by which names the page is found, that to show first."""
+        told = self._hosting.advertise
+        advertised = [] if told is None else [read_address(told).host]
+        host = [] if address.host in EVERYWHERE else [address.host]
+        certified = self._own_identity().names
+        return [*host, *advertised, *certified, socket.gethostname(), "localhost"]
 
 
 def _bound(address: Address) -> list[socket.socket]:
     """Listen at an address, or say what to do."""
-    if not is_loopback(address.host):
-        raise Refused(f"{address.host} is not on loopback", "leave --host out")
     try:
         return bound(address)
     except Refused as refusal:

@@ -205,9 +205,12 @@ class WebReply(msgspec.Struct):
     """Where a browser finds the dashboard."""
 
     url: str
-    token: str
+    token: str | None
+    """For one login; null where people log in with tokens of their own."""
     host: str
     port: int
+    fingerprint: str | None = None
+    """SHA-256 of the certificate, as browsers show it."""
 
 
 class Constraint(msgspec.Struct):

@@ -5,12 +5,14 @@ Other machines identify the broker by it, so it is never replaced automatically.
 decrypted key stays in memory: OpenSSL reads it from a memory file (memfd).
 """
 
+import hashlib
 import os
 import ssl
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -32,6 +34,10 @@ class ServerIdentity(NamedTuple):
     pin: str
     expires_at: int
     """When its certificate expires, in seconds since 1970."""
+    fingerprint: str
+    """SHA-256 of the certificate, as browsers show it."""
+    names: tuple[str, ...]
+    """The host names that the certificate is for; the broker's own has none."""
 
 
 def identity(
@@ -50,7 +56,20 @@ def identity(
     der = pair.certificate.public_bytes(Encoding.DER)
     end = expiry_of(der)
     _check_end(where, end)
-    return ServerIdentity(_context(where, pair), pin_of(der), end)
+    fingerprint = hashlib.sha256(der).digest().hex(":").upper()
+    return ServerIdentity(
+        _context(where, pair), pin_of(der), end, fingerprint, _names(pair.certificate)
+    )
+
+
+def _names(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        found = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
+    except (x509.ExtensionNotFound, ValueError):
+        return ()
+    return tuple(found.value.get_values_for_type(x509.DNSName))
 
 
 def _check_end(where: str, end: int) -> None:

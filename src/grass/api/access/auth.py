@@ -16,8 +16,9 @@ from starlette.types import Scope
 
 from grass.api.context import api_state, context_of
 from grass.api.problem import problem_response
-from grass.api.tcp_connections import TcpConnection
+from grass.api.tcp_connections import TcpConnection, TcpConnections
 from grass.broker.core.calls import TouchToken
+from grass.broker.shell.service import Broker
 from grass.errors import Busy, Forbidden, GrassError, NotFound, Unauthorized
 from grass.model.access import (
     EVERYTHING,
@@ -160,22 +161,30 @@ def close_after(response: Response) -> None:
 async def record_use(request: HTTPConnection) -> None:
     """Store now and then that a token is in use."""
     connection = connection_of(request)
-    token = connection.token if connection is not None else None
-    if connection is None or token is None:
+    if connection is not None:
+        connections = api_state(request).connections
+        await record_token_use(context_of(request).broker, connection, connections)
+
+
+async def record_token_use(
+    broker: Broker, connection: TcpConnection, connections: TcpConnections
+) -> None:
+    """Store now and then that the token of a connection is in use."""
+    token = connection.token
+    if token is None:
         return
     now = time.time_ns() // 1000
     is_due = token.used_at is None or now - token.used_at > USE_NOTED_US
     renews = token.ends_previous(connection.shown)
     if not is_due and not renews:
         return
-    broker = context_of(request).broker
     try:
         await broker.call(TouchToken(token.name, connection.shown))
     except GrassError:
         # The disk is full, which must not fail a request that only reads.
         return
     if renews:
-        api_state(request).connections.drop_revoked(broker.state.tokens)
+        connections.drop_revoked(broker.state.tokens)
 
 
 def _local(request: HTTPConnection) -> Principal:

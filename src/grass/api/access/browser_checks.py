@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from grass.config import API_PREFIX
 from grass.errors import Forbidden, UsageError
+from grass.model.addresses import is_loopback
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SAFE = ("GET", "HEAD")
@@ -25,7 +26,7 @@ class BrowserChecks:
     def __init__(self, scheme: str, names: Iterable[str]) -> None:
         self.scheme = scheme
         self._names = frozenset(name.lower() for name in names)
-        self._is_loopback = self._names <= LOOPBACK
+        self._is_loopback = all(map(is_loopback, self._names))
 
     def check(self, request: Request) -> None:
         """Raise unless a request is for this server and from its own pages."""

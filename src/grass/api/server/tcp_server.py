@@ -138,7 +138,7 @@ class TcpServer:
             self._connections.most_connections
         )
         self._tls = context
-        self._server_state = server.server_state
+        self.server_state = server.server_state
         self._config = uvicorn.Config(
             app,
             http=TcpProtocol,
@@ -224,20 +224,18 @@ class TcpServer:
         if error is not None and not isinstance(error, OSError):
             log.defect(error)
 
+    def protocol(self, connection: TcpConnection) -> TcpProtocol:
+        """Return what speaks HTTP on a connection."""
+        return TcpProtocol(self._config, self.server_state, {"connection": connection})
+
     async def _handshake(
         self, channel: socket.socket, connection: TcpConnection
     ) -> None:
         """Do the TLS handshake; the protocol does the rest."""
-
-        def protocol() -> TcpProtocol:
-            return TcpProtocol(
-                self._config, self._server_state, {"connection": connection}
-            )
-
         await _first_byte(channel)
         _set_options(channel)
         await asyncio.get_running_loop().connect_accepted_socket(
-            protocol,
+            lambda: self.protocol(connection),
             channel,
             ssl=self._tls,
             ssl_handshake_timeout=HANDSHAKE_S,

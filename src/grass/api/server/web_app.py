@@ -7,7 +7,7 @@ refuses whatever was not authenticated here.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs
 
 from starlette.datastructures import MutableHeaders
@@ -33,9 +33,9 @@ OTHERS = "others"
 _OF_API = {**ISOLATION, "Content-Security-Policy": "default-src 'none'; sandbox"}
 """Nothing that a job wrote is ever shown as a page."""
 
-Identify = Callable[[Request, Session], Principal]
+Identify = Callable[[Request, Session], Awaitable[Principal]]
 """Returns the caller that a session stands for now, or raises."""
-TokenLogin = Callable[[Request, str], Session]
+TokenLogin = Callable[[str], Session]
 """Returns the session of a token's text, or raises."""
 
 
@@ -67,7 +67,7 @@ class WebApp:
             self._check(request)
             response = await self._login(request)
             if response is None:
-                principal = self._principal(request)
+                principal = await self._principal(request)
                 if is_api(request):
                     await self._pass_on(scope, principal, receive, send)
                     return
@@ -99,7 +99,7 @@ class WebApp:
             raise Forbidden("this server has no login by a token", LOG_IN)
         else:
             fields = parse_qs((await small_body(request)).decode("latin-1"))
-            session = self._token_login(request, fields.get("token", [""])[0])
+            session = self._token_login(fields.get("token", [""])[0])
         return self._with_cookie("/", self.sessions.sealed(session), SESSION_S)
 
     def _with_cookie(self, goes_to: str, value: str, age_s: int) -> Response:
@@ -115,12 +115,12 @@ class WebApp:
         )
         return response
 
-    def _principal(self, request: Request) -> Principal:
+    async def _principal(self, request: Request) -> Principal:
         value = request.cookies.get(self.sessions.cookie, "")
         session = self.sessions.opened(value, time.time())
         if session is None:
             raise Unauthorized("this browser is not logged in", LOG_IN)
-        return self._identify(request, session)
+        return await self._identify(request, session)
 
     async def _pass_on(
         self, scope: Scope, principal: Principal, receive: Receive, send: Send
@@ -144,7 +144,7 @@ class WebApp:
     def _logged_out(self, request: Request, error: Unauthorized) -> Response:
         """Answer a browser without a valid cookie; a person gets a page."""
         is_form = request.scope["path"] == "/login"
-        if not is_form and not is_navigation(request):
+        if is_api(request) or not (is_form or _is_person(request)):
             return _refused(request, error)
         from_other_site = request.headers.get("sec-fetch-site") == "cross-site"
         if from_other_site and not is_form:
@@ -157,6 +157,12 @@ class WebApp:
 
 
 _NOT_KEPT = {"Cache-Control": "no-store"}
+
+
+def _is_person(request: Request) -> bool:
+    """Return whether a page is wanted, also by a browser that does not say so."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    return is_navigation(request) or (request.method == "GET" and wants_page)
 
 
 def _refused(request: Request, error: GrassError) -> Response:

@@ -1,8 +1,9 @@
 """Serves browsers on loopback, inside an event loop that others use as well.
 
-Loopback is open to every user of a machine, and a browser sends a cookie to every port
-of a host. So the kernel is asked whose process is at the other end of a connection:
-those of other users are refused, whatever they show.
+Beyond loopback `tls_web_server` does. Loopback is open to every user of a machine, and
+a browser sends a cookie to every port of a host. So the kernel is asked whose process
+is at the other end of a connection: those of other users are refused, whatever they
+show.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import uvicorn
@@ -51,8 +52,8 @@ class WebProtocol(PeerProtocol):
         super().connection_lost(exc)
 
     @property
-    def _open(self) -> set[asyncio.BaseTransport]:
-        connections: set[asyncio.BaseTransport] = self.app_state["open"]
+    def _open(self) -> set[asyncio.Transport]:
+        connections: set[asyncio.Transport] = self.app_state["open"]
         return connections
 
 
@@ -61,22 +62,10 @@ class WebServer:
 
     def __init__(self, app: ASGIApp, server_state: ServerState | None = None) -> None:
         """Prepare; who has `server_state` ends requests when everything stops."""
-        self._config = uvicorn.Config(
-            app,
-            http=WebProtocol,
-            ws="none",
-            proxy_headers=False,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_keep_alive=60,
-        )
-        self._config.load()
+        self._config = web_config(app, WebProtocol)
         self._server_state = server_state or ServerState()
         self._servers: list[asyncio.Server] = []
-        self._open: set[asyncio.BaseTransport] = set()
+        self._open: set[asyncio.Transport] = set()
 
     async def listen(self, listeners: Sequence[socket.socket]) -> None:
         """Answer on these sockets from now on."""
@@ -84,20 +73,44 @@ class WebServer:
         for one in listeners:
             self._servers.append(await loop.create_server(self._protocol, sock=one))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop listening, and cut every connection."""
         for server in self._servers:
             server.close()
         self._servers.clear()
-        for transport in list(self._open):
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+        cut(self._open)
+        # uvloop closes a socket in its next turn, and another may want the port.
+        await asyncio.sleep(0)
 
     def _protocol(self) -> asyncio.Protocol:
         protocol: asyncio.Protocol = WebProtocol(
             self._config, self._server_state, {"open": self._open}
         )
         return protocol
+
+
+def cut(connections: Iterable[asyncio.Transport]) -> None:
+    """Close connections, whatever is being sent."""
+    for transport in list(connections):
+        transport.abort()
+
+
+def web_config(app: ASGIApp, protocol: type[PeerProtocol]) -> uvicorn.Config:
+    """Return how uvicorn serves browsers."""
+    config = uvicorn.Config(
+        app,
+        http=protocol,
+        ws="none",
+        proxy_headers=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=60,
+    )
+    config.load()
+    return config
 
 
 def _is_own(transport: asyncio.Transport) -> bool:

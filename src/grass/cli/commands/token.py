@@ -27,8 +27,9 @@ OPTIONS = (
     Option(
         "--role",
         "machine|worker|submit|operate|read|admin",
-        "what a machine that joins may do (default: machine)",
+        "what a machine that joins may do (default: machine; with --login: read)",
     ),
+    Option("--login", about="print a token that a browser logs in to `grass web` with"),
     Option("--name", "NAME", "what to call it in `list` (default: code)"),
     Option("--hours", "HOURS", "how long the line counts (default: 1)"),
     BROKER,
@@ -51,13 +52,15 @@ def run(words: list[str]) -> int:
 
 
 def _refuse_options_of_new(values: Values) -> None:
-    for name in ("role", "name", "hours"):
+    for name in ("role", "name", "hours", "login"):
         if values.has(name):
             raise UsageError(f"--{name} goes with `token new`")
 
 
 def _new(values: Values, rest: list[str]) -> int:
     at_most(rest, 0)
+    if values.has("login"):
+        return _new_login(values)
     with Client(broker=values.broker) as client:
         made = client.new_token(
             role=values.text("role"), name=_name(values), hours=_hours(values)
@@ -74,6 +77,26 @@ def _new(values: Values, rest: list[str]) -> int:
         f" {local(made['expires_at'])}"
     )
     say(line)
+    return 0
+
+
+def _new_login(values: Values) -> int:
+    """Print a token itself, which is valid until it is revoked or expires."""
+    with Client(broker=values.broker) as client:
+        made = client.new_token(
+            role=values.text("role") or "read",
+            name=_name(values),
+            hours=_hours(values),
+            code=False,
+        )
+    if values.has("json"):
+        print_document(made)
+        return 0
+    warn(
+        f"a browser that logs in with this token may do what the role"
+        f" `{made['role']}` may; `grass token revoke {made['name']}` ends that"
+    )
+    say(made["token"])
     return 0
 
 
@@ -146,7 +169,8 @@ def _revoke(values: Values, rest: list[str]) -> int:
 
 COMMAND = Command(
     usage=(
-        "[--role ROLE] [--name NAME] [--hours HOURS] [--broker ADDRESS] [--json] "
+        "[--role ROLE] [--name NAME] [--hours HOURS] [--login] [--broker ADDRESS] "
+        "[--json] "
         "[list | new | revoke TOKEN]"
     ),
     about=(
@@ -156,12 +180,13 @@ COMMAND = Command(
         "act on everybody's jobs, queues and units), admin (all, tokens and stopping "
         "included), worker (run jobs, nothing else), machine (worker and submit). A "
         "line may be used by many machines until it expires; each gets a token of its "
-        "own."
+        "own. With --login the token itself is printed, for a browser."
     ),
     options=OPTIONS,
     examples=(
         "grass token new",
         "grass token new --role read --hours 24 --name dashboard",
+        "grass token new --login --role operate --name ada",
         "grass token list",
         "grass token revoke laptop",
     ),

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 ROLES = ("read", "submit", "operate", "admin")
 OPTIONS = (
     Option("--port", "PORT", "where to listen; 0: any free port (default: 4004)"),
-    Option("--host", "HOST", "the address to listen at (default: 127.0.0.1)"),
+    Option(
+        "--host",
+        "HOST",
+        "the address to listen at; beyond loopback with TLS, and a login by token"
+        " (default: 127.0.0.1)",
+    ),
     Option("--role", "|".join(ROLES), "what this browser may do (default: admin)"),
     Option("--no-open", about="print the link, and open no browser"),
     Option("--stop", about="serve the page no more, and log every browser out"),
@@ -38,8 +43,8 @@ def run(words: list[str]) -> int:
             raise Refused(f"the page of {client.peer} is opened on its machine")
         if values.has("stop"):
             return _stop(values, client)
-        role = _role(values)
-        host, port = values.text("host"), values.whole_number("port")
+        role, host = _role(values), values.text("host")
+        port = values.whole_number("port")
         client.session()
         link = client.open_web(host, port, role)
     _print(values, link)
@@ -66,13 +71,18 @@ def _role(values: Values) -> str:
 
 
 def _print(values: Values, link: Document) -> None:
-    forward = forwarding(link["port"], os.environ)
+    is_local = link["token"] is not None
+    forward = forwarding(link["port"], os.environ) if is_local else None
     if values.has("json"):
         print_document({**link, "ssh": forward})
         return
-    if forward is not None:
-        warn(f"forward the port from the machine that you sit at: {forward}")
-    warn("this link logs one browser in, once, within 5 minutes")
+    if link["token"] is None:
+        warn("log in with a token; `grass token new --login --name NAME` prints one")
+        warn(f"the certificate that the browser asks about: {link['fingerprint']}")
+    else:
+        if forward is not None:
+            warn(f"forward the port from the machine that you sit at: {forward}")
+        warn("this link logs one browser in, once, within 5 minutes")
     say(link["url"])
 
 
@@ -100,9 +110,15 @@ COMMAND = Command(
         "Open the dashboard in a browser: what runs where, how well the GPUs are used, "
         "why the rest waits, and all that the command line does. The daemon serves it "
         "on this machine alone, also after a restart, until --stop. The link that is "
-        "printed logs one browser in; over ssh a line says how to forward the port."
+        "printed logs one browser in; over ssh a line says how to forward the port. "
+        "With --host others reach it too, over TLS, and log in with a token."
     ),
     options=OPTIONS,
-    examples=("grass web", "grass web --no-open --role read", "grass web --stop"),
+    examples=(
+        "grass web",
+        "grass web --no-open --role read",
+        "grass web --host 0.0.0.0",
+        "grass web --stop",
+    ),
     run=run,
 )

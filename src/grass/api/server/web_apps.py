@@ -1,0 +1,57 @@
+"""The two web entrances of a daemon: for its own user, and for people with tokens."""
+
+import time
+from collections.abc import Iterable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+
+from grass.api.access.auth import Principal, connection_of, record_token_use
+from grass.api.access.browser_checks import LOOPBACK, BrowserChecks
+from grass.api.access.web_sessions import (
+    LOG_IN,
+    Session,
+    Sessions,
+    principal_of,
+    session_of_token,
+    valid_token,
+)
+from grass.api.server.static_files import StaticFiles
+from grass.api.server.web_app import WebApp
+from grass.broker.shell.service import Broker
+from grass.errors import Busy, Unauthorized
+from grass.web import STATIC
+
+
+def on_loopback(app: Starlette, sessions: Sessions, host: str) -> WebApp:
+    """Return the entrance for the daemon's own user, at this host."""
+
+    async def identify(_request: Request, session: Session) -> Principal:
+        if session.token:
+            raise Unauthorized("this browser is not logged in", LOG_IN)
+        return principal_of(session, None)
+
+    checks = BrowserChecks("http", LOOPBACK | {host})
+    return WebApp(app, sessions, checks, StaticFiles(STATIC), identify)
+
+
+def beyond_loopback(
+    app: Starlette, sessions: Sessions, names: Iterable[str], broker: Broker
+) -> WebApp:
+    """Return the entrance for people with tokens of the broker."""
+
+    async def identify(request: Request, session: Session) -> Principal:
+        tokens, connection = broker.state.tokens, connection_of(request)
+        token = valid_token(session, tokens, time.time())
+        if token is None or connection is None:
+            raise Unauthorized("this browser is not logged in, or its token is revoked")
+        if not connection.identify(token, bytes.fromhex(session.shown)):
+            raise Busy(f"the token `{token.name}` has too many connections open")
+        await record_token_use(broker, connection, app.state.api.connections)
+        return principal_of(session, token)
+
+    def log_in(text: str) -> Session:
+        return session_of_token(text, broker.state.tokens, time.time())
+
+    checks = BrowserChecks("https", names)
+    return WebApp(app, sessions, checks, StaticFiles(STATIC), identify, log_in)
