@@ -9,6 +9,7 @@ has a context of its own, which is logged in. A page that raises an error, break
 own security policy or asks another host for something fails its test.
 """
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -45,17 +46,34 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
+def chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Debian's Chromium, without a window, and the loop that playwright drives it by.
+
+    Playwright leaves its loop marked as running: any test of the process that came
+    after, and has a loop of its own, would fail.
+    """
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("there is no chromium, and installing it needs root")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium
         options = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = chromium.launch(executable_path=program, args=options)
-        yield browser
+        browser = playwright.chromium.launch(executable_path=program, args=options)
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield browser, loop
+        asyncio._set_running_loop(loop)
         browser.close()
+
+
+@pytest.fixture
+def browser(
+    chromium: tuple[Browser, asyncio.AbstractEventLoop],
+) -> Iterator[Browser]:
+    """The browser, for one test."""
+    browser, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield browser
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

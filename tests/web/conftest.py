@@ -1,6 +1,6 @@
 """The fixtures of tests with a real browser."""
 
-from tests.support.browser import box, browser, look, page, serving
+from tests.support.browser import box, browser, chromium, look, page, serving
 from tests.support.fixtures import cold, gpus
 
-__all__ = ["box", "browser", "cold", "gpus", "look", "page", "serving"]
+__all__ = ["box", "browser", "chromium", "cold", "gpus", "look", "page", "serving"]
