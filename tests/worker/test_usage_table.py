@@ -64,7 +64,7 @@ def test_processes_that_are_costly_to_look_at_are_looked_at_less_often() -> None
     assert table.needs_gpus({}, 101.0)
     table.sampled(101.0, (reading(),), {FIRST: use(5)})
 
-    table.took(1, 0.006)
+    table.took(1, 0.003)
 
     assert table.due(102.0) == {}
     assert table.needs_gpus({}, 102.0)

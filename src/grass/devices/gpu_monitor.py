@@ -106,8 +106,10 @@ class GpuMonitor:
 
     def last(self) -> tuple[GpuReading, ...]:
         """Return the readings of the last look."""
-        managed = {unit.unit for unit in self.units()}
         readings = self._units.readings(time.monotonic())
+        if self._visible is None:
+            return readings
+        managed = {unit.unit for unit in self.units()}
         return tuple(one for one in readings if one.unit in managed)
 
     def units(self) -> tuple[GpuUnit, ...]:
@@ -239,6 +241,8 @@ class GpuMonitor:
 
     def _log_faults(self) -> None:
         faults = {one.unit: one.fault for one in self.last() if one.fault}
+        if faults == self._faults:
+            return
         for unit in sorted(faults.keys() | self._faults.keys()):
             if faults.get(unit) == self._faults.get(unit):
                 continue

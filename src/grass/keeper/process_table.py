@@ -69,6 +69,11 @@ def read_stat(pid: int) -> Stat | None:
         return None
     finally:
         os.close(descriptor)
+    return parsed_stat(pid, text)
+
+
+def parsed_stat(pid: int, text: bytes) -> Stat:
+    """Return what /proc/PID/stat holds."""
     # The name may hold anything, so count fields from its closing bracket.
     fields = text[text.rindex(b")") + 2 :].split(None, 26)
     dead = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1

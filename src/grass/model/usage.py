@@ -74,6 +74,25 @@ def most(uses: Iterable[ResourceUse]) -> ResourceUse:
     return ResourceUse(memory, cpu, gpus, note)
 
 
+def is_within(use: ResourceUse, limit: ResourceUse) -> bool:
+    """Tell whether nothing of what was used is more than this."""
+    return (
+        use.memory <= limit.memory
+        and _at_most(use.cpu, limit.cpu)
+        and use.note in ("", limit.note)
+        and all(
+            (most_of := limit.gpus.get(unit)) is not None
+            and _at_most(one.memory, most_of.memory)
+            and _at_most(one.utilization, most_of.utilization)
+            for unit, one in use.gpus.items()
+        )
+    )
+
+
+def _at_most(number: float | None, limit: float | None) -> bool:
+    return number is None or (limit is not None and number <= limit)
+
+
 def larger(one: N | None, other: N | None) -> N | None:
     """Return the larger of two numbers; one that is not known does not count."""
     known = [number for number in (one, other) if number is not None]

@@ -121,7 +121,7 @@ class Admission:
         """Note a look at the machine; return what is new, if it matters."""
         self.looked_at_s = now_s
         readings = {reading.unit: reading for reading in sample.gpus}
-        self._units = {unit: self._units.get(unit, UnitLooks()) for unit in readings}
+        self._units = {unit: self._units.get(unit) or UnitLooks() for unit in readings}
         amounts: Units = {}
         processes: dict[int, Units] = {}
         outside = strangers(sample)

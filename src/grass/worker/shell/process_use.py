@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from grass.keeper.mounts import find_cgroup2, read_mountinfo
 from grass.keeper.process_owners import ProcessOwners
-from grass.keeper.process_table import Stat, cgroup_of, read_stat
+from grass.keeper.process_table import Stat, cgroup_of, parsed_stat
 from grass.worker.core.usage.samples import ProcessUse, RunningAttempt
+from grass.worker.shell.kept_files import KeptFiles
 from grass.worker.shell.process_memory import PAGE, ProcessMemory
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -35,6 +36,7 @@ class AttemptProcesses:
     ) -> None:
         self.keeper_pid = keeper_pid
         self._clock = clock
+        self._files = KeptFiles()
         self._memory = ProcessMemory(clock)
         self._owners = ProcessOwners(keeper_pid)
         self._owners.daemons.add(os.getpid())
@@ -50,6 +52,7 @@ class AttemptProcesses:
     def close(self) -> None:
         """Close what is open; `read` is not called any more."""
         self._owners.close()
+        self._files.close()
 
     def read(
         self,
@@ -71,6 +74,7 @@ class AttemptProcesses:
                 found.setdefault(owner, self._pids(owner)).add(pid)
         uses = {name: self._use(name, pids) for name, pids in found.items()}
         self._memory.walk_if_due()
+        self._files.look_done()
         return uses
 
     def _follow(self, attempts: Mapping[str, RunningAttempt]) -> None:
@@ -116,8 +120,7 @@ class AttemptProcesses:
         if path is None:
             return set(self._found[name])
         try:
-            with open(f"{path}/cgroup.procs", "rb") as file:
-                return set(map(int, file.read().split()))
+            return set(map(int, self._files.read(f"{path}/cgroup.procs").split()))
         except OSError:
             return set()
 
@@ -128,7 +131,7 @@ class AttemptProcesses:
             return None
 
     def _use(self, name: str, pids: set[int]) -> ProcessUse:
-        stats = [stat for stat in map(_stat, pids) if stat is not None]
+        stats = [stat for stat in map(self._stat, pids) if stat is not None]
         main = self._owners.mains[name]
         # A pid may have been given to another process since it was found.
         live = [one for one in stats if not one.dead and one.ticks >= main.ticks]
@@ -137,6 +140,12 @@ class AttemptProcesses:
             cpu_s = self._counted(name, _cpu_s(live))
         alive = frozenset(one.pid for one in live)
         return ProcessUse(alive, PAGE * self._memory.pages(live), cpu_s)
+
+    def _stat(self, pid: int) -> Stat | None:
+        try:
+            return parsed_stat(pid, self._files.read(f"/proc/{pid}/stat"))
+        except OSError:
+            return None
 
     def _counted(self, name: str, now_s: float) -> float:
         """Return processor time that does not fall when a process has ended."""
@@ -154,8 +163,8 @@ class AttemptProcesses:
         if path is None:
             return None
         try:
-            with open(f"{path}/cpu.stat", "rb") as file:
-                label, microseconds = file.readline().split()
+            text = self._files.read(f"{path}/cpu.stat")
+            label, microseconds, *_ = text.split(None, 2)
         except (OSError, ValueError):
             return None
         if label != b"usage_usec":
@@ -169,10 +178,3 @@ class AttemptProcesses:
 
 def _cpu_s(stats: list[Stat]) -> float:
     return sum(one.cpu_ticks for one in stats) / TICKS_PER_S
-
-
-def _stat(pid: int) -> Stat | None:
-    try:
-        return read_stat(pid)
-    except OSError:
-        return None

@@ -180,7 +180,8 @@ class Sampler:
             self._has_gpus = bool(self._readings)
             self.devices.note(self._readings, time.time())
         uses, names = await self._used(due)
-        self._table.took(len(due), self._cost_s)
+        if due:
+            self._table.took(len(due), self._cost_s)
         self._table.oom_kills(oom_kills(), boot_s())
         self._readings = without(self._readings, self._ended(uses))
         sample = self._table.sampled(boot_s(), self._readings, uses, names)
@@ -191,25 +192,21 @@ class Sampler:
         self, due: dict[str, RunningAttempt]
     ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
         """Return what attempts use, and the names of processes that are of none."""
-        on_gpus = self._on_gpus()
-        if not due and not on_gpus:
+        unknown = self._on_gpus() - self._table.pids_without(due)
+        if not due and not unknown:
+            self._names = {}
             return {}, {}
         # One may have started or ended while the GPUs were read.
         known = self._table.known(boot_s())
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._thread, self._read, known, due.keys() & known.keys(), on_gpus
+            self._thread, self._read, known, due.keys() & known.keys(), unknown
         )
 
     def _read(
-        self, attempts: dict[str, RunningAttempt], due: set[str], on_gpus: set[int]
+        self, attempts: dict[str, RunningAttempt], due: set[str], unknown: set[int]
     ) -> tuple[dict[str, ProcessUse], dict[int, str]]:
-        others = (
-            use.pids
-            for name, use in self._table.sample.attempts.items()
-            if name in attempts and name not in due
-        )
-        unknown = on_gpus - frozenset[int]().union(*others)
+        """Look at attempts, and at processes that are of none as far as is known."""
         uses = {}
         if self._processes is not None:
             began_s = time.thread_time()
@@ -250,13 +247,14 @@ class Sampler:
 
     async def _write(self) -> None:
         now_s = boot_s()
-        running = self._table.running(now_s)
-        young = any(one.age_s < YOUNG_S for one in running.values())
-        due_s = 1.0 if young else WRITE_S
-        if running and now_s - self._written_s < due_s:
-            return
+        age_s = self._table.youngest_s(now_s)
+        if age_s is not None:
+            due_s = 1.0 if age_s < YOUNG_S else WRITE_S
+            if now_s - self._written_s < due_s:
+                return
         self._written_s = now_s
         points = self._table.take_points() | self.devices.take()
+        running = self._table.running(now_s)
         keep = {path for path in map(self._table.file_of, running) if path}
         keep |= set(self.devices.files().values())
         if points:

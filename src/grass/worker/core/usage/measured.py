@@ -2,7 +2,7 @@
 
 import msgspec
 
-from grass.model.usage import ResourceUse, UnitUse, UsagePoint, most
+from grass.model.usage import ResourceUse, UnitUse, UsagePoint, is_within, most
 from grass.worker.core.usage.samples import AttemptUse
 
 YOUNG_S = 10.0
@@ -52,7 +52,10 @@ class Measured(msgspec.Struct):
 
     def _set(self, now: ResourceUse) -> None:
         self.now = now
-        self.peak = now if self.peak is None else most([self.peak, now])
+        if self.peak is None:
+            self.peak = now
+        elif not is_within(now, self.peak):
+            self.peak = most([self.peak, now])
 
     def _note_rate(self, at_s: float, age_s: float, cpu_s: float) -> None:
         """Compute the cores in use, over at least a second."""
@@ -67,8 +70,6 @@ class Measured(msgspec.Struct):
 
 
 def _gpus_of(use: AttemptUse) -> dict[str, UnitUse]:
-    units = use.gpu_memory.keys() | use.gpu_utilization.keys()
-    return {
-        unit: UnitUse(use.gpu_memory.get(unit), use.gpu_utilization.get(unit))
-        for unit in sorted(units)
-    }
+    memory, busy = use.gpu_memory, use.gpu_utilization
+    units = memory.keys() | busy.keys()
+    return {unit: UnitUse(memory.get(unit), busy.get(unit)) for unit in sorted(units)}

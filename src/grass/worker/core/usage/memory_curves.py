@@ -82,6 +82,10 @@ class MemoryCurves:
         self._of: dict[str, MemoryCurve] = {}
         self._asked: set[str] = set()
 
+    def __bool__(self) -> bool:
+        """Tell whether any attempt is followed."""
+        return bool(self._of)
+
     def add(self, name: str, age_s: float, memory: Mapping[str, int]) -> None:
         """Take in what an attempt uses of each of its GPUs."""
         curve = self._of.setdefault(name, MemoryCurve(age_s))

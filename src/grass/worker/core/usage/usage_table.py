@@ -6,7 +6,7 @@ second while any runs; rarely otherwise. Points of the history gather here until
 are written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from grass.devices.readings import GpuReading
 from grass.keeper.protocol import ExitEntry, Notes, StateEntry
@@ -41,7 +41,7 @@ YOUNG_LOOK_S, LOOK_S, IDLE_LOOK_S = 0.1, 1.0, 10.0
 """How often young attempts, all attempts, and idle GPUs are looked at."""
 FIRST_LOOK_S = 0.3
 """At this age an attempt is looked at for the first time; many have ended by then."""
-ALL_SHARE = 0.002
+ALL_SHARE = 0.001
 """Which part of a core looking at the processes of all attempts may take."""
 MOST_LOOK_S = 5.0
 """So often the processes of all attempts are looked at, however many they are."""
@@ -88,12 +88,21 @@ class UsageTable:
 
     def running(self, now_s: float) -> dict[str, RunningAttempt]:
         """Return the attempts whose program runs."""
+        begun = self._begun()
+        return self._running({name: now_s - begun[name] for name in begun})
+
+    def _running(self, ages: dict[str, float]) -> dict[str, RunningAttempt]:
         found = {}
-        for name, since_s in self._begun().items():
+        for name, age_s in ages.items():
             one = self._attempts[name]
             assert one.started is not None
-            found[name] = RunningAttempt(one.started.pid, one.ticks, now_s - since_s)
+            found[name] = RunningAttempt(one.started.pid, one.ticks, age_s)
         return found
+
+    def youngest_s(self, now_s: float) -> float | None:
+        """Return the age of the youngest attempt whose program runs, if any does."""
+        latest_s = max(self._begun().values(), default=None)
+        return None if latest_s is None else now_s - latest_s
 
     def _begun(self) -> dict[str, float]:
         """Return since when the attempts have run whose program runs."""
@@ -120,19 +129,21 @@ class UsageTable:
 
     def due(self, now_s: float) -> dict[str, RunningAttempt]:
         """Return the attempts to look at now: all, or in between the young ones."""
-        running = {
-            name: one
-            for name, one in self.running(now_s).items()
-            if one.age_s >= FIRST_LOOK_S - _EARLY_S
+        ages = {
+            name: age_s
+            for name, since_s in self._begun().items()
+            if (age_s := now_s - since_s) >= FIRST_LOOK_S - _EARLY_S
         }
         if now_s - self._all_at >= self._all_every_s - _EARLY_S:
             self._all_at = now_s
-            return running
-        return {
-            name: one
-            for name, one in running.items()
-            if one.age_s < YOUNG_S or name not in self._processes
-        }
+            return self._running(ages)
+        return self._running(
+            {
+                name: age_s
+                for name, age_s in ages.items()
+                if age_s < YOUNG_S or name not in self._processes
+            }
+        )
 
     def took(self, count: int, cost_s: float) -> None:
         """Note what it cost to look at so many attempts: many are looked at less."""
@@ -153,6 +164,13 @@ class UsageTable:
     def _holds_gpus(self, name: str) -> bool:
         held = self._attempts[name].notes.allocation
         return any(kind in held for kind in KINDS)
+
+    def pids_without(self, due: Collection[str]) -> set[int]:
+        """Return the processes of the attempts that run and are not looked at now."""
+        known = self._processes
+        return set[int]().union(
+            *(known[name].pids for name in known if name not in due)
+        )
 
     def needs_gpus(self, due: Mapping[str, RunningAttempt], now_s: float) -> bool:
         """Tell whether GPUs are to be read with a look at these attempts."""
@@ -231,7 +249,9 @@ class UsageTable:
 
     def profile_notes(self, now_s: float) -> list[ProfileNoted]:
         """Return what is new of attempts that the broker learns from."""
-        ages = {name: one.age_s for name, one in self.running(now_s).items()}
+        if not self._curves:
+            return []
+        ages = {name: now_s - since_s for name, since_s in self._begun().items()}
         return [
             ProfileNoted(
                 name,
