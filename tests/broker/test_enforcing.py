@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.brokerage import Brokerage
 
 from grass.broker.core.jobs import enforcing
@@ -48,6 +49,33 @@ def test_a_part_that_cannot_be_enforced_is_said(gpus: Brokerage) -> None:
     spec = gpus.state.specs[gpus.state.jobs[job].spec]
     (hint,) = enforcing.hints(gpus.state, gpus.state.queues["default"], spec)
     assert hint.startswith("its memory cannot be enforced")
+
+
+@pytest.mark.parametrize(
+    ("share", "is_said"), [("0.25", True), ("1", False), ("0.25, vram:8", True)]
+)
+def test_a_share_that_is_no_cap_is_said(
+    gpus: Brokerage, share: str, is_said: bool
+) -> None:
+    job = gpus.enqueue(require=f"{{gpu:{share}}}", enforce="warn", worker="lab")
+    spec = gpus.state.specs[gpus.state.jobs[job].spec]
+    queue = gpus.state.queues["default"]
+    said = list(enforcing.hints(gpus.state, queue, spec))
+    hint = "its share of a GPU's multiprocessors cannot be enforced"
+    assert [one.startswith(hint) for one in said] == [True] * is_said
+    gpus.join("fast", UNITS, enforces=("gpu-memory", "mps"))
+    anywhere = replace(spec, worker=None)
+    assert not list(enforcing.hints(gpus.state, queue, anywhere))
+
+
+def test_enforcing_nothing_is_said(gpus: Brokerage) -> None:
+    job = gpus.enqueue(require="{cpu:1}", enforce="warn", worker="lab")
+    spec = gpus.state.specs[gpus.state.jobs[job].spec]
+    queue = gpus.state.queues["default"]
+    (hint,) = enforcing.hints(gpus.state, queue, spec)
+    assert hint.startswith("there is nothing to enforce")
+    strict = replace(queue, enforce="warn")
+    assert not list(enforcing.hints(gpus.state, strict, spec))
 
 
 def test_cores_that_were_not_asked_for_are_not_enforced(gpus: Brokerage) -> None:

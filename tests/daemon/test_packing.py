@@ -120,7 +120,7 @@ def test_one_is_measured_and_the_rest_is_packed(
     for job in others:
         await_use(shared, job)
         assert shared.client.job(job)["allocation"]["vram"] == {"0": 4.25}
-    told = "NVIDIA H200: 4.25G, as it used at most 4G in 1 run, and 256M to spare"
+    told = "NVIDIA H200: 4.25G (at most 4G in 1 run, and 256M to spare)"
     assert shared.client.job(others[0])["learned"] == [told]
     assert told in shared.ok("show", str(others[0]))
     end.touch()

@@ -206,6 +206,11 @@ sys.exit(int(sys.argv[2]))
     assert lab.run("run", "--each").returncode == 2
 
 
+def test_commands_of_run_each_are_of_the_type_that_is_named(lab: GrassHome) -> None:
+    assert lab.run("run", "--each", "--type", "fit", "echo a", "echo b").stdout
+    assert [one["job_type"] for one in lab.client.jobs()] == ["fit", "fit"]
+
+
 def test_each_command_gets_a_core_where_there_is_no_gpu(home: GrassHome) -> None:
     ran = home.run("run", "--each", "echo a b")
     assert ran.returncode == 0

@@ -6,6 +6,7 @@ worker says what it can enforce, and a job that wants it is told where that is n
 
 from typing import Literal
 
+from grass.model.amount_text import WHOLE
 from grass.model.resources import GPU_KINDS, Request
 
 Enforcement = Literal["warn", "stop"]
@@ -19,7 +20,13 @@ HOST_MEMORY, CORES = "memory", "cpu"
 """By cgroup."""
 FEATURES = (MPS, GPU_MEMORY, HOST_MEMORY, CORES)
 
-_BY = {"GPUs": {MPS, GPU_MEMORY}, "memory": {HOST_MEMORY}, "cores": {CORES}}
+_SHARE = "share of a GPU's multiprocessors"
+_BY = {
+    "GPUs": {MPS, GPU_MEMORY},
+    _SHARE: {MPS},
+    "memory": {HOST_MEMORY},
+    "cores": {CORES},
+}
 
 
 def wanted(request: Request, threads: int | None) -> list[str]:
@@ -28,9 +35,10 @@ def wanted(request: Request, threads: int | None) -> list[str]:
     Cores are enforced only where a job has asked for them itself: one that says nothing
     is counted as one core, and may well use more.
     """
-    kinds = {kind for kind, _ in request}
+    kinds = dict(request)
     found = [
         ("GPUs", not GPU_KINDS.isdisjoint(kinds)),
+        (_SHARE, 0 < kinds.get("gpu", 0) < WHOLE),
         ("memory", "ram" in kinds),
         ("cores", threads is not None and "cpu" in kinds),
     ]

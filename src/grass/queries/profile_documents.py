@@ -33,7 +33,7 @@ def _line(profile: Profile) -> str:
     found = reasoned(profile)
     where = f"{profile.model}: " if profile.model else ""
     if isinstance(found, Prediction):
-        return f"{where}{size(found.memory)}, as it used {found.why}"
+        return f"{where}{size(found.memory)} ({found.why})"
     return f"{where}{found}"
 
 

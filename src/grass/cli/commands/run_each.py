@@ -1,9 +1,9 @@
 """`grass run --each`: one GPU job for each command, followed together.
 
 Each word is a shell line and becomes a job whose GPU memory is learned, as of a type of
-its own, unless the options ask for something else. What the jobs write is printed as it
-comes, each line after the id of its job. The first Ctrl-C cancels all of them, a second
-one leaves them alone.
+its own unless `--type` names one, unless the options ask for something else. What the
+jobs write is printed as it comes, each line after the id of its job. The first Ctrl-C
+cancels all of them, a second one leaves them alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,11 @@ def _check(values: Values, commands: list[str]) -> None:
 def _enqueued(client: Client, values: Values, commands: list[str]) -> Document:
     """Add the jobs; where there is no GPU and none was asked for, take a core each."""
     fields = {"policy": "spread", **settings(values, values.text("queue"))}
-    jobs: list[Document] = [{"command": one, **_type(one)} for one in commands]
+    named = "job_type" in fields
+    jobs: list[Document] = [
+        {"command": one} if named else {"command": one, **_type(one)}
+        for one in commands
+    ]
     if {"require", "require_also"} & fields.keys():
         return client.enqueue_jobs(jobs, fields)
     try:

@@ -23,6 +23,12 @@ def check(state: State, queue: Queue, spec: Spec) -> None:
 def hints(state: State, queue: Queue, spec: Spec) -> Iterator[str]:
     """Say what of a job is not enforced anywhere."""
     missing = _missing(state, queue, spec)
+    is_own = spec.enforce is not None and queue.enforce is None
+    if is_own and spec.guest is None and not _asked(spec):
+        yield (
+            "there is nothing to enforce: it asks for no GPU, memory or cores (-m 8G,"
+            " -c 4)"
+        )
     if missing:
         yield (
             f"its {' and '.join(missing)} cannot be enforced by the workers that may"
